@@ -1,0 +1,49 @@
+# make doctor   sets everything up and examines the environment it has made
+# make test     sets everything up and runs the tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.DEFAULT_GOAL := doctor
+.PHONY: doctor test lint types network-test test-gpu build clean
+
+doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
+	@$(BIN)/gpuenv doctor --python $(VENV) || true
+
+test: $(VENV)/installed-dev ## Run the tests that need neither a GPU, nor an engine, nor a network.
+	@command -v $${CC:-cc} >/dev/null || { echo "make test needs a C compiler: apt install gcc (or name one with CC=...)"; exit 1; }
+	$(BIN)/python -m pytest -n 2 -q
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed-dev
+	$(BIN)/mypy
+
+network-test: $(VENV)/installed-dev ## Run the tests with the real wheels of CuPy; needs a package index.
+	$(BIN)/python -m pytest -q -m network
+
+test-gpu: $(VENV)/installed-dev ## Run the tests that need an NVIDIA GPU.
+	$(BIN)/python -m pytest -q -m gpu
+
+build: $(VENV)/installed-dev ## Build the wheel.
+	$(BIN)/python -m hatchling build -d dist
+
+$(VENV)/bin/python:
+	@command -v $(PYTHON) >/dev/null || { echo "gpuenv needs Python 3.10 or newer, and there is no $(PYTHON): apt install python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "gpuenv needs Python 3.10 or newer; $$($(PYTHON) --version 2>&1) is too old: name another one with PYTHON=python3.x"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module is missing: apt install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
+	@$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
+	@$(PIP_INSTALL) --editable '.[dev]'
+	@touch $(VENV)/installed $@
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

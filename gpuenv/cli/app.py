@@ -1,0 +1,87 @@
+"""The Typer application, and the one place that turns whatever happens into an exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from gpuenv import __version__
+from gpuenv.cli import matrix
+from gpuenv.cli.doctor import doctor
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.explain import explain
+from gpuenv.cli.probe import probe
+from gpuenv.cli.resolve import resolve
+
+_FAULT, _INTERRUPTED = 70, 130
+# Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
+_USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+app = typer.Typer(
+    name="gpuenv",
+    help="Names the one true cause of a broken CuPy environment, and the cure.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(doctor)
+app.command()(resolve)
+app.command()(probe)
+app.command()(explain)
+app.add_typer(matrix.app, name="matrix")
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+) -> None:
+    """Options that stand before the command."""
+    if version:
+        sys.stdout.write(f"gpuenv {__version__}\n")
+        raise typer.Exit
+
+
+def run(arguments: list[str]) -> int:
+    """Runs a command line and answers its exit code; no traceback reaches the user."""
+    try:
+        return _run(arguments)
+    except CommandError as error:
+        sys.stderr.write(f"gpuenv: {error.message}\n")
+        if error.remedy:
+            sys.stderr.write(f"{error.remedy}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("gpuenv: interrupted\n")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
+        return _fault(error)
+
+
+def _run(arguments: list[str]) -> int:
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
+    except typer.Abort:
+        return _INTERRUPTED
+    except _USAGE_ERRORS as error:
+        error.show()
+        return int(error.exit_code)
+    return code if isinstance(code, int) else 0
+
+
+def _fault(error: Exception) -> int:
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    where = " < ".join(
+        f"{frame.name} ({frame.filename.rsplit('/gpuenv/', 1)[-1]}:{frame.lineno})" for frame in reversed(frames)
+    )
+    sys.stderr.write(f"gpuenv: a fault of gpuenv itself: {type(error).__name__}: {error}\n")
+    sys.stderr.write(f"Please report it with this line: gpuenv {__version__}, {where}\n")
+    return _FAULT

@@ -1,0 +1,127 @@
+"""Where a command gets its machine and its matrix from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.model.snapshot import Snapshot
+
+_USAGE, _MATRIX_INVALID = 2, 6
+_LARGEST_SNAPSHOT = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Which machine is meant: this one, a recorded one, or none but what is assumed."""
+
+    python: str | None
+    snapshot: Path | None
+    assume: Sequence[str]
+    no_probe: bool
+    timeout: float
+    driver_root: str
+
+
+def get_matrix(path: Path | None) -> Matrix:
+    """The matrix that travels with the program, or another one.
+
+    Raises:
+        CommandError: when it is invalid, with every fault.
+    """
+    from gpuenv.data import data_path
+    from gpuenv.matrix.load import MatrixError, load
+
+    try:
+        return load(path or data_path("matrix.yaml"))
+    except MatrixError as error:
+        raise CommandError(_MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
+
+
+def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
+    """The machine that is meant, with the caller's assumptions in place of facts.
+
+    Raises:
+        CommandError: when the input cannot be read or understood.
+    """
+    snapshot = _base(subject)
+    if not subject.assume:
+        return snapshot
+    from gpuenv.matrix.assume import AssumeError, assume
+
+    try:
+        return assume(snapshot, subject.assume, matrix or get_matrix(None))
+    except AssumeError as error:
+        raise CommandError(_USAGE, str(error)) from error
+
+
+def _base(subject: Subject) -> Snapshot:
+    from gpuenv.model.snapshot import Snapshot
+
+    if subject.snapshot is not None:
+        if subject.no_probe:
+            raise CommandError(_USAGE, "--snapshot and --no-probe exclude each other")
+        return read_snapshot(subject.snapshot)
+    if subject.no_probe:
+        return Snapshot()
+    from gpuenv.probe.take import Request, take_snapshot
+    from gpuenv.probe.target import TargetError
+
+    request = Request(
+        environment=dict(os.environ),
+        python=subject.python,
+        root=subject.driver_root,
+        timeout=subject.timeout,
+        taken_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+    try:
+        return take_snapshot(request, announce)
+    except TargetError as error:
+        raise CommandError(_USAGE, str(error)) from error
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """A recorded machine: a Snapshot, or a report that contains one.
+
+    Raises:
+        CommandError: with file, line and what was expected.
+    """
+    import json
+
+    from gpuenv.model.codec import DecodeError, decode
+    from gpuenv.model.snapshot import SCHEMA, Snapshot
+
+    try:
+        if path.stat().st_size > _LARGEST_SNAPSHOT:
+            raise CommandError(_USAGE, f"{path}: larger than any snapshot")
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(_USAGE, f"{path}: {error.strerror or error}") from error
+    except json.JSONDecodeError as error:
+        raise CommandError(_USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise CommandError(_USAGE, f"{path}: not a snapshot in JSON: {error}") from error
+    if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
+        data = data["snapshot"]
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        found = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        raise CommandError(_USAGE, f"{path}: expected an object with schema {SCHEMA}, found {found!r}")
+    try:
+        return decode(Snapshot, data)
+    except DecodeError as error:
+        raise CommandError(_USAGE, f"{path}: {error}") from error
+
+
+def announce(text: str) -> None:
+    """A word on standard error, so that a long wait is understood."""
+    sys.stderr.write(f"gpuenv: {text}\n")
+    sys.stderr.flush()

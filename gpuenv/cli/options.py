@@ -1,0 +1,54 @@
+"""The options that several commands share: one name, one meaning, one help text."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+class Format(str, Enum):
+    """Forms of output."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Python = Annotated[
+    Optional[str],
+    typer.Option(
+        "--python",
+        metavar="PATH",
+        help="The target: an interpreter, a venv or a conda prefix. Default: the active one, else that on PATH.",
+    ),
+]
+SnapshotFile = Annotated[
+    Optional[Path],
+    typer.Option("--snapshot", metavar="FILE", help="Decide for a recorded machine instead of this one."),
+]
+Assume = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--assume", metavar="KEY=VALUE", help="Replace one fact, such as driver=580.95.05 or gpu=H100. Repeatable."
+    ),
+]
+NoProbe = Annotated[bool, typer.Option("--no-probe", help="Ask nothing of this machine; start from nothing.")]
+MatrixFile = Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE", help="Another compatibility matrix.")]
+OutputFormat = Annotated[Format, typer.Option("--format", help="Form of the output.")]
+OutputFile = Annotated[
+    Optional[Path], typer.Option("-o", "--output", metavar="FILE", help="Write the result to a file.")
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Never use the network. This command never does.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="No colour.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="How long the machine may take to answer."),
+]
+Redact = Annotated[
+    bool,
+    typer.Option("--redact/--no-redact", help="Hide names, home folders, UUIDs and secrets in JSON. On by default."),
+]
+DriverRoot = Annotated[str, typer.Option("--driver-root", hidden=True, envvar="GPUENV_DRIVER_ROOT")]

@@ -1,0 +1,125 @@
+"""How a result reaches the user: to standard output or, written whole or not at all, to a file."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from gpuenv.report.redact import Identity
+    from gpuenv.report.text import Line
+
+_USAGE = 2
+_STYLES = {
+    "heading": "bold",
+    "good": "bold green",
+    "warning": "bold yellow",
+    "bad": "bold red",
+    "quiet": "dim",
+    "command": "cyan",
+}
+
+
+def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
+    """One record as one JSON object."""
+    from gpuenv.model.codec import encode
+
+    data = encode(value)
+    if redacted:
+        from gpuenv.report.redact import redact
+
+        data = redact(data, identity())
+    text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    if output is not None:
+        write_file(output, text)
+    else:
+        write_stdout(text)
+
+
+def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool) -> None:
+    """Lines of text: coloured and wrapped on a terminal, one line each anywhere else."""
+    if output is not None:
+        write_file(output, "".join(line.text.rstrip() + "\n" for line in lines))
+    elif sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        _to_terminal(lines, color=color and "NO_COLOR" not in os.environ)
+    else:
+        write_stdout("".join(line.text.rstrip() + "\n" for line in lines))
+
+
+def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
+    width = max(40, shutil.get_terminal_size((80, 24)).columns)
+    wrapped = [(part, line.style.value) for line in lines for part in _wrap(line, width)]
+    if not color:
+        write_stdout("".join(part + "\n" for part, _ in wrapped))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for part, style in wrapped:
+        console.print(Text(part, style=_STYLES.get(style, "")))
+
+
+def _wrap(line: Line, width: int) -> list[str]:
+    """Long lines are broken at spaces; a long path or command is left whole."""
+    return textwrap.wrap(
+        line.text,
+        width,
+        subsequent_indent=" " * line.hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        drop_whitespace=True,
+    ) or [""]
+
+
+def write_stdout(text: str) -> None:
+    """Text that standard output's encoding lacks a character for is written with a substitute."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
+
+
+def write_file(path: Path, text: str) -> None:
+    """Writes a file whole or not at all.
+
+    Raises:
+        CommandError: when the folder cannot be written to.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise CommandError(_USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise CommandError(_USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def identity() -> Identity:
+    """Who and where this is, so that it can be hidden."""
+    from gpuenv.report.redact import Identity
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        user = ""
+    return Identity(home=os.path.expanduser("~").rstrip("/"), user=user, host=socket.gethostname())  # noqa: PTH111 - no error without a home

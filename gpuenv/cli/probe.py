@@ -1,0 +1,33 @@
+"""``gpuenv probe``."""
+
+from __future__ import annotations
+
+from gpuenv.cli import options
+from gpuenv.cli.gather import Subject, get_snapshot
+
+
+def probe(
+    python: options.Python = None,
+    snapshot: options.SnapshotFile = None,
+    assume: options.Assume = None,
+    no_probe: options.NoProbe = False,
+    output_format: options.OutputFormat = options.Format.TEXT,
+    output: options.OutputFile = None,
+    offline: options.Offline = False,
+    no_color: options.NoColor = False,
+    timeout: options.Timeout = 30.0,
+    redact: options.Redact = True,
+    driver_root: options.DriverRoot = "/",
+) -> None:
+    """Print the raw facts, each with its source; -o writes a Snapshot that --snapshot takes on any other machine."""
+    del offline  # nothing here uses the network
+    facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root), None)
+    if output_format is options.Format.JSON or output is not None:
+        from gpuenv.cli.output import emit_json
+
+        emit_json(facts, output, redacted=redact)
+    else:
+        from gpuenv.cli.output import emit_lines
+        from gpuenv.report.facts import fact_lines
+
+        emit_lines(fact_lines(facts), None, color=not no_color)

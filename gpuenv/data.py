@@ -1,0 +1,19 @@
+"""Where the data files lie that travel with the program: beside the package in a checkout, inside it in a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+
+
+def data_path(name: str) -> Path:
+    """The path of ``matrix.yaml`` or ``images``.
+
+    Raises:
+        FileNotFoundError: when neither place has it, which means a broken installation.
+    """
+    for place in (_PACKAGE / "data" / name, _PACKAGE.parent / name):
+        if place.exists():
+            return place
+    raise FileNotFoundError(f"{name} is missing from this installation of gpuenv; install it again")

@@ -1,0 +1,128 @@
+"""What a container was given, and what it lacks."""
+
+from __future__ import annotations
+
+from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, libcuda_absent, probed
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.snapshot import Container, Snapshot, SourceState
+
+_CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
+_START = {
+    Container.PODMAN: ("podman", "run", "--device", "nvidia.com/gpu=all", "IMAGE"),
+    Container.APPTAINER: ("apptainer", "exec", "--nv", "IMAGE", "COMMAND"),
+}
+
+
+@check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
+def container_without_gpu(facts: Facts) -> Outcome:
+    """The container was started without access to a GPU.
+
+    What it means: this process runs in a container that has no device node of the driver. Installing anything inside
+    will not help: the container has to be started with a GPU.
+    How it is seen: the marks of a container engine, no /dev/nvidia* and no GPU that the driver shows.
+    What to do: Docker needs the NVIDIA container toolkit on the host and --gpus all; Podman a CDI file and --device
+    nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv.
+    """
+    snapshot = facts.snapshot
+    if not contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot) or snapshot.host.wsl.value:
+        return
+    if not probed(snapshot) or snapshot.host.tegra.known:
+        return
+    kind = snapshot.host.container.value or Container.OTHER
+    command = _START.get(kind, ("docker", "run", "--gpus", "all", "IMAGE"))
+    fixes = [Fix("Start the container with access to the GPUs.", command)]
+    if kind is Container.KUBERNETES:
+        fixes = [Fix("Give the pod a GPU: resources.limits with nvidia.com/gpu: 1.")]
+    yield Symptom(
+        "This container was started without access to a GPU",
+        fact("host.container", snapshot.host.container)
+        + (Evidence("driver.device_nodes", "none", "/dev"),)
+        + source(snapshot, "libcuda"),
+        (*fixes, Fix("If the option is refused, install the NVIDIA container toolkit on the host.")),
+    )
+
+
+@check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301",))
+def container_without_compute(facts: Facts) -> Outcome:
+    """The container has NVML but no libcuda: the compute capability was not asked for.
+
+    What it means: the container engine mounts the driver's parts by NVIDIA_DRIVER_CAPABILITIES. With utility alone,
+    nvidia-smi works and CUDA does not.
+    How it is seen: in a container, NVML answers and the loader finds no libcuda.so.1.
+    What to do: start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility.
+    """
+    snapshot = facts.snapshot
+    if (
+        not contained(snapshot)
+        or not libcuda_absent(snapshot)
+        or snapshot.source("nvml").state is not SourceState.ANSWERED
+    ):
+        return
+    told = snapshot.environment.get("NVIDIA_DRIVER_CAPABILITIES")
+    yield Symptom(
+        "This container was given the GPU without CUDA: libcuda is not mounted",
+        (Evidence("environment.NVIDIA_DRIVER_CAPABILITIES", told or "not set", "the environment"),)
+        + source(snapshot, "libcuda")
+        + source(snapshot, "nvml"),
+        (
+            Fix(
+                "Start the container with the compute capability.",
+                ("docker", "run", "--gpus", "all", "-e", "NVIDIA_DRIVER_CAPABILITIES=compute,utility", "IMAGE"),
+            ),
+        ),
+    )
+
+
+@check("CTR303", Cause.DEVICE_NODE_MISSING, requires=("CTR301",))
+def device_node_missing(facts: Facts) -> Outcome:
+    """A device node that CUDA needs is missing.
+
+    What it means: CUDA opens /dev/nvidiactl, /dev/nvidia-uvm and one node a GPU. Some are there, one is not, and CUDA
+    cannot be initialised. nvidia-smi does not need nvidia-uvm, so it may work.
+    How it is seen: the list of nodes, together with an initialisation that fails.
+    What to do: on a host, nvidia-modprobe makes them; in a container, pass all of them (the container toolkit does).
+    """
+    snapshot = facts.snapshot
+    nodes = driver_nodes(snapshot)
+    if not nodes or nodes == ("/dev/dxg",) or not _cuda_fails(snapshot):
+        return
+    lacking = [path for path in (_CONTROL, _UVM) if path not in nodes]
+    if not any(path.removeprefix("/dev/nvidia").isdigit() for path in nodes):
+        lacking.append("/dev/nvidia0")
+    if not lacking:
+        return
+    make = Fix("Make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+    passed = Fix("Pass every node of the driver to the container.", ("docker", "run", "--gpus", "all", "IMAGE"))
+    yield Symptom(
+        f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
+        (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),)
+        + fact("driver.cuda_init", snapshot.driver.cuda_init),
+        (passed, make) if contained(snapshot) else (make,),
+    )
+
+
+@check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301",))
+def device_node_permission(facts: Facts) -> Outcome:
+    """The device nodes are there, but this user may not open them.
+
+    What it means: reading and writing /dev/nvidia* is allowed to others than this user, so neither NVML nor CUDA work.
+    How it is seen: the mode and owner of the nodes, together with an initialisation that fails.
+    What to do: on a host, add the user to the group that owns the nodes, or mend the udev rule; in a container, run
+    with the group (--group-add) or let the device's rules allow it.
+    """
+    snapshot = facts.snapshot
+    closed = [node for node in snapshot.driver.device_nodes if not node.accessible]
+    if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
+        return
+    yield Symptom(
+        f"This user may not open {', '.join(node.path for node in closed)}",
+        tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed),
+        (Fix("Add this user to the group that owns the nodes, and log in again; in a container use --group-add."),),
+    )
+
+
+def _cuda_fails(snapshot: Snapshot) -> bool:
+    return bool(snapshot.driver.cuda_init.value)

@@ -1,0 +1,164 @@
+"""Is the driver there, whole, and loaded?"""
+
+from __future__ import annotations
+
+from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.machine import (
+    contained,
+    driver_sees_gpu,
+    libcuda_absent,
+    libraries_absent,
+    module_loaded,
+    nvidia_on_bus,
+    probed,
+)
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.snapshot import Module, Snapshot, SourceState
+
+_NVML_DRIVER_NOT_LOADED = 9
+_NVML_VERSION_MISMATCH = 18
+_CUDA_VERSION_MISMATCH = 803
+_ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301")
+
+
+@check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
+def nouveau_loaded(facts: Facts) -> Outcome:
+    """The nouveau module holds the GPU.
+
+    What it means: the free driver drives the screen, but it cannot run CUDA, and NVIDIA's module cannot take the GPU
+    while nouveau has it.
+    How it is seen: the kernel binds an NVIDIA device to nouveau, and the nvidia module is not loaded.
+    What to do: install NVIDIA's driver (its package blocks nouveau), then restart.
+    """
+    snapshot = facts.snapshot
+    held = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
+    if module_loaded(snapshot) or not (held or (snapshot.driver.nouveau.value and nvidia_on_bus(snapshot))):
+        return
+    yield Symptom(
+        "The nouveau module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
+        tuple(Evidence(f"kernel driver of {gpu.pci}", "nouveau", "/sys/bus/pci/devices") for gpu in held)
+        + fact("driver.module", snapshot.driver.module),
+        (*driver_fixes(snapshot), Fix("Restart, so that the new module takes the GPU.", ("sudo", "reboot"))),
+    )
+
+
+@check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104"))
+def module_not_loaded(facts: Facts) -> Outcome:
+    """The driver is installed, but its kernel module is not loaded.
+
+    What it means: the libraries are there, yet the kernel does not drive the GPU: the module was not built for the
+    running kernel, was refused (Secure Boot), or was not loaded yet.
+    How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded.
+    What to do: load it by hand and read what the kernel says; after a kernel update, rebuild it (DKMS) or restart.
+    """
+    snapshot = facts.snapshot
+    if module_loaded(snapshot) or contained(snapshot) or snapshot.host.wsl.value:
+        return
+    told = snapshot.driver.nvml_init.value == _NVML_DRIVER_NOT_LOADED
+    installed = snapshot.driver.module.value is Module.NOT_LOADED
+    if driver_sees_gpu(snapshot) or not (told or installed):
+        return
+    yield Symptom(
+        "The NVIDIA driver is installed, but its kernel module is not loaded",
+        fact("driver.module", snapshot.driver.module)
+        + source(snapshot, "nvml")
+        + fact("host.kernel", snapshot.host.kernel),
+        (
+            Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia")),
+            Fix("After a kernel update, build the module for this kernel.", ("sudo", "dkms", "autoinstall")),
+        ),
+    )
+
+
+@check("DRV106", Cause.NO_DRIVER, requires=(*_ABSENT, "DRV104", "DRV105"))
+def no_driver(facts: Facts) -> Outcome:
+    """No NVIDIA driver is installed.
+
+    What it means: there is neither the kernel module nor libcuda. A CUDA toolkit, conda packages or CUDA wheels do not
+    contain the driver.
+    How it is seen: the loader finds neither libcuda.so.1 nor libnvidia-ml.so.1, and no nvidia module is loaded.
+    What to do: install the driver with the system's package manager, then restart. Under WSL install the driver in
+    Windows, and none in Linux.
+    """
+    snapshot = facts.snapshot
+    assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
+    if not assumed and (module_loaded(snapshot) or not libraries_absent(snapshot) or not probed(snapshot)):
+        return
+    on_bus = nvidia_on_bus(snapshot)
+    seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
+    yield Symptom(
+        "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
+        (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
+        + source(snapshot, "libcuda")
+        + source(snapshot, "nvml")
+        + fact("driver.module", snapshot.driver.module),
+        driver_fixes(snapshot),
+        Severity.NOTE if facts.expect_no_gpu else Severity.ERROR,
+    )
+
+
+@check("DRV107", Cause.DRIVER_LIBRARY_VERSION_MISMATCH, requires=(*_ABSENT, "DRV105", "DRV106"))
+def library_mismatch(facts: Facts) -> Outcome:
+    """Kernel module and user-space library are of different versions.
+
+    What it means: the driver was updated on disk while the old module is still loaded, so the two refuse to talk.
+    Nothing needs to be reinstalled.
+    How it is seen: NVML answers with a version mismatch, or CUDA with error 803.
+    What to do: restart the machine. In a container: the library was baked into the image; it must come from the host.
+    """
+    snapshot = facts.snapshot
+    by_nvml = snapshot.driver.nvml_init.value == _NVML_VERSION_MISMATCH
+    by_cuda = snapshot.driver.cuda_init.value == _CUDA_VERSION_MISMATCH and not facts.needs.forward_compatible
+    if not (by_nvml or by_cuda):
+        return
+    baked = Fix("Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts.")
+    restart = Fix("Restart the machine, so that the new kernel module is loaded.", ("sudo", "reboot"))
+    yield Symptom(
+        "The loaded kernel module and the driver's libraries are of different versions",
+        fact("driver.module_version", snapshot.driver.module_version)
+        + fact("driver.library_version", snapshot.driver.library_version)
+        + source(snapshot, "nvml")
+        + source(snapshot, "libcuda"),
+        (baked, restart) if contained(snapshot) else (restart,),
+    )
+
+
+@check("DRV108", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "CTR302", "DRV106"))
+def driver_incomplete(facts: Facts) -> Outcome:
+    """A part of the driver is missing: there is no libcuda.
+
+    What it means: the kernel module is loaded or NVML answers, but CUDA's own driver library is not found, so no CUDA
+    program can start. Server packages without compute parts, or a removed package, leave it so.
+    How it is seen: the loader does not find libcuda.so.1 while another part of the driver is there.
+    What to do: install the driver's compute package of the same version, or reinstall the driver.
+    """
+    snapshot = facts.snapshot
+    other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
+    if contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
+        return
+    branch = snapshot.driver.branch.value
+    command = None
+    if branch and (snapshot.host.distribution.value or "").startswith("ubuntu"):
+        command = ("sudo", "apt-get", "install", f"libnvidia-compute-{branch}")
+    yield Symptom(
+        "The driver is incomplete: libcuda.so.1 is not found",
+        source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("driver.module", snapshot.driver.module),
+        (Fix("Install the compute part of the same driver, or reinstall the driver.", command),),
+    )
+
+
+def driver_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """How to install the driver here; gpuenv never does it."""
+    if snapshot.host.wsl.value:
+        return (Fix("Install the NVIDIA driver in Windows; install none in Linux."),)
+    commands = {
+        "ubuntu": ("sudo", "ubuntu-drivers", "install"),
+        "debian": ("sudo", "apt-get", "install", "nvidia-driver"),
+        "fedora": ("sudo", "dnf", "install", "akmod-nvidia", "xorg-x11-drv-nvidia-cuda"),
+        "arch": ("sudo", "pacman", "-S", "nvidia-open"),
+    }
+    name = (snapshot.host.distribution.value or "").partition(" ")[0]
+    needs = {"debian": " (from the non-free component)", "fedora": " (from RPM Fusion)"}.get(name, "")
+    return (Fix(f"Install the NVIDIA driver{needs}, then restart.", commands.get(name)),)

@@ -1,0 +1,158 @@
+"""The driver is there; can CUDA be initialised?"""
+
+from __future__ import annotations
+
+from gpuenv.doctor.checks.driver import driver_fixes
+from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.machine import driver_sees_gpu
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Fix
+
+_STUB_LIBRARY, _NO_DEVICE = 34, 100
+_SYSTEM_NOT_READY, _VERSION_MISMATCH, _COMPAT_NOT_SUPPORTED = 802, 803, 804
+_BEFORE = (
+    "DRV100",
+    "DRV101",
+    "GPU201",
+    "GPU202",
+    "CTR301",
+    "CTR302",
+    "CTR303",
+    "CTR304",
+    "DRV105",
+    "DRV106",
+    "DRV107",
+    "DRV108",
+)
+
+
+@check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_BEFORE)
+def stub_libcuda(facts: Facts) -> Outcome:
+    """The toolkit's stub of libcuda is loaded in place of the driver's.
+
+    What it means: the toolkit has an empty libcuda to link against. When its folder is on the loader's path, programs
+    load it and fail.
+    How it is seen: cuInit answers with error 34.
+    What to do: take the stubs folder out of LD_LIBRARY_PATH and of the loader's configuration.
+    """
+    if facts.snapshot.driver.cuda_init.value != _STUB_LIBRARY:
+        return
+    yield Symptom(
+        "The toolkit's stub of libcuda is loaded in place of the driver's library",
+        fact("driver.cuda_library", facts.snapshot.driver.cuda_library) + source(facts.snapshot, "libcuda"),
+        (Fix("Take the stubs folder out of LD_LIBRARY_PATH and out of /etc/ld.so.conf.d."),),
+    )
+
+
+@check("DRV110", Cause.FABRIC_MANAGER_NOT_RUNNING, requires=_BEFORE)
+def system_not_ready(facts: Facts) -> Outcome:
+    """The NVSwitch fabric is not up: its manager does not run.
+
+    What it means: on machines whose GPUs are joined by NVSwitch, CUDA starts only after the fabric manager has set the
+    fabric up, and the manager must be of exactly the driver's version.
+    How it is seen: cuInit answers with error 802, system not yet initialised.
+    What to do: install the fabric manager of the driver's version, and start it.
+    """
+    snapshot = facts.snapshot
+    if snapshot.driver.cuda_init.value != _SYSTEM_NOT_READY:
+        return
+    yield Symptom(
+        "The NVSwitch fabric is not up: the fabric manager does not run, or is of another version",
+        source(snapshot, "libcuda") + fact("driver.version", snapshot.driver.version),
+        (
+            Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
+            Fix(f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}."),
+        ),
+    )
+
+
+@check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE)
+def forward_compatibility(facts: Facts) -> Outcome:
+    """A compatibility libcuda is in use where it is not allowed.
+
+    What it means: the cuda-compat package brings a newer libcuda for an older driver, on data-centre GPUs only. On
+    other GPUs, and on drivers too far away from it, CUDA refuses to start.
+    How it is seen: cuInit answers with error 804, or with 803 while libcuda comes from a compat folder.
+    What to do: remove cuda-compat, or take its folder off the loader's path; or update the driver.
+    """
+    code = facts.snapshot.driver.cuda_init.value
+    if code != _COMPAT_NOT_SUPPORTED and not (code == _VERSION_MISMATCH and facts.needs.forward_compatible):
+        return
+    yield Symptom(
+        "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
+        fact("driver.cuda_library", facts.snapshot.driver.cuda_library)
+        + source(facts.snapshot, "libcuda")
+        + fact("driver.version", facts.snapshot.driver.version),
+        (
+            Fix("Take the compat folder out of LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove cuda-compat."),
+            Fix("Or update the driver, so that no compatibility package is needed."),
+        ),
+    )
+
+
+@check("DRV112", Cause.WSL_LIBCUDA, requires=_BEFORE)
+def wsl_libcuda(facts: Facts) -> Outcome:
+    """Under WSL, a Linux libcuda shadows the one of Windows.
+
+    What it means: in WSL the driver lives in Windows, and its libcuda is mounted in /usr/lib/wsl/lib. A Linux driver
+    package installs another one, which cannot work.
+    How it is seen: the libcuda in use is not below /usr/lib/wsl, and CUDA cannot be initialised.
+    What to do: remove the Linux driver's packages; keep the driver in Windows up to date.
+    """
+    snapshot = facts.snapshot
+    path = snapshot.driver.cuda_library.value or ""
+    if not snapshot.host.wsl.value or not snapshot.driver.cuda_init.value or path.startswith("/usr/lib/wsl/"):
+        return
+    yield Symptom(
+        "A Linux libcuda shadows the one that Windows brings",
+        fact("driver.cuda_library", snapshot.driver.cuda_library) + source(snapshot, "libcuda"),
+        (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(snapshot)),
+    )
+
+
+@check(
+    "DRV113",
+    Cause.CUDA_INITIALIZATION_FAILED,
+    Cause.MIG_MISCONFIGURED,
+    requires=(*_BEFORE, "DRV109", "DRV110", "DRV111", "DRV112"),
+)
+def initialisation_failed(facts: Facts) -> Outcome:
+    """CUDA cannot be initialised.
+
+    What it means: the driver is there and NVML may answer, but cuInit fails, so no CUDA program can start.
+    How it is seen: the return code of cuInit in a process of its own.
+    What to do: load nvidia-uvm; look at the kernel's log; after suspend, reload nvidia-uvm; restart. With MIG on, make
+    an instance.
+    """
+    snapshot = facts.snapshot
+    code = snapshot.driver.cuda_init.value
+    if code is None:
+        if snapshot.source("libcuda").state.value == "failed":
+            yield NotKnown(snapshot.source("libcuda").detail or "libcuda could not be asked")
+        return
+    if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
+        return
+    evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("gpu_count", snapshot.gpu_count)
+    if code == _NO_DEVICE and snapshot.gpus and all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus):
+        yield Symptom(
+            "MIG is on, but no instance exists",
+            evidence,
+            (
+                Fix("Make an instance of the whole GPU.", ("sudo", "nvidia-smi", "mig", "-cgi", "0", "-C")),
+                Fix("Or turn MIG off.", ("sudo", "nvidia-smi", "-mig", "0")),
+            ),
+            cause=Cause.MIG_MISCONFIGURED,
+        )
+        return
+    if code == _NO_DEVICE and not driver_sees_gpu(snapshot):
+        yield NotKnown("the driver shows no GPU at all")
+        return
+    yield Symptom(
+        "CUDA cannot be initialised, though the driver answers",
+        evidence,
+        (
+            Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
+            Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg")),
+        ),
+    )

@@ -1,0 +1,98 @@
+"""Is there an NVIDIA GPU, and is it hidden from this process?"""
+
+from __future__ import annotations
+
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.snapshot import Snapshot
+
+_HIDING = ("", "none", "void")
+
+
+@check("GPU201", Cause.NO_NVIDIA_GPU, requires=("DRV101",))
+def no_nvidia_gpu(facts: Facts) -> Outcome:
+    """The machine has no NVIDIA GPU.
+
+    What it means: the PCI bus has no device of NVIDIA's, and no library of the driver shows a GPU either. CuPy cannot
+    compute here; a CUDA toolkit on the machine does not change that.
+    How it is seen: the kernel's list of PCI devices. Under WSL and on Jetson boards the GPU is not on the PCI bus, and
+    there this is not asked.
+    What to do: work on a machine that has one. For a virtual machine or a cloud instance, choose a type with a GPU; for
+    a job, ask the scheduler for one.
+    """
+    snapshot = facts.snapshot
+    if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or snapshot.host.tegra.known:
+        return
+    if snapshot.source("kernel").state.value == "not-asked" and snapshot.gpu_count.value == 0:
+        yield _nothing(snapshot, facts)
+        return
+    on_bus = nvidia_on_bus(snapshot)
+    if on_bus is None:
+        yield NotKnown("the PCI bus is not to be seen from here")
+        return
+    if not on_bus and not driver_nodes(snapshot):
+        yield _nothing(snapshot, facts)
+
+
+def _nothing(snapshot: Snapshot, facts: Facts) -> Symptom:
+    others = ", ".join(gpu.name or f"{gpu.vendor}:{gpu.device}" for gpu in snapshot.pci_gpus or ()) or "none"
+    evidence = [Evidence("display and 3D controllers on the PCI bus", others, "/sys/bus/pci/devices")]
+    evidence += [
+        Evidence(
+            "toolkits", f"CUDA {kit.toolkit.value} in {kit.path}", "not to the point: a toolkit is no GPU and no driver"
+        )
+        for kit in snapshot.toolkits
+    ]
+    return Symptom(
+        "This machine has no NVIDIA GPU",
+        tuple(evidence),
+        (
+            Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
+            Fix("If none is expected here, say so: gpuenv doctor --expect-no-gpu"),
+        ),
+        Severity.NOTE if facts.expect_no_gpu else Severity.ERROR,
+    )
+
+
+@check("GPU202", Cause.VISIBLE_DEVICES_HIDE_GPU, requires=("DRV100", "GPU201"))
+def hidden_by_variable(facts: Facts) -> Outcome:
+    """CUDA_VISIBLE_DEVICES or NVIDIA_VISIBLE_DEVICES hides every GPU.
+
+    What it means: the machine has a GPU and its driver works, but a variable tells CUDA, or the container engine, to
+    show none of them, or names one that does not exist.
+    How it is seen: NVML counts GPUs while libcuda counts none and CUDA_VISIBLE_DEVICES is set; or the container was
+    started with NVIDIA_VISIBLE_DEVICES empty, none or void and has no device nodes.
+    What to do: unset the variable, or set it to a GPU that is there, where the shell, the job script, the notebook or
+    the container sets it.
+    """
+    snapshot = facts.snapshot
+    variables = snapshot.environment
+    told = variables.get("CUDA_VISIBLE_DEVICES")
+    if told is not None and snapshot.visible_count.value == 0 and driver_sees_gpu(snapshot):
+        yield Symptom(
+            f"CUDA_VISIBLE_DEVICES={told or '(empty)'} hides every GPU",
+            (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),)
+            + fact("gpu_count", snapshot.gpu_count)
+            + fact("visible_count", snapshot.visible_count),
+            (
+                Fix("Unset it for this command.", ("env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor")),
+                Fix(f"Or name GPUs that are there: 0 to {max(0, len(snapshot.gpus) - 1)}, or their UUIDs."),
+            ),
+        )
+    mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
+    if (
+        contained(snapshot)
+        and mounted is not None
+        and mounted in _HIDING
+        and not driver_nodes(snapshot)
+        and not driver_sees_gpu(snapshot)
+    ):
+        yield Symptom(
+            f"NVIDIA_VISIBLE_DEVICES={mounted or '(empty)'} keeps every GPU out of this container",
+            (Evidence("environment.NVIDIA_VISIBLE_DEVICES", repr(mounted), "the environment"),)
+            + fact("host.container", snapshot.host.container),
+            (Fix("Start the container with NVIDIA_VISIBLE_DEVICES=all, or name the GPUs it shall have."),),
+        )

@@ -1,0 +1,136 @@
+"""Sources that hang, crash or contradict each other."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.machine import driver_nodes, libraries_absent, module_loaded
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.reading import Reading
+from gpuenv.model.snapshot import Snapshot, SourceState
+
+T = TypeVar("T")
+
+_DEAD = (SourceState.TIMED_OUT, SourceState.CRASHED)
+_FAILED = (*_DEAD, SourceState.FAILED)
+
+
+@check("DRV100", Cause.DRIVER_UNRESPONSIVE)
+def driver_unresponsive(facts: Facts) -> Outcome:
+    """A call into the driver hangs or crashes.
+
+    What it means: NVML or libcuda was loaded, and a call into it did not come back or ended the process. Whatever uses
+    the GPU here will hang or die the same way.
+    How it is seen: each library is asked in a process of its own, which was killed at the deadline or by a signal.
+    What to do: look for Xid messages in the kernel's log; end the processes that hold the GPU; restart the machine. If
+    it comes back at once, reinstall the driver, or have the GPU looked at.
+    """
+    dead = [name for name in ("nvml", "libcuda") if facts.snapshot.source(name).state in _DEAD]
+    if not dead:
+        return
+    hung = any(facts.snapshot.source(name).state is SourceState.TIMED_OUT for name in dead)
+    evidence = tuple(entry for name in dead for entry in source(facts.snapshot, name))
+    yield Symptom(
+        f"{' and '.join(_spelt(name) for name in dead)} {'does not answer' if hung else 'crashes'}",
+        evidence + fact("driver.version", facts.snapshot.driver.version),
+        (
+            Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
+            Fix("Restart the machine; if it comes back at once, reinstall the driver."),
+        ),
+    )
+
+
+def _spelt(name: str) -> str:
+    return "NVML" if name == "nvml" else name
+
+
+@check("DRV101", Cause.SOURCES_DISAGREE)
+def only_nvidia_smi_speaks(facts: Facts) -> Outcome:
+    """Only nvidia-smi tells of a GPU; the driver is not there.
+
+    What it means: a program named nvidia-smi prints a driver or a GPU, but there is no kernel module, no NVML and no
+    libcuda, all of which the real one needs. It is a stand-in, or a leftover of another machine; programs cannot use
+    that GPU.
+    How it is seen: nvidia-smi answers while both libraries are absent and no module is loaded.
+    What to do: look at which nvidia-smi is found first on PATH and remove it, or install the driver that it belongs to.
+    """
+    snapshot = facts.snapshot
+    if snapshot.source("nvidia-smi").state is not SourceState.ANSWERED or not libraries_absent(snapshot):
+        return
+    if module_loaded(snapshot) or driver_nodes(snapshot) or not (snapshot.gpus or snapshot.driver.version.known):
+        return
+    evidence = source(snapshot, "nvidia-smi") + source(snapshot, "nvml") + source(snapshot, "libcuda")
+    yield Symptom(
+        "Only nvidia-smi tells of an NVIDIA GPU; the driver's libraries and kernel module are not there",
+        fact("driver.version", snapshot.driver.version) + evidence,
+        (
+            Fix(
+                "See which nvidia-smi is found first, and remove it if it is no part of a driver.",
+                ("which", "-a", "nvidia-smi"),
+            ),
+            Fix("If there is an NVIDIA GPU in this machine, install its driver."),
+        ),
+    )
+
+
+@check("DRV102", Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"))
+def sources_disagree(facts: Facts) -> Outcome:
+    """Two sources contradict each other about the driver or the GPUs.
+
+    What it means: NVML, the kernel module and nvidia-smi should tell the same driver version and the same number of
+    GPUs. Where they differ, a library or a program of another driver is found first, or a GPU has dropped out.
+    How it is seen: their answers are kept side by side. Under WSL the Linux and the Windows driver have different
+    numbers, and a newer libcuda of a compatibility package has a CUDA level of its own: neither is a contradiction.
+    What to do: look at the paths of the libraries and of nvidia-smi; remove what belongs to another driver.
+    """
+    snapshot = facts.snapshot
+    if snapshot.host.wsl.value:
+        return
+    if snapshot.driver.nvml_init.value:
+        return  # kernel module and library of different versions have a finding of their own
+    yield from _contradiction(snapshot, "driver.version", snapshot.driver.version)
+    yield from _contradiction(snapshot, "gpu_count", snapshot.gpu_count)
+
+
+def _contradiction(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcome:
+    if not reading.dissent:
+        return
+    said = " and ".join(f"{answer.value} ({answer.source})" for answer in reading.dissent)
+    yield Symptom(
+        f"{path}: {reading.source} says {reading.value}, but others say {said}",
+        fact(path, reading) + _paths(snapshot),
+        (Fix("Find what belongs to another driver by the paths above, and remove it."),),
+        Severity.WARNING,
+    )
+
+
+def _paths(snapshot: Snapshot) -> tuple[Evidence, ...]:
+    return fact("driver.nvml_library", snapshot.driver.nvml_library) + source(snapshot, "nvidia-smi")
+
+
+@check("DRV103", Cause.DRIVER_UNRESPONSIVE, requires=("DRV100", "DRV101"))
+def nvidia_smi_fails(facts: Facts) -> Outcome:
+    """nvidia-smi hangs or fails while the driver answers.
+
+    What it means: NVML answers, so programs can use the GPU, but the tool does not. Scripts that call nvidia-smi, and
+    many other tools do, will hang or fail.
+    How it is seen: nvidia-smi was killed at the deadline, crashed, or ended with an error, while NVML answered.
+    What to do: run it by hand; a process in uninterruptible sleep or an nvidia-smi of another driver are usual causes.
+    """
+    snapshot = facts.snapshot
+    state = snapshot.source("nvidia-smi").state
+    if state not in _FAILED:
+        return
+    if snapshot.source("nvml").state is not SourceState.ANSWERED:
+        yield NotKnown("NVML does not answer either")
+        return
+    hung = "does not answer" if state is SourceState.TIMED_OUT else "fails"
+    yield Symptom(
+        f"nvidia-smi {hung}, though the driver answers",
+        source(snapshot, "nvidia-smi") + source(snapshot, "nvml"),
+        (Fix("Run nvidia-smi by hand and see what it waits for.", ("nvidia-smi",)),),
+        Severity.WARNING,
+    )

@@ -1,0 +1,94 @@
+"""Runs every check in order and tells the root cause from what follows. Pure but for the clock that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
+from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.resolution import Resolution
+from gpuenv.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was found, and how each check went."""
+
+    findings: tuple[Finding, ...]
+    checks: tuple[CheckRun, ...]
+
+
+def diagnose(
+    snapshot: Snapshot,
+    matrix: Matrix,
+    resolution: Resolution,
+    clock: Callable[[], float],
+    *,
+    expect_no_gpu: bool = False,
+) -> Diagnosis:
+    """Holds every check against a Snapshot; one that crashes is reported and the others go on.
+
+    Args:
+        snapshot: what was read.
+        matrix: the compatibility matrix.
+        resolution: what would fit, for the cures.
+        clock: seconds, for the checks' durations.
+        expect_no_gpu: the caller said that there is none.
+    """
+    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, expect_no_gpu)
+    findings: list[Finding] = []
+    runs: list[CheckRun] = []
+    blocked: dict[str, str] = {}
+    for check in all_checks():
+        started = clock()
+        root = next((blocked[code] for code in check.requires if code in blocked), None)
+        if root is not None:
+            blocked[check.code] = root
+            runs.append(CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0))
+            continue
+        found, run = _run(check, facts)
+        runs.append(replace(run, duration=clock() - started))
+        findings += found
+        if any(finding.severity is not Severity.WARNING for finding in found):
+            blocked[check.code] = check.code
+    return Diagnosis(tuple(_rank(findings)), tuple(runs))
+
+
+def _run(check: Check, facts: Facts) -> tuple[list[Finding], CheckRun]:
+    try:
+        said = list(check.run(facts))
+    except Exception as error:  # noqa: BLE001 - a crashed check is reported as such; the others go on
+        return [], CheckRun(check.code, CheckStatus.CRASHED, f"{type(error).__name__}: {error}", 0.0)
+    found = [_finding(check, symptom) for symptom in said if isinstance(symptom, Symptom)]
+    if found:
+        return found, CheckRun(check.code, CheckStatus.FOUND, None, 0.0)
+    unknown = [entry.reason for entry in said if isinstance(entry, NotKnown)]
+    if unknown:
+        return [], CheckRun(check.code, CheckStatus.SKIPPED, f"unknown: {unknown[0]}", 0.0)
+    return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
+
+
+def _finding(check: Check, symptom: Symptom) -> Finding:
+    return Finding(
+        code=check.code,
+        cause=symptom.cause or check.causes[0],
+        severity=symptom.severity,
+        primary=False,
+        follows_from=None,
+        title=symptom.title,
+        evidence=symptom.evidence,
+        fix=symptom.fix,
+        docs=f"gpuenv explain {check.code}",
+    )
+
+
+def _rank(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors, warnings, notes, each in the order of the checks; the first error is the one to cure first."""
+    order = list(Severity)
+    ranked = sorted(findings, key=lambda finding: order.index(finding.severity))
+    if ranked and ranked[0].severity is Severity.ERROR:
+        ranked[0] = replace(ranked[0], primary=True)
+    return ranked

@@ -1,0 +1,25 @@
+"""Facts of a Snapshot as evidence."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from gpuenv.model.finding import Evidence
+from gpuenv.model.reading import Reading
+from gpuenv.model.snapshot import Snapshot
+
+T = TypeVar("T")
+
+
+def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
+    """The value settled on and those that differ; why it is missing, where it is."""
+    if reading.value is None:
+        return (Evidence(path, "unknown", reading.reason or "no source could tell"),)
+    first = Evidence(path, str(reading.value), reading.source or "")
+    return (first, *(Evidence(path, str(answer.value), answer.source) for answer in reading.dissent))
+
+
+def source(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:
+    """How the asking of a source ended."""
+    state = snapshot.source(name)
+    return (Evidence(f"the answer of {name}", state.state.value, state.detail or f"{state.duration:.1f} s"),)

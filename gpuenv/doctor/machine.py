@@ -1,0 +1,53 @@
+"""Questions about a machine that several checks ask. Pure."""
+
+from __future__ import annotations
+
+from gpuenv.model.snapshot import Container, Module, PciGpu, Snapshot, SourceState
+
+NVIDIA = "10de"
+
+
+def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
+    """NVIDIA GPUs on the PCI bus; None where the bus is not to be seen."""
+    if snapshot.pci_gpus is None:
+        return None
+    return tuple(gpu for gpu in snapshot.pci_gpus if gpu.vendor == NVIDIA)
+
+
+def driver_sees_gpu(snapshot: Snapshot) -> bool:
+    """Whether the driver itself, not nvidia-smi alone, shows at least one GPU."""
+    counts = (
+        snapshot.gpu_count.value if snapshot.gpu_count.source != "nvidia-smi" else 0,
+        snapshot.visible_count.value,
+    )
+    return any(count for count in counts) or any(gpu.name.source in ("nvml", "libcuda") for gpu in snapshot.gpus)
+
+
+def libraries_absent(snapshot: Snapshot) -> bool:
+    """Whether neither NVML nor libcuda is to be found."""
+    return all(snapshot.source(name).state is SourceState.ABSENT for name in ("nvml", "libcuda"))
+
+
+def libcuda_absent(snapshot: Snapshot) -> bool:
+    """Whether the loader finds no libcuda."""
+    return snapshot.source("libcuda").state is SourceState.ABSENT
+
+
+def module_loaded(snapshot: Snapshot) -> bool:
+    """Whether the nvidia kernel module is known to be loaded."""
+    return snapshot.driver.module.value is Module.LOADED
+
+
+def contained(snapshot: Snapshot) -> bool:
+    """Whether this process is in a container."""
+    return snapshot.host.container.value not in (None, Container.NONE)
+
+
+def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:
+    """The paths of the driver's device nodes."""
+    return tuple(node.path for node in snapshot.driver.device_nodes)
+
+
+def probed(snapshot: Snapshot) -> bool:
+    """Whether the driver was asked at all."""
+    return snapshot.source("libcuda").state is not SourceState.NOT_ASKED

@@ -1,0 +1,116 @@
+"""The registry: a check is a function with a code, a cause, what it requires and a docstring that explains it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.resolution import Resolution
+from gpuenv.model.snapshot import Snapshot
+
+SECTIONS = ("What it means", "How it is seen", "What to do")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a check may look at.
+
+    Attributes:
+        snapshot: everything that was read.
+        needs: the same as the resolver sees it.
+        matrix: the compatibility matrix.
+        resolution: what would fit.
+        expect_no_gpu: the caller said that no GPU is expected here.
+    """
+
+    snapshot: Snapshot
+    needs: Needs
+    matrix: Matrix
+    resolution: Resolution
+    expect_no_gpu: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What a check found; ``cause`` replaces the check's own where one check tells several apart."""
+
+    title: str
+    evidence: tuple[Evidence, ...]
+    fix: tuple[Fix, ...]
+    severity: Severity = Severity.ERROR
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotKnown:
+    """The check cannot tell, and why: unknown is neither healthy nor broken."""
+
+    reason: str
+
+
+Outcome = Iterator[Symptom | NotKnown]
+CheckFunction = Callable[[Facts], Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A registered check.
+
+    Attributes:
+        code: stable, such as DRV102.
+        causes: the causes it can name, its own first.
+        requires: codes of checks whose error makes this one pointless.
+        run: the function.
+    """
+
+    code: str
+    causes: tuple[Cause, ...]
+    requires: tuple[str, ...]
+    run: CheckFunction
+
+    @property
+    def title(self) -> str:
+        """The first line of the docstring."""
+        return (inspect.getdoc(self.run) or "").split("\n", 1)[0]
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """What it means, how it is seen, what to do."""
+        return {name: _section(inspect.getdoc(self.run) or "", name) for name in SECTIONS}
+
+
+_CHECKS: dict[str, Check] = {}
+
+
+def check(code: str, *causes: Cause, requires: tuple[str, ...] = ()) -> Callable[[CheckFunction], CheckFunction]:
+    """Registers a check; what it requires must be registered before it: the order of files is the order of runs."""
+
+    def register(function: CheckFunction) -> CheckFunction:
+        if code in _CHECKS:
+            raise ValueError(f"the code {code} is taken by {_CHECKS[code].run.__name__}")
+        for needed in requires:
+            if needed not in _CHECKS:
+                raise ValueError(f"{code} requires {needed}, which is not registered before it")
+        _CHECKS[code] = Check(code, causes, requires, function)
+        return function
+
+    return register
+
+
+def all_checks() -> tuple[Check, ...]:
+    """Every check, in the order in which they run."""
+    from gpuenv.doctor import checks  # noqa: PLC0415 - importing it registers them
+
+    del checks
+    return tuple(_CHECKS.values())
+
+
+def _section(text: str, name: str) -> str:
+    match = re.search(rf"^{name}: (.*?)(?=^(?:{'|'.join(SECTIONS)}): |\Z)", text, re.MULTILINE | re.DOTALL)
+    return " ".join(match[1].split()) if match else ""

@@ -1,0 +1,261 @@
+"""``--assume KEY=VALUE``: replaces one fact of a Snapshot. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpuenv.matrix.needs import cuda_of_branch
+from gpuenv.matrix.products import ProductError, find_product
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.lines import is_cupy
+from gpuenv.model.reading import Reading, assumed, missing
+from gpuenv.model.snapshot import Container, CupyInstallation, Gpu, Snapshot, Toolkit
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
+
+_NONE = "none"
+_SIZES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_OPERATING_SYSTEMS = ("linux", "windows", "darwin")
+_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+
+
+class AssumeError(ValueError):
+    """An assumption that cannot be understood; the message names it and what was expected."""
+
+
+def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot:
+    """A Snapshot with the given facts in place of those that were read, each marked as assumed.
+
+    Args:
+        snapshot: what was read, or an empty one.
+        given: texts of the form ``KEY=VALUE``; ``gpu`` may be repeated for several GPUs.
+        matrix: looks up a GPU's compute capability and a driver's CUDA level.
+
+    Raises:
+        AssumeError: at the first that cannot be understood.
+    """
+    gpus = [text.partition("=")[2].strip() for text in given if text.partition("=")[0].strip() == "gpu"]
+    if gpus:
+        snapshot = _assume_gpus(snapshot, gpus, matrix)
+    for text in given:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key or not value:
+            raise AssumeError(f"--assume {text}: expected KEY=VALUE, such as driver=580.95.05")
+        if key == "gpu":
+            continue
+        try:
+            snapshot = _one(snapshot, key, value, matrix)
+        except ValueError as error:
+            raise AssumeError(f"--assume {text}: {error}") from error
+    # The level follows from the driver unless it was told; so does the count of GPUs from their list.
+    return snapshot
+
+
+def _one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Snapshot:
+    if key.startswith("env."):
+        return _assume_variable(snapshot, key.removeprefix("env."), value)
+    if key.startswith("package."):
+        return _assume_package(snapshot, key.removeprefix("package.").lower(), value)
+    function = _KEYS.get(key)
+    if function is None:
+        known = ("gpu", *_KEYS, "env.NAME", "package.NAME")
+        near = difflib.get_close_matches(key, known, 1)
+        raise AssumeError(f"unknown key{f'; did you mean {near[0]}?' if near else ''} (one of {', '.join(known)})")
+    return function(snapshot, value, matrix)
+
+
+def _noted(snapshot: Snapshot, *paths: str) -> Snapshot:
+    return replace(snapshot, assumed=tuple(dict.fromkeys((*snapshot.assumed, *paths))))
+
+
+def _host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str, Matrix], Snapshot]:
+    """An assumption that replaces one field of the host."""
+
+    def apply(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+        del matrix
+        host = replace(snapshot.host, **{field: assumed(read(value))})  # type: ignore[arg-type]
+        return _noted(replace(snapshot, host=host), f"host.{field}")
+
+    return apply
+
+
+def _one_of(names: Sequence[str]) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value.lower() not in names:
+            raise ValueError(f"expected one of {', '.join(names)}")
+        return value.lower()
+
+    return read
+
+
+def _arch(value: str) -> str:
+    if value.lower() not in _ARCHITECTURES:
+        raise ValueError(f"expected one of {', '.join(_ARCHITECTURES)}")
+    return _ARCHITECTURES[value.lower()]
+
+
+def _yes(value: str) -> bool:
+    if value.lower() not in ("yes", "no", "true", "false"):
+        raise ValueError("expected yes or no")
+    return value.lower() in ("yes", "true")
+
+
+def _container(value: str) -> Container:
+    return Container.OTHER if _yes(value) else Container.NONE
+
+
+def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    """A driver version, or none; its CUDA level follows from its branch unless it is assumed too."""
+    if value.lower() == _NONE:
+        gone: Reading[DriverVersion] = missing("assumed to be absent")
+        driver = replace(
+            snapshot.driver, version=gone, cuda=missing("assumed to be absent"), branch=missing("assumed to be absent")
+        )
+        return _noted(replace(snapshot, driver=driver), "driver.version")
+    version = DriverVersion.parse(value)
+    if version.is_bare_branch:
+        row = next((entry for entry in matrix.driver_branches if entry.branch == version.branch), None)
+        version = row.first if row and row.first else version
+    cuda = snapshot.driver.cuda
+    if "driver.cuda" not in snapshot.assumed:
+        level = cuda_of_branch(version, matrix)
+        cuda = (
+            Reading(level, f"the level of driver branch {version.branch}")
+            if level
+            else missing("the branch is not in the matrix")
+        )
+    driver = replace(snapshot.driver, version=assumed(version), branch=assumed(version.branch), cuda=cuda)
+    return _noted(replace(snapshot, driver=driver), "driver.version")
+
+
+def _assume_driver_cuda(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    del matrix
+    driver = replace(snapshot.driver, cuda=assumed(CudaVersion.parse(value)))
+    return _noted(replace(snapshot, driver=driver), "driver.cuda")
+
+
+def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Snapshot:
+    """GPUs by model; ``none`` for a machine without."""
+    if any(name.lower() == _NONE for name in names):
+        if len(names) > 1:
+            raise AssumeError("--assume gpu=none: stands beside another gpu")
+        return _noted(replace(snapshot, gpus=(), pci_gpus=(), gpu_count=assumed(0)), "gpus")
+    gpus = []
+    for index, name in enumerate(names):
+        try:
+            product = find_product(name, matrix)
+        except ProductError as error:
+            raise AssumeError(f"--assume gpu={name}: {error}") from error
+        gpus.append(
+            Gpu(
+                index=assumed(index), name=assumed(product.name), compute_capability=assumed(product.compute_capability)
+            )
+        )
+    return _with_gpus(snapshot, gpus)
+
+
+def _with_gpus(snapshot: Snapshot, gpus: Sequence[Gpu]) -> Snapshot:
+    return _noted(replace(snapshot, gpus=tuple(gpus), gpu_count=assumed(len(gpus))), "gpus")
+
+
+def _assume_capability(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    del matrix
+    capability = assumed(ComputeCapability.parse(value))
+    gpus = snapshot.gpus or (Gpu(index=assumed(0)),)
+    return _with_gpus(snapshot, [replace(gpu, compute_capability=capability) for gpu in gpus])
+
+
+def _assume_count(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    del matrix
+    if not value.isdigit() or int(value) > 1024:  # noqa: PLR2004 - more than any machine has
+        raise ValueError("expected a whole number up to 1024")
+    kinds = snapshot.gpus or (Gpu(),)
+    gpus = [replace(kinds[number % len(kinds)], index=assumed(number)) for number in range(int(value))]
+    return _with_gpus(snapshot, gpus)
+
+
+def _assume_memory(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    del matrix
+    number = value.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+    unit = value[len(number) :].strip().lower()
+    try:
+        size = assumed(int(float(number) * _SIZES[unit]))
+    except (ValueError, KeyError, OverflowError):
+        raise ValueError("expected a size like 80GiB") from None
+    gpus = snapshot.gpus or (Gpu(index=assumed(0)),)
+    return _with_gpus(snapshot, [replace(gpu, memory_total=size, memory_free=size) for gpu in gpus])
+
+
+def _assume_python(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    del matrix
+    target = replace(snapshot.target, python=assumed(PythonVersion.parse(value)), implementation=assumed("cpython"))
+    return _noted(replace(snapshot, target=target), "target.python")
+
+
+def _assume_cupy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    """``cupy-cuda12x==14.2.0``, or none."""
+    del matrix
+    if value.lower() == _NONE:
+        kept = {name: release for name, release in snapshot.target.packages.items() if not is_cupy(name)}
+        target = replace(snapshot.target, cupy=(), packages=kept)
+        return _noted(replace(snapshot, target=target), "target.cupy")
+    name, _, release = value.partition("==")
+    if not is_cupy(name) or not release:
+        raise ValueError("expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0")
+    target = replace(
+        snapshot.target,
+        cupy=(CupyInstallation(name, release),),
+        packages={**snapshot.target.packages, name: release},
+    )
+    return _noted(replace(snapshot, target=target), "target.cupy")
+
+
+def _assume_numpy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    del matrix
+    return _assume_package(snapshot, "numpy", value)
+
+
+def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
+    packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
+    if value.lower() != _NONE:
+        packages[name] = value
+    target = replace(snapshot.target, packages=packages)
+    if name == "numpy":
+        target = replace(target, numpy=missing("assumed to be absent") if value.lower() == _NONE else assumed(value))
+    return _noted(replace(snapshot, target=target), f"target.packages.{name}")
+
+
+def _assume_toolkit(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    del matrix
+    if value.lower() == _NONE:
+        return _noted(replace(snapshot, toolkits=()), "toolkits")
+    toolkit = Toolkit(
+        "an assumed folder", "assumed", assumed(CudaVersion.parse(value)), has_nvrtc=True, has_headers=True
+    )
+    return _noted(replace(snapshot, toolkits=(toolkit,)), "toolkits")
+
+
+def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
+    variables = {key: text for key, text in snapshot.environment.items() if key != name}
+    if value.lower() != _NONE:
+        variables[name] = value
+    return _noted(replace(snapshot, environment=variables), f"environment.{name}")
+
+
+_KEYS: dict[str, Callable[[Snapshot, str, Matrix], Snapshot]] = {
+    "os": _host("os", _one_of(_OPERATING_SYSTEMS)),
+    "arch": _host("arch", _arch),
+    "libc": _host("libc", Libc.parse),
+    "container": _host("container", _container),
+    "wsl": _host("wsl", _yes),
+    "python": _assume_python,
+    "driver-cuda": _assume_driver_cuda,
+    "driver": _assume_driver,
+    "compute-capability": _assume_capability,
+    "gpu-count": _assume_count,
+    "gpu-memory": _assume_memory,
+    "cupy": _assume_cupy,
+    "numpy": _assume_numpy,
+    "toolkit": _assume_toolkit,
+}

@@ -1,0 +1,98 @@
+"""Every wheel that could be chosen, with the rows it stands on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine
+from gpuenv.model.resolution import Candidate, CandidateKind
+from gpuenv.model.versions import ComputeCapability, CudaVersion
+
+# CuPy never lowers these Tegra capabilities to the cap (cupy.cuda.compiler), and on Tegra a cubin runs on its own
+# capability alone (CUDA C++ Programming Guide, Binary Compatibility).
+TEGRA = frozenset(map(ComputeCapability.parse, ("3.2", "5.3", "6.2", "7.2", "8.7")))
+
+
+@dataclass(frozen=True, slots=True)
+class WheelCandidate:
+    """One release of one line, with or without an extra."""
+
+    line: WheelLine
+    release: Release
+    extra: str | None
+
+    @property
+    def candidate(self) -> Candidate:
+        """What it is called in a Resolution."""
+        return Candidate(CandidateKind.WHEEL, self.line.name, self.release.cupy, self.extra)
+
+    @property
+    def brings(self) -> Extra | None:
+        """The row of the extra."""
+        return self.release.extras[self.extra] if self.extra else None
+
+    def platform(self, needs: Needs) -> Platform | None:
+        """The row of the platform, where it has one."""
+        return self.release.platforms.get(needs.platform or "")
+
+
+def wheel_candidates(matrix: Matrix) -> Iterator[WheelCandidate]:
+    """Every line, release and extra."""
+    for line in matrix.wheel_lines:
+        for release in line.releases:
+            for extra in (*release.extras, None):
+                yield WheelCandidate(line, release, extra)
+
+
+def preference(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[Version, int, bool]:
+    """The sort key, best last: newest CuPy, highest CUDA major, the extra unless the host has a fitting toolkit.
+
+    On Tegra the toolkit is JetPack's: no document says that the CUDA wheels behind the extra run there.
+    """
+    wants_extra = not needs.tegra and host_toolkit(wheel, needs, matrix) is None
+    return (Version(wheel.release.cupy), wheel.line.cuda_major, (wheel.extra is not None) == wants_extra)
+
+
+def minors_of(wheel: WheelCandidate, matrix: Matrix) -> list[CudaMinor]:
+    """The CUDA minors that a candidate can use, oldest first; with an extra, those that the extra can install."""
+    rows = [
+        row
+        for row in matrix.cuda_minors
+        if row.cuda.major == wheel.line.cuda_major and row.cuda >= wheel.line.first_cuda
+        if wheel.extra is None or row.toolkit_wheels
+    ]
+    return sorted(rows, key=lambda row: row.cuda)
+
+
+def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> list[CudaMinor]:
+    """The CUDA minors whose NVRTC, asked by this CuPy, makes code that runs on every GPU there."""
+    capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
+    return [row for row in minors_of(wheel, matrix) if all(_serves(row, wheel.release, gpu) for gpu in capabilities)]
+
+
+def _serves(minor: CudaMinor, release: Release, gpu: ComputeCapability) -> bool:
+    """CuPy asks for the GPU's capability or its cap, whichever is lower; a cubin runs on its own major version only."""
+    asked = gpu
+    cap = _cap(release, minor.cuda)
+    if cap is not None and cap < gpu and gpu not in TEGRA:
+        asked = cap
+    return asked in minor.capabilities and asked.major == gpu.major
+
+
+def _cap(release: Release, nvrtc: CudaVersion) -> ComputeCapability | None:
+    steps = [(CudaVersion.parse(start), cap) for start, cap in (release.nvrtc_caps or {}).items()]
+    below = [step for step in steps if step[0] <= nvrtc]
+    return max(below, key=lambda step: step[0])[1] if below else None
+
+
+def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
+    """The folder of a toolkit on the host that serves this candidate: libraries, headers and a fitting version."""
+    minors = {row.cuda for row in serving_minors(WheelCandidate(wheel.line, wheel.release, None), needs, matrix)}
+    for toolkit in needs.toolkits:
+        if toolkit.toolkit.value in minors and toolkit.has_nvrtc and toolkit.has_headers:
+            return toolkit.path
+    return None

@@ -1,0 +1,226 @@
+"""One small function a constraint: fits, rejected, or unknown. Pure.
+
+Adding one is: a slug in ``ConstraintName``, a function here, an entry in ``CONSTRAINTS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from packaging.specifiers import SpecifierSet
+
+from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serving_minors
+from gpuenv.matrix.needs import NeededGpu, Needs
+from gpuenv.matrix.records import CudaMajor, Matrix
+from gpuenv.matrix.support import branches_for
+from gpuenv.model.resolution import Change, ConstraintName
+from gpuenv.model.versions import ComputeCapability
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """Nothing stands against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """It cannot work. ``change`` is the change that would lift this, where a user could make it."""
+
+    needed: str
+    found: str
+    source: str
+    change: Change | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The fact is not known; choosing this candidate assumes ``value``."""
+
+    fact: str
+    value: str
+
+
+Verdict = Fits | Rejected | Unknown
+Constraint = Callable[[WheelCandidate, Needs, Matrix], Verdict]
+
+
+def not_yanked(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """A withdrawn release is not chosen."""
+    del needs
+    if wheel.release.yanked is None:
+        return Fits()
+    return Rejected("a release that stands", f"withdrawn: {wheel.release.yanked}", matrix.cite(wheel.release.source))
+
+
+def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The release has wheels for this operating system and architecture."""
+    if needs.platform is None:
+        return Unknown("host.os and host.arch", "linux-x86_64")
+    if wheel.platform(needs) is not None:
+        return Fits()
+    return Rejected(" or ".join(wheel.release.platforms), needs.platform, matrix.cite(wheel.release.source))
+
+
+def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The C library is of the family, and no older than the one, that the wheels are built for."""
+    row = wheel.platform(needs)
+    if row is None or row.libc is None:
+        return Fits()
+    if needs.libc is None:
+        return Unknown("host.libc", f"at least {row.libc}")
+    if needs.libc.family == row.libc.family and needs.libc >= row.libc:
+        return Fits()
+    return Rejected(f"at least {row.libc}", str(needs.libc), matrix.cite(wheel.release.source))
+
+
+def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The release has a wheel for this Python."""
+    row = wheel.platform(needs)
+    tags = [tag for tag in wheel.release.pythons if row is None or tag not in row.without]
+    offered = ", ".join(_python_of(tag) for tag in tags)
+    if needs.python is None:
+        return Unknown("target.python", f"one of {offered}")
+    if needs.implementation not in (None, "cpython"):
+        return Rejected(f"CPython {offered}", str(needs.implementation), matrix.cite(wheel.release.source))
+    if needs.python.tag in tags:
+        return Fits()
+    change = Change("target.python", offered, str(needs.python))
+    return Rejected(f"Python {offered}", str(needs.python), matrix.cite(wheel.release.source), change)
+
+
+def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The NumPy that is there is in the range that CuPy asks for; none there is no hindrance."""
+    if needs.numpy is None or SpecifierSet(wheel.release.numpy).contains(needs.numpy, prereleases=True):
+        return Fits()
+    change = Change("target.numpy", wheel.release.numpy, needs.numpy)
+    return Rejected(f"NumPy {wheel.release.numpy}", needs.numpy, matrix.cite(wheel.release.source), change)
+
+
+def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The driver runs programs of the line's CUDA major (minor-version or forward compatibility)."""
+    row = next(entry for entry in matrix.cuda_majors if entry.major == wheel.line.cuda_major)
+    minimum = row.windows if needs.windows else row.linux
+    source = matrix.cite(row.source)
+    if needs.driver_absent:
+        return Rejected(f"driver >= {minimum}", "no driver", source, Change("driver.version", f">= {minimum}", "none"))
+    if needs.driver is None and needs.driver_cuda is None:
+        return Unknown("driver.version", f">= {minimum}")
+    if _driver_runs(needs, row):
+        return Fits()
+    level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
+    found = f"driver {needs.driver or 'unknown'}{level}"
+    change = Change("driver.version", f">= {minimum}", str(needs.driver or f"CUDA {needs.driver_cuda}"))
+    return Rejected(f"driver >= {minimum}", found, source, change)
+
+
+def _driver_runs(needs: Needs, row: CudaMajor) -> bool:
+    """The runtime asks libcuda's level for the major; without a compat package the driver itself must be new enough."""
+    by_level = needs.driver_cuda is None or needs.driver_cuda.major >= row.major
+    if needs.forward_compatible or needs.driver is None:
+        return by_level
+    return by_level and needs.driver >= (row.windows if needs.windows else row.linux)
+
+
+def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The driver branch still supports every GPU, and already does."""
+    del wheel
+    if needs.driver is None or needs.windows:
+        return Fits()
+    for gpu in needs.gpus:
+        row = branches_for(gpu.compute_capability, matrix)
+        wanted = row.wants(needs.driver.branch) if row else None
+        if row is not None and wanted is not None:
+            change = Change("driver.version", wanted, str(needs.driver))
+            return Rejected(f"driver {wanted} for {gpu.label}", f"driver {needs.driver}", row.source, change)
+    return Fits()
+
+
+def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """Some NVRTC of the line's major, asked by this CuPy, compiles for every GPU there."""
+    minors = minors_of(wheel, matrix)
+    serving = serving_minors(wheel, needs, matrix)
+    if not serving:
+        source = matrix.cite(minors[-1].source if minors else wheel.line.source)
+        return Rejected(_compiled_for(wheel, needs, matrix), _labels(_unserved(wheel, needs, matrix)), source)
+    if not needs.gpus or any(gpu.compute_capability is None for gpu in needs.gpus):
+        supported = sorted({capability for row in serving for capability in row.capabilities})
+        return Unknown("gpus[].compute_capability", f"one of {', '.join(map(str, supported))}")
+    return Fits()
+
+
+def _unserved(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[NeededGpu, ...]:
+    """The GPUs that no minor serves; all of them where each is served, but not all by the same minor."""
+    known = tuple(gpu for gpu in needs.gpus if gpu.compute_capability)
+    return tuple(gpu for gpu in known if not serving_minors(wheel, replace(needs, gpus=(gpu,)), matrix)) or known
+
+
+def _compiled_for(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str:
+    """What a GPU must have for this line, as shortly as is true: a floor, a ceiling, or the whole set."""
+    covered = sorted({capability for row in minors_of(wheel, matrix) for capability in row.capabilities})
+    there = [gpu.compute_capability for gpu in _unserved(wheel, needs, matrix) if gpu.compute_capability]
+    nvrtc = f"(NVRTC {wheel.line.cuda_major}, CuPy {wheel.release.cupy})"
+    if covered and all(capability < covered[0] for capability in there):
+        return f"compute capability >= {covered[0]} {nvrtc}"
+    if covered and all(capability > covered[-1] for capability in there):
+        return f"compute capability <= {covered[-1]} {nvrtc}"
+    return f"one NVRTC {wheel.line.cuda_major} that CuPy {wheel.release.cupy} lets compile for every GPU"
+
+
+def _labels(gpus: tuple[NeededGpu, ...]) -> str:
+    return ", ".join(dict.fromkeys(gpu.label for gpu in gpus)) or "no GPU"
+
+
+def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The code embedded in the wheel runs on every GPU there (its PTX is left out: it needs a driver as new)."""
+    row = wheel.platform(needs)
+    known = [gpu for gpu in needs.gpus if gpu.compute_capability]
+    if row is None or not known:
+        return Fits()
+    if row.sass is None:
+        return Unknown("the GPU code in this platform's wheel", f"made for {_labels(tuple(known))}")
+    lacking = tuple(gpu for gpu in known if not any(_runs(code, gpu.compute_capability) for code in row.sass))
+    if not lacking:
+        return Fits()
+    needed = f"a GPU that runs the wheel's code, {', '.join(row.sass)}"
+    return Rejected(needed, _labels(lacking), matrix.cite(wheel.release.source))
+
+
+def _runs(code: str, gpu: ComputeCapability | None) -> bool:
+    """A cubin runs on its own capability and the later minors of its major."""
+    made_for = ComputeCapability.parse(code)
+    if gpu is None or code.endswith("a") or gpu in TEGRA:
+        return gpu == made_for
+    return gpu.major == made_for.major and gpu.minor >= made_for.minor
+
+
+def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The CUDA wheels behind the extra accept this C library; else a resolver silently takes an older CuPy."""
+    brings = wheel.brings
+    if brings is not None and needs.tegra:
+        return Unknown("the GPU code in the CUDA wheels for aarch64", "made for Tegra")
+    if brings is None or brings.libc is None or not (needs.platform or "linux").startswith("linux"):
+        return Fits()
+    if needs.libc is None:
+        return Unknown("host.libc", f"at least {brings.libc}")
+    if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
+        return Fits()
+    return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
+
+
+def _python_of(tag: str) -> str:
+    return f"{tag[2]}.{tag[3:]}"
+
+
+CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
+    (ConstraintName.NOT_YANKED, not_yanked),
+    (ConstraintName.PLATFORM, platform),
+    (ConstraintName.LIBC, libc),
+    (ConstraintName.PYTHON, python),
+    (ConstraintName.NUMPY, numpy),
+    (ConstraintName.DRIVER_MINIMUM, driver_minimum),
+    (ConstraintName.DRIVER_SUPPORTS_GPU, driver_supports_gpu),
+    (ConstraintName.NVRTC_COMPILES_FOR_GPU, nvrtc_compiles_for_gpu),
+    (ConstraintName.WHEEL_HAS_CODE_FOR_GPU, wheel_has_code_for_gpu),
+    (ConstraintName.EXTRA_FITS_PLATFORM, extra_fits_platform),
+)

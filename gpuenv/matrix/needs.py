@@ -1,0 +1,137 @@
+"""What the resolver must know of a machine, taken out of its Snapshot. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuenv.matrix.products import capability_by_name, product_by_pci
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.reading import ASSUMED
+from gpuenv.model.snapshot import Gpu, Module, Snapshot, SourceState, Toolkit
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
+
+
+@dataclass(frozen=True, slots=True)
+class NeededGpu:
+    """A GPU that the choice must serve."""
+
+    label: str
+    compute_capability: ComputeCapability | None
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The facts behind a choice; None is unknown.
+
+    Attributes:
+        platform: ``linux-x86_64`` and the like, as the matrix spells it.
+        implementation: of the target's Python.
+        driver_absent: no driver is there, which is not the same as unknown.
+        driver_cuda: the CUDA level of the libcuda in use.
+        forward_compatible: the libcuda in use is newer than the kernel module's driver.
+        windows: driver numbers are those of Windows, also under WSL.
+        gpus: every GPU that CUDA programs see; those on the PCI bus where no driver lists any.
+        toolkits: CUDA toolkits on the host.
+    """
+
+    platform: str | None
+    libc: Libc | None
+    python: PythonVersion | None
+    implementation: str | None
+    numpy: str | None
+    driver: DriverVersion | None
+    driver_absent: bool
+    driver_cuda: CudaVersion | None
+    forward_compatible: bool
+    windows: bool
+    tegra: bool
+    gpus: tuple[NeededGpu, ...]
+    toolkits: tuple[Toolkit, ...]
+
+
+def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
+    """The needs of a machine and its target."""
+    host, driver, target = snapshot.host, snapshot.driver, snapshot.target
+    return Needs(
+        platform=_platform(host.os.value, host.arch.value),
+        libc=host.libc.value,
+        python=target.python.value,
+        implementation=target.implementation.value,
+        numpy=target.numpy.value,
+        driver=driver.version.value,
+        driver_absent=driver_absent(snapshot),
+        driver_cuda=driver.cuda.value,
+        forward_compatible=is_forward_compatible(snapshot, matrix),
+        windows=host.os.value == "windows" or bool(host.wsl.value),
+        tegra=host.tegra.known,
+        gpus=_gpus(snapshot, matrix),
+        toolkits=snapshot.toolkits,
+    )
+
+
+def driver_absent(snapshot: Snapshot) -> bool:
+    """Whether there is no driver, as far as every source can tell; not whether none was seen."""
+    driver = snapshot.driver
+    if driver.version.known or driver.cuda.known:
+        return False
+    if "driver.version" in snapshot.assumed:
+        return True
+    libraries = (snapshot.source("nvml").state, snapshot.source("libcuda").state)
+    return libraries == (SourceState.ABSENT, SourceState.ABSENT) and driver.module.value is not Module.LOADED
+
+
+def is_forward_compatible(snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether a cuda-compat libcuda is in use: by its folder, or by a level above that of the driver's branch."""
+    driver = snapshot.driver
+    if "/compat/" in (driver.cuda_library.value or ""):
+        return True
+    if driver.version.value is None or driver.cuda.value is None or driver.cuda.source == ASSUMED:
+        return False
+    level = cuda_of_branch(driver.version.value, matrix)
+    return level is not None and driver.cuda.source == "libcuda" and level < driver.cuda.value
+
+
+def cuda_of_branch(driver: DriverVersion, matrix: Matrix) -> CudaVersion | None:
+    """The CUDA level of a driver's branch; a branch between two known ones has at least the older one's."""
+    known = [row for row in matrix.driver_branches if row.branch <= driver.branch]
+    return max(known, key=lambda row: row.branch).cuda if known else None
+
+
+def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
+    """The GPUs that CUDA programs see here; all of them where libcuda could not be asked."""
+    seen = tuple(gpu for gpu in snapshot.gpus if gpu.ordinal.known)
+    return seen or snapshot.gpus
+
+
+def _platform(os: str | None, arch: str | None) -> str | None:
+    if os is None or arch is None:
+        return None
+    arch = {"amd64": "x86_64", "x64": "x86_64"}.get(arch.lower(), arch.lower())
+    if os == "windows" and arch == "aarch64":
+        arch = "arm64"
+    if os == "linux" and arch == "arm64":
+        arch = "aarch64"
+    return f"{os}-{arch}"
+
+
+def _gpus(snapshot: Snapshot, matrix: Matrix) -> tuple[NeededGpu, ...]:
+    if snapshot.gpus:
+        return tuple(_needed(gpu, matrix) for gpu in visible_gpus(snapshot))
+    on_bus = [device for device in snapshot.pci_gpus or () if device.vendor == "10de"]
+    known = [(device, product_by_pci(device.device, matrix)) for device in on_bus]
+    return tuple(
+        NeededGpu(
+            f"{product.name if product else device.name or 'NVIDIA ' + device.device} at {device.pci}",
+            product.compute_capability if product else None,
+        )
+        for device, product in known
+    )
+
+
+def _needed(gpu: Gpu, matrix: Matrix) -> NeededGpu:
+    name = gpu.name.value
+    capability = gpu.compute_capability.value
+    if capability is None and name is not None:
+        capability = capability_by_name(name, matrix)
+    label = name or gpu.pci.value or "the GPU"
+    return NeededGpu(f"{label} ({capability})" if capability else label, capability)

@@ -1,0 +1,70 @@
+"""Looks GPU products up by the names people and drivers use, and by PCI device id. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from gpuenv.matrix.records import Matrix, Product
+from gpuenv.model.versions import ComputeCapability
+
+_MAKERS = {"nvidia", "tesla", "geforce"}
+
+
+class ProductError(ValueError):
+    """A name that no product has, or that several of different capability share."""
+
+
+def find_product(name: str, matrix: Matrix) -> Product:
+    """The product that a person means by ``V100``, ``RTX 5090`` or ``NVIDIA H100 80GB HBM3``.
+
+    Raises:
+        ProductError: with the names that come near.
+    """
+    found = _matches(name, matrix)
+    capabilities = {product.compute_capability for product in found}
+    if len(capabilities) == 1:
+        return found[0]
+    if capabilities:
+        listed = ", ".join(f"{product.name} ({product.compute_capability})" for product in found[:6])
+        raise ProductError(f"the GPU {name!r} could be: {listed}; name it in full")
+    names = [known for product in matrix.products for known in (product.name, *product.aliases)]
+    near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 3, 0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise ProductError(f"no GPU named {name!r} is known{hint} (or give compute-capability instead)")
+
+
+def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
+    """The compute capability of a product that a driver names; None where the name does not decide it."""
+    try:
+        return find_product(name, matrix).compute_capability
+    except ProductError:
+        return None
+
+
+def product_by_pci(device: str, matrix: Matrix) -> Product | None:
+    """The product with a PCI device id, four hexadecimal digits."""
+    return next((product for product in matrix.products if device.lower() in product.pci), None)
+
+
+def _matches(name: str, matrix: Matrix) -> list[Product]:
+    """The products of exactly this name, else those with all its words, else the one whose words are all in it."""
+    wanted = _words(name)
+    if not wanted:
+        return []
+    spellings = [(product, words) for product in matrix.products for words in _spellings(product)]
+    exact = [product for product, words in spellings if words == wanted]
+    wider = [product for product, words in spellings if set(wanted) < set(words)]
+    narrower = [(len(words), product) for product, words in spellings if words and set(words) < set(wanted)]
+    if exact or wider:
+        return exact or wider
+    longest = max((length for length, _ in narrower), default=0)
+    return [product for length, product in narrower if length == longest]
+
+
+def _spellings(product: Product) -> list[tuple[str, ...]]:
+    return [_words(name) for name in (product.name, *product.aliases)]
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(word for word in re.findall(r"[a-z0-9.]+", name.lower()) if word not in _MAKERS)

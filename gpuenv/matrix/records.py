@@ -1,0 +1,189 @@
+"""The rows of the compatibility matrix. Every row names its source: a binary that was measured or a document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
+
+SCHEMA = "gpuenv.matrix/1"
+
+
+class SourceKind(str, Enum):
+    """How a fact was established."""
+
+    BINARY = "binary"
+    DOCUMENT = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixSource:
+    """A binary (``file`` and ``sha256``) or a document (``title`` and ``section``), and when it was read."""
+
+    kind: SourceKind
+    seen: str
+    title: str | None = None
+    section: str | None = None
+    file: str | None = None
+    sha256: str | None = None
+    note: str | None = None
+
+    @property
+    def citation(self) -> str:
+        """One line that lets a reader find it."""
+        if self.kind is SourceKind.BINARY:
+            return f"{self.file} (sha256 {(self.sha256 or '')[:12]})"
+        return f"{self.title}, {self.section}" if self.section else str(self.title)
+
+
+@dataclass(frozen=True, slots=True)
+class DriverBranch:
+    """A driver branch: the CUDA level its libcuda reports and its first known release on Linux."""
+
+    branch: int
+    cuda: CudaVersion
+    source: str
+    first: DriverVersion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CudaMajor:
+    """A CUDA major version: the oldest driver on which minor-version compatibility lets its programs run."""
+
+    major: int
+    linux: DriverVersion
+    windows: DriverVersion
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class CudaMinor:
+    """A CUDA minor version.
+
+    Attributes:
+        cuda: the version.
+        linux: the driver released with it on Linux; null where none is documented.
+        windows: likewise on Windows.
+        capabilities: the set of compute capabilities that its NVRTC compiles for.
+        ptx: the PTX version that its NVRTC writes.
+        toolkit_wheels: whether the metapackage cuda-toolkit exists in this minor.
+        driver_source: source of the drivers.
+        source: source of the rest.
+    """
+
+    cuda: CudaVersion
+    capabilities: tuple[ComputeCapability, ...]
+    source: str
+    linux: DriverVersion | None = None
+    windows: DriverVersion | None = None
+    ptx: str | None = None
+    toolkit_wheels: bool = False
+    driver_source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """GPUs that entered and left driver support together; ``last_branch`` is null while support goes on."""
+
+    name: str
+    capabilities: tuple[ComputeCapability, ...]
+    source: str
+    first_cuda: CudaVersion | None = None
+    last_branch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A platform that has wheels.
+
+    Attributes:
+        libc: the oldest C library that the wheels accept.
+        without: ABI tags that the release has, but not here.
+        sass: GPU code embedded in the wheel, as capabilities; ``10.0f`` runs on its whole family. Null: not measured.
+    """
+
+    libc: Libc | None = None
+    without: tuple[str, ...] = ()
+    sass: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An extra that brings CUDA: the requirement it adds and the oldest C library that this accepts."""
+
+    requirement: str
+    libc: Libc | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One CuPy version of a wheel line.
+
+    Attributes:
+        cupy: the version.
+        pythons: ABI tags, such as cp312 and cp314t.
+        platforms: by ``linux-x86_64``, ``linux-aarch64``, ``windows-x86_64`` and so on.
+        numpy: the range of NumPy that its metadata asks for.
+        source: where this was read.
+        requires_python: the range of Python that its metadata asks for.
+        extras: extras that bring CUDA libraries.
+        yanked: why it was withdrawn; null when it was not.
+        uploaded: date.
+        nvrtc_caps: the highest capability that this CuPy asks NVRTC for, from each NVRTC minor on. Null: not measured.
+        built_with: the CUDA version it was compiled with. Null: not measured.
+    """
+
+    cupy: str
+    pythons: tuple[str, ...]
+    platforms: Mapping[str, Platform]
+    numpy: str
+    source: str
+    requires_python: str | None = None
+    extras: Mapping[str, Extra] = field(default_factory=dict)
+    yanked: str | None = None
+    uploaded: str | None = None
+    nvrtc_caps: Mapping[str, ComputeCapability] | None = None
+    built_with: CudaVersion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WheelLine:
+    """A distribution that serves every minor of a CUDA major from ``first_cuda`` on."""
+
+    name: str
+    cuda_major: int
+    first_cuda: CudaVersion
+    source: str
+    releases: tuple[Release, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A GPU product by the names it is known under, and its PCI device ids."""
+
+    name: str
+    compute_capability: ComputeCapability
+    source: str
+    aliases: tuple[str, ...] = ()
+    pci: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The whole matrix."""
+
+    schema: str
+    revision: str
+    sources: Mapping[str, MatrixSource]
+    driver_branches: tuple[DriverBranch, ...]
+    cuda_majors: tuple[CudaMajor, ...]
+    cuda_minors: tuple[CudaMinor, ...]
+    generations: tuple[Generation, ...]
+    wheel_lines: tuple[WheelLine, ...]
+    products: tuple[Product, ...]
+
+    def cite(self, source: str) -> str:
+        """The citation behind a row's source."""
+        return self.sources[source].citation

@@ -1,0 +1,193 @@
+"""Judges every candidate by every constraint, keeps all rejections, and chooses last. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpuenv.matrix.candidates import (
+    WheelCandidate,
+    host_toolkit,
+    minors_of,
+    preference,
+    serving_minors,
+    wheel_candidates,
+)
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown
+from gpuenv.matrix.explanation import explain
+from gpuenv.matrix.needs import Needs, needs_of
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.resolution import (
+    AS_TOLD,
+    Assumption,
+    Change,
+    NvrtcRange,
+    Reachable,
+    Rejection,
+    Resolution,
+    WheelChoice,
+)
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.versions import DriverVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate with everything that stands against it, and what choosing it would assume."""
+
+    wheel: WheelCandidate
+    rejections: tuple[Rejection, ...]
+    changes: tuple[Change, ...] | None
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing stands against it."""
+        return not self.rejections
+
+
+def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
+    """The wheel that fits a machine best, and why no other one does.
+
+    Conda specifications and images are not judged yet and stay null.
+    """
+    needs = needs_of(snapshot, matrix)
+    judged = sorted(
+        (judge(wheel, needs, matrix) for wheel in wheel_candidates(matrix)),
+        key=lambda entry: preference(entry.wheel, needs, matrix),
+        reverse=True,
+    )
+    chosen = next((entry for entry in judged if entry.fits), None)
+    reachable = _reachable(judged)
+    given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
+    resolution = Resolution(
+        wheel=_choice(chosen.wheel, needs, matrix) if chosen else None,
+        conda=None,
+        image=None,
+        rejected=tuple(rejection for entry in judged for rejection in entry.rejections),
+        assumptions=given + (chosen.assumptions if chosen else ()),
+        next_better=_next_better(judged, chosen, reachable, needs),
+        reachable=reachable,
+        explanation="",
+        matrix_revision=matrix.revision,
+    )
+    fitting = [entry.wheel.candidate for entry in judged if entry.fits]
+    return replace(resolution, explanation=explain(needs, resolution, fitting))
+
+
+def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Judged:
+    """Holds every constraint against one candidate; ``changes`` is None where some rejection cannot be lifted."""
+    rejections: list[Rejection] = []
+    changes: list[Change | None] = []
+    assumptions: list[Assumption] = []
+    for name, constraint in CONSTRAINTS:
+        verdict = constraint(wheel, needs, matrix)
+        if isinstance(verdict, Rejected):
+            rejections.append(Rejection(wheel.candidate, name, verdict.needed, verdict.found, verdict.source))
+            changes.append(verdict.change)
+        elif isinstance(verdict, Unknown):
+            assumptions.append(Assumption(verdict.fact, verdict.value))
+    possible = [change for change in changes if change is not None]
+    liftable = tuple(possible) if len(possible) == len(changes) else None
+    return Judged(wheel, tuple(rejections), liftable, tuple(assumptions))
+
+
+def _choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
+    serving = serving_minors(wheel, needs, matrix)
+    known = any(gpu.compute_capability for gpu in needs.gpus)
+    name = f"{wheel.line.name}[{wheel.extra}]" if wheel.extra else wheel.line.name
+    return WheelChoice(
+        distribution=wheel.line.name,
+        version=wheel.release.cupy,
+        extra=wheel.extra,
+        requirements=(f"{name}=={wheel.release.cupy}", *_toolkit_pins(wheel, needs, matrix)),
+        cuda_major=wheel.line.cuda_major,
+        nvrtc=NvrtcRange(serving[0].cuda, serving[-1].cuda) if known and serving else None,
+        needs_toolkit=_needs_toolkit(wheel, needs, matrix),
+        tags=_tags(wheel, needs),
+    )
+
+
+def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[str, ...]:
+    """A pin on the CUDA wheels where not every minor that the extra could install serves these GPUs."""
+    serving = serving_minors(wheel, needs, matrix)
+    offered = minors_of(wheel, matrix)
+    if wheel.extra is None or len(serving) == len(offered):
+        return ()
+    if serving[-1] is offered[-1]:
+        return (f"cuda-toolkit>={serving[0].cuda},<{wheel.line.cuda_major + 1}",)
+    return (f"cuda-toolkit=={serving[-1].cuda}.*",)
+
+
+def _needs_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
+    if wheel.extra is not None:
+        return None
+    serving = serving_minors(wheel, needs, matrix)
+    span = f"CUDA {serving[0].cuda}" + (f" to {serving[-1].cuda}" if len(serving) > 1 else "")
+    there = host_toolkit(wheel, needs, matrix)
+    found = f"; the one in {there} fits" if there else ""
+    return f"the libraries and headers of a toolkit, {span}{found}"
+
+
+def _tags(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
+    row = wheel.platform(needs)
+    abi = needs.python.tag if needs.python else None
+    if row is None or abi is None or needs.platform is None:
+        return ()
+    system, _, arch = needs.platform.partition("-")
+    if system == "windows":
+        return (f"{abi}-{abi}-win_{'amd64' if arch == 'x86_64' else arch}",)
+    floor = f"manylinux_{row.libc.major}_{row.libc.minor}" if row.libc else "linux"
+    return (f"{abi}-{abi}-{floor}_{arch}",)
+
+
+def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
+    """The best candidate of each line that changes would admit, the preferred line first."""
+    best: dict[str, Reachable] = {}
+    for entry in judged:
+        if not entry.fits and entry.changes is not None and _consistent(entry.changes):
+            found = Reachable(entry.wheel.candidate, entry.changes)
+            kept = best.get(entry.wheel.line.name)
+            if kept is None or len(found.changes) < len(kept.changes):
+                best[entry.wheel.line.name] = found
+    return tuple(best.values())
+
+
+def _consistent(changes: Sequence[Change]) -> bool:
+    """Two wishes for one fact, a newer and an older driver, say, cannot both be met."""
+    facts = [change.fact for change in changes]
+    return len(facts) == len(set(facts))
+
+
+def _next_better(
+    judged: Sequence[Judged], chosen: Judged | None, reachable: Sequence[Reachable], needs: Needs
+) -> Reachable | None:
+    """Above the choice: the one with the fewest changes. Without a choice: the smallest change that gives one.
+
+    Where there is no driver at all, the newest is no larger a change than an old one.
+    """
+    if chosen is None and needs.driver_absent:
+        return min(reachable, key=lambda entry: len(entry.changes), default=None)
+    if chosen is None:
+        return min(reachable, key=lambda entry: (len(entry.changes), _driver_needed(entry)), default=None)
+    above = judged[: judged.index(chosen)]
+    better = [
+        entry
+        for entry in above
+        if entry.changes is not None and _consistent(entry.changes) and not _same_release(entry, chosen)
+    ]
+    if not better:
+        return None
+    nearest = min(better, key=lambda entry: len(entry.changes or ()))
+    return Reachable(nearest.wheel.candidate, nearest.changes or ())
+
+
+def _same_release(one: Judged, other: Judged) -> bool:
+    return one.wheel.line is other.wheel.line and one.wheel.release is other.wheel.release
+
+
+def _driver_needed(entry: Reachable) -> tuple[int, ...]:
+    for change in entry.changes:
+        if change.fact == "driver.version":
+            return DriverVersion.parse(change.needed.lstrip(">= ").removeprefix("branch ").split()[0]).parts
+    return ()

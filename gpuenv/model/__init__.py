@@ -1,0 +1,1 @@
+"""The records every other part speaks in. Imports the standard library and packaging alone."""

@@ -1,0 +1,155 @@
+"""Records to plain JSON values and back, by their type hints; and the JSON Schema of a record.
+
+A record is a frozen dataclass of: text, numbers, booleans, enums, versions (anything with ``parse``), other records,
+tuples and text-keyed mappings of these, and optionals. A wrong input raises ``DecodeError`` with the path to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+R = TypeVar("R")
+
+
+class DecodeError(ValueError):
+    """The input does not have the form of the record; the message begins with the path to the fault."""
+
+
+def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
+    """A record as dicts, lists and scalars, in the order of its fields."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if hasattr(type(value), "parse"):
+            return str(value)
+        return {name: encode(getattr(value, name)) for name in _field_names(type(value))}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(kind: type[R], data: object, *, texts: bool = False) -> R:
+    """A record from plain values; unknown keys are ignored, since later releases add some.
+
+    Args:
+        kind: the record's class.
+        data: plain values, as JSON gives them.
+        texts: numbers and truth values are given as text, and unknown keys are faults, as in hand-written data.
+
+    Raises:
+        DecodeError: with the path to the fault and what was expected there.
+    """
+    return cast("R", _Decoder(texts).value(kind, data, "", {}))
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+class _Decoder:
+    """Goes down the type hints and the data together; ``bound`` holds what generic records were given."""
+
+    def __init__(self, texts: bool) -> None:  # noqa: FBT001 - one private caller
+        self._texts = texts
+
+    def value(self, kind: Any, data: object, path: str, bound: Mapping[Any, Any]) -> object:  # noqa: ANN401 - a type hint
+        kind = bound.get(kind, kind)
+        origin = get_origin(kind)
+        if origin in (Union, types.UnionType):
+            return self._optional(kind, data, path, bound)
+        if origin is tuple:
+            if not isinstance(data, list):
+                raise _error(path, "a list", data)
+            item = get_args(kind)[0]
+            return tuple(self.value(item, entry, f"{path}[{number}]", bound) for number, entry in enumerate(data))
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            if not isinstance(data, dict):
+                raise _error(path, "an object", data)
+            item = get_args(kind)[1]
+            return {str(key): self.value(item, entry, f"{path}.{key}", bound) for key, entry in data.items()}
+        if dataclasses.is_dataclass(origin or kind):
+            return self._record(kind, data, path, bound)
+        return self._scalar(kind, data, path)
+
+    def _optional(self, kind: Any, data: object, path: str, bound: Mapping[Any, Any]) -> object:  # noqa: ANN401 - a type hint
+        if data is None:
+            return None
+        (inner,) = [option for option in get_args(kind) if option is not type(None)]
+        return self.value(inner, data, path, bound)
+
+    def _record(self, kind: Any, data: object, path: str, bound: Mapping[Any, Any]) -> object:  # noqa: ANN401 - a type hint
+        origin = get_origin(kind) or kind
+        if hasattr(origin, "parse"):
+            return _parsed(origin, data, path)
+        if not isinstance(data, dict):
+            raise _error(path, "an object", data)
+        parameters = getattr(origin, "__parameters__", ())
+        bound = dict(zip(parameters, (bound.get(given, given) for given in get_args(kind)), strict=False))
+        names, hints = _field_names(origin), _hints(origin)
+        if self._texts and (unknown := sorted(set(data) - set(names))):
+            raise DecodeError(f"{path.lstrip('.')}.{unknown[0]}: unknown key; expected one of {', '.join(names)}")
+        given = {n: self.value(hints[n], data[n], f"{path}.{n}", bound) for n in names if n in data}
+        try:
+            return origin(**given)
+        except TypeError as error:
+            lacking = ", ".join(f.name for f in dataclasses.fields(origin) if _required(f) and f.name not in data)
+            raise DecodeError(f"{path.lstrip('.') or 'the input'}: lacks {lacking or error}") from error
+
+    def _scalar(self, kind: Any, data: object, path: str) -> object:  # noqa: ANN401 - a type hint
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            try:
+                return kind(data)
+            except ValueError:
+                raise _error(path, "one of " + ", ".join(str(member.value) for member in kind), data) from None
+        if self._texts and isinstance(data, str) and kind is not str:
+            return _from_text(kind, data, path)
+        if kind is float and isinstance(data, int) and not isinstance(data, bool):
+            return float(data)
+        if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
+            raise _error(path, _NAMES[kind], data)
+        return data
+
+
+_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _from_text(kind: Any, data: str, path: str) -> object:  # noqa: ANN401 - a type hint
+    if kind is bool:
+        if data in ("true", "false"):
+            return data == "true"
+        raise _error(path, _NAMES[bool], data)
+    try:
+        return kind(data)
+    except ValueError:
+        raise _error(path, _NAMES[kind], data) from None
+
+
+def _parsed(kind: Any, data: object, path: str) -> object:  # noqa: ANN401 - a type hint
+    if not isinstance(data, str):
+        raise _error(path, "text", data)
+    try:
+        return kind.parse(data)
+    except ValueError as error:
+        raise DecodeError(f"{path.lstrip('.') or 'the input'}: {error}") from error
+
+
+def _error(path: str, expected: str, data: object) -> DecodeError:
+    shown = repr(data)
+    return DecodeError(f"{path.lstrip('.') or 'the input'}: expected {expected}, found {shown[:60]}")

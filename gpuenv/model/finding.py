@@ -1,0 +1,80 @@
+"""What the doctor says: findings with evidence and cure, and how each check went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gpuenv.model.causes import Cause
+
+
+class Severity(str, Enum):
+    """How much a finding matters: an error stops GPU work, a warning may, a note does not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class CheckStatus(str, Enum):
+    """How a check went."""
+
+    CLEAN = "clean"
+    FOUND = "found"
+    SKIPPED = "skipped"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A fact behind a finding: a Snapshot path or a few words, its value, and where it came from."""
+
+    fact: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A cure: in words, as an argv list where one exists, and whether gpuenv may run it inside the target."""
+
+    text: str
+    command: tuple[str, ...] | None = None
+    safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong.
+
+    Attributes:
+        code: stable, such as DRV102.
+        cause: the root cause.
+        severity: how much it matters.
+        primary: whether this is the one to cure first.
+        follows_from: the code of the finding that this is a consequence of.
+        title: one sentence.
+        evidence: the facts behind it.
+        fix: what to do, the best first.
+        docs: where to read more: the ``gpuenv explain`` of its code.
+    """
+
+    code: str
+    cause: Cause
+    severity: Severity
+    primary: bool
+    follows_from: str | None
+    title: str
+    evidence: tuple[Evidence, ...]
+    fix: tuple[Fix, ...]
+    docs: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """How one check went; ``reason`` says why it was skipped, ``duration`` is in seconds."""
+
+    code: str
+    status: CheckStatus
+    reason: str | None
+    duration: float

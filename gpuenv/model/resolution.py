@@ -1,0 +1,163 @@
+"""What fits a machine: the choice, every rejected candidate with its reason, and what would have to change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gpuenv.model.versions import CudaVersion
+
+SCHEMA = "gpuenv.resolution/1"
+AS_TOLD = "as told"
+
+
+class ConstraintName(str, Enum):
+    """The closed list of constraints; the slug names what must hold."""
+
+    NOT_YANKED = "not-yanked"
+    PLATFORM = "platform"
+    LIBC = "libc"
+    PYTHON = "python"
+    NUMPY = "numpy"
+    DRIVER_MINIMUM = "driver-minimum"
+    DRIVER_SUPPORTS_GPU = "driver-supports-gpu"
+    NVRTC_COMPILES_FOR_GPU = "nvrtc-compiles-for-gpu"
+    WHEEL_HAS_CODE_FOR_GPU = "wheel-has-code-for-gpu"
+    EXTRA_FITS_PLATFORM = "extra-fits-platform"
+
+
+class CandidateKind(str, Enum):
+    """What is being chosen."""
+
+    WHEEL = "wheel"
+    CONDA = "conda"
+    IMAGE = "image"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that could be installed: ``cupy-cuda12x`` 14.2.0 with the extra ``ctk``."""
+
+    kind: CandidateKind
+    name: str
+    version: str
+    extra: str | None = None
+
+    @property
+    def label(self) -> str:
+        """``cupy-cuda12x[ctk] 14.2.0``."""
+        return f"{self.name}{f'[{self.extra}]' if self.extra else ''} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a candidate does not fit: what it needs, what was found, and the matrix row that says so."""
+
+    candidate: Candidate
+    constraint: ConstraintName
+    needed: str
+    found: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A fact that was not read: given by the caller (``as told``), or needed by the choice and unknown."""
+
+    fact: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What would have to change: ``driver.version`` from 535.104.05 to at least 580.65.06."""
+
+    fact: str
+    needed: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reachable:
+    """A candidate that would fit after some changes."""
+
+    candidate: Candidate
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NvrtcRange:
+    """The NVRTC minors that compile for every GPU there; both ends belong to it."""
+
+    lowest: CudaVersion
+    highest: CudaVersion
+
+
+@dataclass(frozen=True, slots=True)
+class WheelChoice:
+    """The wheel that fits best.
+
+    Attributes:
+        distribution: the wheel line.
+        version: CuPy's version.
+        extra: the extra that brings CUDA, where it is needed.
+        requirements: what to hand to pip or uv, pins included.
+        cuda_major: the line's CUDA major version.
+        nvrtc: the NVRTC minors that serve these GPUs; null where no GPU is known.
+        needs_toolkit: what must come from elsewhere; null where the extra brings it all.
+        tags: the wheel's tags.
+    """
+
+    distribution: str
+    version: str
+    extra: str | None
+    requirements: tuple[str, ...]
+    cuda_major: int
+    nvrtc: NvrtcRange | None
+    needs_toolkit: str | None
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CondaChoice:
+    """A conda specification."""
+
+    specs: tuple[str, ...]
+    channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChoice:
+    """A container image."""
+
+    reference: str
+    digest: str | None
+    cuda: CudaVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The choice and its reasons.
+
+    Attributes:
+        wheel: the wheel that fits best; null where none does.
+        conda: the conda specification; null where none fits.
+        image: the container image; null where none fits.
+        rejected: every candidate that does not fit, once a constraint.
+        assumptions: what was assumed, by the caller or for want of a fact.
+        next_better: the better candidate that is nearest, and what it would take; null where there is none.
+        reachable: the best candidate of each line that changes of driver, Python or NumPy would admit.
+        explanation: all this in words.
+        matrix_revision: the matrix that was used.
+    """
+
+    wheel: WheelChoice | None
+    conda: CondaChoice | None
+    image: ImageChoice | None
+    rejected: tuple[Rejection, ...]
+    assumptions: tuple[Assumption, ...]
+    next_better: Reachable | None
+    reachable: tuple[Reachable, ...]
+    explanation: str
+    matrix_revision: str
+    schema: str = SCHEMA

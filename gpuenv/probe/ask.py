@@ -1,0 +1,188 @@
+"""Asks each source in a child of its own and turns what it printed into typed facts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from packaging.version import InvalidVersion, Version
+
+from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.lines import cuda_major
+from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.probe import smi
+from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.cuda_libraries import WANTED
+from gpuenv.probe.protocol import numbered, parse_facts
+from gpuenv.probe.raw import CudaFacts, KernelFacts, LibraryFact, NvmlFacts, SmiFacts, TargetFacts
+
+F = TypeVar("F")
+
+NVML_LIBRARY_NOT_FOUND = 12
+_FIRST_WITH_PATHFINDER = Version("14")
+_WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What every asking needs: the caller's environment, the driver root and the time by which to answer.
+
+    Attributes:
+        environment: the caller's environment variables, handed to every child as they are.
+        root: folder under which ``/proc``, ``/sys``, ``/dev`` and the toolkits are looked for.
+        deadline: reading of ``time.monotonic``.
+    """
+
+    environment: Mapping[str, str]
+    root: str
+    deadline: float
+
+
+def script(name: str) -> str:
+    """The path of a probing script."""
+    return str(files("gpuenv.probe").joinpath("scripts", name))
+
+
+def ask_kernel(asking: Asking) -> tuple[KernelFacts, Source]:
+    """The kernel's files and the file system."""
+    result = _own(asking, "kernel.py", asking.root)
+    facts = parse_facts(result.stdout)
+    return _typed(KernelFacts, facts), _source("kernel", result, facts)
+
+
+def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
+    """NVML, through nvidia-ml-py."""
+    result = _own(asking, "nvml.py")
+    facts = parse_facts(result.stdout)
+    facts["gpus"] = numbered(facts, "gpu")
+    nvml = _typed(NvmlFacts, facts)
+    source = _source("nvml", result, facts, finished="init" in facts and (nvml.init != 0 or "done" in facts))
+    if nvml.init == NVML_LIBRARY_NOT_FOUND:
+        return nvml, Source("nvml", SourceState.ABSENT, nvml.message, source.duration)
+    if nvml.init and source.state is SourceState.ANSWERED:
+        return nvml, Source("nvml", SourceState.FAILED, f"nvmlInit: {nvml.message} ({nvml.init})", source.duration)
+    return nvml, source
+
+
+def ask_cuda(asking: Asking) -> tuple[CudaFacts, Source]:
+    """Libcuda, as this process would see it."""
+    result = _own(asking, "cuda.py")
+    facts = parse_facts(result.stdout)
+    facts["devices"] = numbered(facts, "device")
+    cuda = _typed(CudaFacts, facts)
+    source = _source("libcuda", result, facts)
+    if cuda.absent is not None:
+        return cuda, Source("libcuda", SourceState.ABSENT, cuda.absent, source.duration)
+    if cuda.init and source.state is SourceState.ANSWERED:
+        named = cuda.init_name or "an error"
+        return cuda, Source("libcuda", SourceState.FAILED, f"cuInit: {named} ({cuda.init})", source.duration)
+    return cuda, source
+
+
+def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
+    """nvidia-smi, the last to be believed: its banner, then its list of GPUs."""
+    path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(_WSL_SMI)
+    if path is None:
+        return SmiFacts(), Source("nvidia-smi", SourceState.ABSENT, "not on PATH")
+    banner = run_child([path], asking.environment, asking.deadline)
+    driver, cuda = smi.parse_banner(banner.stdout)
+    if banner.ending is not Ending.EXITED or banner.exit_code != 0:
+        complaint = smi.complaint(banner.stdout, banner.stderr)
+        source = _source("nvidia-smi", banner, {}, finished=True)
+        return SmiFacts(path, driver, cuda, None, complaint), _worse(
+            source, f"exit code {banner.exit_code}: {complaint}"
+        )
+    command = [path, "--query-gpu=" + ",".join(smi.QUERY), "--format=csv,noheader,nounits"]
+    listing = run_child(command, asking.environment, asking.deadline)
+    gpus = smi.parse_gpus(listing.stdout) if listing.exit_code == 0 else None
+    state = _source("nvidia-smi", listing, {}, finished=True).state
+    detail = path if driver else f"{path}: no driver version in what it printed"
+    return SmiFacts(path, driver, cuda, gpus), Source("nvidia-smi", state, detail, banner.duration + listing.duration)
+
+
+def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
+    """The target's own interpreter, with the caller's environment."""
+    result = run_child([interpreter, "-B", script("interpreter.py")], asking.environment, asking.deadline)
+    facts = parse_facts(result.stdout)
+    target = _typed(TargetFacts, facts)
+    source = _source("target", result, facts)
+    if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
+        return target, _worse(source, f"exit code {result.exit_code}: {smi.complaint('', result.stderr)}")
+    return target, source
+
+
+def ask_libraries(
+    asking: Asking, interpreter: str, target: TargetFacts
+) -> tuple[tuple[LibraryFact, ...] | None, Source]:
+    """The CUDA libraries that the target's CuPy would load; asked only where there is exactly one wheel of CuPy."""
+    lines = [entry for entry in target.distributions if cuda_major(entry.name) in WANTED]
+    if len(lines) != 1:
+        return None, Source("libraries", SourceState.NOT_ASKED, "there is no CuPy wheel, or more than one")
+    wanted = WANTED[cuda_major(lines[0].name) or 0]
+    finder = "pathfinder" if _uses_pathfinder(lines[0].release) else "loader"
+    command = [interpreter, "-B", script("libraries.py"), finder, json.dumps([encode(entry) for entry in wanted])]
+    result = run_child(command, asking.environment, asking.deadline)
+    facts = parse_facts(result.stdout)
+    found = tuple(_typed(LibraryFact, entry) for entry in numbered(facts, "library"))
+    return found, _source("libraries", result, facts)
+
+
+def _uses_pathfinder(release: str) -> bool:
+    try:
+        return Version(release) >= _FIRST_WITH_PATHFINDER
+    except InvalidVersion:
+        return True
+
+
+def _own(asking: Asking, name: str, *arguments: str) -> ChildResult:
+    """Runs a script under gpuenv's own interpreter."""
+    return run_child([sys.executable, "-B", script(name), *arguments], asking.environment, asking.deadline)
+
+
+def _typed(kind: type[F], facts: dict[str, Any]) -> F:
+    """The facts that have the record's form; a source that answers rubbish for one keeps the others."""
+    try:
+        return decode(kind, facts)
+    except DecodeError:
+        good = {key: value for key, value in facts.items() if _decodes(kind, {key: value})}
+        return decode(kind, good)
+
+
+def _decodes(kind: type[Any], facts: dict[str, Any]) -> bool:
+    try:
+        decode(kind, facts)
+    except DecodeError:
+        return False
+    return True
+
+
+def _source(name: str, result: ChildResult, facts: Mapping[str, object], *, finished: bool | None = None) -> Source:
+    """How the asking ended, from how the child ended and whether it came to its end."""
+    finished = "done" in facts if finished is None else finished
+    if result.ending is Ending.TIMED_OUT:
+        return Source(name, SourceState.TIMED_OUT, f"no answer within {result.duration:.0f} s", result.duration)
+    if result.ending is Ending.CRASHED:
+        return Source(name, SourceState.CRASHED, f"ended by {result.signal_name}", result.duration)
+    if result.ending is Ending.NOT_STARTED:
+        return Source(name, SourceState.FAILED, f"could not be started: {result.error}", result.duration)
+    if result.exit_code != 0 or not finished:
+        last = _last_line(result.stderr)
+        return Source(name, SourceState.FAILED, f"exit code {result.exit_code}: {last}", result.duration)
+    return Source(name, SourceState.ANSWERED, None, result.duration)
+
+
+def _worse(source: Source, detail: str) -> Source:
+    """A failed asking with a better word on why; a timeout or a crash keeps its own."""
+    if source.state in (SourceState.TIMED_OUT, SourceState.CRASHED):
+        return source
+    return Source(source.name, SourceState.FAILED, detail, source.duration)
+
+
+def _last_line(text: str) -> str:
+    lines: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "it said nothing"

@@ -1,0 +1,197 @@
+"""Raw facts to a Snapshot: pure. The order of trust is the order in which the answers are listed."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv import __version__
+from gpuenv.model.lines import is_cupy
+from gpuenv.model.reading import Answer, Reading, known, missing, settle
+from gpuenv.model.snapshot import (
+    Container,
+    CupyInstallation,
+    Driver,
+    Host,
+    Library,
+    Module,
+    Snapshot,
+    Target,
+    Toolkit,
+)
+from gpuenv.model.versions import CudaVersion, DriverVersion, Libc, PythonVersion
+from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
+from gpuenv.probe.parse import file_version, parsed
+from gpuenv.probe.raw import KernelFacts, RawFacts, TargetFacts
+
+PROC_VERSION = "/proc/driver/nvidia/version"
+SYS_VERSION = "/sys/module/nvidia/version"
+NO_SOURCE = "no source could tell"
+_MODULE_VERSION = re.compile(r"(?:Kernel Module(?: for \S+)?)\s+(\d[\d.]+)")
+_INTERPRETER = "the target's interpreter"
+
+
+def assemble(raw: RawFacts, taken_at: str | None) -> Snapshot:
+    """Settles every fact from what the sources said, and keeps what the others said beside it."""
+    gpus = assemble_gpus(raw)
+    return Snapshot(
+        gpuenv_version=__version__,
+        taken_at=taken_at,
+        host=_host(raw),
+        driver=_driver(raw),
+        gpus=gpus,
+        gpu_count=count_gpus(raw),
+        visible_count=count_visible(raw),
+        pci_gpus=raw.kernel.pci_gpus,
+        toolkits=_toolkits(raw.kernel),
+        target=_target(raw),
+        environment=dict(raw.environment),
+        sources=raw.sources,
+    )
+
+
+def _host(raw: RawFacts) -> Host:
+    kernel, target = raw.kernel, raw.target
+    container = parsed(Container, kernel.container, "the marks container engines leave")
+    return Host(
+        os=_from("uname", kernel.uname.os),
+        distribution=_from("/etc/os-release", kernel.distribution),
+        kernel=_from("uname", kernel.uname.kernel),
+        arch=settle(
+            [_answer("the target's interpreter", _arch(target)), _answer("uname", kernel.uname.arch)], NO_SOURCE
+        ),
+        libc=settle([parsed(Libc.parse, target.libc, _INTERPRETER)], "the target's interpreter did not tell"),
+        container=settle([container], NO_SOURCE),
+        wsl=_from("kernel release and /dev/dxg", kernel.wsl),
+        tegra=_from("/etc/nv_tegra_release", kernel.tegra),
+    )
+
+
+def _arch(target: TargetFacts) -> str | None:
+    """``x86_64`` of ``linux-x86_64``: what wheels for the target must be built for."""
+    system, _, arch = (target.platform or "").partition("-")
+    return arch if system == "linux" and arch else None
+
+
+def _driver(raw: RawFacts) -> Driver:
+    kernel, nvml, cuda, smi = raw.kernel, raw.nvml, raw.cuda, raw.smi
+    module_version = _module_version(kernel)
+    module_answer = None if module_version.value is None else Answer(module_version.value, module_version.source or "")
+    library = settle(
+        [file_version(nvml.library), file_version(cuda.library)], "no version in the libraries' file names"
+    )
+    version = settle(
+        [
+            module_answer,
+            parsed(DriverVersion.parse, nvml.driver_version, "nvml"),
+            parsed(DriverVersion.parse, smi.driver_version, "nvidia-smi"),
+        ],
+        _why_no_driver(raw),
+    )
+    if not version.known and library.known and cuda.library and "compat" not in cuda.library:
+        version = library
+    level = settle(
+        [
+            parsed(CudaVersion.from_number, cuda.cuda, "libcuda"),
+            parsed(CudaVersion.from_number, nvml.cuda, "nvml"),
+            parsed(CudaVersion.parse, smi.cuda, "nvidia-smi"),
+        ],
+        _why_no_driver(raw),
+    )
+    return Driver(
+        version=version,
+        cuda=level,
+        branch=known(version.value.branch, version.source or "") if version.value else missing(_why_no_driver(raw)),
+        module=_module(kernel),
+        module_version=module_version,
+        library_version=library,
+        flavor=_flavor(kernel),
+        nouveau=_from("/proc/modules", kernel.modules.nouveau_loaded if kernel.modules else None),
+        nvml_library=_from("the loader", nvml.library, nvml.message),
+        cuda_library=_from("the loader", cuda.library, cuda.absent),
+        nvml_init=_from("nvml", nvml.init),
+        cuda_init=_from("libcuda", cuda.init, cuda.absent),
+        device_nodes=kernel.device_nodes,
+    )
+
+
+def _why_no_driver(raw: RawFacts) -> str:
+    said = [
+        f"{source.name}: {source.detail or source.state.value}"
+        for source in raw.sources
+        if source.name in _DRIVER_SOURCES
+    ]
+    return "; ".join(said) or NO_SOURCE
+
+
+_DRIVER_SOURCES = ("nvml", "libcuda", "nvidia-smi")
+
+
+def _module_version(kernel: KernelFacts) -> Reading[DriverVersion]:
+    match = _MODULE_VERSION.search(kernel.proc_version or "")
+    answers = [
+        parsed(DriverVersion.parse, match[1] if match else None, PROC_VERSION),
+        parsed(DriverVersion.parse, kernel.sys_version, SYS_VERSION),
+    ]
+    return settle(answers, f"neither {PROC_VERSION} nor {SYS_VERSION} is there")
+
+
+def _module(kernel: KernelFacts) -> Reading[Module]:
+    if kernel.modules is None:
+        return missing(NO_SOURCE)
+    if kernel.modules.nvidia_loaded or kernel.proc_version:
+        return known(Module.LOADED, "/proc/modules")
+    if kernel.modules.module_installed is None:
+        return missing("the kernel's folder of modules is not to be seen")
+    state = Module.NOT_LOADED if kernel.modules.module_installed else Module.NOT_INSTALLED
+    return known(state, "/lib/modules")
+
+
+def _flavor(kernel: KernelFacts) -> Reading[str]:
+    if not kernel.proc_version:
+        return missing(f"{PROC_VERSION} is not there")
+    return known("open" if "Open Kernel Module" in kernel.proc_version else "proprietary", PROC_VERSION)
+
+
+def _toolkits(kernel: KernelFacts) -> tuple[Toolkit, ...]:
+    return tuple(
+        Toolkit(
+            path=entry.path,
+            found_via=entry.found_via,
+            toolkit=settle([parsed(CudaVersion.parse, entry.toolkit, entry.source or "")], "no version file"),
+            has_nvrtc=entry.has_nvrtc,
+            has_headers=entry.has_headers,
+        )
+        for entry in kernel.toolkits
+    )
+
+
+def _target(raw: RawFacts) -> Target:
+    facts = raw.target
+    reason = raw.target_reason or "the target's interpreter did not tell"
+    packages = {entry.name: entry.release for entry in reversed(facts.distributions)}
+    executable = facts.executable or raw.target_path
+    return Target(
+        executable=_from(_INTERPRETER if facts.executable else "the caller", executable, reason),
+        prefix=_from(_INTERPRETER, facts.prefix, reason),
+        kind=_from(_INTERPRETER, facts.kind, reason),
+        python=settle([parsed(PythonVersion.parse, facts.python, _INTERPRETER)], reason),
+        implementation=_from(_INTERPRETER, facts.implementation, reason),
+        platform=_from(_INTERPRETER, facts.platform, reason),
+        externally_managed=_from(_INTERPRETER, facts.externally_managed, reason),
+        cupy=tuple(
+            CupyInstallation(entry.name, entry.release, entry.location)
+            for entry in facts.distributions
+            if is_cupy(entry.name)
+        ),
+        numpy=_from("its metadata", packages.get("numpy"), "NumPy is not there" if facts.python else reason),
+        packages=dict(sorted(packages.items())),
+        libraries=tuple(Library(e.name, e.soname, e.path, e.found_via) for e in raw.libraries or ()),
+    )
+
+
+def _answer(source: str, value: str | None) -> Answer[str] | None:
+    return None if value is None else Answer(value, source)
+
+
+def _from(source: str, value: object, reason: str | None = NO_SOURCE) -> Reading:  # type: ignore[type-arg]  # the caller's field says which
+    return missing(reason or NO_SOURCE) if value is None else known(value, source)

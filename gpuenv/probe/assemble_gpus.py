@@ -1,0 +1,142 @@
+"""What each source said of the GPUs, put together GPU by GPU: by UUID, else by PCI address. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from gpuenv.model.reading import Answer, Reading, known, missing, settle
+from gpuenv.model.snapshot import Gpu, MigInstance
+from gpuenv.model.versions import ComputeCapability
+from gpuenv.probe.parse import parsed, pci_key, uuid_key
+from gpuenv.probe.raw import CudaDevice, DriverGpu, NvmlGpu, RawFacts, SmiGpu
+
+NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
+_HIDDEN = "this process does not see the GPU"
+T = TypeVar("T")
+
+
+class _Identified(Protocol):
+    @property
+    def uuid(self) -> str | None: ...
+    @property
+    def pci(self) -> str | None: ...
+
+
+E = TypeVar("E", bound=_Identified)
+
+
+def assemble_gpus(raw: RawFacts) -> tuple[Gpu, ...]:
+    """One record a GPU, in the order of the first that lists any: NVML, libcuda, the kernel module, nvidia-smi."""
+    listings: Sequence[Sequence[_Identified]] = (
+        raw.nvml.gpus,
+        raw.cuda.devices,
+        raw.kernel.driver_gpus,
+        raw.smi.gpus or (),
+    )
+    first = next((listing for listing in listings if listing), ())
+    return tuple(_gpu(raw, entry) for entry in _one_a_gpu(first))
+
+
+def _one_a_gpu(entries: Sequence[_Identified]) -> list[_Identified]:
+    """MIG instances of one GPU are several CUDA devices at one PCI address."""
+    seen: set[str] = set()
+    kept = []
+    for entry in entries:
+        key = pci_key(entry.pci)
+        if key is None or key not in seen:
+            kept.append(entry)
+        if key:
+            seen.add(key)
+    return kept
+
+
+def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
+    nvml = _same(entry, raw.nvml.gpus)
+    cuda = _same(entry, raw.cuda.devices)
+    kernel = _same(entry, raw.kernel.driver_gpus)
+    smi = _same(entry, raw.smi.gpus or ())
+    mig = known(nvml.mig, "nvml") if nvml and nvml.mig is not None else missing("the GPU or its driver has no MIG mode")
+    # In MIG mode libcuda describes an instance, not the GPU.
+    whole = None if mig.value else cuda
+    failed = nvml.failures.get("nvmlDeviceGetHandleByIndex") if nvml else None
+    return Gpu(
+        index=_reading(_said("nvml", nvml.index if nvml else None), _said("nvidia-smi", smi.index if smi else None)),
+        ordinal=known(cuda.ordinal, "libcuda") if cuda else missing(_HIDDEN),
+        uuid=_reading(*_texts("uuid", nvml, whole, kernel, smi)),
+        pci=_reading(*_texts("pci", nvml, cuda, kernel, smi)),
+        name=_reading(*_texts("name", nvml, whole, kernel, smi)),
+        compute_capability=settle(
+            [
+                parsed(ComputeCapability.parse, nvml.compute_capability if nvml else None, "nvml"),
+                parsed(ComputeCapability.parse, cuda.compute_capability if cuda else None, "libcuda"),
+            ],
+            "neither NVML nor libcuda told",
+        ),
+        memory_total=_reading(
+            _said("nvml", nvml.memory_total if nvml else None),
+            _said("libcuda", whole.memory_total if whole else None),
+            _said("nvidia-smi", smi.memory_total if smi else None),
+        ),
+        memory_free=_reading(_said("nvml", nvml.memory_free if nvml else None)),
+        mig=mig,
+        mig_instances=tuple(MigInstance(i.uuid, i.name, i.memory_total) for i in nvml.mig_instances) if nvml else (),
+        fault=missing("NVML opened the GPU") if failed is None else known(failed, "nvml"),
+    )
+
+
+def _same(entry: _Identified, others: Sequence[E]) -> E | None:
+    """The same GPU in another source's list."""
+    for other in others:
+        if other is entry:
+            return other
+    uuid, pci = uuid_key(entry.uuid), pci_key(entry.pci)
+    for other in others:
+        if (uuid and uuid_key(other.uuid) == uuid) or (pci and pci_key(other.pci) == pci):
+            return other
+    return None
+
+
+def _texts(
+    field: str, nvml: NvmlGpu | None, cuda: CudaDevice | None, kernel: DriverGpu | None, smi: SmiGpu | None
+) -> list[Answer[str] | None]:
+    named = (("nvml", nvml), ("libcuda", cuda), ("/proc/driver/nvidia/gpus", kernel), ("nvidia-smi", smi))
+    return [_said(source, _normal(field, getattr(entry, field))) for source, entry in named if entry is not None]
+
+
+def _normal(field: str, text: str | None) -> str | None:
+    """One spelling for what each source spells its own way."""
+    if text is None:
+        return None
+    if field == "pci":
+        return pci_key(text) or text
+    if field == "uuid" and not text.startswith(("GPU-", "MIG-")):
+        return f"GPU-{text}"
+    return text
+
+
+def _said(source: str, value: T | None) -> Answer[T] | None:
+    return None if value is None else Answer(value, source)
+
+
+def _reading(*answers: Answer[T] | None) -> Reading[T]:
+    return settle(answers, "no source could tell")
+
+
+def count_gpus(raw: RawFacts) -> Reading[int]:
+    """How many GPUs the driver has, as each source counts them."""
+    kernel = len(raw.kernel.driver_gpus) if raw.kernel.driver_gpus else None
+    listed = len(raw.smi.gpus) if raw.smi.gpus is not None else None
+    return settle(
+        [_said("nvml", raw.nvml.count), _said("/proc/driver/nvidia/gpus", kernel), _said("nvidia-smi", listed)],
+        "no source could tell",
+    )
+
+
+def count_visible(raw: RawFacts) -> Reading[int]:
+    """How many CUDA devices this process sees."""
+    if raw.cuda.count is not None:
+        return known(raw.cuda.count, "libcuda")
+    if raw.cuda.init == NO_DEVICE:
+        return known(0, "libcuda")
+    return missing(raw.cuda.absent or raw.cuda.init_name or "libcuda did not tell")

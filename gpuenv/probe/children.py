@@ -1,0 +1,146 @@
+"""Child processes with a deadline: the only way this program touches a driver or a target environment.
+
+A child is started in a process group of its own and killed with it. Its output is read by a thread into bounded memory,
+so that neither a flood nor a grandchild that keeps the pipe open can hold the caller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import IO
+
+_OUTPUT_LIMIT = 16 * 1024 * 1024
+_GRACE = 0.3  # seconds that a killed child's pipes are given to end
+
+
+class Ending(str, Enum):
+    """How a child ended."""
+
+    EXITED = "exited"
+    TIMED_OUT = "timed-out"
+    CRASHED = "crashed"
+    NOT_STARTED = "not-started"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildResult:
+    """What a child said, and how it ended.
+
+    Attributes:
+        ending: exited by itself, killed at the deadline, ended by a signal, or never started.
+        exit_code: the exit status; the negative signal number of a crash; None if it never started or was killed.
+        stdout: what it printed, up to 16 MiB.
+        stderr: what it complained, likewise.
+        error: why it could not be started.
+        duration: seconds.
+    """
+
+    ending: Ending
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    error: str | None
+    duration: float
+
+    @property
+    def signal_name(self) -> str | None:
+        """``SIGSEGV`` and the like, for a child that crashed."""
+        if self.ending is not Ending.CRASHED or self.exit_code is None:
+            return None
+        try:
+            return signal.Signals(-self.exit_code).name
+        except ValueError:
+            return f"signal {-self.exit_code}"
+
+
+class _Drain(threading.Thread):
+    """Reads a pipe to its end, keeping the first bytes and dropping the rest."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._pipe = pipe
+        self._kept = bytearray()
+        self.start()
+
+    def run(self) -> None:
+        """Reads until the last writer closes."""
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(self._pipe.fileno(), 65536):
+                self._kept += chunk[: _OUTPUT_LIMIT - len(self._kept)]
+
+    def text(self) -> str:
+        """What has been read so far."""
+        return bytes(self._kept).decode("utf-8", "replace")
+
+
+def run_child(command: Sequence[str], environment: Mapping[str, str], deadline: float) -> ChildResult:
+    """Runs a program until it ends or the deadline comes.
+
+    Args:
+        command: argument vector; nothing goes through a shell.
+        environment: its whole environment.
+        deadline: reading of ``time.monotonic`` after which it is killed.
+    """
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            command,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=sys.platform != "win32",
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started)
+    assert process.stdout is not None  # noqa: S101 - for the type checker
+    assert process.stderr is not None  # noqa: S101 - for the type checker
+    out, err = _Drain(process.stdout), _Drain(process.stderr)
+    ending = _wait(process, deadline)
+    for drain in (out, err):
+        drain.join(_GRACE)
+    if out.is_alive() or err.is_alive():
+        _kill_group(process)  # a grandchild keeps the pipe open
+    code = process.poll()
+    if ending is Ending.EXITED and code is not None and code < 0:
+        ending = Ending.CRASHED
+    exit_code = None if ending is Ending.TIMED_OUT else code
+    return ChildResult(ending, exit_code, out.text(), err.text(), None, time.monotonic() - started)
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float) -> Ending:
+    """Waits for the end; kills the whole group at the deadline, or when waiting is interrupted."""
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        return Ending.TIMED_OUT
+    except BaseException:
+        _kill(process)
+        raise
+    return Ending.EXITED
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    _kill_group(process)
+    process.kill()
+    # A process inside a hung system call outlives SIGKILL; it is left to the kernel.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Ends the child and whatever it started."""
+    if sys.platform != "win32":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,205 @@
+"""What each source said, before anything is settled: typed, and nothing more than it said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpuenv.model.snapshot import DeviceNode, PciGpu, Source
+
+
+@dataclass(frozen=True, slots=True)
+class KernelModules:
+    """Loaded kernel modules; ``module_installed`` is null where the modules' folder is not to be seen."""
+
+    nvidia_loaded: bool = False
+    nvidia_uvm_loaded: bool = False
+    nouveau_loaded: bool = False
+    module_installed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Uname:
+    """The kernel's own names."""
+
+    os: str | None = None
+    kernel: str | None = None
+    arch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DriverGpu:
+    """A GPU in the list of the kernel module."""
+
+    name: str | None = None
+    uuid: str | None = None
+    pci: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawToolkit:
+    """A CUDA toolkit's folder."""
+
+    path: str
+    found_via: str
+    toolkit: str | None = None
+    source: str | None = None
+    has_nvrtc: bool = False
+    has_headers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """What the kernel's files and the file system say."""
+
+    uname: Uname = Uname()
+    distribution: str | None = None
+    container: str | None = None
+    wsl: bool | None = None
+    tegra: str | None = None
+    modules: KernelModules | None = None
+    sys_version: str | None = None
+    proc_version: str | None = None
+    pci_gpus: tuple[PciGpu, ...] | None = None
+    device_nodes: tuple[DeviceNode, ...] = ()
+    driver_gpus: tuple[DriverGpu, ...] = ()
+    toolkits: tuple[RawToolkit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RawMigInstance:
+    """A MIG instance as NVML lists it."""
+
+    uuid: str
+    name: str | None = None
+    memory_total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NvmlGpu:
+    """A GPU as NVML describes it; ``failures`` has the return code of each function that failed."""
+
+    index: int
+    uuid: str | None = None
+    name: str | None = None
+    pci: str | None = None
+    compute_capability: str | None = None
+    memory_total: int | None = None
+    memory_free: int | None = None
+    mig: bool | None = None
+    mig_instances: tuple[RawMigInstance, ...] = ()
+    failures: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NvmlFacts:
+    """What NVML says; ``cuda`` is the C interface's number, 12040 for 12.4."""
+
+    init: int | None = None
+    message: str | None = None
+    library: str | None = None
+    driver_version: str | None = None
+    cuda: int | None = None
+    count: int | None = None
+    gpus: tuple[NvmlGpu, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CudaDevice:
+    """A CUDA device as this process sees it."""
+
+    ordinal: int
+    name: str | None = None
+    pci: str | None = None
+    uuid: str | None = None
+    compute_capability: str | None = None
+    memory_total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CudaFacts:
+    """What libcuda says; ``cuda`` is the C interface's number, 12040 for 12.4."""
+
+    absent: str | None = None
+    library: str | None = None
+    cuda: int | None = None
+    init: int | None = None
+    init_name: str | None = None
+    count: int | None = None
+    devices: tuple[CudaDevice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SmiGpu:
+    """A GPU as nvidia-smi prints it."""
+
+    index: int | None = None
+    uuid: str | None = None
+    name: str | None = None
+    pci: str | None = None
+    compute_capability: str | None = None
+    memory_total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SmiFacts:
+    """What nvidia-smi says; ``complaint`` is its own error text."""
+
+    path: str | None = None
+    driver_version: str | None = None
+    cuda: str | None = None
+    gpus: tuple[SmiGpu, ...] | None = None
+    complaint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A distribution in the target."""
+
+    name: str
+    release: str
+    location: str | None = None
+    installer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What the target's own interpreter says."""
+
+    python: str | None = None
+    implementation: str | None = None
+    executable: str | None = None
+    prefix: str | None = None
+    kind: str | None = None
+    platform: str | None = None
+    libc: str | None = None
+    externally_managed: bool | None = None
+    distributions: tuple[Distribution, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFact:
+    """A CUDA library as the target's loader answers."""
+
+    name: str
+    soname: str
+    path: str | None = None
+    found_via: str | None = None
+    error: str | None = None
+    finder_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawFacts:
+    """All that was said; ``sources`` says how each asking ended."""
+
+    kernel: KernelFacts = KernelFacts()
+    nvml: NvmlFacts = NvmlFacts()
+    cuda: CudaFacts = CudaFacts()
+    smi: SmiFacts = SmiFacts()
+    target: TargetFacts = TargetFacts()
+    target_path: str | None = None
+    target_reason: str | None = None
+    libraries: tuple[LibraryFact, ...] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()

@@ -1,0 +1,146 @@
+"""``take_snapshot``: asks every source side by side and assembles the answers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_libraries, ask_nvml, ask_smi, ask_target
+from gpuenv.probe.assemble import assemble
+from gpuenv.probe.raw import CudaFacts, KernelFacts, LibraryFact, NvmlFacts, RawFacts, SmiFacts, TargetFacts
+from gpuenv.probe.target import find_interpreter
+
+# The first initialisation on an eight-GPU host without persistence mode takes long.
+DEFAULT_TIMEOUT = 30.0
+_PATIENCE = 2.0
+_LATE = 0.7  # seconds beyond the deadline in which a killed child is buried
+
+_VARIABLES = (
+    "CUDA", "NVIDIA_", "CUPY_", "NVCC", "NUMBA_", "LD_LIBRARY_PATH", "LD_PRELOAD", "CONDA_PREFIX", "VIRTUAL_ENV",
+    "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE",
+)  # fmt: skip
+
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask, and how long.
+
+    Attributes:
+        environment: the caller's environment variables.
+        python: the target that the caller named; None for the active environment.
+        root: the driver root.
+        timeout: seconds until every source must have answered.
+        taken_at: the time of day to note, ISO 8601.
+    """
+
+    environment: Mapping[str, str]
+    python: str | None = None
+    root: str = "/"
+    timeout: float = DEFAULT_TIMEOUT
+    taken_at: str | None = None
+
+
+def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snapshot:
+    """Asks the machine and the target, each source in a child of its own, all at the same time.
+
+    Args:
+        request: what to ask, and how long.
+        announce: told which sources are still awaited, after two seconds.
+
+    Raises:
+        TargetError: when the target that the caller named is no environment.
+    """
+    interpreter = find_interpreter(request.python, request.environment)
+    asking = Asking(request.environment, request.root, time.monotonic() + request.timeout)
+    tasks: dict[str, Callable[[], Any]] = {
+        "kernel": lambda: ask_kernel(asking),
+        "nvml": lambda: ask_nvml(asking),
+        "libcuda": lambda: ask_cuda(asking),
+        "nvidia-smi": lambda: ask_smi(asking),
+    }
+    if interpreter is not None:
+        tasks["target"] = lambda: _ask_environment(asking, interpreter)
+    answers = _side_by_side(tasks, asking.deadline, announce)
+    return assemble(_raw(answers, request, interpreter), request.taken_at)
+
+
+def _ask_environment(
+    asking: Asking, interpreter: str
+) -> tuple[TargetFacts, Source, tuple[LibraryFact, ...] | None, Source]:
+    target, source = ask_target(asking, interpreter)
+    libraries, libraries_source = ask_libraries(asking, interpreter, target)
+    return target, source, libraries, libraries_source
+
+
+def _side_by_side(tasks: Mapping[str, Callable[[], Any]], deadline: float, announce: Announce) -> dict[str, Any]:
+    """Runs each task in a thread; one that is late beyond help is left behind, its answer missing."""
+    answers: dict[str, Any] = {}
+
+    def work(name: str, task: Callable[[], Any]) -> None:
+        answers[name] = task()
+
+    threads = {name: threading.Thread(target=work, args=(name, task), daemon=True) for name, task in tasks.items()}
+    for thread in threads.values():
+        thread.start()
+    _join(threads.values(), time.monotonic() + _PATIENCE)
+    waiting = [name for name, thread in threads.items() if thread.is_alive()]
+    if waiting:
+        announce(f"still waiting for {', '.join(waiting)} (at most {max(0.0, deadline - time.monotonic()):.0f} s more)")
+    _join(threads.values(), deadline + _LATE)
+    return dict(answers)
+
+
+def _join(threads: Any, until: float) -> None:  # noqa: ANN401 - a view of threads
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+
+
+def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) -> RawFacts:
+    nobody = Source("", SourceState.TIMED_OUT, "could not even be stopped", request.timeout)
+
+    def answer(name: str, empty: object) -> tuple[Any, Source]:
+        given = answers.get(name)
+        if given is None:
+            return empty, Source(name, nobody.state, nobody.detail, nobody.duration)
+        return given[0], given[1]
+
+    kernel, kernel_source = answer("kernel", KernelFacts())
+    nvml, nvml_source = answer("nvml", NvmlFacts())
+    cuda, cuda_source = answer("libcuda", CudaFacts())
+    smi, smi_source = answer("nvidia-smi", SmiFacts())
+    target, target_source, libraries, libraries_source = _target_answer(answers, interpreter, nobody)
+    return RawFacts(
+        kernel=kernel,
+        nvml=nvml,
+        cuda=cuda,
+        smi=smi,
+        target=target,
+        target_path=interpreter,
+        target_reason=target_source.detail,
+        libraries=libraries,
+        environment=relevant(request.environment),
+        sources=(kernel_source, nvml_source, cuda_source, smi_source, target_source, libraries_source),
+    )
+
+
+def _target_answer(
+    answers: Mapping[str, Any], interpreter: str | None, nobody: Source
+) -> tuple[TargetFacts, Source, tuple[LibraryFact, ...] | None, Source]:
+    not_asked = Source("libraries", SourceState.NOT_ASKED, "the target was not to be asked")
+    if interpreter is None:
+        return TargetFacts(), Source("target", SourceState.ABSENT, "no Python on PATH"), None, not_asked
+    if "target" not in answers:
+        return TargetFacts(), Source("target", nobody.state, nobody.detail, nobody.duration), None, not_asked
+    found: tuple[TargetFacts, Source, tuple[LibraryFact, ...] | None, Source] = answers["target"]
+    return found
+
+
+def relevant(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that decide which GPU, CUDA and Python are used."""
+    return {name: environment[name] for name in sorted(environment) if name.startswith(_VARIABLES)}

@@ -1,0 +1,1 @@
+"""One report, many renderers: all say the same."""

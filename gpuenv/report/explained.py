@@ -1,0 +1,28 @@
+"""What a check or a cause means, as lines of text: the words are the check's own docstring. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpuenv.doctor.registry import Check
+from gpuenv.model.causes import Cause
+from gpuenv.report.text import Line, Style
+
+
+def check_lines(check: Check) -> Iterator[Line]:
+    """A check: its title, its causes and its three sections."""
+    yield Line(f"{check.code}: {check.title}", Style.HEADING)
+    for cause in check.causes:
+        yield Line(f"  {cause}: {cause.sentence}", Style.QUIET, 4)
+    for name, text in check.sections.items():
+        yield Line()
+        yield Line(f"{name}: {text}", hang=2)
+
+
+def cause_lines(cause: Cause, checks: Sequence[Check]) -> Iterator[Line]:
+    """A cause, and every check that can name it."""
+    yield Line(f"{cause}: {cause.sentence}.", Style.HEADING, 2)
+    for check in checks:
+        if cause in check.causes:
+            yield Line()
+            yield from check_lines(check)

@@ -1,0 +1,83 @@
+"""Takes out of plain values what identifies a person or a machine; the same thing always becomes the same pseudonym."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_UUID = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
+_PREFIX = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F-]{4,})")
+_PSEUDONYM = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}-0000-0000-0000-[0-9a-f]{12}")
+_CREDENTIALS = re.compile(r"(\w+://)[^/\s@]+@")
+_QUERY_SECRET = re.compile(r"([?&](?:token|key|secret|password|sig|signature|access_token)=)[^&\s]+", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
+_HOMES = re.compile(r"(?<![\w.])(/home|/Users|C:\\Users)[/\\][^/\\:\s'\"]+")
+_HIDDEN = "(redacted)"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What is to be hidden: the home folder, the user's and the host's name."""
+
+    home: str
+    user: str
+    host: str
+
+
+def redact(data: Any, identity: Identity) -> Any:  # noqa: ANN401 - JSON has no narrower type
+    """The same values without identities, tokens and secrets."""
+    uuids = sorted(set(_collect(data)))
+    return _value(data, "", identity, uuids)
+
+
+def pseudonym(uuid: str) -> str:
+    """A UUID that stands for another one: recognisable by its zeros, and left alone when it is met again."""
+    if _PSEUDONYM.fullmatch(uuid):
+        return uuid
+    digits = hashlib.sha256(uuid.lower().encode()).hexdigest()
+    return f"{uuid[:4]}{digits[:8]}-0000-0000-0000-{digits[8:20]}"
+
+
+def _collect(data: Any) -> list[str]:  # noqa: ANN401 - JSON
+    if isinstance(data, str):
+        return _UUID.findall(data)
+    if isinstance(data, dict):
+        return [found for entry in data.values() for found in _collect(entry)]
+    if isinstance(data, list):
+        return [found for entry in data for found in _collect(entry)]
+    return []
+
+
+def _value(data: Any, key: str, identity: Identity, uuids: list[str]) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(data, dict):
+        return {name: _value(entry, name, identity, uuids) for name, entry in data.items()}
+    if isinstance(data, list):
+        return [_value(entry, key, identity, uuids) for entry in data]
+    if not isinstance(data, str):
+        return data
+    if key == "serial" or (key.isupper() and _SECRET_NAME.search(key)):
+        return _HIDDEN
+    return _text(data, identity, uuids)
+
+
+def _text(text: str, identity: Identity, uuids: list[str]) -> str:
+    text = _UUID.sub(lambda match: pseudonym(match[1]), text)
+    text = _PREFIX.sub(lambda match: _prefix(match[1], uuids), text)
+    text = _QUERY_SECRET.sub(rf"\1{_HIDDEN}", _CREDENTIALS.sub(rf"\1{_HIDDEN}@", text))
+    if len(identity.home) > 1:
+        text = re.sub(rf"(?<![\w.-]){re.escape(identity.home)}(?![\w.-])", "~", text)
+    text = _HOMES.sub(rf"\1/{_HIDDEN}", text)
+    for name in (identity.host, identity.user):
+        if len(name) > 2 and name not in ("localhost", "root"):  # noqa: PLR2004 - shorter ones are in every word
+            text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", _HIDDEN, text)
+    return text
+
+
+def _prefix(text: str, uuids: list[str]) -> str:
+    """CUDA accepts the beginning of a UUID; it must still be the beginning of the pseudonym."""
+    for uuid in uuids:
+        if uuid.lower().startswith(text.lower()):
+            return pseudonym(uuid)[: len(text)]
+    return text

@@ -1,0 +1,96 @@
+"""The report of the doctor, and what it comes to: status and exit code. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from gpuenv import __version__
+from gpuenv.doctor.diagnose import Diagnosis
+from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.resolution import Resolution
+from gpuenv.model.snapshot import Snapshot
+
+SCHEMA = "gpuenv.report/1"
+
+
+class ExitCode(IntEnum):
+    """The exit codes of the contract."""
+
+    OK = 0
+    UNFIT = 1
+    USAGE = 2
+    NOTHING_FITS = 3
+    FAILED = 4
+    SMOKE_FAILED = 5
+    MATRIX_INVALID = 6
+    TARGET_UNUSABLE = 7
+    COULD_NOT_CHECK = 8
+    FAULT = 70
+    RETRY_ELSEWHERE = 75
+    INTERRUPTED = 130
+
+
+class Status(str, Enum):
+    """Fit, fit with warnings, unfit, or not to be told."""
+
+    FIT = "fit"
+    DEGRADED = "degraded"
+    UNFIT = "unfit"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the doctor says, whole. ``smoke`` is null unless the GPU tests were asked for; ``duration`` in seconds."""
+
+    status: Status
+    exit_code: int
+    findings: tuple[Finding, ...]
+    checks: tuple[CheckRun, ...]
+    resolution: Resolution
+    smoke: None
+    snapshot: Snapshot
+    duration: float
+    gpuenv_version: str
+    matrix_revision: str
+    schema: str = SCHEMA
+
+
+def make_report(
+    diagnosis: Diagnosis, resolution: Resolution, snapshot: Snapshot, duration: float, *, expect_no_gpu: bool = False
+) -> Report:
+    """Puts a report together and judges it."""
+    status = judge(diagnosis, snapshot, expect_no_gpu=expect_no_gpu)
+    codes = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
+    return Report(
+        status=status,
+        exit_code=int(codes.get(status, ExitCode.OK)),
+        findings=diagnosis.findings,
+        checks=diagnosis.checks,
+        resolution=resolution,
+        smoke=None,
+        snapshot=snapshot,
+        duration=duration,
+        gpuenv_version=__version__,
+        matrix_revision=resolution.matrix_revision,
+    )
+
+
+def judge(diagnosis: Diagnosis, snapshot: Snapshot, *, expect_no_gpu: bool) -> Status:
+    """Unfit with any error; fit only where a usable GPU was really seen, or none is expected; otherwise unknown."""
+    severities = {finding.severity for finding in diagnosis.findings}
+    if Severity.ERROR in severities:
+        return Status.UNFIT
+    if any(run.status is CheckStatus.CRASHED for run in diagnosis.checks):
+        return Status.UNKNOWN
+    if not (expect_no_gpu or is_proven(snapshot)):
+        return Status.UNKNOWN
+    return Status.DEGRADED if Severity.WARNING in severities else Status.FIT
+
+
+def is_proven(snapshot: Snapshot) -> bool:
+    """Whether CUDA was initialised and showed a GPU, or the caller told to assume one; and CuPy is there."""
+    assumed = "gpus" in snapshot.assumed and "driver.version" in snapshot.assumed
+    seen = snapshot.driver.cuda_init.value == 0 and bool(snapshot.visible_count.value)
+    return (assumed or seen) and bool(snapshot.target.cupy)

@@ -1,0 +1,224 @@
+"""A report as lines of text: readable in ten seconds, in ASCII, without colour. Pure; printing is the caller's."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from gpuenv.matrix.explanation import changes_text
+from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
+from gpuenv.model.resolution import AS_TOLD, Resolution
+from gpuenv.model.snapshot import Container, Gpu, Snapshot
+from gpuenv.report.report import Report, Status
+
+
+class Style(str, Enum):
+    """What a line is; a terminal may give it a colour."""
+
+    PLAIN = "plain"
+    HEADING = "heading"
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+    QUIET = "quiet"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line; a terminal wraps it under ``hang`` columns."""
+
+    text: str = ""
+    style: Style = Style.PLAIN
+    hang: int = 0
+
+
+_VERDICT = {
+    Status.FIT: ("FIT", "CuPy can use the GPU here.", Style.GOOD),
+    Status.DEGRADED: ("FIT, with warnings", "CuPy can use the GPU here.", Style.WARNING),
+    Status.UNKNOWN: ("UNKNOWN", "Whether CuPy can use a GPU here could not be told.", Style.WARNING),
+    Status.UNFIT: ("UNFIT", "", Style.BAD),
+}
+_MIB = 1024 * 1024
+_LABEL = 10
+
+
+def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
+    """The whole report."""
+    word, sentence, style = _VERDICT[report.status]
+    first = report.findings[0].title + "." if report.status is Status.UNFIT else sentence
+    yield Line(f"{word}: {first}", style, len(word) + 2)
+    yield Line()
+    yield from machine_lines(report.snapshot)
+    yield from _finding_groups(report.findings)
+    yield Line()
+    yield from wheel_lines(report.resolution)
+    if verbose:
+        yield from _check_lines(report.checks)
+    yield from _closing(report)
+
+
+def machine_lines(snapshot: Snapshot) -> Iterator[Line]:
+    """The machine and the target in a few lines."""
+    yield Line("Machine", Style.HEADING)
+    yield _row("system", _system(snapshot))
+    yield _row("driver", _driver(snapshot))
+    for text in _gpus(snapshot):
+        yield _row("GPU", text)
+    for kit in snapshot.toolkits:
+        lacks = "" if kit.has_nvrtc else ", without NVRTC"
+        yield _row("toolkit", f"CUDA {kit.toolkit.value or 'unknown'} in {kit.path}{lacks}")
+    target = snapshot.target
+    if target.python.known:
+        yield _row(
+            "target",
+            f"Python {target.python.value} ({target.kind.value or 'assumed'}) {target.executable.value or ''}".rstrip(),
+        )
+    else:
+        yield _row("target", f"{target.executable.value or 'none'}: {target.python.reason or 'not asked'}")
+    cupy = ", ".join(f"{entry.distribution} {entry.release}" for entry in target.cupy) or "none"
+    numpy = f", NumPy {target.numpy.value}" if target.numpy.known else ""
+    yield _row("CuPy", cupy + numpy)
+
+
+def _row(label: str, text: str) -> Line:
+    return Line(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
+
+
+def _system(snapshot: Snapshot) -> str:
+    host = snapshot.host
+    parts = [host.distribution.value or host.os.value or "unknown", host.arch.value, host.libc.value]
+    if host.wsl.value:
+        parts.append("WSL")
+    if host.tegra.known:
+        parts.append("Jetson")
+    if host.container.value not in (None, Container.NONE):
+        parts.append(f"container ({host.container.value.value})" if host.container.value else None)
+    return ", ".join(str(part) for part in parts if part is not None)
+
+
+def _driver(snapshot: Snapshot) -> str:
+    driver = snapshot.driver
+    if not driver.version.known and not driver.cuda.known:
+        return "none found"
+    level = f", up to CUDA {driver.cuda.value}" if driver.cuda.known else ""
+    return f"{driver.version.value or 'unknown version'}{level} ({driver.version.source or 'no source'})"
+
+
+def _gpus(snapshot: Snapshot) -> list[str]:
+    if not snapshot.gpus:
+        on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == "10de"]
+        return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, not driven" for gpu in on_bus] or ["none"]
+    grouped: dict[str, int] = {}
+    for gpu in snapshot.gpus:
+        text = _gpu(gpu)
+        grouped[text] = grouped.get(text, 0) + 1
+    return [f"{count} x {text}" if count > 1 else text for text, count in grouped.items()]
+
+
+def _gpu(gpu: Gpu) -> str:
+    parts = [gpu.name.value or "unknown"]
+    if gpu.compute_capability.known:
+        parts.append(f"compute capability {gpu.compute_capability.value}")
+    if gpu.memory_total.value:
+        parts.append(f"{gpu.memory_total.value // _MIB} MiB")
+    if gpu.mig.value:
+        parts.append(f"MIG with {len(gpu.mig_instances)} instances")
+    return ", ".join(parts)
+
+
+def _finding_groups(findings: Sequence[Finding]) -> Iterator[Line]:
+    groups = (
+        ("Cure this first", [finding for finding in findings if finding.primary]),
+        ("Other matters", [f for f in findings if not f.primary and f.severity is Severity.ERROR]),
+        ("Warnings", [f for f in findings if f.severity is Severity.WARNING]),
+        ("Notes", [f for f in findings if f.severity is Severity.NOTE]),
+    )
+    for heading, found in groups:
+        if found:
+            yield Line()
+            yield Line(heading, Style.HEADING)
+        for finding in found:
+            yield from finding_lines(finding)
+
+
+def finding_lines(finding: Finding) -> Iterator[Line]:
+    """A finding with its evidence and its cure."""
+    style = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.PLAIN}[finding.severity]
+    follows = f" (follows from {finding.follows_from})" if finding.follows_from else ""
+    yield Line(f"  {finding.code} {finding.cause}{follows}", style)
+    yield Line(f"    {finding.title}.", hang=4)
+    for entry in finding.evidence:
+        yield Line(f"    - {_evidence(entry)}", Style.QUIET, 6)
+    for fix in finding.fix:
+        yield Line(f"    > {fix.text}", hang=6)
+        if fix.command:
+            yield Line(f"      $ {shlex.join(fix.command)}", Style.COMMAND, 8)
+
+
+def _evidence(entry: Evidence) -> str:
+    return f"{entry.fact}: {entry.value} [{entry.source}]" if entry.source else f"{entry.fact}: {entry.value}"
+
+
+def wheel_lines(resolution: Resolution) -> Iterator[Line]:
+    """What would be installed, or what decides it."""
+    yield Line("The right wheel", Style.HEADING)
+    wheel = resolution.wheel
+    if wheel is not None:
+        yield Line(f"  {' '.join(wheel.requirements)}", Style.GOOD, 4)
+        if wheel.nvrtc is not None:
+            yield Line(f"  NVRTC {wheel.nvrtc.lowest} to {wheel.nvrtc.highest} serves every GPU here", Style.QUIET, 4)
+        if wheel.needs_toolkit:
+            yield Line(f"  needs {wheel.needs_toolkit}", hang=4)
+        for entry in resolution.assumptions:
+            said = "was told" if entry.value == AS_TOLD else f"is {entry.value}"
+            yield Line(f"  assumed: {entry.fact} {said}", Style.QUIET, 4)
+    elif resolution.reachable:
+        yield Line("  None fits as things are. It would be decided by:")
+        for reachable in resolution.reachable:
+            yield Line(f"    {changes_text(reachable)}: {reachable.candidate.label}", hang=6)
+    else:
+        yield Line("  None fits; no change of driver, Python or NumPy would help.")
+    if wheel is not None and resolution.next_better is not None:
+        better = resolution.next_better
+        yield Line(f"  better still, with {changes_text(better)}: {better.candidate.label}", Style.QUIET, 4)
+
+
+def _check_lines(checks: Sequence[CheckRun]) -> Iterator[Line]:
+    yield Line()
+    yield Line("Checks", Style.HEADING)
+    for run in checks:
+        reason = f" ({run.reason})" if run.reason else ""
+        yield Line(f"  {run.code} {run.status.value}{reason}", Style.QUIET, 4)
+
+
+def _closing(report: Report) -> Iterator[Line]:
+    skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
+    crashed = [run.code for run in report.checks if run.status is CheckStatus.CRASHED]
+    yield Line()
+    if crashed:
+        yield Line(f"Checks that crashed, which is a fault of gpuenv: {', '.join(crashed)}.", Style.BAD)
+    tail = f", {skipped} skipped (-v lists them)" if skipped else ""
+    yield Line(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
+
+
+def explanation_lines(resolution: Resolution, *, verbose: bool = False) -> Iterator[Line]:
+    """The resolution in words, for ``gpuenv resolve``; ``verbose`` adds every rejection with its source."""
+    for number, text in enumerate(resolution.explanation.splitlines()):
+        yield Line(text, (Style.GOOD if resolution.wheel else Style.BAD) if number == 0 else Style.PLAIN, 2)
+    wheel = resolution.wheel
+    if wheel is not None:
+        yield Line()
+        yield Line("Install", Style.HEADING)
+        quoted = shlex.join(["python", "-m", "pip", "install", *wheel.requirements])
+        yield Line(f"  $ {quoted}", Style.COMMAND, 4)
+        if wheel.needs_toolkit:
+            yield Line(f"  needs {wheel.needs_toolkit}", hang=4)
+    if verbose:
+        yield Line()
+        yield Line("Rejected", Style.HEADING)
+        for entry in resolution.rejected:
+            text = f"{entry.candidate.label}: {entry.constraint.value}: needs {entry.needed}, found {entry.found}"
+            yield Line(f"  {text} [{entry.source}]", Style.QUIET, 4)
