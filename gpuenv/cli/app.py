@@ -14,8 +14,8 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.explain import explain
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
+from gpuenv.model.exit_codes import ExitCode
 
-_FAULT, _INTERRUPTED = 70, 130
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -56,7 +56,7 @@ def run(arguments: list[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("gpuenv: interrupted\n")
-        return _INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
@@ -68,7 +68,7 @@ def _run(arguments: list[str]) -> int:
     try:
         code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
     except typer.Abort:
-        return _INTERRUPTED
+        return ExitCode.INTERRUPTED
     except _USAGE_ERRORS as error:
         error.show()
         return int(error.exit_code)
@@ -84,4 +84,4 @@ def _fault(error: Exception) -> int:
     )
     sys.stderr.write(f"gpuenv: a fault of gpuenv itself: {type(error).__name__}: {error}\n")
     sys.stderr.write(f"Please report it with this line: gpuenv {__version__}, {where}\n")
-    return _FAULT
+    return ExitCode.FAULT

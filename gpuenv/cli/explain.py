@@ -8,8 +8,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-
-_USAGE = 2
+from gpuenv.model.exit_codes import ExitCode
 
 
 def explain(
@@ -35,5 +34,5 @@ def explain(
     else:
         near = difflib.get_close_matches(what.lower(), [*causes, *(code.lower() for code in checks)], 3)
         raise CommandError(
-            _USAGE, f"{what} is no code and no cause", f"did you mean {', '.join(near)}?" if near else None
+            ExitCode.USAGE, f"{what} is no code and no cause", f"did you mean {', '.join(near)}?" if near else None
         )

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
+from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.snapshot import Snapshot
 
-_USAGE, _MATRIX_INVALID = 2, 6
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 
 
@@ -44,7 +44,7 @@ def get_matrix(path: Path | None) -> Matrix:
     try:
         return load(path or data_path("matrix.yaml"))
     except MatrixError as error:
-        raise CommandError(_MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
+        raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
 
 
 def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
@@ -61,7 +61,7 @@ def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
     try:
         return assume(snapshot, subject.assume, matrix or get_matrix(None))
     except AssumeError as error:
-        raise CommandError(_USAGE, str(error)) from error
+        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 def _base(subject: Subject) -> Snapshot:
@@ -69,7 +69,7 @@ def _base(subject: Subject) -> Snapshot:
 
     if subject.snapshot is not None:
         if subject.no_probe:
-            raise CommandError(_USAGE, "--snapshot and --no-probe exclude each other")
+            raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
         return read_snapshot(subject.snapshot)
     if subject.no_probe:
         return Snapshot()
@@ -86,7 +86,7 @@ def _base(subject: Subject) -> Snapshot:
     try:
         return take_snapshot(request, announce)
     except TargetError as error:
-        raise CommandError(_USAGE, str(error)) from error
+        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -102,23 +102,25 @@ def read_snapshot(path: Path) -> Snapshot:
 
     try:
         if path.stat().st_size > _LARGEST_SNAPSHOT:
-            raise CommandError(_USAGE, f"{path}: larger than any snapshot")
+            raise CommandError(ExitCode.USAGE, f"{path}: larger than any snapshot")
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CommandError(_USAGE, f"{path}: {error.strerror or error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
     except json.JSONDecodeError as error:
-        raise CommandError(_USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON") from error
+        raise CommandError(
+            ExitCode.USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON"
+        ) from error
     except (UnicodeDecodeError, RecursionError) as error:
-        raise CommandError(_USAGE, f"{path}: not a snapshot in JSON: {error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {error}") from error
     if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
         data = data["snapshot"]
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
-        raise CommandError(_USAGE, f"{path}: expected an object with schema {SCHEMA}, found {found!r}")
+        raise CommandError(ExitCode.USAGE, f"{path}: expected an object with schema {SCHEMA}, found {found!r}")
     try:
         return decode(Snapshot, data)
     except DecodeError as error:
-        raise CommandError(_USAGE, f"{path}: {error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error}") from error
 
 
 def announce(text: str) -> None:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
+from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.report.redact import Identity
     from gpuenv.report.text import Line
 
-_USAGE = 2
 _STYLES = {
     "heading": "bold",
     "good": "bold green",
@@ -101,7 +101,7 @@ def write_file(path: Path, text: str) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise CommandError(_USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
     temporary = Path(name)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -111,7 +111,7 @@ def write_file(path: Path, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise CommandError(_USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def identity() -> Identity:

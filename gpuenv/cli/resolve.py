@@ -6,8 +6,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.gather import Subject, get_matrix, get_snapshot
-
-_NOTHING_FITS = 3
+from gpuenv.model.exit_codes import ExitCode
 
 
 def resolve(
@@ -44,4 +43,4 @@ def resolve(
         from gpuenv.report.text import explanation_lines
 
         emit_lines(explanation_lines(resolution, verbose=verbose), output, color=not no_color)
-    raise typer.Exit(0 if resolution.wheel is not None else _NOTHING_FITS)
+    raise typer.Exit(ExitCode.OK if resolution.wheel is not None else ExitCode.NOTHING_FITS)

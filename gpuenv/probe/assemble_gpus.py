@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from gpuenv.model.identity import pci_key, uuid_key
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import Gpu, MigInstance
 from gpuenv.model.versions import ComputeCapability
-from gpuenv.probe.parse import parsed, pci_key, uuid_key
+from gpuenv.probe.parse import parsed
 from gpuenv.probe.raw import CudaDevice, DriverGpu, NvmlGpu, RawFacts, SmiGpu
 
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE

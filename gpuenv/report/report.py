@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import Diagnosis
+from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
 
 SCHEMA = "gpuenv.report/1"
-
-
-class ExitCode(IntEnum):
-    """The exit codes of the contract."""
-
-    OK = 0
-    UNFIT = 1
-    USAGE = 2
-    NOTHING_FITS = 3
-    FAILED = 4
-    SMOKE_FAILED = 5
-    MATRIX_INVALID = 6
-    TARGET_UNUSABLE = 7
-    COULD_NOT_CHECK = 8
-    FAULT = 70
-    RETRY_ELSEWHERE = 75
-    INTERRUPTED = 130
 
 
 class Status(str, Enum):

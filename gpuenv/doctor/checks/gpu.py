@@ -9,7 +9,7 @@ from gpuenv.matrix.products import product_by_pci
 from gpuenv.matrix.support import branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.probe.parse import pci_key
+from gpuenv.model.identity import pci_key
 
 _GPU_IS_LOST = 15
 
