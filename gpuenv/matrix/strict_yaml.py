@@ -10,6 +10,11 @@ from typing import TypeAlias
 
 import yaml
 
+_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}"
+    for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value", "map", "seq")
+)
+_NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
 _LARGEST = 8 * 1024 * 1024  # characters
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
@@ -57,10 +62,10 @@ def _plain(node: yaml.Node, path: str, lines: dict[str, int], seen: set[int]) ->
         if id(node) in seen:
             raise YamlError(f"line {line}: an alias; write the values out")
         seen.add(id(node))
-    if node.tag and not node.tag.startswith("tag:yaml.org,2002:"):
+    if node.tag and node.tag not in _TAGS:
         raise YamlError(f"line {line}: the tag {node.tag}; expected plain values")
     if isinstance(node, yaml.ScalarNode):
-        return None if node.style is None and node.value in ("", "null", "~") else str(node.value)
+        return None if not node.style and node.value in _NOTHING else str(node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item, f"{path}[{number}]", lines, seen) for number, item in enumerate(node.value)]
     return _mapping(node, path, lines, seen)

@@ -1,0 +1,117 @@
+"""Every key of --assume, the spellings people use, and what is said to a mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.matrix.assume import AssumeError, assume
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.snapshot import Container, Snapshot
+
+
+def _assume(matrix: Matrix, *given: str) -> Snapshot:
+    return assume(Snapshot(), given, matrix)
+
+
+def test_host_facts(matrix: Matrix) -> None:
+    host = _assume(matrix, "os=Linux", "arch=amd64", "libc=glibc=2.36", "container=yes", "wsl=no").host
+    assert (host.os.value, host.arch.value, str(host.libc.value)) == ("linux", "x86_64", "glibc-2.36")
+    assert host.container.value is Container.OTHER
+    assert host.wsl.value is False
+    assert host.os.source == "assumed"
+
+
+def test_a_driver_brings_its_cuda_level(matrix: Matrix) -> None:
+    driver = _assume(matrix, "driver=535.104.05").driver
+    assert str(driver.version.value) == "535.104.05"
+    assert driver.branch.value == 535
+    assert str(driver.cuda.value) == "12.2"
+
+
+def test_a_bare_branch_stands_for_its_first_release(matrix: Matrix) -> None:
+    assert str(_assume(matrix, "driver=580").driver.version.value) == "580.65.06"
+
+
+@pytest.mark.parametrize(
+    "order", [("driver=535.104.05", "driver-cuda=13.0"), ("driver-cuda=13.0", "driver=535.104.05")]
+)
+def test_an_assumed_level_stands_whatever_the_order(order: tuple[str, str], matrix: Matrix) -> None:
+    assert str(_assume(matrix, *order).driver.cuda.value) == "13.0"
+
+
+def test_several_gpus(matrix: Matrix) -> None:
+    gpus = _assume(matrix, "gpu=V100", "gpu=h100").gpus
+    assert [str(gpu.compute_capability.value) for gpu in gpus] == ["7.0", "9.0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("V100", "7.0"),
+        ("Tesla V100-SXM2-16GB", "7.0"),
+        ("NVIDIA H100 80GB HBM3", "9.0"),
+        ("rtx 5090", "12.0"),
+        ("NVIDIA GeForce RTX 4090", "8.9"),
+        ("GTX 1080 Ti", "6.1"),
+        ("K80", "3.7"),
+        ("T4", "7.5"),
+        ("A100", "8.0"),
+        ("GTX 980", "5.2"),
+        ("L4", "8.9"),
+        ("GB200", "10.0"),
+        ("P100", "6.0"),
+    ],
+)
+def test_names_people_and_drivers_use(name: str, capability: str, matrix: Matrix) -> None:
+    assert str(_assume(matrix, f"gpu={name}").gpus[0].compute_capability.value) == capability
+
+
+def test_counts_sizes_and_capabilities(matrix: Matrix) -> None:
+    snapshot = _assume(matrix, "gpu=H100", "gpu-count=8", "gpu-memory=80GiB")
+    assert len(snapshot.gpus) == 8
+    assert snapshot.gpus[7].memory_total.value == 80 * 2**30
+    assert str(_assume(matrix, "compute-capability=sm_70").gpus[0].compute_capability.value) == "7.0"
+
+
+def test_the_target(matrix: Matrix) -> None:
+    target = _assume(matrix, "python=3.14t", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0", "package.torch=2.9.0").target
+    assert str(target.python.value) == "3.14t"
+    assert [(entry.distribution, entry.release) for entry in target.cupy] == [("cupy-cuda12x", "14.2.0")]
+    assert target.numpy.value == "2.1.0"
+    assert target.packages["torch"] == "2.9.0"
+
+
+def test_none_says_that_a_thing_is_not_there(matrix: Matrix) -> None:
+    snapshot = _assume(matrix, "driver=none", "gpu=none", "cupy=none", "toolkit=none")
+    assert not snapshot.driver.version.known
+    assert snapshot.gpus == ()
+    assert snapshot.pci_gpus == ()
+    assert snapshot.target.cupy == ()
+    assert {"driver.version", "gpus", "target.cupy", "toolkits"} <= set(snapshot.assumed)
+
+
+def test_variables(matrix: Matrix) -> None:
+    snapshot = _assume(matrix, "env.CUDA_VISIBLE_DEVICES=-1")
+    assert snapshot.environment == {"CUDA_VISIBLE_DEVICES": "-1"}
+    assert assume(snapshot, ["env.CUDA_VISIBLE_DEVICES=none"], matrix).environment == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("drvier=580", "did you mean driver?"),
+        ("driver", "expected KEY=VALUE"),
+        ("driver=new", "is no driver version"),
+        ("gpu=H1000", "no GPU named 'H1000' is known"),
+        ("gpu-count=-1", "expected a whole number"),
+        ("gpu-memory=lots", "expected a size like 80GiB"),
+        ("os=beos", "expected one of linux"),
+        ("cupy=numpy==1.0", "expected a distribution of CuPy"),
+        ("wsl=maybe", "expected yes or no"),
+    ],
+)
+def test_a_mistake_is_named(given: str, message: str, matrix: Matrix) -> None:
+    with pytest.raises(AssumeError) as caught:
+        _assume(matrix, given)
+    assert message in str(caught.value)
+    assert given in str(caught.value)

@@ -1,0 +1,126 @@
+"""matrix.yaml is strict: every fault has its line, several are told at once, and nothing is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.matrix.load import MatrixError, load, parse
+from gpuenv.matrix.records import Matrix, SourceKind
+from gpuenv.matrix.strict_yaml import YamlError
+from gpuenv.matrix.strict_yaml import parse as parse_yaml
+
+TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
+
+
+def _line_of(needle: str, text: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), 1) if needle in line)
+
+
+def _broken(change: Callable[[str], str]) -> tuple[str, tuple[str, ...]]:
+    text = change(TEXT)
+    assert text != TEXT
+    with pytest.raises(MatrixError) as caught:
+        parse(text, "m.yaml")
+    return text, caught.value.faults
+
+
+def test_every_row_has_a_source_that_can_be_found(matrix: Matrix) -> None:
+    for source in matrix.sources.values():
+        assert source.citation
+        assert source.seen
+    cited = {
+        row.source for row in (*matrix.driver_branches, *matrix.cuda_minors, *matrix.products, *matrix.generations)
+    }
+    cited |= {release.source for line in matrix.wheel_lines for release in line.releases}
+    assert cited <= set(matrix.sources)
+
+
+def test_every_release_was_read_from_a_binary(matrix: Matrix) -> None:
+    for line in matrix.wheel_lines:
+        for release in line.releases:
+            source = matrix.sources[release.source]
+            assert source.kind is SourceKind.BINARY
+            assert (source.file or "").startswith(f"{line.name.replace('-', '_')}-{release.cupy}-")
+
+
+def test_the_traps_of_capability_sets(matrix: Matrix) -> None:
+    """The supported list is a set: no 8.8 before 13.0, 10.1 in 12.8 and 12.9 alone, 10.3 from 12.9, 10.7 from 13.4."""
+    having: dict[str, list[str]] = {}
+    for row in matrix.cuda_minors:
+        for capability in row.capabilities:
+            having.setdefault(str(capability), []).append(str(row.cuda))
+    assert having["8.8"][0] == "13.0"
+    assert having["10.1"] == ["12.8", "12.9"]
+    assert having["10.3"][0] == "12.9"
+    assert having["10.7"][0] == "13.4"
+    assert having["5.0"][-1] == "12.9"
+    assert having["7.0"][-1] == "12.9"
+    assert having["3.7"][-1] == "11.8"
+
+
+def test_a_missing_proof_is_a_fault() -> None:
+    def cut(text: str) -> str:
+        return text.replace("sha256: ", "sha256: 12", 1)
+
+    text, faults = _broken(cut)
+    assert len(faults) == 1
+    assert f"line {_line_of('sha256: 12', text)}:" in faults[0]
+    assert "64 hexadecimal digits" in faults[0]
+
+
+def test_an_unknown_key_is_named_with_its_line() -> None:
+    text, faults = _broken(lambda text: text.replace("requires_python:", "requires_snake:", 1))
+    assert f"line {_line_of('requires_snake', text)}:" in faults[0]
+    assert "unknown key" in faults[0]
+
+
+def test_all_contradictions_are_told_at_once() -> None:
+    def contradict(text: str) -> str:
+        text = text.replace("cuda: 12.2, first: 535.54.03", "cuda: 11.9, first: 535.54.03")
+        return text.replace("source: banners}", "source: hearsay}", 1)
+
+    _, faults = _broken(contradict)
+    assert any("reports an older CUDA" in fault for fault in faults)
+    assert any("hearsay" in fault for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2\n", "line 2: the key a stands here a second time"),
+        ("a: &x [1]\nb: *x\n", "an alias"),
+        ("a: !!python/object:os.system x\n", "line 1: the tag"),
+        ("a: !mine x\n", "line 1: the tag !mine"),
+        ("a: [1, 2\nb: 3\n", "line 2"),
+        ("? [1]\n: 2\n", "line 1: a key that is no text"),
+    ],
+)
+def test_yaml_that_is_not_plain_is_refused(text: str, message: str) -> None:
+    with pytest.raises(YamlError) as caught:
+        parse_yaml(text)
+    assert message in str(caught.value)
+
+
+def test_scalars_are_the_text_that_was_written() -> None:
+    document = parse_yaml("version: 12.10\nanswer: no\nnothing: null\nquoted: 'null'\noctal: 0777\n")
+    assert document.value == {"version": "12.10", "answer": "no", "nothing": None, "quoted": "null", "octal": "0777"}
+
+
+def test_an_alias_bomb_costs_nothing() -> None:
+    bomb = "a: &a [x, x, x]\n" + "".join(
+        f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)
+    )
+    with pytest.raises(YamlError, match="alias"):
+        parse_yaml(bomb)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "schema: gpuenv.matrix/2\n", "just words"])
+def test_a_file_that_is_no_matrix(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(MatrixError, match=r"gpuenv\.matrix/1"):
+        load(path)

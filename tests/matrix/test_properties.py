@@ -1,0 +1,98 @@
+"""What holds for every machine: resolve never raises, order does not matter, and only named rules take a choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TypeVar
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpuenv.data import data_path
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.resolution import Candidate, ConstraintName, Resolution
+from gpuenv.model.snapshot import Snapshot
+
+T = TypeVar("T")
+MATRIX = load(data_path("matrix.yaml"))
+_drivers = st.sampled_from([str(row.branch) for row in MATRIX.driver_branches])
+_capabilities = st.sampled_from(sorted({str(row.compute_capability) for row in MATRIX.products}))
+_pythons = st.sampled_from(["3.6", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t", "3.15"])
+_platforms = st.sampled_from([("linux", "x86_64"), ("linux", "aarch64"), ("windows", "x86_64"), ("darwin", "arm64")])
+_libcs = st.sampled_from(["glibc-2.5", "glibc-2.17", "glibc-2.26", "glibc-2.36", "musl-1.2"])
+_PROFILE = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def _snapshot(
+    driver: str, python: str = "3.12", platform: tuple[str, str] = ("linux", "x86_64"), libc: str = "glibc-2.36"
+) -> Snapshot:
+    given_facts = (f"os={platform[0]}", f"arch={platform[1]}", f"libc={libc}", f"python={python}", f"driver={driver}")
+    return assume(Snapshot(), given_facts, MATRIX)
+
+
+def _with_gpus(snapshot: Snapshot, capabilities: list[str]) -> Snapshot:
+    gpus = [assume(snapshot, [f"compute-capability={text}"], MATRIX).gpus[0] for text in capabilities]
+    return replace(snapshot, gpus=tuple(gpus))
+
+
+def _fitting(resolution: Resolution) -> set[Candidate]:
+    rejected = {entry.candidate for entry in resolution.rejected}
+    every = {
+        Candidate(next(iter(rejected)).kind, line.name, release.cupy, extra)
+        for line in MATRIX.wheel_lines
+        for release in line.releases
+        for extra in (*release.extras, None)
+    }
+    return every - rejected
+
+
+@given(_drivers, st.lists(_capabilities, max_size=3), _pythons, _platforms, _libcs)
+@_PROFILE
+def test_resolve_is_total(driver: str, gpus: list[str], python: str, platform: tuple[str, str], libc: str) -> None:
+    resolution = resolve(_with_gpus(_snapshot(driver, python, platform, libc), gpus), MATRIX)
+    assert resolution.explanation
+    if resolution.wheel is None:
+        assert resolution.rejected
+
+
+@given(_drivers, _drivers, _capabilities)
+@_PROFILE
+def test_a_newer_driver_loses_a_candidate_only_by_leaving_the_gpu_behind(one: str, other: str, gpu: str) -> None:
+    older, newer = sorted((one, other), key=int)
+    before = _fitting(resolve(_with_gpus(_snapshot(older), [gpu]), MATRIX))
+    after = resolve(_with_gpus(_snapshot(newer), [gpu]), MATRIX)
+    for candidate in before - _fitting(after):
+        reasons = {entry.constraint for entry in after.rejected if entry.candidate == candidate}
+        assert reasons == {ConstraintName.DRIVER_SUPPORTS_GPU}
+
+
+@given(_drivers, st.lists(_capabilities, min_size=1, max_size=2), _capabilities)
+@_PROFILE
+def test_an_added_gpu_never_widens_the_choice(driver: str, gpus: list[str], added: str) -> None:
+    alone = _fitting(resolve(_with_gpus(_snapshot(driver), gpus), MATRIX))
+    together = _fitting(resolve(_with_gpus(_snapshot(driver), [*gpus, added]), MATRIX))
+    assert together <= alone
+
+
+@given(_drivers, st.lists(_capabilities, max_size=2), st.randoms(use_true_random=False))
+@_PROFILE
+def test_the_order_of_rows_does_not_matter(driver: str, gpus: list[str], random: Random) -> None:
+    def shuffled(rows: tuple[T, ...]) -> tuple[T, ...]:
+        return tuple(random.sample(rows, len(rows)))
+
+    mixed = replace(
+        MATRIX,
+        driver_branches=shuffled(MATRIX.driver_branches),
+        cuda_minors=shuffled(MATRIX.cuda_minors),
+        cuda_majors=shuffled(MATRIX.cuda_majors),
+        generations=shuffled(MATRIX.generations),
+        wheel_lines=tuple(replace(line, releases=shuffled(line.releases)) for line in shuffled(MATRIX.wheel_lines)),
+    )
+    snapshot = _with_gpus(_snapshot(driver), gpus)
+    straight, crooked = resolve(snapshot, MATRIX), resolve(snapshot, mixed)
+    assert crooked.wheel == straight.wheel
+    assert crooked.next_better == straight.next_better
+    assert set(crooked.rejected) == set(straight.rejected)

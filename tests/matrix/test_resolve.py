@@ -1,0 +1,165 @@
+"""What resolve answers for machines of every generation, each with its rejections and sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.resolution import ConstraintName, Resolution
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.versions import CudaVersion
+
+_LINUX = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12")
+
+
+def _resolve(matrix: Matrix, *given: str) -> Resolution:
+    return resolve(assume(Snapshot(), (*_LINUX, *given), matrix), matrix)
+
+
+@dataclass(frozen=True)
+class Answer:
+    given: tuple[str, ...]
+    line: str
+    version: str | None = None
+
+
+ANSWERS = [
+    Answer(("driver=535.104.05", "gpu=V100"), "cupy-cuda12x"),
+    Answer(("driver=580.95.05", "gpu=V100"), "cupy-cuda12x"),
+    Answer(("driver=580.95.05", "gpu=H100"), "cupy-cuda13x"),
+    Answer(("driver=570.86.15", "gpu=RTX 5090"), "cupy-cuda12x"),
+    Answer(("driver=525.60.13", "gpu=A100"), "cupy-cuda12x"),
+    Answer(("driver=470.256.02", "gpu=K80"), "cupy-cuda11x", "13.6.0"),
+    Answer(("driver=470.256.02", "gpu=K80", "python=3.8"), "cupy-cuda11x", "12.3.0"),
+    Answer(("driver=470.256.02", "gpu=GTX 980"), "cupy-cuda11x"),
+    Answer(("driver=450.80.02", "gpu=T4"), "cupy-cuda11x"),
+    Answer(("driver=580.95.05", "gpu=V100", "gpu=H100"), "cupy-cuda12x"),
+    Answer(("driver=580.95.05", "gpu=H100", "gpu=V100"), "cupy-cuda12x"),
+    Answer(("driver=580.95.05", "gpu=H100", "python=3.9"), "cupy-cuda13x", "13.6.0"),
+    Answer(("driver=580.95.05", "gpu=GB200", "arch=aarch64"), "cupy-cuda13x"),
+    Answer(("driver=580.95.05", "gpu=H100", "numpy=1.26.4"), "cupy-cuda13x", "13.6.0"),
+    Answer(("driver=580.95.05", "gpu=RTX 4090", "python=3.14t"), "cupy-cuda13x"),
+    Answer(("driver-cuda=12.7", "gpu=H100"), "cupy-cuda12x"),
+    Answer(("driver=560", "wsl=yes", "gpu=RTX 3060"), "cupy-cuda12x"),
+    Answer(("driver=580", "os=windows", "gpu=RTX 4090"), "cupy-cuda13x"),
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: " ".join(answer.given))
+def test_answers(answer: Answer, matrix: Matrix) -> None:
+    resolution = _resolve(matrix, *answer.given)
+    assert resolution.wheel is not None, resolution.explanation
+    assert resolution.wheel.distribution == answer.line
+    if answer.version is not None:
+        assert resolution.wheel.version == answer.version
+    pinned = resolution.wheel.requirements[0]
+    extra = f"[{resolution.wheel.extra}]" if resolution.wheel.extra else ""
+    assert pinned == f"{resolution.wheel.distribution}{extra}=={resolution.wheel.version}"
+    assert resolution.rejected
+    assert all(entry.source and entry.needed and entry.found for entry in resolution.rejected)
+
+
+@pytest.mark.parametrize(
+    ("given", "constraint"),
+    [
+        (("driver=418.87", "gpu=GTX 1080 Ti"), ConstraintName.DRIVER_MINIMUM),
+        (("driver=580.95.05", "gpu=H100", "python=3.6"), ConstraintName.PYTHON),
+        (("driver=580.95.05", "gpu=H100", "libc=musl-1.2"), ConstraintName.LIBC),
+        (("driver=580.95.05", "gpu=H100", "os=darwin", "arch=arm64"), ConstraintName.PLATFORM),
+        (("driver=none",), ConstraintName.DRIVER_MINIMUM),
+        (("driver=580.95.05", "gpu=K80"), ConstraintName.DRIVER_SUPPORTS_GPU),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_nothing_fits(given: tuple[str, ...], constraint: ConstraintName, matrix: Matrix) -> None:
+    resolution = _resolve(matrix, *given)
+    assert resolution.wheel is None
+    by_candidate: dict[object, set[ConstraintName]] = {}
+    for entry in resolution.rejected:
+        by_candidate.setdefault(entry.candidate, set()).add(entry.constraint)
+    assert all(constraint in names or ConstraintName.NOT_YANKED in names for names in by_candidate.values())
+
+
+def test_the_smallest_change_is_named(matrix: Matrix) -> None:
+    better = _resolve(matrix, "driver=418.87", "gpu=GTX 1080 Ti").next_better
+    assert better is not None
+    assert better.candidate.name == "cupy-cuda11x"
+    assert [(change.fact, change.needed) for change in better.changes] == [("driver.version", ">= 450.80.02")]
+
+
+def test_the_next_better_line_needs_a_newer_driver(matrix: Matrix) -> None:
+    better = _resolve(matrix, "driver=535.104.05", "gpu=H100").next_better
+    assert better is not None
+    assert better.candidate.name == "cupy-cuda13x"
+    assert [change.needed for change in better.changes] == [">= 580.65.06"]
+
+
+def test_no_driver_helps_a_volta_to_cuda_13(matrix: Matrix) -> None:
+    assert _resolve(matrix, "driver=580.95.05", "gpu=V100").next_better is None
+
+
+def test_blackwell_pins_the_toolkit_to_the_minors_that_know_it(matrix: Matrix) -> None:
+    wheel = _resolve(matrix, "driver=570.86.15", "gpu=RTX 5090").wheel
+    assert wheel is not None
+    assert wheel.nvrtc is not None
+    assert wheel.nvrtc.lowest == CudaVersion(12, 8)
+    assert "cuda-toolkit>=12.8,<13" in wheel.requirements
+
+
+def test_b300_needs_nvrtc_12_9_since_12_8_lacks_it(matrix: Matrix) -> None:
+    """Trap: CuPy asks NVRTC 12.8 for sm_103, which it does not know, although 12.8 knows 10.0 and 12.0."""
+    wheel = _resolve(matrix, "driver=570.86.15", "gpu=B300").wheel
+    assert wheel is not None
+    assert wheel.nvrtc is not None
+    assert wheel.nvrtc.lowest == CudaVersion(12, 9)
+
+
+def test_an_old_libc_refuses_the_extra_of_cuda_13(matrix: Matrix) -> None:
+    """Trap: on glibc < 2.27, cupy-cuda13x[ctk] makes resolvers step back to a CuPy without CUDA libraries."""
+    resolution = _resolve(matrix, "driver=580.95.05", "gpu=H100", "libc=glibc-2.17")
+    assert resolution.wheel is not None
+    assert (resolution.wheel.distribution, resolution.wheel.extra) == ("cupy-cuda13x", None)
+    assert resolution.wheel.needs_toolkit is not None
+
+
+def test_a_fitting_toolkit_on_the_host_makes_the_extra_needless(matrix: Matrix) -> None:
+    wheel = _resolve(matrix, "driver=580.95.05", "gpu=H100", "toolkit=13.1").wheel
+    assert wheel is not None
+    assert wheel.extra is None
+    assert "fits" in (wheel.needs_toolkit or "")
+
+
+def test_a_toolkit_of_another_major_does_not_count(matrix: Matrix) -> None:
+    wheel = _resolve(matrix, "driver=580.95.05", "gpu=H100", "toolkit=12.4").wheel
+    assert wheel is not None
+    assert wheel.extra == "ctk"
+
+
+def test_what_is_unknown_is_assumed_and_said(matrix: Matrix) -> None:
+    resolution = resolve(assume(Snapshot(), ("gpu=H100",), matrix), matrix)
+    facts = {entry.fact for entry in resolution.assumptions}
+    assert "driver.version" in facts
+    assert "target.python" in facts
+    assert "host.libc" in facts or "host.os and host.arch" in facts
+
+
+def test_a_yanked_release_is_never_chosen(matrix: Matrix) -> None:
+    yanked = {release.cupy for line in matrix.wheel_lines for release in line.releases if release.yanked}
+    assert yanked
+    rejected = {
+        entry.candidate.version
+        for entry in _resolve(matrix, "driver=470", "gpu=K80").rejected
+        if entry.constraint is ConstraintName.NOT_YANKED
+    }
+    assert rejected == yanked
+
+
+def test_the_driver_level_alone_is_not_the_wheel_line(matrix: Matrix) -> None:
+    """Trap: R565 reports CUDA 12.7, for which no toolkit exists."""
+    wheel = _resolve(matrix, "driver=565", "gpu=A100").wheel
+    assert wheel is not None
+    assert wheel.distribution == "cupy-cuda12x"

@@ -1,0 +1,89 @@
+"""Records survive the way to JSON and back; what is no record is refused with the path to the fault."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.reading import Answer, Reading
+from gpuenv.model.snapshot import Driver, Gpu, Module, PciGpu, Snapshot, Source, SourceState
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
+
+_texts = st.text(max_size=8)
+_drivers = st.builds(
+    lambda parts: DriverVersion.parse(".".join(str(part) for part in parts)),
+    st.tuples(st.integers(100, 999), st.integers(0, 99), st.integers(0, 99)),
+)
+_cudas = st.builds(CudaVersion, st.integers(1, 99), st.integers(0, 99))
+_capabilities = st.builds(ComputeCapability, st.integers(1, 99), st.integers(0, 9))
+
+
+def _readings(values: st.SearchStrategy[object]) -> st.SearchStrategy[Reading[object]]:
+    answers = st.builds(Answer, values, _texts)
+    return st.one_of(
+        st.builds(lambda reason: Reading(reason=reason), _texts),
+        st.builds(
+            lambda value, source, others: Reading(value, source, tuple(others)),
+            values,
+            _texts,
+            st.lists(answers, max_size=2),
+        ),
+    )
+
+
+_gpus = st.builds(
+    Gpu,
+    index=_readings(st.integers(0, 15)),
+    name=_readings(_texts),
+    compute_capability=_readings(_capabilities),
+    memory_total=_readings(st.integers(0, 2**40)),
+    mig=_readings(st.booleans()),
+)
+_snapshots = st.builds(
+    Snapshot,
+    driver=st.builds(
+        Driver, version=_readings(_drivers), cuda=_readings(_cudas), module=_readings(st.sampled_from(Module))
+    ),
+    gpus=st.lists(_gpus, max_size=3).map(tuple),
+    pci_gpus=st.one_of(st.none(), st.lists(st.builds(PciGpu, _texts, _texts, _texts), max_size=2).map(tuple)),
+    environment=st.dictionaries(_texts, _texts, max_size=3),
+    sources=st.lists(st.builds(Source, _texts, st.sampled_from(SourceState)), max_size=2).map(tuple),
+)
+
+
+@given(_snapshots)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_a_snapshot_survives_json(snapshot: Snapshot) -> None:
+    assert decode(Snapshot, json.loads(json.dumps(encode(snapshot)))) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"driver": {"version": {"value": 580}}}, "driver.version.value: expected text, found 580"),
+        ({"driver": {"version": {"value": "new"}}}, "driver.version.value: 'new' is no driver version"),
+        ({"gpus": {}}, "gpus: expected a list"),
+        ({"gpus": [{"memory_total": {"value": "80"}}]}, "gpus[0].memory_total.value: expected a whole number"),
+        ({"gpus": [{"memory_total": {"value": True}}]}, "gpus[0].memory_total.value: expected a whole number"),
+        ({"sources": [{"name": "nvml"}]}, "sources[0]: lacks state"),
+        ({"sources": [{"name": "nvml", "state": "fine"}]}, "sources[0].state: expected one of answered, absent"),
+        ([], "the input: expected an object"),
+    ],
+)
+def test_a_fault_is_named_with_its_path(data: object, message: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode(Snapshot, data)
+    assert str(caught.value).startswith(message)
+
+
+def test_keys_of_a_later_release_are_ignored() -> None:
+    assert decode(Snapshot, {"schema": "gpuenv.snapshot/1", "moon": "full"}) == Snapshot()
+
+
+def test_hand_written_data_may_not_have_unknown_keys() -> None:
+    with pytest.raises(DecodeError, match="moon: unknown key"):
+        decode(Snapshot, {"moon": "full"}, texts=True)
