@@ -33,7 +33,7 @@ def stub_libcuda(facts: Facts) -> Outcome:
 
     What it means: the toolkit has an empty libcuda to link against. When its folder is on the loader's path, programs
     load it and fail.
-    How it is seen: cuInit answers with error 34.
+    How it is seen: cuInit answers with error 34, which only the stub does.
     What to do: take the stubs folder out of LD_LIBRARY_PATH and of the loader's configuration.
     """
     if facts.snapshot.driver.cuda_init.value != _STUB_LIBRARY:

@@ -9,6 +9,8 @@ from gpuenv.doctor.installed import install_fix, installed_wheel
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.candidates import minors_of
 from gpuenv.matrix.constraints import Rejected, driver_minimum, nvrtc_compiles_for_gpu, python, wheel_has_code_for_gpu
+from gpuenv.matrix.explanation import changes_text
+from gpuenv.matrix.support import branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.resolution import ConstraintName, Rejection
@@ -61,6 +63,56 @@ def _other_environment(reason: Rejection) -> Fix:
     return Fix(f"Use a system with {reason.needed}.")
 
 
+@check(
+    "WHL508",
+    Cause.DRIVER_TOO_OLD_FOR_CUDA,
+    Cause.GPU_REMOVED_FROM_DRIVER,
+    Cause.GPU_TOO_NEW_FOR_DRIVER,
+    Cause.GPU_REMOVED_FROM_TOOLKIT,
+    Cause.GPU_TOO_NEW_FOR_TOOLKIT,
+    requires=("WHL501", *_DRIVER_USABLE),
+)
+def nothing_fits(facts: Facts) -> Outcome:
+    """No release of CuPy fits this driver and these GPUs together.
+
+    What it means: for every release, the driver is too old, or a GPU is outside what the driver or its CUDA supports.
+    How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter.
+    What to do: make the smallest change that the resolver names; usually a newer driver.
+    """
+    resolution = facts.resolution
+    if resolution.wheel is not None or facts.needs.driver_absent:
+        return
+    better = resolution.next_better
+    subject = better.candidate if better else resolution.rejected[0].candidate
+    reasons = [entry for entry in resolution.rejected if entry.candidate == subject]
+    cause = _cause_of(facts, {entry.constraint for entry in reasons})
+    if cause is None:
+        yield NotKnown("what stands against CuPy here is neither the driver nor a GPU")
+        return
+    change = changes_text(better) if better else None
+    yield Symptom(
+        "No release of CuPy fits this machine" + (f"; the smallest change is {change}" if change else ""),
+        fact("driver.version", facts.snapshot.driver.version)
+        + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
+        (Fix(f"Change {change}: then {better.candidate.label} fits." if better else "Use another GPU."),),
+        cause=cause,
+    )
+
+
+def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
+    """The cause behind the constraints that stand against the nearest release."""
+    driver = facts.needs.driver
+    if ConstraintName.DRIVER_SUPPORTS_GPU in constraints and driver is not None:
+        ranges = [branches_for(gpu.compute_capability, facts.matrix) for gpu in facts.needs.gpus]
+        old = any(row and row.last is not None and driver.branch > row.last for row in ranges)
+        return Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER
+    if ConstraintName.NVRTC_COMPILES_FOR_GPU in constraints:
+        oldest = min(capability for row in facts.matrix.cuda_minors for capability in row.capabilities)
+        old = any(gpu.compute_capability and gpu.compute_capability < oldest for gpu in facts.needs.gpus)
+        return Cause.GPU_REMOVED_FROM_TOOLKIT if old else Cause.GPU_TOO_NEW_FOR_TOOLKIT
+    return Cause.DRIVER_TOO_OLD_FOR_CUDA if ConstraintName.DRIVER_MINIMUM in constraints else None
+
+
 @check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, requires=("ENV401",))
 def two_cupys(facts: Facts) -> Outcome:
     """Two CuPy distributions share one environment.
@@ -110,7 +162,7 @@ def cupy_missing(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL504", Cause.DRIVER_TOO_OLD_FOR_CUDA, requires=("WHL502", "WHL503", *_DRIVER_USABLE))
+@check("WHL504", Cause.DRIVER_TOO_OLD_FOR_CUDA, requires=("WHL502", "WHL503", "WHL508", *_DRIVER_USABLE))
 def driver_too_old(facts: Facts) -> Outcome:
     """The driver is older than the installed CuPy's CUDA needs.
 
@@ -229,7 +281,7 @@ def wheel_of_other_python(facts: Facts) -> Outcome:
     What it means: the files there were built for another Python, left behind by an upgrade or a shared folder on the
     path, so import cupy fails.
     How it is seen: the target's Python against the tags of the release's wheels.
-    What to do: install CuPy again in this environment.
+    What to do: install CuPy again in this environment, in a release that has a wheel for its Python.
     """
     wheel = installed_wheel(facts)
     if wheel is None:
@@ -242,34 +294,3 @@ def wheel_of_other_python(facts: Facts) -> Outcome:
             fact("target.python", facts.snapshot.target.python) + (Evidence("needed", verdict.needed, verdict.source),),
             install_fix(facts, "Install the release that fits this Python."),
         )
-
-
-@check(
-    "WHL508",
-    Cause.DRIVER_TOO_OLD_FOR_CUDA,
-    Cause.GPU_TOO_OLD_FOR_ANY_DRIVER,
-    requires=("WHL501", "WHL504", "WHL505", *_DRIVER_USABLE),
-)
-def nothing_fits(facts: Facts) -> Outcome:
-    """No release of CuPy fits this driver and these GPUs together.
-
-    What it means: for every release, the driver is too old, or a GPU is outside what its CUDA knows.
-    How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter.
-    What to do: make the smallest change that the resolver names; usually a newer driver.
-    """
-    resolution = facts.resolution
-    if resolution.wheel is not None or facts.needs.driver_absent:
-        return
-    better = resolution.next_better
-    reasons = [entry for entry in resolution.rejected if better is None or entry.candidate == better.candidate][:3]
-    cause = Cause.DRIVER_TOO_OLD_FOR_CUDA if better else Cause.GPU_TOO_OLD_FOR_ANY_DRIVER
-    change = " and ".join(f"{entry.fact} {entry.needed}" for entry in better.changes) if better else None
-    yield Symptom(
-        "No release of CuPy fits this machine" + (f"; the smallest change: {change}" if change else ""),
-        tuple(
-            Evidence(entry.candidate.label, f"needs {entry.needed}, found {entry.found}", entry.source)
-            for entry in reasons
-        ),
-        (Fix(f"Change {change}: then {better.candidate.label} fits." if better and change else "Use another GPU."),),
-        cause=cause,
-    )

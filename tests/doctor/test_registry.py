@@ -1,0 +1,132 @@
+"""What every check must bring, and how the runner treats them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor import diagnose as runner
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import CheckStatus, Severity
+from gpuenv.model.snapshot import Snapshot
+
+FAMILIES = {"DRV", "GPU", "CTR", "ENV", "WHL", "LIB"}
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    return load(data_path("matrix.yaml"))
+
+
+@pytest.mark.parametrize("check", all_checks(), ids=lambda check: check.code)
+def test_every_check_explains_itself(check: Check) -> None:
+    assert re.fullmatch(r"[A-Z]{3}\d{3}", check.code)
+    assert check.code[:3] in FAMILIES
+    assert check.causes
+    assert check.title.endswith(".")
+    for name, text in check.sections.items():
+        assert len(text) > 40, f"{check.code} says too little under {name!r}"
+
+
+def test_what_a_check_requires_runs_before_it() -> None:
+    seen: set[str] = set()
+    for check in all_checks():
+        assert set(check.requires) <= seen
+        seen.add(check.code)
+
+
+def test_the_causes_are_a_closed_list_with_a_sentence_each() -> None:
+    for cause in Cause:
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause.value)
+        assert len(cause.sentence) > 15
+
+
+def _diagnose(matrix: Matrix, snapshot: Snapshot) -> runner.Diagnosis:
+    return diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
+
+
+def test_no_driver_is_one_finding_not_twelve(matrix: Matrix) -> None:
+    given = [
+        "os=linux",
+        "arch=x86_64",
+        "libc=glibc-2.36",
+        "python=3.12",
+        "driver=none",
+        "cupy=cupy-cuda12x==14.2.0",
+        "numpy=2.1.0",
+    ]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), given, matrix))
+    assert [finding.cause for finding in diagnosis.findings] == [Cause.NO_DRIVER]
+    assert diagnosis.findings[0].primary
+    skipped = {run.code: run.reason for run in diagnosis.checks if run.status is CheckStatus.SKIPPED}
+    assert skipped["WHL504"] == "DRV106 comes first"
+
+
+def test_exactly_one_finding_is_primary(matrix: Matrix) -> None:
+    diagnosis = _diagnose(matrix, assume(Snapshot(), ["driver=none", "cupy=none", "python=3.12"], matrix))
+    assert [finding.primary for finding in diagnosis.findings] == [True, False]
+    assert {finding.cause for finding in diagnosis.findings} == {Cause.NO_DRIVER, Cause.CUPY_NOT_INSTALLED}
+
+
+def test_a_crashed_check_is_told_and_the_others_go_on(matrix: Matrix) -> None:
+    def crash(facts: Facts) -> Iterator[Symptom | NotKnown]:
+        yield NotKnown(str(len(facts.snapshot.schema) // 0))
+
+    snapshot = Snapshot()
+    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
+    found, run = runner._run(Check("XXX999", (Cause.NO_DRIVER,), (), crash), facts)  # noqa: SLF001 - the runner of one check
+    assert found == []
+    assert run.status is CheckStatus.CRASHED
+    assert "ZeroDivisionError" in (run.reason or "")
+
+
+def test_nothing_known_is_no_finding(matrix: Matrix) -> None:
+    diagnosis = _diagnose(matrix, Snapshot())
+    assert diagnosis.findings == ()
+
+
+def test_errors_come_before_warnings(matrix: Matrix) -> None:
+    order = list(Severity)
+    diagnosis = _diagnose(matrix, assume(Snapshot(), ["driver=none", "cupy=none"], matrix))
+    severities = [order.index(finding.severity) for finding in diagnosis.findings]
+    assert severities == sorted(severities)
+
+
+@pytest.mark.parametrize(
+    ("given", "cause"),
+    [
+        (["driver=535.104.05", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"], Cause.DRIVER_TOO_OLD_FOR_CUDA),
+        (["driver=580.95.05", "gpu=V100", "cupy=cupy-cuda13x==14.2.0"], Cause.GPU_REMOVED_FROM_TOOLKIT),
+        (["driver=580.95.05", "gpu=RTX 5090", "cupy=cupy-cuda11x==13.6.0"], Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        (["driver=580.95.05", "gpu=RTX 5090", "cupy=cupy-cuda12x==13.3.0"], Cause.CUPY_TOO_OLD_FOR_GPU),
+        (["driver=580.95.05", "gpu=H100", "cupy=cupy-cuda12x==14.2.0", "numpy=1.26.4"], Cause.NUMPY_INCOMPATIBLE),
+        (["driver=580.95.05", "gpu=H100", "cupy=cupy-cuda12x==13.6.0", "python=3.14"], Cause.PYTHON_UNSUPPORTED),
+        (["driver=580.95.05", "gpu=H100", "cupy=none", "python=3.6"], Cause.PYTHON_UNSUPPORTED),
+        (["driver=580.95.05", "gpu=H100", "cupy=none", "libc=musl-1.2"], Cause.PLATFORM_WHEEL_MISSING),
+        (["driver=418.87", "gpu=GTX 1080 Ti", "cupy=none"], Cause.DRIVER_TOO_OLD_FOR_CUDA),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_causes_that_assumptions_alone_decide(given: list[str], cause: Cause, matrix: Matrix) -> None:
+    base = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "numpy=2.1.0"]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), [*base, *given], matrix))
+    assert cause in {finding.cause for finding in diagnosis.findings}, diagnosis.findings
+    assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
+
+
+def test_a_fitting_machine_has_no_finding(matrix: Matrix) -> None:
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
+    assert _diagnose(matrix, snapshot).findings == ()
+    assert _diagnose(matrix, replace(snapshot, toolkits=())).findings == ()
