@@ -16,6 +16,8 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion
 # capability alone (CUDA C++ Programming Guide, Binary Compatibility).
 TEGRA = frozenset(map(ComputeCapability.parse, ("3.2", "5.3", "6.2", "7.2", "8.7")))
 
+_FIRST_OF_THREE_DIGITS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class WheelCandidate:
@@ -76,10 +78,11 @@ def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> list[
 
 def _serves(minor: CudaMinor, release: Release, gpu: ComputeCapability) -> bool:
     """CuPy asks for the GPU's capability or its cap, whichever is lower; a cubin runs on its own major version only."""
-    asked = gpu
     cap = _cap(release, minor.cuda)
-    if cap is not None and cap < gpu and gpu not in TEGRA:
-        asked = cap
+    capped = cap is not None and cap < gpu and gpu not in TEGRA
+    if release.caps_as_text and gpu.major >= _FIRST_OF_THREE_DIGITS:
+        capped = False  # as text, "120" is less than "90"
+    asked = cap if capped and cap is not None else gpu
     return asked in minor.capabilities and asked.major == gpu.major
 
 

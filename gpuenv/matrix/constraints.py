@@ -12,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.needs import NeededGpu, Needs
-from gpuenv.matrix.records import CudaMajor, Matrix
+from gpuenv.matrix.records import CudaMajor, Matrix, Platform
 from gpuenv.matrix.support import branches_for
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability
@@ -172,18 +172,29 @@ def _labels(gpus: tuple[NeededGpu, ...]) -> str:
 
 
 def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The code embedded in the wheel runs on every GPU there (its PTX is left out: it needs a driver as new)."""
+    """The code embedded in the wheel runs on every GPU there, as it is or compiled by the driver."""
     row = wheel.platform(needs)
     known = [gpu for gpu in needs.gpus if gpu.compute_capability]
     if row is None or not known:
         return Fits()
     if row.sass is None:
         return Unknown("the GPU code in this platform's wheel", f"made for {_labels(tuple(known))}")
-    lacking = tuple(gpu for gpu in known if not any(_runs(code, gpu.compute_capability) for code in row.sass))
+    codes = (*row.sass, *_usable_ptx(wheel, row, needs))
+    lacking = tuple(gpu for gpu in known if not any(_runs(code, gpu.compute_capability) for code in codes))
     if not lacking:
         return Fits()
     needed = f"a GPU that runs the wheel's code, {', '.join(row.sass)}"
     return Rejected(needed, _labels(lacking), matrix.cite(wheel.release.source))
+
+
+def _usable_ptx(wheel: WheelCandidate, row: Platform, needs: Needs) -> list[str]:
+    """PTX as the code that the driver makes of it; only a driver as new as the CUDA that wrote it reads it."""
+    built_with = wheel.release.built_with
+    if built_with is None or needs.driver_cuda is None or needs.driver_cuda < built_with:
+        return []
+    capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
+    oldest = [ComputeCapability.parse(code) for code in row.ptx]
+    return [str(capability) for capability in capabilities if any(capability >= start for start in oldest)]
 
 
 def _runs(code: str, gpu: ComputeCapability | None) -> bool:

@@ -102,11 +102,13 @@ class Platform:
         libc: the oldest C library that the wheels accept.
         without: ABI tags that the release has, but not here.
         sass: GPU code embedded in the wheel, as capabilities; ``10.0f`` runs on its whole family. Null: not measured.
+        ptx: embedded PTX, which a driver no older than the CUDA it was built with compiles for later GPUs.
     """
 
     libc: Libc | None = None
     without: tuple[str, ...] = ()
     sass: tuple[str, ...] | None = None
+    ptx: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ class Release:
         yanked: why it was withdrawn; null when it was not.
         uploaded: date.
         nvrtc_caps: the highest capability that this CuPy asks NVRTC for, from each NVRTC minor on. Null: not measured.
+        caps_as_text: whether this CuPy compares the caps as text, so that they never hold from 10.0 on.
         built_with: the CUDA version it was compiled with. Null: not measured.
     """
 
@@ -145,6 +148,7 @@ class Release:
     yanked: str | None = None
     uploaded: str | None = None
     nvrtc_caps: Mapping[str, ComputeCapability] | None = None
+    caps_as_text: bool = False
     built_with: CudaVersion | None = None
 
 

@@ -32,9 +32,8 @@ def test_every_row_has_a_source_that_can_be_found(matrix: Matrix) -> None:
     for source in matrix.sources.values():
         assert source.citation
         assert source.seen
-    cited = {
-        row.source for row in (*matrix.driver_branches, *matrix.cuda_minors, *matrix.products, *matrix.generations)
-    }
+    cited = {row.source for row in matrix.driver_branches} | {row.source for row in matrix.cuda_minors}
+    cited |= {row.source for row in matrix.products} | {row.source for row in matrix.generations}
     cited |= {release.source for line in matrix.wheel_lines for release in line.releases}
     assert cited <= set(matrix.sources)
 
