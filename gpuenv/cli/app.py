@@ -14,6 +14,7 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.explain import explain
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
+from gpuenv.cli.schema import schema
 from gpuenv.model.exit_codes import ExitCode
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
@@ -32,6 +33,7 @@ app.command()(doctor)
 app.command()(resolve)
 app.command()(probe)
 app.command()(explain)
+app.command()(schema)
 app.add_typer(matrix.app, name="matrix")
 
 

@@ -172,9 +172,12 @@ def wheel_lines(resolution: Resolution) -> Iterator[Line]:
             yield Line(f"  NVRTC {wheel.nvrtc.lowest} to {wheel.nvrtc.highest} serves every GPU here", Style.QUIET, 4)
         if wheel.needs_toolkit:
             yield Line(f"  needs {wheel.needs_toolkit}", hang=4)
+        told = [entry.fact for entry in resolution.assumptions if entry.value == AS_TOLD]
+        if told:
+            yield Line(f"  as told: {', '.join(told)}", Style.QUIET, 4)
         for entry in resolution.assumptions:
-            said = "was told" if entry.value == AS_TOLD else f"is {entry.value}"
-            yield Line(f"  assumed: {entry.fact} {said}", Style.QUIET, 4)
+            if entry.value != AS_TOLD:
+                yield Line(f"  if {entry.fact} is {entry.value}", Style.QUIET, 4)
     elif resolution.reachable:
         yield Line("  None fits as things are. It would be decided by:")
         for reachable in resolution.reachable:

@@ -1,0 +1,74 @@
+"""What a diagnosis comes to, and that the text says what the record says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import Diagnosis, diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import CheckRun, CheckStatus, Severity
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import CupyInstallation, Snapshot
+from gpuenv.report.report import Report, Status, judge, make_report
+from gpuenv.report.text import report_lines
+
+MATRIX = load(data_path("matrix.yaml"))
+HEALTHY = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
+
+
+def _report(*given: str) -> Report:
+    snapshot = assume(Snapshot(), given, MATRIX)
+    resolution = resolve(snapshot, MATRIX)
+    return make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), resolution, snapshot, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "exit_code"),
+    [
+        ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0"), Status.FIT, 0),
+        ((*HEALTHY, "cupy=none"), Status.UNFIT, 1),
+        ((), Status.UNKNOWN, 8),
+        (("driver=580.95.05",), Status.UNKNOWN, 8),
+    ],
+)
+def test_status_and_exit_code(given: tuple[str, ...], status: Status, exit_code: int) -> None:
+    report = _report(*given)
+    assert (report.status, report.exit_code) == (status, exit_code)
+
+
+def test_unknown_is_not_fit_without_a_gpu_that_was_seen() -> None:
+    """No finding is not yet a proof: CUDA must have shown a device to this process."""
+    nothing = Diagnosis((), ())
+    seen = replace(
+        Snapshot(), visible_count=known(1, "libcuda"), driver=replace(Snapshot().driver, cuda_init=known(0, "libcuda"))
+    )
+    with_cupy = replace(seen, target=replace(seen.target, cupy=(CupyInstallation("cupy-cuda13x", "14.2.0"),)))
+    assert judge(nothing, Snapshot(), expect_no_gpu=False) is Status.UNKNOWN
+    assert judge(nothing, seen, expect_no_gpu=False) is Status.UNKNOWN
+    assert judge(nothing, with_cupy, expect_no_gpu=False) is Status.FIT
+    assert judge(nothing, Snapshot(), expect_no_gpu=True) is Status.FIT
+
+
+def test_a_crashed_check_is_never_fit() -> None:
+    crashed = Diagnosis((), (CheckRun("DRV100", CheckStatus.CRASHED, "ZeroDivisionError", 0.0),))
+    report = _report(*HEALTHY, "cupy=cupy-cuda13x==14.2.0")
+    assert judge(crashed, report.snapshot, expect_no_gpu=False) is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("given", [(*HEALTHY, "cupy=none"), ("driver=none", "cupy=none", "python=3.12"), HEALTHY])
+def test_text_says_what_the_record_says(given: tuple[str, ...]) -> None:
+    report = _report(*given)
+    text = "\n".join(line.text for line in report_lines(report))
+    assert f"exit code {report.exit_code}" in text
+    for finding in report.findings:
+        assert finding.code in text
+        assert finding.cause.value in text
+        assert finding.title in text
+        assert all(fix.text in text for fix in finding.fix)
+        assert finding.severity in Severity
+    assert text.isascii()

@@ -1,0 +1,48 @@
+"""What is printed as JSON is what the printed schema describes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.codec import encode
+from gpuenv.model.json_schema import json_schema
+from gpuenv.model.resolution import ConstraintName, Resolution
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.report import Report, make_report
+
+MATRIX = load(data_path("matrix.yaml"))
+
+
+def _report(*given: str) -> Report:
+    snapshot = assume(Snapshot(), given, MATRIX)
+    resolution = resolve(snapshot, MATRIX)
+    return make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), resolution, snapshot, 0.5)
+
+
+@pytest.mark.parametrize(
+    "given", [(), ("driver=none",), ("driver=580.95.05", "gpu=V100", "python=3.12", "cupy=cupy-cuda13x==14.2.0")]
+)
+def test_a_report_has_the_form_of_its_schema(given: tuple[str, ...]) -> None:
+    report = _report(*given)
+    schema = json_schema(Report, "gpuenv.report/1")
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(json.loads(json.dumps(encode(report))))
+
+
+def test_the_schema_refuses_what_is_no_report() -> None:
+    data = encode(_report())
+    del data["findings"]
+    assert not Draft202012Validator(json_schema(Report, "gpuenv.report/1")).is_valid(data)
+
+
+def test_the_closed_list_of_constraints_is_in_the_schema() -> None:
+    text = json.dumps(json_schema(Resolution, "gpuenv.resolution/1"))
+    assert all(f'"{name.value}"' in text for name in ConstraintName)
