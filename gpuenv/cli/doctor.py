@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.gather import Subject, get_matrix, get_snapshot
+from gpuenv.cli.gather import Subject, get_both
 
 
 def doctor(
@@ -37,8 +37,8 @@ def doctor(
     from gpuenv.report.report import make_report
 
     started = time.monotonic()
-    rows = get_matrix(matrix)
-    facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root), rows)
+    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
+    facts, rows = get_both(subject, matrix)
     resolution = resolve(facts, rows)
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, expect_no_gpu=expect_no_gpu)
     report = make_report(diagnosis, resolution, facts, time.monotonic() - started, expect_no_gpu=expect_no_gpu)

@@ -47,6 +47,34 @@ def get_matrix(path: Path | None) -> Matrix:
         raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
 
 
+def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
+    """The machine and the matrix; the matrix is read while the machine is asked.
+
+    Raises:
+        CommandError: as the two others do; a fault of usage goes before one of the matrix.
+    """
+    import threading
+
+    found: list[Matrix | CommandError] = []
+
+    def read() -> None:
+        try:
+            found.append(get_matrix(path))
+        except CommandError as error:
+            found.append(error)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    try:
+        base = _base(subject)
+    finally:
+        reading.join()
+    (matrix,) = found
+    if isinstance(matrix, CommandError):
+        raise matrix
+    return _assuming(base, subject, matrix), matrix
+
+
 def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
     """The machine that is meant, with the caller's assumptions in place of facts.
 
@@ -54,12 +82,14 @@ def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
         CommandError: when the input cannot be read or understood.
     """
     snapshot = _base(subject)
-    if not subject.assume:
-        return snapshot
+    return _assuming(snapshot, subject, matrix or get_matrix(None)) if subject.assume else snapshot
+
+
+def _assuming(snapshot: Snapshot, subject: Subject, matrix: Matrix) -> Snapshot:
     from gpuenv.matrix.assume import AssumeError, assume
 
     try:
-        return assume(snapshot, subject.assume, matrix or get_matrix(None))
+        return assume(snapshot, subject.assume, matrix)
     except AssumeError as error:
         raise CommandError(ExitCode.USAGE, str(error)) from error
 

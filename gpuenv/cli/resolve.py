@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.gather import Subject, get_matrix, get_snapshot
+from gpuenv.cli.gather import Subject, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 
@@ -31,8 +31,8 @@ def resolve(
     del offline  # nothing here uses the network
     from gpuenv.matrix.resolve import resolve as resolve_wheel
 
-    rows = get_matrix(matrix)
-    facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root), rows)
+    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
+    facts, rows = get_both(subject, matrix)
     resolution = resolve_wheel(facts, rows)
     if output_format is options.Format.JSON:
         from gpuenv.cli.output import emit_json

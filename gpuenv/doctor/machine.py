@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Container, Module, PciGpu, Snapshot, SourceState
 
 NVIDIA = "10de"
+_OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
 
 
 def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
@@ -15,12 +17,12 @@ def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
 
 
 def driver_sees_gpu(snapshot: Snapshot) -> bool:
-    """Whether the driver itself, not nvidia-smi alone, shows at least one GPU."""
-    counts = (
-        snapshot.gpu_count.value if snapshot.gpu_count.source != "nvidia-smi" else 0,
-        snapshot.visible_count.value,
-    )
-    return any(count for count in counts) or any(gpu.name.source in ("nvml", "libcuda") for gpu in snapshot.gpus)
+    """Whether the driver's own libraries show this process at least one GPU.
+
+    The kernel's list does not count: a container sees the host's.
+    """
+    counted = snapshot.gpu_count.value if snapshot.gpu_count.source in _OWN_LIBRARIES else 0
+    return bool(counted or snapshot.visible_count.value)
 
 
 def libraries_absent(snapshot: Snapshot) -> bool:

@@ -102,6 +102,8 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     row = next(entry for entry in matrix.cuda_majors if entry.major == wheel.line.cuda_major)
     minimum = row.windows if needs.windows else row.linux
     source = matrix.cite(row.source)
+    if needs.tegra:
+        return _jetpack_minimum(needs, row, source)
     if needs.driver_absent:
         return Rejected(f"driver >= {minimum}", "no driver", source, Change("driver.version", f">= {minimum}", "none"))
     if needs.driver is None and needs.driver_cuda is None:
@@ -112,6 +114,18 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     found = f"driver {needs.driver or 'unknown'}{level}"
     change = Change("driver.version", f">= {minimum}", str(needs.driver or f"CUDA {needs.driver_cuda}"))
     return Rejected(f"driver >= {minimum}", found, source, change)
+
+
+def _jetpack_minimum(needs: Needs, row: CudaMajor, source: str) -> Verdict:
+    """On Tegra the driver comes with JetPack and has numbers of its own: the CUDA level decides."""
+    if needs.driver_cuda is None:
+        return Unknown("driver.cuda", f">= {row.major}.0")
+    if needs.driver_cuda.major >= row.major:
+        return Fits()
+    needed = f"a JetPack with CUDA {row.major}"
+    return Rejected(
+        needed, f"CUDA {needs.driver_cuda}", source, Change("JetPack", f"with CUDA {row.major}", str(needs.driver_cuda))
+    )
 
 
 def _driver_runs(needs: Needs, row: CudaMajor) -> bool:
@@ -125,7 +139,7 @@ def _driver_runs(needs: Needs, row: CudaMajor) -> bool:
 def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The driver branch still supports every GPU, and already does."""
     del wheel
-    if needs.driver is None or needs.windows:
+    if needs.driver is None or needs.windows or needs.tegra:
         return Fits()
     for gpu in needs.gpus:
         row = branches_for(gpu.compute_capability, matrix)

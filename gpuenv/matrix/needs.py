@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from gpuenv.matrix.products import capability_by_name, product_by_pci
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Gpu, Module, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
+
+_REFUSED = (803, 804)  # system driver mismatch; compatibility not supported on this device
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         numpy=target.numpy.value,
         driver=driver.version.value,
         driver_absent=driver_absent(snapshot),
-        driver_cuda=driver.cuda.value,
-        forward_compatible=is_forward_compatible(snapshot, matrix),
+        driver_cuda=_level(snapshot, matrix),
+        forward_compatible=compat_in_use(snapshot, matrix) and driver.cuda_init.value not in _REFUSED,
         windows=host.os.value == "windows" or bool(host.wsl.value),
         tegra=host.tegra.known,
         gpus=_gpus(snapshot, matrix),
@@ -72,23 +73,23 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
 def driver_absent(snapshot: Snapshot) -> bool:
     """Whether there is no driver, as far as every source can tell; not whether none was seen."""
     driver = snapshot.driver
-    if driver.version.known or driver.cuda.known:
-        return False
     if "driver.version" in snapshot.assumed:
-        return True
-    libraries = (snapshot.source("nvml").state, snapshot.source("libcuda").state)
-    return libraries == (SourceState.ABSENT, SourceState.ABSENT) and driver.module.value is not Module.LOADED
+        return not driver.version.known
+    if driver.module.value is Module.LOADED or "driver.cuda" in snapshot.assumed:
+        return False
+    # What nvidia-smi alone says is no driver: the real one needs both libraries.
+    return all(snapshot.source(name).state is SourceState.ABSENT for name in ("nvml", "libcuda"))
 
 
-def is_forward_compatible(snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether a cuda-compat libcuda is in use: by its folder, or by a level above that of the driver's branch."""
+def compat_in_use(snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether a cuda-compat libcuda is loaded: by its folder, or by a level above that of the driver's branch."""
     driver = snapshot.driver
     if "/compat/" in (driver.cuda_library.value or ""):
         return True
-    if driver.version.value is None or driver.cuda.value is None or driver.cuda.source == ASSUMED:
+    if driver.version.value is None or driver.cuda.value is None or driver.cuda.source != "libcuda":
         return False
     level = cuda_of_branch(driver.version.value, matrix)
-    return level is not None and driver.cuda.source == "libcuda" and level < driver.cuda.value
+    return level is not None and level < driver.cuda.value
 
 
 def cuda_of_branch(driver: DriverVersion, matrix: Matrix) -> CudaVersion | None:
@@ -101,6 +102,14 @@ def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
     """The GPUs that CUDA programs see here; all of them where libcuda could not be asked."""
     seen = tuple(gpu for gpu in snapshot.gpus if gpu.ordinal.known)
     return seen or snapshot.gpus
+
+
+def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
+    """The CUDA level to count on: that of the branch where the libcuda in use refuses to start here."""
+    driver = snapshot.driver
+    if driver.cuda_init.value in _REFUSED and driver.version.value is not None:
+        return cuda_of_branch(driver.version.value, matrix)
+    return driver.cuda.value
 
 
 def _platform(os: str | None, arch: str | None) -> str | None:

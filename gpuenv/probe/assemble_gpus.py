@@ -55,7 +55,7 @@ def _one_a_gpu(entries: Sequence[_Identified]) -> list[_Identified]:
 def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
     nvml = _same(entry, raw.nvml.gpus)
     cuda = _same(entry, raw.cuda.devices)
-    kernel = _same(entry, raw.kernel.driver_gpus)
+    kernel = _same(entry, raw.kernel.driver_gpus) or _left_over(entry, raw)
     smi = _same(entry, raw.smi.gpus or ())
     mig = known(nvml.mig, "nvml") if nvml and nvml.mig is not None else missing("the GPU or its driver has no MIG mode")
     # In MIG mode libcuda describes an instance, not the GPU.
@@ -96,6 +96,14 @@ def _same(entry: _Identified, others: Sequence[E]) -> E | None:
         if (uuid and uuid_key(other.uuid) == uuid) or (pci and pci_key(other.pci) == pci):
             return other
     return None
+
+
+def _left_over(entry: _Identified, raw: RawFacts) -> DriverGpu | None:
+    """A GPU that NVML lists and cannot open has no identity there; the kernel knows it, if it is the only one left."""
+    if entry.uuid or entry.pci:
+        return None
+    left = [gpu for gpu in raw.kernel.driver_gpus if _same(gpu, raw.nvml.gpus) is None]
+    return left[0] if len(left) == 1 else None
 
 
 def _texts(

@@ -13,6 +13,7 @@ from gpuenv.doctor.machine import (
     probed,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.snapshot import Module, Snapshot, SourceState
@@ -110,7 +111,9 @@ def library_mismatch(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     by_nvml = snapshot.driver.nvml_init.value == _NVML_VERSION_MISMATCH
-    by_cuda = snapshot.driver.cuda_init.value == _CUDA_VERSION_MISMATCH and not facts.needs.forward_compatible
+    by_cuda = snapshot.driver.cuda_init.value == _CUDA_VERSION_MISMATCH and not compat_in_use(
+        facts.snapshot, facts.matrix
+    )
     if not (by_nvml or by_cuda):
         return
     baked = Fix("Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts.")

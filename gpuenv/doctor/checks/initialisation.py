@@ -6,6 +6,7 @@ from gpuenv.doctor.checks.driver import driver_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
 
@@ -77,7 +78,9 @@ def forward_compatibility(facts: Facts) -> Outcome:
     What to do: remove cuda-compat, or take its folder off the loader's path; or update the driver.
     """
     code = facts.snapshot.driver.cuda_init.value
-    if code != _COMPAT_NOT_SUPPORTED and not (code == _VERSION_MISMATCH and facts.needs.forward_compatible):
+    if code != _COMPAT_NOT_SUPPORTED and not (
+        code == _VERSION_MISMATCH and compat_in_use(facts.snapshot, facts.matrix)
+    ):
         return
     yield Symptom(
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",

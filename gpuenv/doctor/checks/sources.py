@@ -111,7 +111,7 @@ def _paths(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return fact("driver.nvml_library", snapshot.driver.nvml_library) + source(snapshot, "nvidia-smi")
 
 
-@check("DRV103", Cause.DRIVER_UNRESPONSIVE, requires=("DRV100", "DRV101"))
+@check("DRV103", Cause.DRIVER_UNRESPONSIVE, Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"))
 def nvidia_smi_fails(facts: Facts) -> Outcome:
     """nvidia-smi hangs or fails while the driver answers.
 
@@ -127,10 +127,13 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     if snapshot.source("nvml").state is not SourceState.ANSWERED:
         yield NotKnown("NVML does not answer either")
         return
+    if any(gpu.fault.known for gpu in snapshot.gpus):
+        return  # it fails over the same GPU
     hung = "does not answer" if state is SourceState.TIMED_OUT else "fails"
     yield Symptom(
         f"nvidia-smi {hung}, though the driver answers",
         source(snapshot, "nvidia-smi") + source(snapshot, "nvml"),
         (Fix("Run nvidia-smi by hand and see what it waits for.", ("nvidia-smi",)),),
         Severity.WARNING,
+        Cause.SOURCES_DISAGREE if state is SourceState.FAILED else None,
     )

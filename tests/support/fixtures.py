@@ -1,0 +1,26 @@
+"""What every test on a simulated machine needs, made once a test run (once a worker, under xdist)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.native.build import StubDriver, build
+from tests.support.target import CudaLibraries, Targets
+
+
+@pytest.fixture(scope="session")
+def stub_driver(tmp_path_factory: pytest.TempPathFactory) -> StubDriver:
+    """The compiled stub driver."""
+    return build(tmp_path_factory.mktemp("stub"))
+
+
+@pytest.fixture(scope="session")
+def cuda_libraries(tmp_path_factory: pytest.TempPathFactory) -> CudaLibraries:
+    """Empty CUDA libraries."""
+    return CudaLibraries(tmp_path_factory.mktemp("cuda"))
+
+
+@pytest.fixture(scope="session")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Targets:
+    """Target environments."""
+    return Targets(tmp_path_factory.mktemp("targets"))

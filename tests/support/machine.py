@@ -1,0 +1,244 @@
+"""Makes a machine out of a profile: kernel files, driver libraries, nvidia-smi and toolkit, all as real files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.native.build import StubDriver, lay_out
+from tests.support.profile import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+_NVIDIA = "10de"
+_MODULES = ("nvidia_drm", "nvidia_uvm", "nvidia_modeset", "nvidia")
+_USUAL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+_NOT_LOADED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+_REMEDY = " Make sure that the latest NVIDIA driver is installed and running.\\n"
+_FOUND_ANYWAY = "/usr/bin:/bin"  # sh, awk and sleep, which nvidia-smi's stand-in needs
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedMachine:
+    """A machine that programs started with its environment run on.
+
+    Attributes:
+        environment: the whole environment of such a program.
+        root: the driver root.
+    """
+
+    environment: Mapping[str, str]
+    root: Path
+
+
+def materialise(
+    profile: Profile, folder: Path, stub: StubDriver, cuda_libraries: Callable[[int], Path]
+) -> SimulatedMachine:
+    """Lays a machine out in an empty folder.
+
+    Args:
+        profile: the machine.
+        folder: where it goes.
+        stub: the compiled stub driver.
+        cuda_libraries: the folder of compiled CUDA libraries of a major version, for machines with a toolkit.
+    """
+    root = folder / "root"
+    for path, text in (kernel_files(profile) | dict(profile.files)).items():
+        _write(root / path, text)
+    for device in _devices_on_bus(profile):
+        _bind(root, device)
+    for node in _nodes(profile):
+        _write(root / "dev" / node.name, "")
+        (root / "dev" / node.name).chmod(node.mode)
+    libraries = [_driver_libraries(profile, root, stub), *_toolkit_libraries(profile, root, cuda_libraries)]
+    compat = _compat(profile, root, stub)
+    table = folder / "stub.txt"
+    _write(table, "".join(f"{key}={value}\n" for key, value in stub_table(profile).items()))
+    (folder / "home").mkdir()
+    environment = {
+        "PATH": f"{_smi(profile, root, stub)}:{_FOUND_ANYWAY}",
+        "HOME": str(folder / "home"),
+        "LC_ALL": "C.UTF-8",
+        "LD_LIBRARY_PATH": ":".join(map(str, [*compat, *libraries])),
+        "GPUENV_DRIVER_ROOT": str(root),
+        "GPUENV_STUB": str(table),
+    }
+    if profile.host.kernel or profile.host.arch != os.uname().machine:
+        environment["LD_PRELOAD"] = str(stub.uname)
+    if profile.host.container is Container.KUBERNETES:
+        environment["KUBERNETES_SERVICE_HOST"] = "10.96.0.1"
+    return SimulatedMachine(environment | dict(profile.environment), root)
+
+
+def stub_table(profile: Profile) -> dict[str, str]:
+    """The stub driver's keys; raw ones of the profile win."""
+    driver, host = profile.driver, profile.host
+    table = {
+        "driver.version": driver.version,
+        "driver.cuda": str(driver.cuda),
+        "host.arch": host.arch,
+        "gpu.count": str(len(profile.gpus)),
+    }
+    if host.kernel:
+        table["host.kernel"] = host.kernel
+    if driver.compat:
+        table["cuda.driver"] = str(driver.compat.cuda)
+    for number, gpu in enumerate(profile.gpus):
+        table |= {f"gpu.{number}.{key}": value for key, value in _stub_gpu(gpu)}
+    if driver.module is Module.INSTALLED_NOT_LOADED:
+        table |= {
+            "nvml.return.nvmlInitWithFlags": "9",
+            "nvml.return.nvmlInit_v2": "9",
+            "cuda.return.cuInit": "100",
+            "smi.exit": "9",
+            "smi.text": _NOT_LOADED + _REMEDY,
+        }
+    return table | dict(profile.stub)
+
+
+def _stub_gpu(gpu: GpuSpec) -> Iterator[tuple[str, str]]:
+    domain, _, rest = gpu.pci.partition(":")
+    yield "name", gpu.name
+    yield "uuid", gpu.uuid
+    yield "pci", f"{int(domain, 16):08X}:{rest.upper()}"
+    yield "pci.device", f"0x{gpu.device}{_NVIDIA}"
+    yield "cc", gpu.capability
+    yield "memory.total", "none" if gpu.memory is None else str(gpu.memory)
+    if gpu.mig is None:
+        return
+    yield "mig", "1" if gpu.mig else "0"
+    instances = [kind for kind in gpu.mig for _ in range(kind.count)]
+    yield "mig.count", str(len(instances))
+    for number, instance in enumerate(instances):
+        yield f"mig.{number}.profile", instance.profile
+        yield f"mig.{number}.memory.total", str(instance.memory)
+
+
+def kernel_files(profile: Profile) -> dict[str, str]:
+    """What the kernel and the distribution show of a machine, by path below the root."""
+    name, _, release = profile.host.distribution.partition(" ")
+    files = {"etc/os-release": f'ID={name}\nVERSION_ID="{release}"\n'}
+    if profile.host.container is not Container.NONE:
+        in_pod = profile.host.container is Container.KUBERNETES
+        files["proc/1/cgroup"] = "0::/kubepods.slice/kubepods-burstable.slice\n" if in_pod else "0::/\n"
+        files |= {} if in_pod else {".dockerenv": ""}
+    if not profile.host.kernel_files:
+        return files
+    files |= _module_files(profile)
+    for device in _devices_on_bus(profile):
+        folder = f"sys/bus/pci/devices/{device.pci}"
+        files[f"{folder}/class"] = f"{device.pci_class}\n"
+        files[f"{folder}/vendor"] = f"0x{device.vendor}\n"
+        files[f"{folder}/device"] = f"0x{device.device}\n"
+    # A bus without any display controller is still there to be seen.
+    files["sys/bus/pci/devices/0000:00:00.0/class"] = "0x060000\n"
+    return files
+
+
+def _module_files(profile: Profile) -> dict[str, str]:
+    driver, host = profile.driver, profile.host
+    loaded = [*_MODULES] if driver.module.loaded else ["nouveau"] if driver.module is Module.NOUVEAU else []
+    if not any(gpu.on_bus for gpu in profile.gpus) and "nvidia_uvm" in loaded:
+        loaded.remove("nvidia_uvm")  # Tegra has none
+    files = {"proc/modules": "".join(f"{name} 1048576 0 - Live 0x0000000000000000\n" for name in (*loaded, "ext4"))}
+    if host.container is Container.NONE:  # an image has no modules of the host's kernel
+        built = ["kernel/drivers/gpu/drm/nouveau/nouveau.ko: kernel/drivers/gpu/drm/drm.ko"]
+        if driver.module.loaded or driver.module is Module.INSTALLED_NOT_LOADED:
+            built.append("updates/dkms/nvidia.ko:")
+        kernel = host.kernel or os.uname().release
+        files[f"lib/modules/{kernel}/modules.dep"] = "\n".join(built) + "\n"
+    if driver.module.loaded:
+        files["sys/module/nvidia/version"] = f"{driver.version}\n"
+        files["proc/driver/nvidia/version"] = _version_text(profile)
+        for number, gpu in enumerate(profile.gpus):
+            if gpu.on_bus:
+                files[f"proc/driver/nvidia/gpus/{gpu.pci}/information"] = _information(gpu, number)
+    return files
+
+
+def _version_text(profile: Profile) -> str:
+    """As the kernel module words it; two blanks stand around the version and before the date."""
+    driver, arch = profile.driver, profile.host.arch
+    if driver.module is Module.OPEN:
+        kind = f"NVIDIA UNIX Open Kernel Module for {arch}  {driver.version}  Release Build"
+    else:
+        kind = f"NVIDIA UNIX {arch} Kernel Module  {driver.version}"
+    return f"NVRM version: {kind}  {driver.built}\nGCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)\n"
+
+
+def _information(gpu: GpuSpec, number: int) -> str:
+    return (
+        f"Model: \t\t {gpu.name}\nIRQ:   \t\t {77 + number}\nGPU UUID: \t {gpu.uuid}\nBus Type: \t PCI\n"
+        f"Bus Location: \t {gpu.pci}\nDevice Minor: \t {number}\nGPU Excluded:\t No\n"
+    )
+
+
+def _devices_on_bus(profile: Profile) -> tuple[PciSpec, ...]:
+    if not profile.host.kernel_files:
+        return ()
+    module = profile.driver.module
+    holder = "nvidia" if module.loaded else "nouveau" if module is Module.NOUVEAU else None
+    gpus = (PciSpec(gpu.pci, gpu.pci_class, _NVIDIA, gpu.device, holder) for gpu in profile.gpus if gpu.on_bus)
+    return (*gpus, *profile.other_devices)
+
+
+def _bind(root: Path, device: PciSpec) -> None:
+    """The link by which sysfs says which kernel driver has a device."""
+    if device.kernel_driver is None:
+        return
+    (root / "sys/bus/pci/drivers" / device.kernel_driver).mkdir(parents=True, exist_ok=True)
+    link = root / "sys/bus/pci/devices" / device.pci / "driver"
+    link.symlink_to(f"../../drivers/{device.kernel_driver}")
+
+
+def _nodes(profile: Profile) -> tuple[DeviceNodeSpec, ...]:
+    if profile.driver.nodes is not None:
+        return profile.driver.nodes
+    if not profile.driver.module.loaded or not profile.host.kernel_files:
+        return ()
+    names = [f"nvidia{number}" for number in range(len(profile.gpus))]
+    return tuple(DeviceNodeSpec(name, 0o666) for name in (*names, *_USUAL_NODES))
+
+
+def _driver_libraries(profile: Profile, root: Path, stub: StubDriver) -> Path:
+    driver = profile.driver
+    folder = root / (driver.folder or f"usr/lib/{profile.host.arch}-linux-gnu")
+    return lay_out(stub, folder, driver.library, with_nvml=driver.nvml, with_cuda=driver.libcuda)
+
+
+def _smi(profile: Profile, root: Path, stub: StubDriver) -> Path:
+    driver = profile.driver
+    folder = root / "usr/bin"
+    return lay_out(stub, folder, driver.library, with_nvml=False, with_cuda=False, with_smi=driver.smi)
+
+
+def _compat(profile: Profile, root: Path, stub: StubDriver) -> list[Path]:
+    compat = profile.driver.compat
+    if compat is None:
+        return []
+    folder = root / f"usr/local/cuda-{compat.cuda // 1000}.{compat.cuda % 1000 // 10}/compat"
+    return [lay_out(stub, folder, compat.version, with_nvml=False)]
+
+
+def _toolkit_libraries(profile: Profile, root: Path, cuda_libraries: Callable[[int], Path]) -> list[Path]:
+    """A toolkit in its default place, with the libraries that CuPy loads; none is no folder at all."""
+    if profile.toolkit is None:
+        return []
+    major, minor = map(int, profile.toolkit.split("."))
+    folder = root / f"usr/local/cuda-{profile.toolkit}"
+    _write(folder / "version.json", f'{{"cuda": {{"name": "CUDA SDK", "version": "{profile.toolkit}.0"}}}}\n')
+    _write(folder / "include/cuda.h", f"#define CUDA_VERSION {major * 1000 + minor * 10}\n")
+    _write(folder / "include/cuda_runtime.h", "")
+    (root / "usr/local/cuda").symlink_to(folder.name)
+    # Copies: the path that a process has mapped must be this machine's.
+    shutil.copytree(cuda_libraries(major), folder / "lib64")
+    return [folder / "lib64"]
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,442 @@
+"""Reads a machine profile of ``tests/machines``: strict, so that a misspelt key is an error, not a silent default."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, TypeVar
+
+from gpuenv.matrix.strict_yaml import Plain, YamlError, parse
+from gpuenv.model.causes import Cause
+from gpuenv.report.report import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+E = TypeVar("E", bound=Enum)
+
+_MIB = 1024 * 1024
+_CLASSES = {"3d": "0x030200", "vga": "0x030000", "bridge": "0x068000"}
+
+
+class ProfileError(ValueError):
+    """A profile that does not say what it should; the message names the file and the key."""
+
+
+class Module(Enum):
+    """The kernel module that has the GPU."""
+
+    OPEN = "open"
+    PROPRIETARY = "proprietary"
+    NONE = "none"
+    INSTALLED_NOT_LOADED = "installed-not-loaded"
+    NOUVEAU = "nouveau"
+
+    @property
+    def loaded(self) -> bool:
+        """Whether NVIDIA's own module is loaded."""
+        return self in (Module.OPEN, Module.PROPRIETARY)
+
+
+class Container(Enum):
+    """The engine that started the container, or none."""
+
+    NONE = "none"
+    DOCKER = "docker"
+    KUBERNETES = "kubernetes"
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """The operating system and what of it can be seen."""
+
+    arch: str
+    kernel: str | None
+    distribution: str
+    container: Container
+    kernel_files: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNodeSpec:
+    """An ordinary file in the place of a device node."""
+
+    name: str
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompatSpec:
+    """A libcuda of a cuda-compat package, which the loader finds first."""
+
+    version: str
+    cuda: int
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSpec:
+    """The driver.
+
+    Attributes:
+        module: the kernel module that has the GPU.
+        version: what the kernel module and NVML say.
+        built: what ``/proc/driver/nvidia/version`` says after the version: builder and date.
+        library: the version in the names of the user-space files.
+        cuda: the CUDA level, as the driver's number.
+        folder: where the libraries lie below the root; None for the distribution's usual place.
+        nvml: whether NVML is there.
+        libcuda: whether libcuda is there.
+        smi: whether nvidia-smi is there.
+        nodes: the device nodes; None for those that a loaded module has.
+        compat: a libcuda of a cuda-compat package beside it.
+    """
+
+    module: Module
+    version: str
+    built: str
+    library: str
+    cuda: int
+    folder: str | None
+    nvml: bool
+    libcuda: bool
+    smi: bool
+    nodes: tuple[DeviceNodeSpec, ...] | None
+    compat: CompatSpec | None
+
+
+@dataclass(frozen=True, slots=True)
+class MigSpec:
+    """MIG instances of one kind on one GPU."""
+
+    profile: str
+    memory: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSpec:
+    """One GPU; ``memory`` is None where NVML has no number, ``on_bus`` says whether the PCI bus shows it."""
+
+    name: str
+    capability: str
+    memory: int | None
+    pci: str
+    device: str
+    pci_class: str
+    uuid: str
+    on_bus: bool
+    mig: tuple[MigSpec, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class PciSpec:
+    """Another device on the PCI bus."""
+
+    pci: str
+    pci_class: str
+    vendor: str
+    device: str
+    kernel_driver: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSpec:
+    """What is installed in the target environment, as requirements: ``cupy-cuda12x==14.2.0``."""
+
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What is right to say of a machine; ``wheel`` is the distribution that ``resolve`` names, None where none fits."""
+
+    exit_code: int
+    status: str
+    primary: str | None
+    causes: tuple[str, ...]
+    wheel: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A machine, its target environment and what is right to say of them.
+
+    Attributes:
+        name: the file's name without its ending.
+        about: one sentence.
+        source: where the facts come from.
+        inferred: what follows from a rule and has not been seen.
+        toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None where there is none.
+        files: further files below the driver root, by path.
+        environment: variables of the caller.
+        stub: raw keys of the stub driver, which win over the derived ones.
+        timeout: seconds to hand to ``--timeout``; None leaves the default.
+    """
+
+    name: str
+    about: str
+    source: tuple[str, ...]
+    inferred: tuple[str, ...]
+    host: HostSpec
+    driver: DriverSpec
+    gpus: tuple[GpuSpec, ...]
+    other_devices: tuple[PciSpec, ...]
+    toolkit: str | None
+    files: Mapping[str, str]
+    environment: Mapping[str, str]
+    stub: Mapping[str, str]
+    target: TargetSpec
+    timeout: float | None
+    expect: Expectation
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A mapping of the file, and where it stands."""
+
+    where: str
+    values: Mapping[str, Plain]
+
+    def fault(self, key: str, expected: str) -> ProfileError:
+        found = f"found {self.values[key]!r}" if key in self.values else "it is missing"
+        return ProfileError(f"{self.where}: {key}: expected {expected}; {found}")
+
+    def only(self, *known: str) -> _Part:
+        for key in self.values:
+            if key not in known:
+                raise ProfileError(f"{self.where}: {key} is no key here; known are {', '.join(known)}")
+        return self
+
+    def optional(self, key: str) -> str | None:
+        value = self.values.get(key)
+        if value is None or isinstance(value, str):
+            return value
+        raise self.fault(key, "a text")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.optional(key)
+        if value is not None:
+            return value
+        if default is None:
+            raise self.fault(key, "a text")
+        return default
+
+    def unless_none(self, key: str) -> str | None:
+        """A text that must be there; ``none`` says that there is nothing."""
+        value = self.text(key)
+        return None if value == "none" else value
+
+    def number(self, key: str, default: int | None = None) -> int:
+        value = self.text(key, None if default is None else str(default))
+        if not re.fullmatch(r"\d+", value):
+            raise self.fault(key, "a whole number")
+        return int(value)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        value = self.text(key, "yes" if default else "no")
+        if value not in ("yes", "no"):
+            raise self.fault(key, "yes or no")
+        return value == "yes"
+
+    def one_of(self, key: str, kind: type[E], default: E | None = None) -> E:
+        value = self.text(key, None if default is None else str(default.value))
+        try:
+            return kind(value)
+        except ValueError:
+            raise self.fault(key, " or ".join(str(member.value) for member in kind)) from None
+
+    def mebibytes(self, key: str) -> int | None:
+        """``81559 MiB``, or ``none``."""
+        value = self.text(key)
+        match = re.fullmatch(r"(\d+) MiB", value)
+        if value != "none" and match is None:
+            raise self.fault(key, "'<number> MiB' or none")
+        return int(match[1]) * _MIB if match else None
+
+    def cuda(self, key: str, default: str | None = None) -> int:
+        """``12.4`` as the driver's number 12040."""
+        match = re.fullmatch(r"(\d+)\.(\d)", self.text(key, default))
+        if match is None:
+            raise self.fault(key, "a CUDA version such as 12.4")
+        return int(match[1]) * 1000 + int(match[2]) * 10
+
+    def pci_class(self) -> str:
+        value = self.text("class")
+        if value not in _CLASSES:
+            raise self.fault("class", " or ".join(_CLASSES))
+        return _CLASSES[value]
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; a single text is a list of one."""
+        value = self.values.get(key)
+        found: list[Plain] = value if isinstance(value, list) else [] if value is None else [value]
+        texts = tuple(item for item in found if isinstance(item, str))
+        if len(texts) != len(found):
+            raise self.fault(key, "a list of texts")
+        return texts
+
+    def mapping(self, key: str) -> dict[str, str]:
+        values = self.part(key).values
+        texts = {name: text for name, text in values.items() if isinstance(text, str)}
+        if len(texts) != len(values):
+            raise self.fault(key, "a mapping of texts")
+        return texts
+
+    def part(self, key: str) -> _Part:
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, dict):
+            raise self.fault(key, "a mapping")
+        return _Part(f"{self.where}: {key}", value or {})
+
+    def parts(self, key: str) -> tuple[_Part, ...]:
+        value = self.values.get(key)
+        entries = value if isinstance(value, list) else []
+        parts = tuple(
+            _Part(f"{self.where}: {key}[{number}]", entry)
+            for number, entry in enumerate(entries)
+            if isinstance(entry, dict)
+        )
+        if (value is not None and not isinstance(value, list)) or len(parts) != len(entries):
+            raise self.fault(key, "a list of mappings")
+        return parts
+
+
+def load(path: Path) -> Profile:
+    """Reads one profile.
+
+    Raises:
+        ProfileError: for anything that is not as expected.
+    """
+    try:
+        value = parse(path.read_text(encoding="utf-8")).value
+    except YamlError as error:
+        raise ProfileError(f"{path.name}: {error}") from error
+    if not isinstance(value, dict):
+        raise ProfileError(f"{path.name}: expected a mapping")
+    top = _Part(path.name, value).only(
+        "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "files", "environment",
+        "stub", "target", "timeout", "expect",
+    )  # fmt: skip
+    if not top.texts("source"):
+        raise top.fault("source", "where the facts come from")
+    timeout = top.optional("timeout")
+    return Profile(
+        name=path.stem,
+        about=top.text("about"),
+        source=top.texts("source"),
+        inferred=top.texts("inferred"),
+        host=_host(top.part("host")),
+        driver=_driver(top.part("driver")),
+        gpus=_numbered(gpu for part in top.parts("gpus") for gpu in _gpus(part)),
+        other_devices=tuple(_device(part) for part in top.parts("other_devices")),
+        toolkit=top.optional("toolkit"),
+        files=top.mapping("files"),
+        environment=top.mapping("environment"),
+        stub=top.mapping("stub"),
+        target=TargetSpec(top.part("target").only("packages").texts("packages")),
+        timeout=float(timeout) if timeout else None,
+        expect=_expectation(top.part("expect")),
+    )
+
+
+def _host(part: _Part) -> HostSpec:
+    part.only("arch", "kernel", "distribution", "container", "kernel_files")
+    return HostSpec(
+        arch=part.text("arch", "x86_64"),
+        kernel=part.optional("kernel"),
+        distribution=part.text("distribution", "ubuntu 22.04"),
+        container=part.one_of("container", Container, Container.NONE),
+        kernel_files=part.flag("kernel_files", default=True),
+    )
+
+
+def _driver(part: _Part) -> DriverSpec:
+    part.only("module", "version", "built", "library", "cuda", "folder", "nvml", "libcuda", "smi", "nodes", "compat")
+    module = part.one_of("module", Module)
+    there = module.loaded or module is Module.INSTALLED_NOT_LOADED
+    version = part.text("version", None if there else "none")
+    compat = part.part("compat").only("version", "cuda")
+    return DriverSpec(
+        module=module,
+        version=version,
+        built=part.text("built", "Thu Jan  1 00:00:00 UTC 1970"),
+        library=part.text("library", version),
+        cuda=part.cuda("cuda", None if there else "0.0"),
+        folder=part.optional("folder"),
+        nvml=part.flag("nvml", default=there),
+        libcuda=part.flag("libcuda", default=there),
+        smi=part.flag("smi", default=there),
+        nodes=tuple(_node(part, text) for text in part.texts("nodes")) if "nodes" in part.values else None,
+        compat=CompatSpec(compat.text("version"), compat.cuda("cuda")) if compat.values else None,
+    )
+
+
+def _node(part: _Part, text: str) -> DeviceNodeSpec:
+    """``nvidia0``, or with its mode ``nvidia0 0660``."""
+    match = re.fullmatch(r"([\w/-]+)(?: (0[0-7]{3}))?", text)
+    if match is None:
+        raise part.fault("nodes", "a name below /dev, and a mode where it is not 0666")
+    return DeviceNodeSpec(match[1], int(match[2] or "0666", 8))
+
+
+def _gpus(part: _Part) -> tuple[GpuSpec, ...]:
+    """One entry with several PCI addresses is as many GPUs of a kind."""
+    part.only("name", "capability", "memory", "pci", "device", "class", "uuid", "on_bus", "mig")
+    on_bus = part.flag("on_bus", default=True)
+    addresses = part.texts("pci")
+    for address in addresses:
+        if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]", address):
+            raise part.fault("pci", "addresses as sysfs writes them, 0000:3b:00.0")
+    if not addresses:
+        raise part.fault("pci", "at least one address")
+    return tuple(
+        GpuSpec(
+            name=part.text("name"),
+            capability=part.text("capability"),
+            memory=part.mebibytes("memory"),
+            pci=address,
+            device=part.text("device") if on_bus else "0000",
+            pci_class=part.pci_class() if on_bus else "",
+            uuid=part.text("uuid", ""),
+            on_bus=on_bus,
+            mig=tuple(_mig(instance) for instance in part.parts("mig")) if "mig" in part.values else None,
+        )
+        for address in addresses
+    )
+
+
+def _mig(part: _Part) -> MigSpec:
+    part.only("profile", "memory", "count")
+    return MigSpec(part.text("profile"), part.mebibytes("memory") or 0, part.number("count", 1))
+
+
+def _numbered(gpus: Iterable[GpuSpec]) -> tuple[GpuSpec, ...]:
+    """A GPU without a UUID of its own gets one from its number."""
+    return tuple(
+        gpu if gpu.uuid else replace(gpu, uuid=f"GPU-6e7a3c10-52d4-4b1f-9c00-{number:012x}")
+        for number, gpu in enumerate(gpus)
+    )
+
+
+def _device(part: _Part) -> PciSpec:
+    part.only("pci", "class", "vendor", "device", "kernel_driver")
+    return PciSpec(
+        part.text("pci"), part.pci_class(), part.text("vendor"), part.text("device"), part.optional("kernel_driver")
+    )
+
+
+def _expectation(part: _Part) -> Expectation:
+    part.only("exit_code", "status", "primary", "causes", "wheel")
+    causes, primary = part.texts("causes"), part.unless_none("primary")
+    unknown = [slug for slug in causes if slug not in set(Cause)]
+    if unknown or (primary and primary not in causes):
+        raise part.fault("causes", "known causes, the primary one among them")
+    return Expectation(
+        exit_code=part.number("exit_code"),
+        status=part.one_of("status", Status).value,
+        primary=primary,
+        causes=causes,
+        wheel=part.unless_none("wheel"),
+    )

@@ -1,0 +1,91 @@
+"""Target environments: real virtual environments, in which uv has installed wheels that hold metadata alone.
+
+The prober reads metadata and never imports CuPy, so nothing here pretends to be the module. The CUDA libraries are real
+shared libraries with the sonames that CuPy needs, and empty.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpuenv.probe.cuda_libraries import WANTED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Makes target environments below a folder, each set of packages once."""
+
+    folder: Path
+    made: dict[tuple[str, ...], Path] = field(default_factory=dict)
+
+    def interpreter(self, packages: tuple[str, ...]) -> Path:
+        """The interpreter of an environment with exactly these packages, given as ``name==version``."""
+        if packages not in self.made:
+            self.made[packages] = self._make(packages, self.folder / str(len(self.made)))
+        return self.made[packages]
+
+    def _make(self, packages: tuple[str, ...], folder: Path) -> Path:
+        _run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")])
+        interpreter = folder / "venv/bin/python"
+        wheels = [str(metadata_wheel(folder, package)) for package in packages]
+        if wheels:
+            options = ["--no-config", "--no-cache", "--offline", "--no-index", "--no-deps"]
+            _run([sys.executable, "-m", "uv", "pip", "install", *options, "--python", str(interpreter), *wheels])
+        return interpreter
+
+
+@dataclass(frozen=True, slots=True)
+class CudaLibraries:
+    """Compiles empty CUDA libraries below a folder, each major version once."""
+
+    folder: Path
+
+    def of_major(self, major: int) -> Path:
+        """The folder with the libraries that CuPy loads for a CUDA major version."""
+        folder = self.folder / str(major)
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+            for library in WANTED[major]:
+                name = str(folder / library.soname)
+                _run(["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", f"-Wl,-soname,{library.soname}", "-o", name])
+        return folder
+
+
+def metadata_wheel(folder: Path, package: str) -> Path:
+    """A wheel of a distribution that holds its name and version and no module."""
+    name, _, release = package.partition("==")
+    if not release:
+        raise ValueError(f"{package} names no version; expected name==version")
+    stem = f"{name.replace('-', '_')}-{release}"
+    files = {
+        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n",
+        f"{stem}.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = f"{stem}.dist-info/RECORD"
+    path = folder / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for entry, text in files.items():
+            wheel.writestr(entry, text)
+        lines = [f"{entry},{_digest(text)},{len(text.encode())}\n" for entry, text in files.items()]
+        wheel.writestr(record, "".join([*lines, f"{record},,\n"]))
+    return path
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed with exit code {done.returncode}:\n{done.stderr}")

@@ -1,0 +1,171 @@
+"""Every profile of ``machines`` as a whole process: what doctor and resolve say of it is what is right to say."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.machine import SimulatedMachine, materialise
+from tests.support.profile import Profile, ProfileError, load
+
+if TYPE_CHECKING:
+    from tests.native.build import StubDriver
+    from tests.support.target import CudaLibraries, Targets
+
+PROFILES = tuple(load(path) for path in sorted((Path(__file__).parent / "machines").glob("*.yaml")))
+EVERY = pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+UNFIT = pytest.mark.parametrize(
+    "profile",
+    [profile for profile in PROFILES if profile.expect.primary and not profile.timeout],  # a hung one takes its time
+    ids=lambda profile: profile.name,
+)
+NOTHING_FITS = 3
+ASSUMED = ("--assume", "python=3.12")  # whatever Python runs the tests
+OVER = 1.0  # seconds beyond --timeout: starting Python, burying the killed, printing
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A machine and the target environment on it."""
+
+    profile: Profile
+    machine: SimulatedMachine
+    interpreter: Path
+
+    def run(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command of the program; a traceback or a fault of its own is never right."""
+        timeout = self.profile.timeout
+        limit = [] if timeout is None else ["--timeout", str(timeout)]
+        done, took = self._timed(command, "--python", str(self.interpreter), *ASSUMED, *limit, *options)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode != 70, done.stderr
+        if timeout is not None and took >= timeout + OVER:
+            _, asking_nothing = self._timed(command, "--no-probe", *ASSUMED)  # what a busy host makes of it
+            assert took < timeout + OVER + asking_nothing, f"took {took:.1f} s"
+        return done
+
+    def _timed(self, *arguments: str) -> tuple[subprocess.CompletedProcess[str], float]:
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "gpuenv", *arguments],
+            env=self.machine.environment,
+            cwd=self.machine.root,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        return done, time.monotonic() - started
+
+    def ask(self, command: str) -> tuple[int, Any]:
+        """Exit code and JSON object of a command."""
+        done = self.run(command, "--format", "json")
+        return done.returncode, json.loads(done.stdout)
+
+
+@pytest.fixture
+def bench(
+    profile: Profile, tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
+) -> Bench:
+    if lacking := found_on_this_host(profile):
+        pytest.skip(f"this host has what {profile.name} lacks: {lacking}")
+    machine = materialise(profile, tmp_path, stub_driver, cuda_libraries.of_major)
+    return Bench(profile, machine, targets.interpreter(profile.target.packages))
+
+
+def found_on_this_host(profile: Profile) -> str | None:
+    """A library or program of this very host that the loader or PATH would find in place of the one left out."""
+    driver = profile.driver
+    parts = {
+        "NVML": not driver.nvml and ctypes.util.find_library("nvidia-ml"),
+        "libcuda": not driver.libcuda and ctypes.util.find_library("cuda"),
+        "nvidia-smi": not driver.smi and shutil.which("nvidia-smi", path="/usr/bin:/bin:/usr/lib/wsl/lib"),
+        "CUDA libraries": profile.toolkit is None and ctypes.util.find_library("nvrtc"),
+    }
+    return ", ".join(name for name, there in parts.items() if there) or None
+
+
+@EVERY
+def test_doctor_says_what_is_right(bench: Bench) -> None:
+    code, report = bench.ask("doctor")
+    expect = bench.profile.expect
+    findings = [finding for finding in report["findings"] if finding["severity"] != "note"]
+    said = {
+        "exit_code": code,
+        "status": report["status"],
+        "primary": next((finding["cause"] for finding in findings if finding["primary"]), None),
+        "causes": sorted({finding["cause"] for finding in findings}),
+        "crashed": [run["code"] for run in report["checks"] if run["status"] == "crashed"],
+    }
+    assert said == {
+        "exit_code": expect.exit_code,
+        "status": expect.status,
+        "primary": expect.primary,
+        "causes": sorted(expect.causes),
+        "crashed": [],
+    }, json.dumps(findings, indent=1)
+    assert report["exit_code"] == code
+    if not expect.causes:
+        assert report["findings"] == []
+        assert_is_read_right(report["snapshot"], bench.profile)
+
+
+def assert_is_read_right(snapshot: Any, profile: Profile) -> None:  # noqa: ANN401 - JSON
+    assert snapshot["driver"]["version"]["value"] == profile.driver.version
+    read = [(gpu["name"]["value"], gpu["compute_capability"]["value"]) for gpu in snapshot["gpus"]]
+    assert read == [(gpu.name, gpu.capability) for gpu in profile.gpus]
+    assert snapshot["host"]["arch"]["value"] == profile.host.arch
+
+
+@EVERY
+def test_resolve_names_the_right_wheel(bench: Bench) -> None:
+    code, resolution = bench.ask("resolve")
+    wheel = resolution["wheel"] and resolution["wheel"]["distribution"]
+    assert wheel == bench.profile.expect.wheel, resolution["explanation"]
+    assert code == (0 if wheel else NOTHING_FITS)
+
+
+@UNFIT
+def test_text_and_json_name_the_same_cause(bench: Bench, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    first = bench.run("doctor", "--format", "json", "-o", str(report))
+    again = bench.run("doctor", "--snapshot", str(report))
+    findings = json.loads(report.read_text(encoding="utf-8"))["findings"]
+    primary = [(finding["code"], finding["cause"]) for finding in findings if finding["primary"]]
+    assert re.findall(r"^Cure this first\n  (\S+) (\S+)", again.stdout, re.MULTILINE) == primary
+    assert again.stdout.startswith("UNFIT: ")
+    assert again.returncode == first.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "misspelt", "named"),
+    [
+        ("about:", "abuot:", "abuot"),
+        ("module: open", "module: opne", "driver: module"),
+        ("capability: 9.0", "capabilty: 9.0", "gpus[0]: capabilty"),
+        ("3a:00.0", "3a:00", "gpus[0]: pci"),
+        ("MiB", "GB", "gpus[0]: memory"),
+        ("status: fit", "status: fine", "expect: status"),
+        ("causes: []", "causes: [no-such-cause]", "expect: causes"),
+        ("wheel: ", "wheels: ", "expect: wheels"),
+        ("toolkit:", "about:", "a second time"),
+    ],
+)
+def test_a_slip_in_a_profile_is_named(tmp_path: Path, written: str, misspelt: str, named: str) -> None:
+    text = (Path(__file__).parent / "machines/h200-580.yaml").read_text(encoding="utf-8")
+    assert written in text
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(text.replace(written, misspelt), encoding="utf-8")
+    with pytest.raises(ProfileError, match=re.escape(named)) as told:
+        load(broken)
+    assert str(told.value).startswith("broken.yaml: ")
