@@ -15,6 +15,7 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 
+_WORDS = {"driver.version": "driver", "target.python": "Python", "target.numpy": "NumPy"}
 _GPU_CONSTRAINTS = (ConstraintName.NVRTC_COMPILES_FOR_GPU, ConstraintName.WHEEL_HAS_CODE_FOR_GPU)
 
 
@@ -42,8 +43,8 @@ def explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) 
 
 
 def changes_text(entry: Reachable) -> str:
-    """``driver.version >= 580.65.06 and target.numpy >=2.0``."""
-    return " and ".join(f"{change.fact} {change.needed}" for change in entry.changes)
+    """``driver >= 580.65.06 and NumPy >=2.0``."""
+    return " and ".join(f"{_WORDS.get(change.fact, change.fact)} {change.needed}" for change in entry.changes)
 
 
 def _headline(wheel: WheelChoice | None) -> str:
