@@ -17,7 +17,8 @@ def main() -> None:
         from gpuenv.cli.app import run  # noqa: PLC0415 - Typer costs more than all the rest of --version
 
         code = run(sys.argv[1:])
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader went away; nothing more can be said there, not even at interpreter exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

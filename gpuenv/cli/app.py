@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -49,6 +51,7 @@ def root(
 
 def run(arguments: list[str]) -> int:
     """Runs a command line and answers its exit code; no traceback reaches the user."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         return _run(arguments)
     except CommandError as error:
@@ -63,6 +66,12 @@ def run(arguments: list[str]) -> int:
         raise
     except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
         return _fault(error)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """A polite request to end is treated like Ctrl-C, so that the children are ended too."""
+    del number, frame
+    raise KeyboardInterrupt
 
 
 def _run(arguments: list[str]) -> int:

@@ -36,13 +36,15 @@ def get_matrix(path: Path | None) -> Matrix:
     """The matrix that travels with the program, or another one.
 
     Raises:
-        CommandError: when it is invalid, with every fault.
+        CommandError: when it cannot be read, or is invalid, with every fault.
     """
     from gpuenv.data import data_path
     from gpuenv.matrix.load import MatrixError, load
 
     try:
         return load(path or data_path("matrix.yaml"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(ExitCode.USAGE, f"the matrix cannot be read: {error}") from error
     except MatrixError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
 
@@ -53,25 +55,12 @@ def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
     Raises:
         CommandError: as the two others do; a fault of usage goes before one of the matrix.
     """
-    import threading
+    from concurrent.futures import ThreadPoolExecutor
 
-    found: list[Matrix | CommandError] = []
-
-    def read() -> None:
-        try:
-            found.append(get_matrix(path))
-        except CommandError as error:
-            found.append(error)
-
-    reading = threading.Thread(target=read)
-    reading.start()
-    try:
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(get_matrix, path)
         base = _base(subject)
-    finally:
-        reading.join()
-    (matrix,) = found
-    if isinstance(matrix, CommandError):
-        raise matrix
+    matrix = reading.result()
     return _assuming(base, subject, matrix), matrix
 
 

@@ -41,7 +41,7 @@ def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
         from gpuenv.report.redact import redact
 
         data = redact(data, identity())
-    text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(data, indent=2, ensure_ascii=True) + "\n"
     if output is not None:
         write_file(output, text)
     else:
@@ -52,7 +52,7 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool) -> No
     """Lines of text: coloured and wrapped on a terminal, one line each anywhere else."""
     if output is not None:
         write_file(output, "".join(line.text.rstrip() + "\n" for line in lines))
-    elif sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+    elif sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _to_terminal(lines, color=color and "NO_COLOR" not in os.environ)
     else:
         write_stdout("".join(line.text.rstrip() + "\n" for line in lines))
@@ -86,32 +86,57 @@ def _wrap(line: Line, width: int) -> list[str]:
 
 
 def write_stdout(text: str) -> None:
-    """Text that standard output's encoding lacks a character for is written with a substitute."""
+    """Text that standard output's encoding lacks a character for is written with a substitute.
+
+    Raises:
+        CommandError: when standard output cannot take it: a full disk, say.
+    """
+    if sys.stdout is None:
+        raise CommandError(ExitCode.USAGE, "standard output is closed", "write the result to a file with -o")
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"standard output cannot be written: {error.strerror}") from error
 
 
 def write_file(path: Path, text: str) -> None:
-    """Writes a file whole or not at all.
+    """Writes a file whole or not at all; a pipe or a device is written to, a link followed.
 
     Raises:
-        CommandError: when the folder cannot be written to.
+        CommandError: when it cannot be written.
     """
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        else:
+            _replace(Path(os.path.realpath(path)), text)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
-        temporary.chmod(0o644)
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
         temporary.replace(path)
-    except OSError as error:
+    except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
+        raise
+
+
+def _umask() -> int:
+    """The permissions that new files lack; reading it means setting it."""
+    current = os.umask(0o077)
+    os.umask(current)
+    return current
 
 
 def identity() -> Identity:

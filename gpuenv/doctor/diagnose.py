@@ -12,6 +12,9 @@ from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
 
+UNKNOWN = "unknown: "  # how the reason of a check begins that could not tell
+_OF_THE_GPU = ("DRV", "GPU", "CTR")
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
@@ -38,7 +41,7 @@ def diagnose(
         clock: seconds, for the checks' durations.
         expect_no_gpu: the caller said that there is none.
     """
-    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, expect_no_gpu)
+    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution)
     findings: list[Finding] = []
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
@@ -50,11 +53,18 @@ def diagnose(
             runs.append(CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0))
             continue
         found, run = _run(check, facts)
+        if expect_no_gpu and check.code.startswith(_OF_THE_GPU):
+            found = [replace(finding, severity=_milder(finding.severity)) for finding in found]
         runs.append(replace(run, duration=clock() - started))
         findings += found
         if any(finding.severity is not Severity.WARNING for finding in found):
             blocked[check.code] = check.code
     return Diagnosis(tuple(_rank(findings)), tuple(runs))
+
+
+def _milder(severity: Severity) -> Severity:
+    """Where no GPU is expected, what keeps one from working is a note."""
+    return Severity.NOTE if severity is Severity.ERROR else severity
 
 
 def _run(check: Check, facts: Facts) -> tuple[list[Finding], CheckRun]:
@@ -67,7 +77,7 @@ def _run(check: Check, facts: Facts) -> tuple[list[Finding], CheckRun]:
         return found, CheckRun(check.code, CheckStatus.FOUND, None, 0.0)
     unknown = [entry.reason for entry in said if isinstance(entry, NotKnown)]
     if unknown:
-        return [], CheckRun(check.code, CheckStatus.SKIPPED, f"unknown: {unknown[0]}", 0.0)
+        return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0)
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
 
 

@@ -1,22 +1,80 @@
-"""The CuPy that is installed, as a row of the matrix, and how to install the one that fits. Pure."""
+"""The CuPy that is installed, as rows of the matrix, and how to install the one that fits. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from packaging.version import InvalidVersion, Version
+
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
+from gpuenv.matrix.records import Release, WheelLine
 from gpuenv.model.finding import Fix
+from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.snapshot import CupyInstallation
 
 
-def installed_wheel(facts: Facts) -> WheelCandidate | None:
-    """The one CuPy in the target, where the matrix has its release; without an extra: what is there counts."""
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The CuPy that an import meets first.
+
+    Attributes:
+        cupy: what its metadata says.
+        wheel: the row of the matrix to judge it by, without an extra: what is there counts.
+        exact: whether that row is of this very release; else it is the nearest one of the same CUDA major.
+    """
+
+    cupy: CupyInstallation
+    wheel: WheelCandidate
+    exact: bool
+
+    @property
+    def label(self) -> str:
+        """``cupy-cuda12x 14.2.0``."""
+        return f"{self.cupy.distribution} {self.cupy.release}"
+
+
+def installed(facts: Facts) -> Installed | None:
+    """The installed CuPy by the matrix; None where there is none, or its CUDA major is not known or not covered."""
     found = facts.snapshot.target.cupy
-    if len(found) != 1:
+    if not found:
         return None
-    for line in facts.matrix.wheel_lines:
-        for release in line.releases:
-            if line.name == found[0].distribution and release.cupy == found[0].release:
-                return WheelCandidate(line, release, None)
-    return None
+    major = cuda_major_of(found[0].distribution, facts.snapshot.target.packages)
+    line = next((entry for entry in facts.matrix.wheel_lines if entry.cuda_major == major), None)
+    if line is None:
+        return None
+    exact = next((release for release in line.releases if release.cupy == found[0].release), None)
+    row = exact or _nearest(line, found[0].release)
+    same_line = line.name == found[0].distribution
+    return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
+
+
+def _nearest(line: WheelLine, release: str) -> Release | None:
+    """The newest release that is no newer, else the oldest."""
+    ordered = sorted(line.releases, key=lambda entry: Version(entry.cupy))
+    try:
+        older = [entry for entry in ordered if Version(entry.cupy) <= Version(release)]
+    except InvalidVersion:
+        return None
+    return older[-1] if older else next(iter(ordered), None)
+
+
+def why_not_known(facts: Facts) -> str:
+    """Why an installed CuPy cannot be judged."""
+    found = facts.snapshot.target.cupy
+    return f"{found[0].distribution} {found[0].release} is not in the matrix" if found else "there is no CuPy"
+
+
+def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
+    """An install or uninstall in the target, by pip where it is there, by uv where it is not; none in a managed one."""
+    target = facts.snapshot.target
+    interpreter = target.executable.value or "python"
+    if target.externally_managed.value:
+        return Fix(f"{text} The system manages this Python: do it in a virtual environment of your own.")
+    if "pip" in target.packages or not target.python.known:
+        return Fix(text, (interpreter, "-m", "pip", *arguments), safe=True)
+    plain = tuple(argument for argument in arguments if argument != "-y")
+    return Fix(text, ("uv", "pip", plain[0], "--python", interpreter, *plain[1:]), safe=True)
 
 
 def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
@@ -27,14 +85,13 @@ def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
     wheel = facts.resolution.wheel
     if wheel is None:
         return ()
-    interpreter = facts.snapshot.target.executable.value or "python"
-    others = [entry.distribution for entry in facts.snapshot.target.cupy if entry.distribution != wheel.distribution]
+    there = facts.snapshot.target.cupy
+    others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
     fixes = []
-    if len(facts.snapshot.target.cupy) == 1 and others:
-        remove = (interpreter, "-m", "pip", "uninstall", "-y", *others)
-        fixes.append(Fix("Remove the CuPy that is there.", remove, safe=True))
-    install = (interpreter, "-m", "pip", "install", *wheel.requirements)
-    fixes.append(Fix(f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}", install, safe=True))
+    if len(there) == 1 and others:
+        fixes.append(pip_fix(facts, "Remove the CuPy that is there.", "uninstall", "-y", *others))
+    said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
+    fixes.append(pip_fix(facts, said, "install", *wheel.requirements))
     if wheel.needs_toolkit:
         fixes.append(Fix(f"It needs {wheel.needs_toolkit}."))
     return tuple(fixes)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gpuenv.model.identity import NVIDIA
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Container, Module, PciGpu, Snapshot, SourceState
 
-NVIDIA = "10de"
 _OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
 
 

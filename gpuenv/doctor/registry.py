@@ -26,14 +26,12 @@ class Facts:
         needs: the same as the resolver sees it.
         matrix: the compatibility matrix.
         resolution: what would fit.
-        expect_no_gpu: the caller said that no GPU is expected here.
     """
 
     snapshot: Snapshot
     needs: Needs
     matrix: Matrix
     resolution: Resolution
-    expect_no_gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+from packaging.version import InvalidVersion, Version
 
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
@@ -13,9 +16,11 @@ from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, assumed, missing
 from gpuenv.model.snapshot import Container, CupyInstallation, Gpu, Snapshot, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
+from gpuenv.model.visible import visible_entries
 
 _NONE = "none"
 _SIZES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_SIZES |= {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "tb": 10**12}  # nvidia-smi and people say 80G for GiB
 _OPERATING_SYSTEMS = ("linux", "windows", "darwin")
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 
@@ -40,7 +45,7 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
         snapshot = _assume_gpus(snapshot, gpus, matrix)
     for text in given:
         key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not key or not value:
+        if not equals or not key or not (value or key.startswith("env.")):
             raise AssumeError(f"--assume {text}: expected KEY=VALUE, such as driver=580.95.05")
         if key == "gpu":
             continue
@@ -48,15 +53,23 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
             snapshot = _one(snapshot, key, value, matrix)
         except ValueError as error:
             raise AssumeError(f"--assume {text}: {error}") from error
-    # The level follows from the driver unless it was told; so does the count of GPUs from their list.
-    return snapshot
+    return _hidden(snapshot)
+
+
+def _hidden(snapshot: Snapshot) -> Snapshot:
+    """What an assumed CUDA_VISIBLE_DEVICES, or assumed GPUs under the variable that is there, leave visible."""
+    told = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
+    if not {"gpus", "environment.CUDA_VISIBLE_DEVICES"} & set(snapshot.assumed):
+        return snapshot
+    count = len(snapshot.gpus) if told is None else visible_entries(told, snapshot.gpus)
+    return replace(snapshot, visible_count=assumed(count))
 
 
 def _one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Snapshot:
     if key.startswith("env."):
         return _assume_variable(snapshot, key.removeprefix("env."), value)
     if key.startswith("package."):
-        return _assume_package(snapshot, key.removeprefix("package.").lower(), value)
+        return _assume_package(snapshot, _canonical(key.removeprefix("package.")), value)
     function = _KEYS.get(key)
     if function is None:
         known = ("gpu", *_KEYS, "env.NAME", "package.NAME")
@@ -183,6 +196,8 @@ def _assume_memory(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
         size = assumed(int(float(number) * _SIZES[unit]))
     except (ValueError, KeyError, OverflowError):
         raise ValueError("expected a size like 80GiB") from None
+    if not size.value or size.value < 0:
+        raise ValueError("expected a size above nothing, like 80GiB")
     gpus = snapshot.gpus or (Gpu(index=assumed(0)),)
     return _with_gpus(snapshot, [replace(gpu, memory_total=size, memory_free=size) for gpu in gpus])
 
@@ -200,13 +215,16 @@ def _assume_cupy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
         kept = {name: release for name, release in snapshot.target.packages.items() if not is_cupy(name)}
         target = replace(snapshot.target, cupy=(), packages=kept)
         return _noted(replace(snapshot, target=target), "target.cupy")
-    name, _, release = value.partition("==")
-    if not is_cupy(name) or not release:
+    name, _, release = (part.strip() for part in value.partition("=="))
+    name = _canonical(name)
+    if not is_cupy(name) or not _is_version(release):
         raise ValueError("expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0")
+    kept = {entry: version for entry, version in snapshot.target.packages.items() if not is_cupy(entry)}
     target = replace(
         snapshot.target,
         cupy=(CupyInstallation(name, release),),
-        packages={**snapshot.target.packages, name: release},
+        packages={**kept, name: release},
+        libraries=(),  # those that were found belong to the CuPy that was there
     )
     return _noted(replace(snapshot, target=target), "target.cupy")
 
@@ -217,6 +235,10 @@ def _assume_numpy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
 
 
 def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
+    if is_cupy(name):
+        return _assume_cupy_package(snapshot, name, value)
+    if value.lower() != _NONE and not _is_version(value):
+        raise ValueError("expected a version, or none")
     packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
     if value.lower() != _NONE:
         packages[name] = value
@@ -224,6 +246,31 @@ def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     if name == "numpy":
         target = replace(target, numpy=missing("assumed to be absent") if value.lower() == _NONE else assumed(value))
     return _noted(replace(snapshot, target=target), f"target.packages.{name}")
+
+
+def _assume_cupy_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
+    """One CuPy distribution beside those that are there, or one of them gone."""
+    if value.lower() != _NONE and not _is_version(value):
+        raise ValueError("expected a version, or none")
+    others = tuple(entry for entry in snapshot.target.cupy if entry.distribution != name)
+    packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
+    if value.lower() != _NONE:
+        others += (CupyInstallation(name, value),)
+        packages[name] = value
+    target = replace(snapshot.target, cupy=others, packages=packages, libraries=())
+    return _noted(replace(snapshot, target=target), "target.cupy")
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def _assume_toolkit(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
@@ -237,9 +284,7 @@ def _assume_toolkit(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
 
 
 def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
-    variables = {key: text for key, text in snapshot.environment.items() if key != name}
-    if value.lower() != _NONE:
-        variables[name] = value
+    variables = {**snapshot.environment, name: value}  # "none" is a value that NVIDIA_VISIBLE_DEVICES has
     return _noted(replace(snapshot, environment=variables), f"environment.{name}")
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
 
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.records import CudaMajor, Matrix, Platform
-from gpuenv.matrix.support import branches_for
+from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability
 
@@ -91,8 +92,10 @@ def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 
 def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The NumPy that is there is in the range that CuPy asks for; none there is no hindrance."""
-    if needs.numpy is None or SpecifierSet(wheel.release.numpy).contains(needs.numpy, prereleases=True):
+    if needs.numpy is None or in_range(needs.numpy, wheel.release.numpy):
         return Fits()
+    if in_range(needs.numpy, wheel.release.numpy) is None:
+        return Unknown("target.numpy", wheel.release.numpy)
     change = Change("target.numpy", wheel.release.numpy, needs.numpy)
     return Rejected(f"NumPy {wheel.release.numpy}", needs.numpy, matrix.cite(wheel.release.source), change)
 
@@ -137,13 +140,14 @@ def _driver_runs(needs: Needs, row: CudaMajor) -> bool:
 
 
 def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The driver branch still supports every GPU, and already does."""
+    """The driver branch still supports every GPU, and already does; one that it lists is believed."""
     del wheel
-    if needs.driver is None or needs.windows or needs.tegra:
+    if needs.driver is None or needs.tegra:
         return Fits()
+    branch = branch_of(needs.driver, matrix)
     for gpu in needs.gpus:
-        row = branches_for(gpu.compute_capability, matrix)
-        wanted = row.wants(needs.driver.branch) if row else None
+        row = None if gpu.driven else branches_for(gpu.compute_capability, matrix)
+        wanted = row.wants(branch) if row else None
         if row is not None and wanted is not None:
             change = Change("driver.version", wanted, str(needs.driver))
             return Rejected(f"driver {wanted} for {gpu.label}", f"driver {needs.driver}", row.source, change)
@@ -231,6 +235,14 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
         return Fits()
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
+
+
+def in_range(release: str, wanted: str) -> bool | None:
+    """Whether a release is in a version range; None where it is no version."""
+    try:
+        return SpecifierSet(wanted).contains(Version(release), prereleases=True)
+    except InvalidVersion:
+        return None
 
 
 def _python_of(tag: str) -> str:

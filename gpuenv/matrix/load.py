@@ -25,12 +25,9 @@ def load(path: Path) -> Matrix:
 
     Raises:
         MatrixError: with every fault found.
+        OSError, UnicodeDecodeError: when the file cannot be read.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise MatrixError([f"{path}: cannot be read: {error}"]) from error
-    return parse(text, str(path))
+    return parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def parse(text: str, name: str) -> Matrix:

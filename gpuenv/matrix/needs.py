@@ -6,18 +6,23 @@ from dataclasses import dataclass
 
 from gpuenv.matrix.products import capability_by_name, product_by_pci
 from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.support import branch_of
+from gpuenv.model.codes import Cuda
+from gpuenv.model.identity import NVIDIA
 from gpuenv.model.snapshot import Gpu, Module, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
-_REFUSED = (803, 804)  # system driver mismatch; compatibility not supported on this device
+_REFUSED = (Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
+_TEGRA_NAMES = ("nvgpu", "Orin", "Thor", "Tegra", "Xavier")
 
 
 @dataclass(frozen=True, slots=True)
 class NeededGpu:
-    """A GPU that the choice must serve."""
+    """A GPU that the choice must serve; ``driven`` is one that the driver itself lists."""
 
     label: str
     compute_capability: ComputeCapability | None
+    driven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +69,16 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         driver_cuda=_level(snapshot, matrix),
         forward_compatible=compat_in_use(snapshot, matrix) and driver.cuda_init.value not in _REFUSED,
         windows=host.os.value == "windows" or bool(host.wsl.value),
-        tegra=host.tegra.known,
+        tegra=is_tegra(snapshot),
         gpus=_gpus(snapshot, matrix),
         toolkits=snapshot.toolkits,
     )
+
+
+def is_tegra(snapshot: Snapshot) -> bool:
+    """Whether this is a Jetson: by its root file system or kernel, or by the name of its GPU inside a container."""
+    names = " ".join(gpu.name.value or "" for gpu in snapshot.gpus)
+    return snapshot.host.tegra.known or any(mark in names for mark in _TEGRA_NAMES)
 
 
 def driver_absent(snapshot: Snapshot) -> bool:
@@ -93,9 +104,9 @@ def compat_in_use(snapshot: Snapshot, matrix: Matrix) -> bool:
 
 
 def cuda_of_branch(driver: DriverVersion, matrix: Matrix) -> CudaVersion | None:
-    """The CUDA level of a driver's branch; a branch between two known ones has at least the older one's."""
-    known = [row for row in matrix.driver_branches if row.branch <= driver.branch]
-    return max(known, key=lambda row: row.branch).cuda if known else None
+    """The CUDA level of a driver's branch; None for one that is newer than the matrix."""
+    branch = branch_of(driver, matrix)
+    return next((row.cuda for row in matrix.driver_branches if row.branch == branch), None)
 
 
 def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
@@ -126,7 +137,7 @@ def _platform(os: str | None, arch: str | None) -> str | None:
 def _gpus(snapshot: Snapshot, matrix: Matrix) -> tuple[NeededGpu, ...]:
     if snapshot.gpus:
         return tuple(_needed(gpu, matrix) for gpu in visible_gpus(snapshot))
-    on_bus = [device for device in snapshot.pci_gpus or () if device.vendor == "10de"]
+    on_bus = [device for device in snapshot.pci_gpus or () if device.vendor == NVIDIA]
     known = [(device, product_by_pci(device.device, matrix)) for device in on_bus]
     return tuple(
         NeededGpu(
@@ -143,4 +154,5 @@ def _needed(gpu: Gpu, matrix: Matrix) -> NeededGpu:
     if capability is None and name is not None:
         capability = capability_by_name(name, matrix)
     label = name or gpu.pci.value or "the GPU"
-    return NeededGpu(f"{label} ({capability})" if capability else label, capability)
+    driven = gpu.name.source in ("nvml", "libcuda")
+    return NeededGpu(f"{label} ({capability})" if capability else label, capability, driven)

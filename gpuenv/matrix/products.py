@@ -48,16 +48,20 @@ def product_by_pci(device: str, matrix: Matrix) -> Product | None:
 
 
 def _matches(name: str, matrix: Matrix) -> list[Product]:
-    """The products of exactly this name, else those with all its words, else the one whose words are all in it."""
+    """The products of exactly this name, else those with all its words or its end, else those whose words are in it."""
     wanted = _words(name)
     if not wanted:
         return []
     spellings = [(product, words) for product in matrix.products for words in _spellings(product)]
     exact = [product for product, words in spellings if words == wanted]
+    exact = exact or [product for product, words in spellings if "".join(words) == "".join(wanted)]
     wider = [product for product, words in spellings if set(wanted) < set(words)]
     narrower = [(len(words), product) for product, words in spellings if words and set(words) < set(wanted)]
     if exact or wider:
         return exact or wider
+    joined = [product for product, words in spellings if "".join(words).endswith("".join(wanted))]
+    if joined:
+        return joined
     longest = max((length for length, _ in narrower), default=0)
     return [product for length, product in narrower if length == longest]
 

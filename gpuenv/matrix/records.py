@@ -85,12 +85,17 @@ class CudaMinor:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """GPUs that entered and left driver support together; ``last_branch`` is null while support goes on."""
+    """GPUs that entered and left driver support together.
+
+    Attributes:
+        first_branch: the first driver branch that knows them; null where it is older than the matrix.
+        last_branch: the last one; null while support goes on.
+    """
 
     name: str
     capabilities: tuple[ComputeCapability, ...]
     source: str
-    first_cuda: CudaVersion | None = None
+    first_branch: int | None = None
     last_branch: int | None = None
 
 
@@ -99,12 +104,14 @@ class Platform:
     """A platform that has wheels.
 
     Attributes:
+        tag: the platform tag in the files' names.
         libc: the oldest C library that the wheels accept.
         without: ABI tags that the release has, but not here.
         sass: GPU code embedded in the wheel, as capabilities; ``10.0f`` runs on its whole family. Null: not measured.
         ptx: embedded PTX, which a driver no older than the CUDA it was built with compiles for later GPUs.
     """
 
+    tag: str
     libc: Libc | None = None
     without: tuple[str, ...] = ()
     sass: tuple[str, ...] | None = None

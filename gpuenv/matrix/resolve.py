@@ -131,14 +131,10 @@ def _needs_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str |
 
 def _tags(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
     row = wheel.platform(needs)
-    abi = needs.python.tag if needs.python else None
-    if row is None or abi is None or needs.platform is None:
+    if row is None or needs.python is None:
         return ()
-    system, _, arch = needs.platform.partition("-")
-    if system == "windows":
-        return (f"{abi}-{abi}-win_{'amd64' if arch == 'x86_64' else arch}",)
-    floor = f"manylinux_{row.libc.major}_{row.libc.minor}" if row.libc else "linux"
-    return (f"{abi}-{abi}-{floor}_{arch}",)
+    interpreter = f"cp{needs.python.major}{needs.python.minor}"
+    return (f"{interpreter}-{needs.python.abi}-{row.tag}",)
 
 
 def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ _TAGS = frozenset(
     for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value", "map", "seq")
 )
 _NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
+_DEEPEST = 50
 _LARGEST = 8 * 1024 * 1024  # characters
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
@@ -36,10 +38,12 @@ def parse(text: str) -> Document:
     """Reads one document.
 
     Raises:
-        YamlError: for broken YAML, a repeated key, an alias, a tag, a key that is no text, or more than 8 MiB.
+        YamlError: for broken YAML, a repeated key, an alias, a tag, a key that is no text, 8 MiB or 50 levels.
     """
     if len(text) > _LARGEST:
         raise YamlError(f"{len(text)} characters are more than the {_LARGEST} that a matrix may have")
+    if _is_deep(text):
+        raise YamlError(f"nested more than {_DEEPEST} levels deep")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, loader)
@@ -53,6 +57,18 @@ def parse(text: str) -> Document:
         return Document(None, {})
     lines: dict[str, int] = {}
     return Document(_plain(root, "", lines, set()), lines)
+
+
+def _is_deep(text: str) -> bool:
+    """Whether the text could nest deeper than the parser's stack bears: looked at before it is parsed."""
+    if re.search(rf"^(?: {{{2 * _DEEPEST},}}|(?: *[-?:] ){{{_DEEPEST},}})", text, re.MULTILINE):
+        return True
+    depth = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 def _plain(node: yaml.Node, path: str, lines: dict[str, int], seen: set[int]) -> Plain:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.versions import ComputeCapability
+from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,13 @@ class BranchRange:
 
 
 def branches_for(capability: ComputeCapability | None, matrix: Matrix) -> BranchRange | None:
-    """The driver branches of a GPU's generation; the first is that of the first toolkit that knew it."""
+    """The driver branches of a GPU's generation; None where the matrix does not say."""
     row = next((entry for entry in matrix.generations if capability in entry.capabilities), None)
-    if row is None:
-        return None
-    minor = next((entry for entry in matrix.cuda_minors if entry.cuda == row.first_cuda), None)
-    return BranchRange(minor.linux.branch if minor and minor.linux else None, row.last_branch, matrix.cite(row.source))
+    return BranchRange(row.first_branch, row.last_branch, matrix.cite(row.source)) if row else None
+
+
+def branch_of(driver: DriverVersion, matrix: Matrix) -> int:
+    """The branch of a driver: Windows counts within a branch (581.15 is of 580), so the nearest known one below."""
+    known = [row.branch for row in matrix.driver_branches if row.branch <= driver.branch]
+    newest = max((row.branch for row in matrix.driver_branches), default=0)
+    return max(known, default=driver.branch) if driver.branch <= newest else driver.branch

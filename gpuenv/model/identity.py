@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+NVIDIA = "10de"  # PCI vendor id
+
 
 def pci_key(address: str | None) -> str | None:
     """One spelling for a PCI address: ``00000000:17:00.0`` and ``0000:17:00.0`` are the same device."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from gpuenv.model.versions import CudaVersion
+from collections.abc import Mapping
 
 _LINE = re.compile(r"cupy-cuda(\d{2})(x|\d)")
 _ROCM_LINE = re.compile(r"cupy-rocm-\d+-\d+")
@@ -25,7 +24,14 @@ def cuda_major(distribution: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def single_minor(distribution: str) -> CudaVersion | None:
-    """The one CUDA minor of an old line: 11.2 for ``cupy-cuda112``; None for the lines that serve a whole major."""
-    match = _LINE.fullmatch(distribution)
-    return CudaVersion(int(match[1]), int(match[2])) if match and match[2] != "x" else None
+def cuda_major_of(distribution: str, packages: Mapping[str, str]) -> int | None:
+    """The CUDA major of an installed CuPy: by its line, or by conda's package ``cuda-version`` beside it."""
+    if distribution in _OTHER_DISTRIBUTIONS:
+        told = packages.get("cuda-version", "").split(".")[0]
+        return int(told) if told.isdigit() else None
+    return cuda_major(distribution)
+
+
+def is_rocm(distribution: str) -> bool:
+    """Whether a CuPy is built for AMD's ROCm."""
+    return bool(_ROCM_LINE.fullmatch(distribution))

@@ -218,13 +218,15 @@ class Library:
         name: ``nvrtc``, ``cublas`` and so on.
         soname: the name that was looked for, such as ``libnvrtc.so.12``.
         path: the file that would be loaded; null when there is none.
-        found_via: ``wheel``, ``conda``, ``loader``, ``CUDA_PATH`` or ``toolkit``.
+        found_via: ``loader``, or the place that cuda-pathfinder names.
+        finder_path: the file that cuda-pathfinder loads first, which may be of another CUDA major version.
     """
 
     name: str
     soname: str
     path: str | None = None
     found_via: str | None = None
+    finder_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

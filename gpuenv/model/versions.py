@@ -9,13 +9,15 @@ import re
 from dataclasses import dataclass, field
 from functools import total_ordering
 
-_DRIVER = re.compile(r"\d{2,4}(\.\d{1,5}){0,3}")
+_DRIVER = re.compile(r"(?:[Rr](?=\d+$))?(\d{2,4}(?:\.\d{1,5}){0,3})")
 _CUDA = re.compile(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)
 _CUDA_COMPACT = re.compile(r"cu(\d{2})(\d)", re.IGNORECASE)
 _CAPABILITY = re.compile(r"(?:sm|compute)?[_-]?(\d{1,2})\.?(\d)[af]?", re.IGNORECASE)
 _LIBC = re.compile(r"(glibc|musl)[-= ]?(\d{1,2})\.(\d{1,3})(?:\.\d+)*", re.IGNORECASE)
 _PYTHON = re.compile(r"(?:cp|python)?[ ]?(\d)\.(\d{1,2})(?:\.(\d{1,3}))?(?:(?:a|b|rc)\d+)?\+?(t)?", re.IGNORECASE)
+_PYTHON_TAG = re.compile(r"cp(\d)(\d{1,2})()(t)?", re.IGNORECASE)
 _LARGEST_CUDA_MAJOR = 99
+_LAST_WITH_M = (3, 7)
 
 
 @total_ordering
@@ -28,11 +30,11 @@ class DriverVersion:
 
     @classmethod
     def parse(cls, text: str) -> DriverVersion:
-        """Reads ``535.104.05``, ``418.87`` or a bare branch such as ``580``."""
-        text = text.strip()
-        if not _DRIVER.fullmatch(text):
+        """Reads ``535.104.05``, ``418.87`` or a bare branch such as ``580`` or ``R580``."""
+        match = _DRIVER.fullmatch(text.strip())
+        if not match:
             raise ValueError(f"{text!r} is no driver version; expected one like 535.104.05, or a branch like 580")
-        return cls(text, tuple(int(part) for part in text.split(".")))
+        return cls(match[1], tuple(int(part) for part in match[1].split(".")))
 
     @property
     def branch(self) -> int:
@@ -147,8 +149,8 @@ class PythonVersion:
 
     @classmethod
     def parse(cls, text: str) -> PythonVersion:
-        """Reads ``3.12``, ``3.12.4``, ``3.14t``, ``python3.11`` and ``cp3.13``."""
-        match = _PYTHON.fullmatch(text.strip())
+        """Reads ``3.12``, ``3.12.4``, ``3.14t``, ``python3.11`` and ``cp313``."""
+        match = _PYTHON.fullmatch(text.strip()) or _PYTHON_TAG.fullmatch(text.strip())
         if not match:
             raise ValueError(f"{text!r} is no Python version; expected one like 3.12, 3.12.4 or 3.14t")
         micro = int(match[3]) if match[3] else None
@@ -156,8 +158,13 @@ class PythonVersion:
 
     @property
     def tag(self) -> str:
-        """The wheel ABI tag: cp312, or cp314t."""
+        """The name a wheel's Python goes by in the matrix: cp312, or cp314t."""
         return f"cp{self.major}{self.minor}{'t' if self.free_threaded else ''}"
+
+    @property
+    def abi(self) -> str:
+        """The ABI tag: cp312, cp314t, and up to Python 3.7 with an m (PEP 3149)."""
+        return self.tag + ("m" if (self.major, self.minor) <= _LAST_WITH_M else "")
 
     def __lt__(self, other: PythonVersion) -> bool:
         return self._key() < other._key()

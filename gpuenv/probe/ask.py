@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.lines import cuda_major
+from gpuenv.model.codes import Nvml
+from gpuenv.model.lines import cuda_major_of, is_cupy
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe import smi
 from gpuenv.probe.children import ChildResult, Ending, run_child
@@ -23,8 +24,8 @@ from gpuenv.probe.raw import CudaFacts, KernelFacts, LibraryFact, NvmlFacts, Smi
 
 F = TypeVar("F")
 
-NVML_LIBRARY_NOT_FOUND = 12
-_FIRST_WITH_PATHFINDER = Version("14")
+_FIRST_WITH_PATHFINDER = Version("14")  # cupy/_environment.py of 13.6.0 has none, that of 14.0.0 has
+_TELL_START = ("nvml", "libcuda")
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
 
@@ -62,7 +63,7 @@ def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
     facts["gpus"] = numbered(facts, "gpu")
     nvml = _typed(NvmlFacts, facts)
     source = _source("nvml", result, facts, finished="init" in facts and (nvml.init != 0 or "done" in facts))
-    if nvml.init == NVML_LIBRARY_NOT_FOUND:
+    if nvml.init == Nvml.LIBRARY_NOT_FOUND:
         return nvml, Source("nvml", SourceState.ABSENT, nvml.message, source.duration)
     if nvml.init and source.state is SourceState.ANSWERED:
         return nvml, Source("nvml", SourceState.FAILED, f"nvmlInit: {nvml.message} ({nvml.init})", source.duration)
@@ -78,6 +79,8 @@ def ask_cuda(asking: Asking) -> tuple[CudaFacts, Source]:
     source = _source("libcuda", result, facts)
     if cuda.absent is not None:
         return cuda, Source("libcuda", SourceState.ABSENT, cuda.absent, source.duration)
+    if cuda.unloadable is not None:
+        return cuda, Source("libcuda", SourceState.FAILED, cuda.unloadable, source.duration)
     if cuda.init and source.state is SourceState.ANSWERED:
         named = cuda.init_name or "an error"
         return cuda, Source("libcuda", SourceState.FAILED, f"cuInit: {named} ({cuda.init})", source.duration)
@@ -92,7 +95,7 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
     banner = run_child([path], asking.environment, asking.deadline)
     driver, cuda = smi.parse_banner(banner.stdout)
     if banner.ending is not Ending.EXITED or banner.exit_code != 0:
-        complaint = smi.complaint(banner.stdout, banner.stderr)
+        complaint = first_words(banner.stdout, banner.stderr)
         source = _source("nvidia-smi", banner, {}, finished=True)
         return SmiFacts(path, driver, cuda, None, complaint), _worse(
             source, f"exit code {banner.exit_code}: {complaint}"
@@ -112,19 +115,20 @@ def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
     target = _typed(TargetFacts, facts)
     source = _source("target", result, facts)
     if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
-        return target, _worse(source, f"exit code {result.exit_code}: {smi.complaint('', result.stderr)}")
+        return target, _worse(source, f"exit code {result.exit_code}: {first_words('', result.stderr)}")
     return target, source
 
 
 def ask_libraries(
     asking: Asking, interpreter: str, target: TargetFacts
 ) -> tuple[tuple[LibraryFact, ...] | None, Source]:
-    """The CUDA libraries that the target's CuPy would load; asked only where there is exactly one wheel of CuPy."""
-    lines = [entry for entry in target.distributions if cuda_major(entry.name) in WANTED]
-    if len(lines) != 1:
-        return None, Source("libraries", SourceState.NOT_ASKED, "there is no CuPy wheel, or more than one")
-    wanted = WANTED[cuda_major(lines[0].name) or 0]
-    finder = "pathfinder" if _uses_pathfinder(lines[0].release) else "loader"
+    """The CUDA libraries that the target's CuPy would load; of several, the one that an import meets first."""
+    found_cupy = next((entry for entry in target.distributions if is_cupy(entry.name)), None)
+    major = cuda_major_of(found_cupy.name, target.conda_packages) if found_cupy else None
+    if found_cupy is None or major not in WANTED:
+        return None, Source("libraries", SourceState.NOT_ASKED, "no CuPy there of which the CUDA version is known")
+    wanted = WANTED[major]
+    finder = "pathfinder" if _uses_pathfinder(found_cupy.release) else "loader"
     command = [interpreter, "-B", script("libraries.py"), finder, json.dumps([encode(entry) for entry in wanted])]
     result = run_child(command, asking.environment, asking.deadline)
     facts = parse_facts(result.stdout)
@@ -164,6 +168,8 @@ def _decodes(kind: type[Any], facts: dict[str, Any]) -> bool:
 def _source(name: str, result: ChildResult, facts: Mapping[str, object], *, finished: bool | None = None) -> Source:
     """How the asking ended, from how the child ended and whether it came to its end."""
     finished = "done" in facts if finished is None else finished
+    if result.ending is Ending.TIMED_OUT and name in _TELL_START and "started" not in facts:
+        return Source(name, SourceState.NOT_ASKED, "the time was too short even to start asking", result.duration)
     if result.ending is Ending.TIMED_OUT:
         return Source(name, SourceState.TIMED_OUT, f"no answer within {result.duration:.0f} s", result.duration)
     if result.ending is Ending.CRASHED:
@@ -186,3 +192,9 @@ def _worse(source: Source, detail: str) -> Source:
 def _last_line(text: str) -> str:
     lines: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else "it said nothing"
+
+
+def first_words(stdout: str, stderr: str) -> str:
+    """The first lines that say why a program failed."""
+    lines = [line.strip() for line in (stdout + "\n" + stderr).splitlines() if line.strip()]
+    return " ".join(lines[:2])[:300] or "it said nothing"

@@ -107,9 +107,9 @@ def _driver(raw: RawFacts) -> Driver:
         flavor=_flavor(kernel),
         nouveau=_from("/proc/modules", kernel.modules.nouveau_loaded if kernel.modules else None),
         nvml_library=_from("the loader", nvml.library, nvml.message),
-        cuda_library=_from("the loader", cuda.library, cuda.absent),
+        cuda_library=_from("the loader", cuda.library, cuda.absent or cuda.unloadable),
         nvml_init=_from("nvml", nvml.init),
-        cuda_init=_from("libcuda", cuda.init, cuda.absent),
+        cuda_init=_from("libcuda", cuda.init, cuda.absent or cuda.unloadable),
         device_nodes=kernel.device_nodes,
     )
 
@@ -136,10 +136,12 @@ def _module_version(kernel: KernelFacts) -> Reading[DriverVersion]:
 
 
 def _module(kernel: KernelFacts) -> Reading[Module]:
-    if kernel.modules is None:
-        return missing(NO_SOURCE)
-    if kernel.modules.nvidia_loaded or kernel.proc_version:
-        return known(Module.LOADED, "/proc/modules")
+    if kernel.proc_version:
+        return known(Module.LOADED, PROC_VERSION)
+    if kernel.modules is None or kernel.modules.nvidia_loaded is None:
+        return missing("neither /proc/modules nor /sys/module is to be seen")
+    if kernel.modules.nvidia_loaded:
+        return known(Module.LOADED, "/proc/modules and /sys/module")
     if kernel.modules.module_installed is None:
         return missing("the kernel's folder of modules is not to be seen")
     state = Module.NOT_LOADED if kernel.modules.module_installed else Module.NOT_INSTALLED
@@ -168,7 +170,7 @@ def _toolkits(kernel: KernelFacts) -> tuple[Toolkit, ...]:
 def _target(raw: RawFacts) -> Target:
     facts = raw.target
     reason = raw.target_reason or "the target's interpreter did not tell"
-    packages = {entry.name: entry.release for entry in reversed(facts.distributions)}
+    packages = dict(facts.conda_packages) | {entry.name: entry.release for entry in reversed(facts.distributions)}
     executable = facts.executable or raw.target_path
     return Target(
         executable=_from(_INTERPRETER if facts.executable else "the caller", executable, reason),
@@ -185,7 +187,7 @@ def _target(raw: RawFacts) -> Target:
         ),
         numpy=_from("its metadata", packages.get("numpy"), "NumPy is not there" if facts.python else reason),
         packages=dict(sorted(packages.items())),
-        libraries=tuple(Library(e.name, e.soname, e.path, e.found_via) for e in raw.libraries or ()),
+        libraries=tuple(Library(e.name, e.soname, e.path, e.found_via, e.finder_path) for e in raw.libraries or ()),
     )
 
 

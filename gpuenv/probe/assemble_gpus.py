@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.identity import pci_key, uuid_key
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import Gpu, MigInstance
@@ -12,7 +13,6 @@ from gpuenv.model.versions import ComputeCapability
 from gpuenv.probe.parse import parsed
 from gpuenv.probe.raw import CudaDevice, DriverGpu, NvmlGpu, RawFacts, SmiGpu
 
-NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 _HIDDEN = "this process does not see the GPU"
 T = TypeVar("T")
 
@@ -61,6 +61,8 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
     # In MIG mode libcuda describes an instance, not the GPU.
     whole = None if mig.value else cuda
     failed = nvml.failures.get("nvmlDeviceGetHandleByIndex") if nvml else None
+    if failed == Nvml.NO_PERMISSION:
+        failed = None  # NVML counts GPUs that this process may not use, under a job's control group, say
     return Gpu(
         index=_reading(_said("nvml", nvml.index if nvml else None), _said("nvidia-smi", smi.index if smi else None)),
         ordinal=known(cuda.ordinal, "libcuda") if cuda else missing(_HIDDEN),
@@ -146,6 +148,6 @@ def count_visible(raw: RawFacts) -> Reading[int]:
     """How many CUDA devices this process sees."""
     if raw.cuda.count is not None:
         return known(raw.cuda.count, "libcuda")
-    if raw.cuda.init == NO_DEVICE:
+    if raw.cuda.init == Cuda.NO_DEVICE:
         return known(0, "libcuda")
     return missing(raw.cuda.absent or raw.cuda.init_name or "libcuda did not tell")

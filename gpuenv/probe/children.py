@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import IO
 
-_OUTPUT_LIMIT = 16 * 1024 * 1024
+_OUTPUT_LIMIT = 4 * 1024 * 1024
 _GRACE = 0.3  # seconds that a killed child's pipes are given to end
+
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 class Ending(str, Enum):
@@ -39,7 +41,7 @@ class ChildResult:
     Attributes:
         ending: exited by itself, killed at the deadline, ended by a signal, or never started.
         exit_code: the exit status; the negative signal number of a crash; None if it never started or was killed.
-        stdout: what it printed, up to 16 MiB.
+        stdout: what it printed, up to 4 MiB.
         stderr: what it complained, likewise.
         error: why it could not be started.
         duration: seconds.
@@ -112,6 +114,21 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], deadline: 
     except OSError as error:
         reason = error.strerror or str(error)
         return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started)
+    _running.add(process)
+    try:
+        return _follow(process, started, deadline)
+    finally:
+        _running.discard(process)
+
+
+def kill_all() -> None:
+    """Ends every child that still runs: for a caller that is being interrupted itself."""
+    for process in tuple(_running):
+        _kill_group(process)
+
+
+def _follow(process: subprocess.Popen[bytes], started: float, deadline: float) -> ChildResult:
+    """Reads a child's output and waits for its end."""
     assert process.stdout is not None  # noqa: S101 - for the type checker
     assert process.stderr is not None  # noqa: S101 - for the type checker
     out, err = _Drain(process.stdout), _Drain(process.stderr)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class WantedLibrary:
-    """A library by its name here, its soname, and cuda-pathfinder's name for it."""
+    """A library by its name, which is also cuda-pathfinder's, and its soname."""
 
     name: str
     soname: str
-    pathfinder: str
 
 
 def _wanted(
@@ -24,7 +23,7 @@ def _wanted(
 ) -> tuple[WantedLibrary, ...]:
     names = ("nvrtc", "cublas", "cufft", "curand", "cusolver", "cusparse")
     sonames = (nvrtc, cublas, cufft, curand, cusolver, cusparse)
-    return tuple(WantedLibrary(n, f"lib{n}.so.{s}", n) for n, s in zip(names, sonames, strict=True))
+    return tuple(WantedLibrary(n, f"lib{n}.so.{s}") for n, s in zip(names, sonames, strict=True))
 
 
 WANTED: dict[int, tuple[WantedLibrary, ...]] = {

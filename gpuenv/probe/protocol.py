@@ -22,7 +22,7 @@ def parse_facts(output: str) -> dict[str, Any]:
             continue
         try:
             entry = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(entry, dict):
             facts.update(entry)

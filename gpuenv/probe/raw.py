@@ -10,11 +10,10 @@ from gpuenv.model.snapshot import DeviceNode, PciGpu, Source
 
 @dataclass(frozen=True, slots=True)
 class KernelModules:
-    """Loaded kernel modules; ``module_installed`` is null where the modules' folder is not to be seen."""
+    """Kernel modules; null is what could not be seen."""
 
-    nvidia_loaded: bool = False
-    nvidia_uvm_loaded: bool = False
-    nouveau_loaded: bool = False
+    nvidia_loaded: bool | None = None
+    nouveau_loaded: bool | None = None
     module_installed: bool | None = None
 
 
@@ -121,6 +120,7 @@ class CudaFacts:
     """What libcuda says; ``cuda`` is the C interface's number, 12040 for 12.4."""
 
     absent: str | None = None
+    unloadable: str | None = None
     library: str | None = None
     cuda: int | None = None
     init: int | None = None
@@ -175,6 +175,7 @@ class TargetFacts:
     libc: str | None = None
     externally_managed: bool | None = None
     distributions: tuple[Distribution, ...] = ()
+    conda_packages: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

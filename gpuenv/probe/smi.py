@@ -33,11 +33,5 @@ def parse_gpus(output: str) -> tuple[SmiGpu, ...]:
     return tuple(gpus)
 
 
-def complaint(stdout: str, stderr: str) -> str:
-    """The first line that says why nvidia-smi failed."""
-    lines = [line.strip() for line in (stdout + "\n" + stderr).splitlines() if line.strip()]
-    return " ".join(lines[:2])[:300] or "it said nothing"
-
-
 def _given(text: str) -> str | None:
     return None if not text or text.startswith("[") or text == "N/A" else text

@@ -11,6 +11,7 @@ from typing import Any
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_libraries, ask_nvml, ask_smi, ask_target
 from gpuenv.probe.assemble import assemble
+from gpuenv.probe.children import kill_all
 from gpuenv.probe.raw import CudaFacts, KernelFacts, LibraryFact, NvmlFacts, RawFacts, SmiFacts, TargetFacts
 from gpuenv.probe.target import find_interpreter
 
@@ -88,11 +89,16 @@ def _side_by_side(tasks: Mapping[str, Callable[[], Any]], deadline: float, annou
     threads = {name: threading.Thread(target=work, args=(name, task), daemon=True) for name, task in tasks.items()}
     for thread in threads.values():
         thread.start()
-    _join(threads.values(), time.monotonic() + _PATIENCE)
-    waiting = [name for name, thread in threads.items() if thread.is_alive()]
-    if waiting:
-        announce(f"still waiting for {', '.join(waiting)} (at most {max(0.0, deadline - time.monotonic()):.0f} s more)")
-    _join(threads.values(), deadline + _LATE)
+    try:
+        _join(threads.values(), time.monotonic() + _PATIENCE)
+        waiting = [name for name, thread in threads.items() if thread.is_alive()]
+        if waiting:
+            left = max(0.0, deadline - time.monotonic())
+            announce(f"still waiting for {', '.join(waiting)} (at most {left:.0f} s more)")
+        _join(threads.values(), deadline + _LATE)
+    except BaseException:
+        kill_all()  # interrupted: nothing that was started is left behind
+        raise
     return dict(answers)
 
 

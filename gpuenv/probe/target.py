@@ -35,7 +35,7 @@ def find_interpreter(given: str | None, environment: Mapping[str, str]) -> str |
 
 
 def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
-    path = Path(given).expanduser()
+    path = Path(os.path.expanduser(given))  # noqa: PTH111 - Path raises for a user that is not there
     if path.is_dir():
         inside = _inside(str(path))
         if inside:

@@ -15,6 +15,11 @@ _QUERY_SECRET = re.compile(r"([?&](?:token|key|secret|password|sig|signature|acc
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
 _HOMES = re.compile(r"(?<![\w.])(/home|/Users|C:\\Users)[/\\][^/\\:\s'\"]+")
 _HIDDEN = "(redacted)"
+# A host may be named like a word of ours; these fields hold nothing else.
+_WORDS_OF_OURS = frozenset(
+    ("schema", "state", "status", "source", "name", "cause", "code", "constraint", "severity", "kind", "fact", "docs")
+    + ("container", "distribution", "os", "arch", "value", "found_via", "assumed", "channel")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +64,20 @@ def _value(data: Any, key: str, identity: Identity, uuids: list[str]) -> Any:  #
         return data
     if key == "serial" or (key.isupper() and _SECRET_NAME.search(key)):
         return _HIDDEN
-    return _text(data, identity, uuids)
+    return _text(data, identity, uuids, with_host=key not in _WORDS_OF_OURS)
 
 
-def _text(text: str, identity: Identity, uuids: list[str]) -> str:
+def _text(text: str, identity: Identity, uuids: list[str], *, with_host: bool) -> str:
     text = _UUID.sub(lambda match: pseudonym(match[1]), text)
     text = _PREFIX.sub(lambda match: _prefix(match[1], uuids), text)
     text = _QUERY_SECRET.sub(rf"\1{_HIDDEN}", _CREDENTIALS.sub(rf"\1{_HIDDEN}@", text))
     if len(identity.home) > 1:
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.home)}(?![\w.-])", "~", text)
     text = _HOMES.sub(rf"\1/{_HIDDEN}", text)
-    for name in (identity.host, identity.user):
-        if len(name) > 2 and name not in ("localhost", "root"):  # noqa: PLR2004 - shorter ones are in every word
-            text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", _HIDDEN, text)
+    if identity.user and identity.user != "root":
+        text = re.sub(rf"(?<=[/\\]){re.escape(identity.user)}(?=[/\\:]|$)", _HIDDEN, text)
+    if with_host and identity.host and identity.host != "localhost":
+        text = re.sub(rf"(?<![\w.-]){re.escape(identity.host)}(?![\w-])", _HIDDEN, text)
     return text
 
 

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv import __version__
-from gpuenv.doctor.diagnose import Diagnosis
+from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.resolution import Resolution
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Snapshot, SourceState
 
 SCHEMA = "gpuenv.report/1"
+
+# The driver fits the CuPy there, its CUDA knows the GPU, and its libraries are found.
+_DECISIVE = {"WHL504", "WHL505", "LIB601"}
 
 
 class Status(str, Enum):
@@ -62,19 +65,27 @@ def make_report(
 
 
 def judge(diagnosis: Diagnosis, snapshot: Snapshot, *, expect_no_gpu: bool) -> Status:
-    """Unfit with any error; fit only where a usable GPU was really seen, or none is expected; otherwise unknown."""
+    """Unfit with any error; fit only where all that decides is known and good; otherwise unknown."""
     severities = {finding.severity for finding in diagnosis.findings}
     if Severity.ERROR in severities:
         return Status.UNFIT
     if any(run.status is CheckStatus.CRASHED for run in diagnosis.checks):
         return Status.UNKNOWN
-    if not (expect_no_gpu or is_proven(snapshot)):
+    if not expect_no_gpu and (not is_proven(snapshot) or _undecided(diagnosis, snapshot)):
         return Status.UNKNOWN
     return Status.DEGRADED if Severity.WARNING in severities else Status.FIT
 
 
 def is_proven(snapshot: Snapshot) -> bool:
     """Whether CUDA was initialised and showed a GPU, or the caller told to assume one; and CuPy is there."""
-    assumed = "gpus" in snapshot.assumed and "driver.version" in snapshot.assumed
-    seen = snapshot.driver.cuda_init.value == 0 and bool(snapshot.visible_count.value)
-    return (assumed or seen) and bool(snapshot.target.cupy)
+    told = "gpus" in snapshot.assumed and "driver.version" in snapshot.assumed
+    started = snapshot.driver.cuda_init.value == 0
+    return (told or started) and bool(snapshot.visible_count.value) and bool(snapshot.target.cupy)
+
+
+def _undecided(diagnosis: Diagnosis, snapshot: Snapshot) -> bool:
+    """Whether a check without which CuPy cannot be called fit could not tell."""
+    open_checks = {run.code for run in diagnosis.checks if (run.reason or "").startswith(UNKNOWN)}
+    if snapshot.source("libraries").state is SourceState.NOT_ASKED and "target.cupy" in snapshot.assumed:
+        open_checks.discard("LIB601")  # an assumed CuPy has no libraries to be asked for
+    return bool(open_checks & _DECISIVE)

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
+from gpuenv.model.identity import NVIDIA
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Container, Gpu, Snapshot
-from gpuenv.report.report import Report, Status
+from gpuenv.report.report import Report, Status, is_proven
 
 
 class Style(str, Enum):
@@ -109,7 +111,7 @@ def _driver(snapshot: Snapshot) -> str:
 
 def _gpus(snapshot: Snapshot) -> list[str]:
     if not snapshot.gpus:
-        on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == "10de"]
+        on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == NVIDIA]
         return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, not driven" for gpu in on_bus] or ["none"]
     grouped: dict[str, int] = {}
     for gpu in snapshot.gpus:
@@ -198,6 +200,12 @@ def _check_lines(checks: Sequence[CheckRun]) -> Iterator[Line]:
 
 
 def _closing(report: Report) -> Iterator[Line]:
+    if report.status is Status.UNKNOWN:
+        for run in report.checks:
+            if (run.reason or "").startswith(UNKNOWN):
+                yield Line(f"{run.code} could not tell: {(run.reason or '').removeprefix(UNKNOWN)}", hang=2)
+        if not is_proven(report.snapshot):
+            yield Line("No GPU was seen that CUDA can use together with a CuPy.")
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
     crashed = [run.code for run in report.checks if run.status is CheckStatus.CRASHED]
     yield Line()

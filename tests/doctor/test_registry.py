@@ -114,6 +114,15 @@ def test_errors_come_before_warnings(matrix: Matrix) -> None:
         (["driver=580.95.05", "gpu=H100", "cupy=none", "python=3.6"], Cause.PYTHON_UNSUPPORTED),
         (["driver=580.95.05", "gpu=H100", "cupy=none", "libc=musl-1.2"], Cause.PLATFORM_WHEEL_MISSING),
         (["driver=418.87", "gpu=GTX 1080 Ti", "cupy=none"], Cause.DRIVER_TOO_OLD_FOR_CUDA),
+        (["driver=580.95.05", "gpu=V100", "cupy=cupy-cuda13x==14.3.0"], Cause.GPU_REMOVED_FROM_TOOLKIT),
+        (["driver=535.104.05", "gpu=H100", "cupy=cupy-cuda13x==15.0.0"], Cause.DRIVER_TOO_OLD_FOR_CUDA),
+        (["driver=580.95.05", "gpu=V100", "cupy=cupy-rocm-5-0==13.3.0"], Cause.ROCM_MISMATCH),
+        (["driver=580.95.05", "gpu=H100", "cupy=cupy-cuda13x==14.2.0", "libc=musl-1.2"], Cause.PLATFORM_WHEEL_MISSING),
+        (["driver=580.95.05", "gpu=H100", "cupy=none", "arch=aarch64", "python=3.7"], Cause.PYTHON_UNSUPPORTED),
+        (
+            ["driver=580.95.05", "gpu=H100", "cupy=cupy-cuda12x==14.2.0", "package.cupy-cuda13x=14.2.0"],
+            Cause.MULTIPLE_CUPY_PACKAGES,
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -60,6 +60,13 @@ def test_several_gpus(matrix: Matrix) -> None:
         ("L4", "8.9"),
         ("GB200", "10.0"),
         ("P100", "6.0"),
+        ("rtx4090", "8.9"),
+        ("GTX1080Ti", "6.1"),
+        ("2080ti", "7.5"),
+        ("A100 80GB", "8.0"),
+        ("H100 SXM5", "9.0"),
+        ("RTX 6000 Ada", "8.9"),
+        ("Quadro RTX 6000", "7.5"),
     ],
 )
 def test_names_people_and_drivers_use(name: str, capability: str, matrix: Matrix) -> None:
@@ -93,7 +100,20 @@ def test_none_says_that_a_thing_is_not_there(matrix: Matrix) -> None:
 def test_variables(matrix: Matrix) -> None:
     snapshot = _assume(matrix, "env.CUDA_VISIBLE_DEVICES=-1")
     assert snapshot.environment == {"CUDA_VISIBLE_DEVICES": "-1"}
-    assert assume(snapshot, ["env.CUDA_VISIBLE_DEVICES=none"], matrix).environment == {}
+    assert assume(snapshot, ["env.CUDA_VISIBLE_DEVICES="], matrix).environment == {"CUDA_VISIBLE_DEVICES": ""}
+    mounted = assume(snapshot, ["env.NVIDIA_VISIBLE_DEVICES=none"], matrix).environment
+    assert mounted["NVIDIA_VISIBLE_DEVICES"] == "none"
+
+
+@pytest.mark.parametrize(("told", "left"), [("0", 1), ("1,0", 2), ("0,7,1", 1), ("-1", 0), ("", 0), ("GPU-1", 0)])
+def test_an_assumed_variable_hides_assumed_gpus(told: str, left: int, matrix: Matrix) -> None:
+    snapshot = _assume(matrix, "gpu=V100", "gpu=H100", f"env.CUDA_VISIBLE_DEVICES={told}")
+    assert snapshot.visible_count.value == left
+
+
+def test_a_cupy_beside_another_is_told_by_package(matrix: Matrix) -> None:
+    target = _assume(matrix, "cupy=cupy_cuda12x == 14.2.0", "package.CuPy_CUDA13x=14.2.0").target
+    assert [entry.distribution for entry in target.cupy] == ["cupy-cuda12x", "cupy-cuda13x"]
 
 
 @pytest.mark.parametrize(
@@ -108,6 +128,8 @@ def test_variables(matrix: Matrix) -> None:
         ("os=beos", "expected one of linux"),
         ("cupy=numpy==1.0", "expected a distribution of CuPy"),
         ("wsl=maybe", "expected yes or no"),
+        ("numpy=new", "expected a version"),
+        ("gpu-memory=-5GiB", "expected a size"),
     ],
 )
 def test_a_mistake_is_named(given: str, message: str, matrix: Matrix) -> None:

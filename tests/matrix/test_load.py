@@ -109,6 +109,15 @@ def test_scalars_are_the_text_that_was_written() -> None:
     assert document.value == {"version": "12.10", "answer": "no", "nothing": None, "quoted": "null", "octal": "0777"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "a: " + "{b: " * 1000, "- " * 1000 + "x", "\n".join(" " * n + "a:" for n in range(0, 900, 3))],
+)
+def test_nesting_without_end_is_refused_before_it_is_parsed(text: str) -> None:
+    with pytest.raises(YamlError, match="levels deep"):
+        parse_yaml(text)
+
+
 def test_an_alias_bomb_costs_nothing() -> None:
     bomb = "a: &a [x, x, x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)

@@ -72,6 +72,8 @@ def test_answers(answer: Answer, matrix: Matrix) -> None:
         (("driver=580.95.05", "gpu=H100", "os=darwin", "arch=arm64"), ConstraintName.PLATFORM),
         (("driver=none",), ConstraintName.DRIVER_MINIMUM),
         (("driver=580.95.05", "gpu=K80"), ConstraintName.DRIVER_SUPPORTS_GPU),
+        (("driver=591.44", "os=windows", "gpu=GTX 1080 Ti"), ConstraintName.DRIVER_SUPPORTS_GPU),
+        (("driver=450.80.02", "gpu=RTX 3090"), ConstraintName.DRIVER_SUPPORTS_GPU),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -112,7 +114,7 @@ def test_blackwell_pins_the_toolkit_to_the_minors_that_know_it(matrix: Matrix) -
 
 def test_b300_needs_nvrtc_12_9_since_12_8_lacks_it(matrix: Matrix) -> None:
     """Trap: CuPy asks NVRTC 12.8 for sm_103, which it does not know, although 12.8 knows 10.0 and 12.0."""
-    wheel = _resolve(matrix, "driver=570.86.15", "gpu=B300").wheel
+    wheel = _resolve(matrix, "driver=575.57.08", "gpu=B300").wheel
     assert wheel is not None
     assert wheel.nvrtc is not None
     assert wheel.nvrtc.lowest == CudaVersion(12, 9)
@@ -145,6 +147,26 @@ def test_what_is_unknown_is_assumed_and_said(matrix: Matrix) -> None:
     assert "driver.version" in facts
     assert "target.python" in facts
     assert "host.libc" in facts or "host.os and host.arch" in facts
+
+
+@pytest.mark.parametrize(
+    ("python", "tag"),
+    [
+        ("3.12", "cp312-cp312-manylinux2014_x86_64"),
+        ("3.14t", "cp314-cp314t-manylinux2014_x86_64"),
+        ("3.7", "cp37-cp37m-manylinux1_x86_64"),
+    ],
+)
+def test_the_wheel_has_the_tags_of_its_file(python: str, tag: str, matrix: Matrix) -> None:
+    wheel = _resolve(matrix, "driver=580.95.05", "gpu=A100", f"python={python}").wheel
+    assert wheel is not None
+    assert wheel.tags == (tag,)
+
+
+def test_a_driver_newer_than_the_matrix_is_no_forward_compatibility(matrix: Matrix) -> None:
+    resolution = _resolve(matrix, "driver=999.10.01", "gpu=H100")
+    assert resolution.wheel is not None
+    assert resolution.wheel.distribution == "cupy-cuda13x"
 
 
 def test_a_yanked_release_is_never_chosen(matrix: Matrix) -> None:

@@ -55,7 +55,7 @@ def build(destination: Path, *, driver_version: str = DRIVER_VERSION, extra_flag
     return stub
 
 
-def lay_out(  # noqa: PLR0913  # one switch for each part a machine may lack
+def lay_out(  # one switch for each part a machine may lack
     stub: StubDriver,
     folder: Path,
     driver_version: str,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.data import data_path
-from gpuenv.doctor.diagnose import Diagnosis, diagnose
+from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
@@ -34,6 +34,9 @@ def _report(*given: str) -> Report:
         ((*HEALTHY, "cupy=none"), Status.UNFIT, 1),
         ((), Status.UNKNOWN, 8),
         (("driver=580.95.05",), Status.UNKNOWN, 8),
+        ((*HEALTHY, "cupy=cupy==14.2.0"), Status.UNKNOWN, 8),
+        ((*HEALTHY, "cupy=cupy-cuda102==12.3.0"), Status.UNKNOWN, 8),
+        ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0", "env.CUDA_VISIBLE_DEVICES=-1"), Status.UNFIT, 1),
     ],
 )
 def test_status_and_exit_code(given: tuple[str, ...], status: Status, exit_code: int) -> None:
@@ -51,6 +54,8 @@ def test_unknown_is_not_fit_without_a_gpu_that_was_seen() -> None:
     assert judge(nothing, Snapshot(), expect_no_gpu=False) is Status.UNKNOWN
     assert judge(nothing, seen, expect_no_gpu=False) is Status.UNKNOWN
     assert judge(nothing, with_cupy, expect_no_gpu=False) is Status.FIT
+    unjudged = Diagnosis((), (CheckRun("WHL504", CheckStatus.SKIPPED, f"{UNKNOWN}not in the matrix", 0.0),))
+    assert judge(unjudged, with_cupy, expect_no_gpu=False) is Status.UNKNOWN
     assert judge(nothing, Snapshot(), expect_no_gpu=True) is Status.FIT
 
 

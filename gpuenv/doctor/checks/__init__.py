@@ -4,10 +4,22 @@ from gpuenv.doctor.checks import sources  # noqa: I001 - the order of runs
 from gpuenv.doctor.checks import presence
 from gpuenv.doctor.checks import container
 from gpuenv.doctor.checks import driver
-from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import gpu
+from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import target
 from gpuenv.doctor.checks import wheel
+from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import library
 
-__all__ = ["container", "driver", "gpu", "initialisation", "library", "presence", "sources", "target", "wheel"]
+__all__ = [
+    "container",
+    "driver",
+    "fit",
+    "gpu",
+    "initialisation",
+    "library",
+    "presence",
+    "sources",
+    "target",
+    "wheel",
+]

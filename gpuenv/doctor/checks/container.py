@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, libcuda_absent, probed
+from gpuenv.doctor.machine import (
+    contained,
+    driver_nodes,
+    driver_sees_gpu,
+    libcuda_absent,
+    libraries_absent,
+    module_loaded,
+    probed,
+)
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import Container, Snapshot, SourceState
 
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
+_DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")
 _START = {
     Container.PODMAN: ("podman", "run", "--device", "nvidia.com/gpu=all", "IMAGE"),
     Container.APPTAINER: ("apptainer", "exec", "--nv", "IMAGE", "COMMAND"),
@@ -29,23 +39,84 @@ def container_without_gpu(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     if not contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot) or snapshot.host.wsl.value:
         return
-    if not probed(snapshot) or snapshot.host.tegra.known:
+    if not probed(snapshot) or (facts.needs.tegra and not libraries_absent(snapshot)):
         return
-    kind = snapshot.host.container.value or Container.OTHER
-    command = _START.get(kind, ("docker", "run", "--gpus", "all", "IMAGE"))
-    fixes = [Fix("Start the container with access to the GPUs.", command)]
-    if kind is Container.KUBERNETES:
-        fixes = [Fix("Give the pod a GPU: resources.limits with nvidia.com/gpu: 1.")]
     yield Symptom(
         "This container was started without access to a GPU",
         fact("host.container", snapshot.host.container)
         + (Evidence("driver.device_nodes", "none", "/dev"),)
         + source(snapshot, "libcuda"),
-        (*fixes, Fix("If the option is refused, install the NVIDIA container toolkit on the host.")),
+        _start_with_gpu(facts),
     )
 
 
-@check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301",))
+def _start_with_gpu(facts: Facts) -> tuple[Fix, ...]:
+    """How to start this kind of container with a GPU."""
+    kind = facts.snapshot.host.container.value or Container.OTHER
+    if kind is Container.KUBERNETES:
+        return (Fix("Give the pod a GPU: resources.limits with nvidia.com/gpu: 1."),)
+    command = _START.get(kind, _DOCKER)
+    if facts.needs.tegra:
+        command = ("docker", "run", "--runtime", "nvidia", "IMAGE")
+    again = Fix("Start the container with access to the GPUs.", command)
+    return (again, Fix("If the option is refused, install the NVIDIA container toolkit on the host."))
+
+
+@check("CTR305", Cause.CONTAINER_TOOLKIT_BROKEN, Cause.CONTAINER_WITHOUT_GPU, requires=("CTR301",))
+def driver_not_mounted(facts: Facts) -> Outcome:
+    """The container has the device nodes, but not the driver's libraries.
+
+    What it means: the nodes were passed by hand (--device, --privileged), or the engine shares the host's /dev, but the
+    NVIDIA container toolkit, which mounts the driver's libraries, took no part.
+    How it is seen: in a container, device nodes or the kernel module are to be seen, and neither NVML nor libcuda is
+    found.
+    What to do: start the container through the NVIDIA container toolkit; with Apptainer add --nv. Installing a driver
+    inside the image does not help: it must be the host's.
+    """
+    snapshot = facts.snapshot
+    there = driver_nodes(snapshot) or module_loaded(snapshot)
+    if not contained(snapshot) or not there or not libraries_absent(snapshot) or snapshot.host.wsl.value:
+        return
+    nodes = ", ".join(driver_nodes(snapshot)) or "none"
+    yield Symptom(
+        "This container was not given the driver's libraries",
+        fact("host.container", snapshot.host.container)
+        + (Evidence("driver.device_nodes", nodes, "/dev"),)
+        + source(snapshot, "libcuda")
+        + source(snapshot, "nvml"),
+        _start_with_gpu(facts),
+        cause=Cause.CONTAINER_WITHOUT_GPU if snapshot.host.container.value is Container.APPTAINER else None,
+    )
+
+
+@check("CTR306", Cause.CONTAINER_CGROUP_LOST_GPU, requires=("CTR301", "CTR305"))
+def cgroup_lost_gpu(facts: Facts) -> Outcome:
+    """A running container has lost access to its device nodes.
+
+    What it means: the container had the GPU, then the engine's control group was written anew, often by a systemd
+    daemon-reload on the host, and the rules that allowed the device nodes were lost.
+    How it is seen: in a container whose device nodes are there, NVML answers with an unknown error or no permission,
+    and CUDA finds no device.
+    What to do: start the container again; to keep it from happening, use CDI or the cgroupfs driver, or name the device
+    nodes when it is started.
+    """
+    snapshot = facts.snapshot
+    refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
+    if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
+        return
+    yield Symptom(
+        "This container has lost access to the GPU that it was started with",
+        source(snapshot, "nvml")
+        + source(snapshot, "libcuda")
+        + (Evidence("driver.device_nodes", ", ".join(driver_nodes(snapshot)), "/dev"),),
+        (
+            Fix("Start the container again."),
+            Fix("To keep it from happening, name the device nodes when it is started, or use CDI."),
+        ),
+    )
+
+
+@check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301", "CTR305"))
 def container_without_compute(facts: Facts) -> Outcome:
     """The container has NVML but no libcuda: the compute capability was not asked for.
 

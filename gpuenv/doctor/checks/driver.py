@@ -15,13 +15,11 @@ from gpuenv.doctor.machine import (
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import Module, Snapshot, SourceState
+from gpuenv.model.codes import Cuda, Nvml
+from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.snapshot import Module, SourceState
 
-_NVML_DRIVER_NOT_LOADED = 9
-_NVML_VERSION_MISMATCH = 18
-_CUDA_VERSION_MISMATCH = 803
-_ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301")
+_ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
@@ -41,7 +39,7 @@ def nouveau_loaded(facts: Facts) -> Outcome:
         "The nouveau module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
         tuple(Evidence(f"kernel driver of {gpu.pci}", "nouveau", "/sys/bus/pci/devices") for gpu in held)
         + fact("driver.module", snapshot.driver.module),
-        (*driver_fixes(snapshot), Fix("Restart, so that the new module takes the GPU.", ("sudo", "reboot"))),
+        (*driver_fixes(facts), Fix("Restart, so that the new module takes the GPU.", ("sudo", "reboot"))),
     )
 
 
@@ -57,7 +55,7 @@ def module_not_loaded(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     if module_loaded(snapshot) or contained(snapshot) or snapshot.host.wsl.value:
         return
-    told = snapshot.driver.nvml_init.value == _NVML_DRIVER_NOT_LOADED
+    told = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
     installed = snapshot.driver.module.value is Module.NOT_LOADED
     if driver_sees_gpu(snapshot) or not (told or installed):
         return
@@ -95,8 +93,7 @@ def no_driver(facts: Facts) -> Outcome:
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml")
         + fact("driver.module", snapshot.driver.module),
-        driver_fixes(snapshot),
-        Severity.NOTE if facts.expect_no_gpu else Severity.ERROR,
+        driver_fixes(facts),
     )
 
 
@@ -110,8 +107,8 @@ def library_mismatch(facts: Facts) -> Outcome:
     What to do: restart the machine. In a container: the library was baked into the image; it must come from the host.
     """
     snapshot = facts.snapshot
-    by_nvml = snapshot.driver.nvml_init.value == _NVML_VERSION_MISMATCH
-    by_cuda = snapshot.driver.cuda_init.value == _CUDA_VERSION_MISMATCH and not compat_in_use(
+    by_nvml = snapshot.driver.nvml_init.value == Nvml.LIB_RM_VERSION_MISMATCH
+    by_cuda = snapshot.driver.cuda_init.value == Cuda.SYSTEM_DRIVER_MISMATCH and not compat_in_use(
         facts.snapshot, facts.matrix
     )
     if not (by_nvml or by_cuda):
@@ -152,8 +149,31 @@ def driver_incomplete(facts: Facts) -> Outcome:
     )
 
 
-def driver_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+@check("DRV114", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "DRV106", "DRV108"))
+def libcuda_unloadable(facts: Facts) -> Outcome:
+    """There is a libcuda, but it cannot be loaded.
+
+    What it means: the file is empty, cut short, or of another architecture. Images that were committed from a running
+    container hold empty files in the place of the driver's libraries.
+    How it is seen: the loader finds libcuda.so.1 and refuses it.
+    What to do: remove the file that the loader names; in a container the host's is mounted in its place. On a host,
+    reinstall the driver.
+    """
+    snapshot = facts.snapshot
+    if snapshot.source("libcuda").state is not SourceState.FAILED or snapshot.driver.cuda_init.known:
+        return
+    yield Symptom(
+        "libcuda.so.1 is there, but cannot be loaded",
+        source(snapshot, "libcuda") + source(snapshot, "nvml"),
+        (Fix("Remove the file that the message names, or reinstall the driver that it belongs to."),),
+    )
+
+
+def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
     """How to install the driver here; gpuenv never does it."""
+    snapshot = facts.snapshot
+    if facts.needs.tegra:
+        return (Fix("Install the driver that comes with JetPack: flash the board, or install nvidia-jetpack."),)
     if snapshot.host.wsl.value:
         return (Fix("Install the NVIDIA driver in Windows; install none in Linux."),)
     commands = {

@@ -6,12 +6,11 @@ from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu, module_loaded, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.matrix.products import product_by_pci
-from gpuenv.matrix.support import branches_for
+from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import pci_key
-
-_GPU_IS_LOST = 15
 
 
 @check("GPU203", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201"))
@@ -27,7 +26,7 @@ def gpu_lost(facts: Facts) -> Outcome:
     if not lost:
         return
     named = ", ".join(str(gpu.name.value or gpu.pci.value or f"GPU {gpu.index.value}") for gpu in lost)
-    fallen = any(gpu.fault.value == _GPU_IS_LOST for gpu in lost)
+    fallen = any(gpu.fault.value == Nvml.GPU_IS_LOST for gpu in lost)
     yield Symptom(
         f"{named} {'has fallen off the bus' if fallen else 'cannot be opened'}",
         tuple(
@@ -41,6 +40,7 @@ def gpu_lost(facts: Facts) -> Outcome:
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Switch the machine off and on again; if it comes back, have the GPU replaced."),
         ),
+        Severity.WARNING if facts.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
     )
 
 
@@ -69,10 +69,11 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
         if product is None or pci_key(device.pci) in listed:
             continue
         row = branches_for(product.compute_capability, matrix)
-        wanted = row.wants(driver.branch) if row else None
+        branch = branch_of(driver, matrix)
+        wanted = row.wants(branch) if row else None
         if row is None or wanted is None:
             continue
-        old = row.last is not None and driver.branch > row.last
+        old = row.last is not None and branch > row.last
         yield Symptom(
             f"Driver branch {driver.branch} does not support {product.name} {'any more' if old else 'yet'}",
             fact("driver.version", snapshot.driver.version)

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from gpuenv.doctor.checks.driver import driver_fixes
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import driver_sees_gpu
+from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Fix
 
-_STUB_LIBRARY, _NO_DEVICE = 34, 100
-_SYSTEM_NOT_READY, _VERSION_MISMATCH, _COMPAT_NOT_SUPPORTED = 802, 803, 804
 _BEFORE = (
-    "DRV100",
-    "DRV101",
-    "GPU201",
-    "GPU202",
-    "CTR301",
-    "CTR302",
-    "CTR303",
-    "CTR304",
-    "DRV105",
-    "DRV106",
-    "DRV107",
-    "DRV108",
+    *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204"),
+    *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
+    *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114"),
 )
 
 
@@ -37,7 +27,7 @@ def stub_libcuda(facts: Facts) -> Outcome:
     How it is seen: cuInit answers with error 34, which only the stub does.
     What to do: take the stubs folder out of LD_LIBRARY_PATH and of the loader's configuration.
     """
-    if facts.snapshot.driver.cuda_init.value != _STUB_LIBRARY:
+    if facts.snapshot.driver.cuda_init.value != Cuda.STUB_LIBRARY:
         return
     yield Symptom(
         "The toolkit's stub of libcuda is loaded in place of the driver's library",
@@ -56,7 +46,7 @@ def system_not_ready(facts: Facts) -> Outcome:
     What to do: install the fabric manager of the driver's version, and start it.
     """
     snapshot = facts.snapshot
-    if snapshot.driver.cuda_init.value != _SYSTEM_NOT_READY:
+    if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY:
         return
     yield Symptom(
         "The NVSwitch fabric is not up: the fabric manager does not run, or is of another version",
@@ -78,8 +68,8 @@ def forward_compatibility(facts: Facts) -> Outcome:
     What to do: remove cuda-compat, or take its folder off the loader's path; or update the driver.
     """
     code = facts.snapshot.driver.cuda_init.value
-    if code != _COMPAT_NOT_SUPPORTED and not (
-        code == _VERSION_MISMATCH and compat_in_use(facts.snapshot, facts.matrix)
+    if code != Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE and not (
+        code == Cuda.SYSTEM_DRIVER_MISMATCH and compat_in_use(facts.snapshot, facts.matrix)
     ):
         return
     yield Symptom(
@@ -110,7 +100,7 @@ def wsl_libcuda(facts: Facts) -> Outcome:
     yield Symptom(
         "A Linux libcuda shadows the one that Windows brings",
         fact("driver.cuda_library", snapshot.driver.cuda_library) + source(snapshot, "libcuda"),
-        (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(snapshot)),
+        (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(facts)),
     )
 
 
@@ -137,7 +127,11 @@ def initialisation_failed(facts: Facts) -> Outcome:
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
     evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("gpu_count", snapshot.gpu_count)
-    if code == _NO_DEVICE and snapshot.gpus and all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus):
+    if (
+        code == Cuda.NO_DEVICE
+        and snapshot.gpus
+        and all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
+    ):
         yield Symptom(
             "MIG is on, but no instance exists",
             evidence,
@@ -148,11 +142,13 @@ def initialisation_failed(facts: Facts) -> Outcome:
             cause=Cause.MIG_MISCONFIGURED,
         )
         return
-    if code == _NO_DEVICE and not driver_sees_gpu(snapshot):
-        yield NotKnown("the driver shows no GPU at all")
+    on_bus = nvidia_on_bus(snapshot)
+    if code == Cuda.NO_DEVICE and not driver_sees_gpu(snapshot) and not on_bus:
+        yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
         return
+    unlisted = "The driver does not list the NVIDIA GPU that is on the PCI bus"
     yield Symptom(
-        "CUDA cannot be initialised, though the driver answers",
+        "CUDA cannot be initialised, though the driver answers" if driver_sees_gpu(snapshot) else unlisted,
         evidence,
         (
             Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),

@@ -4,57 +4,119 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import installed_wheel
+from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.installed import install_fix, installed, pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.lines import cuda_major
+from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.snapshot import Library, SourceState
+
+_BEFORE = ("WHL502", "WHL503", "WHL504", "WHL505", "WHL509")
+_SONAME = re.compile(r"(lib\w+\.so\.\d+)")
+
+
+@check("LIB602", Cause.CORRUPT_INSTALLATION, requires=_BEFORE)
+def loading_crashes(facts: Facts) -> Outcome:
+    """Loading the CUDA libraries crashes or hangs.
+
+    What it means: a library that CuPy would load ends the process, or does not come back. CuPy will do the same at its
+    first use.
+    How it is seen: a process of the target's interpreter loads them one by one; it was killed at the deadline or by a
+    signal.
+    What to do: install the CUDA libraries again; on a slow network file system, give it more time with --timeout.
+    """
+    state = facts.snapshot.source("libraries")
+    if state.state not in (SourceState.CRASHED, SourceState.TIMED_OUT):
+        return
+    loaded = tuple(_evidence(library) for library in facts.snapshot.target.libraries)
+    does = "crashes" if state.state is SourceState.CRASHED else "does not end"
+    yield Symptom(
+        f"Loading the CUDA libraries of {facts.snapshot.target.cupy[0].distribution} {does}",
+        source(facts.snapshot, "libraries") + loaded,
+        _fixes(facts, again=True),
+    )
+
+
+@check("LIB603", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=(*_BEFORE, "LIB602"))
+def other_major_first(facts: Facts) -> Outcome:
+    """CUDA libraries of another major version are found first.
+
+    What it means: from CuPy 14 on, cuda-pathfinder looks for the libraries, and it tries those of CUDA 13 before
+    those of CUDA 12. CUDA wheels that another package brought are then loaded into a CuPy of another major.
+    How it is seen: the file that cuda-pathfinder loads in the target, against the name that this CuPy needs.
+    What to do: remove the CUDA wheels of the other major, or keep CuPy and the package that brought them in
+    environments of their own, or install the CuPy of that major.
+    """
+    astray = [library for library in facts.snapshot.target.libraries if _is_of_other_major(library)]
+    if not astray:
+        return
+    packages = facts.snapshot.target.packages
+    bringers = [name for name in ("torch", "jax", "tensorflow") if name in packages]
+    named = ", ".join(f"{library.soname} ({library.finder_path})" for library in astray)
+    yield Symptom(
+        f"Libraries of another CUDA major are loaded in place of those CuPy needs: {named}",
+        tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray)
+        + tuple(Evidence(f"target.packages.{name}", packages[name], "its metadata") for name in bringers)
+        + _cuda_wheels(facts),
+        (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
+        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+    )
+
+
+def _is_of_other_major(library: Library) -> bool:
+    found = _SONAME.search(library.finder_path or "")
+    return found is not None and not library.soname.startswith(found[1])
+
+
+def _removal(facts: Facts) -> tuple[Fix, ...]:
+    names = [entry.fact.removeprefix("target.packages.") for entry in _cuda_wheels(facts)]
+    if not names:
+        return ()
+    return (pip_fix(facts, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names),)
 
 
 @check(
     "LIB601",
     Cause.CUDA_LIBRARY_MISSING,
     Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
-    requires=("WHL502", "WHL503", "WHL504", "WHL505"),
+    requires=(*_BEFORE, "LIB602", "LIB603"),
 )
 def library_missing(facts: Facts) -> Outcome:
     """A CUDA library that CuPy loads at run time is not found.
 
     What it means: the wheels of CuPy do not contain NVRTC, cuBLAS, cuFFT and the others; they come from a toolkit, from
-    conda or from CUDA wheels in the environment, and must be of the wheel line's CUDA major. import cupy succeeds
-    without them; the first kernel or product fails.
+    conda or from CUDA wheels in the environment, and must be of the wheel line's CUDA major. From CuPy 13 on, import
+    cupy succeeds without them; the first kernel or product fails.
     How it is seen: the target's own loader is asked for each library, in the order in which CuPy itself looks.
     What to do: install the extra ctk of the same CuPy (from 14 on), or a toolkit of the same major; if a toolkit of
     another major is what you have, install the wheel line of that major.
     """
     snapshot = facts.snapshot
     state = snapshot.source("libraries")
-    if not snapshot.target.cupy:
-        return
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
         yield NotKnown(state.detail or "the target's libraries were not asked for")
         return
     missing = [library for library in snapshot.target.libraries if library.path is None]
     if not missing:
         return
-    line = snapshot.target.cupy[0]
-    major = cuda_major(line.distribution)
-    others = _other_majors(facts, major or 0)
-    named = ", ".join(library.soname for library in missing)
+    others = _other_toolkits(facts) + _cuda_wheels(facts)
     evidence = tuple(_evidence(library) for library in snapshot.target.libraries) + others
-    if others and not any(library.path for library in snapshot.target.libraries):
+    if others and len(missing) == len(snapshot.target.libraries):
         yield Symptom(
-            f"{line.distribution} needs the libraries of CUDA {major}, but those there are of another major version",
+            f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {_major(facts)}, "
+            "but those there are of another major version",
             evidence,
-            _fixes(facts, major),
+            (*_fixes(facts), *install_fix(facts, "Or install the CuPy that fits.")),
             cause=Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
         )
         return
-    yield Symptom(
-        f"CUDA libraries that CuPy loads are not found: {named}", evidence + _searched(facts), _fixes(facts, major)
-    )
+    named = ", ".join(library.soname for library in missing)
+    yield Symptom(f"CUDA libraries that CuPy loads are not found: {named}", evidence + _searched(facts), _fixes(facts))
+
+
+def _major(facts: Facts) -> int | None:
+    return cuda_major_of(facts.snapshot.target.cupy[0].distribution, facts.snapshot.target.packages)
 
 
 def _evidence(library: Library) -> Evidence:
@@ -69,39 +131,36 @@ def _searched(facts: Facts) -> tuple[Evidence, ...]:
     )
 
 
-def _other_majors(facts: Facts, major: int) -> tuple[Evidence, ...]:
-    """CUDA of another major: toolkits on the host, and CUDA wheels in the target."""
-    found = [
+def _other_toolkits(facts: Facts) -> tuple[Evidence, ...]:
+    """Toolkits on the host whose NVRTC is of another major."""
+    return tuple(
         Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
         for kit in facts.snapshot.toolkits
-        if kit.toolkit.value and kit.toolkit.value.major != major and kit.has_nvrtc
-    ]
-    for name, release in facts.snapshot.target.packages.items():
-        if name == "nvidia-cuda-nvrtc" or re.fullmatch(r"nvidia-cuda-nvrtc-cu\d\d", name):
-            there = int(release.split(".")[0])
-            if there != major:
-                found.append(Evidence("a CUDA wheel in the target", f"{name} {release}", "its metadata"))
-    return tuple(found)
-
-
-def _fixes(facts: Facts, major: int | None) -> tuple[Fix, ...]:
-    wheel = installed_wheel(facts)
-    interpreter = facts.snapshot.target.executable.value or "python"
-    toolkit = Fix(f"Install a CUDA {major} toolkit, and let the loader find its lib64 folder.")
-    if wheel is None or not wheel.release.extras:
-        chosen = facts.resolution.wheel
-        if chosen is not None and chosen.extra is not None:
-            newer = (interpreter, "-m", "pip", "install", *chosen.requirements)
-            text = f"Install the release that brings its libraries along: {' '.join(chosen.requirements)}"
-            return (Fix(text, newer, safe=chosen.distribution == facts.snapshot.target.cupy[0].distribution), toolkit)
-        return (toolkit,)
-    extra = next(iter(wheel.release.extras))
-    requirement = f"{wheel.line.name}[{extra}]=={wheel.release.cupy}"
-    return (
-        Fix(
-            f"Install the libraries beside it: {requirement}",
-            (interpreter, "-m", "pip", "install", requirement),
-            safe=True,
-        ),
-        toolkit,
+        if kit.toolkit.value and kit.toolkit.value.major != _major(facts) and kit.has_nvrtc
     )
+
+
+def _cuda_wheels(facts: Facts) -> tuple[Evidence, ...]:
+    """NVRTC of another major among the distributions of the target: it stands for the CUDA wheels of that major."""
+    return tuple(
+        Evidence(f"target.packages.{name}", release, "its metadata")
+        for name, release in facts.snapshot.target.packages.items()
+        if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name) and release.split(".")[0] != str(_major(facts))
+    )
+
+
+def _fixes(facts: Facts, *, again: bool = False) -> tuple[Fix, ...]:
+    there = installed(facts)
+    toolkit = Fix(f"Install a CUDA {_major(facts)} toolkit, and let the loader find its lib64 folder.")
+    if there is not None and there.exact and there.wheel.release.extras:
+        extra = next(iter(there.wheel.release.extras))
+        requirement = f"{there.cupy.distribution}[{extra}]=={there.cupy.release}"
+        options = ("--force-reinstall",) if again else ()
+        return (
+            pip_fix(facts, f"Install the libraries beside it: {requirement}", "install", *options, requirement),
+            toolkit,
+        )
+    chosen = facts.resolution.wheel
+    if chosen is not None and chosen.extra is not None:
+        return (*install_fix(facts, "Install the release that brings its libraries along."), toolkit)
+    return (toolkit,)

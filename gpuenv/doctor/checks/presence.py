@@ -6,10 +6,12 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.visible import visible_entries
 
 _HIDING = ("", "none", "void")
+_NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU
 
 
 @check("GPU201", Cause.NO_NVIDIA_GPU, requires=("DRV101",))
@@ -24,20 +26,20 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     a job, ask the scheduler for one.
     """
     snapshot = facts.snapshot
-    if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or snapshot.host.tegra.known:
+    if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or facts.needs.tegra:
         return
     if snapshot.source("kernel").state.value == "not-asked" and snapshot.gpu_count.value == 0:
-        yield _nothing(snapshot, facts)
+        yield _nothing(snapshot)
         return
     on_bus = nvidia_on_bus(snapshot)
     if on_bus is None:
         yield NotKnown("the PCI bus is not to be seen from here")
         return
     if not on_bus and not driver_nodes(snapshot):
-        yield _nothing(snapshot, facts)
+        yield _nothing(snapshot)
 
 
-def _nothing(snapshot: Snapshot, facts: Facts) -> Symptom:
+def _nothing(snapshot: Snapshot) -> Symptom:
     others = ", ".join(gpu.name or f"{gpu.vendor}:{gpu.device}" for gpu in snapshot.pci_gpus or ()) or "none"
     evidence = [Evidence("display and 3D controllers on the PCI bus", others, "/sys/bus/pci/devices")]
     evidence += [
@@ -53,7 +55,6 @@ def _nothing(snapshot: Snapshot, facts: Facts) -> Symptom:
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
             Fix("If none is expected here, say so: gpuenv doctor --expect-no-gpu"),
         ),
-        Severity.NOTE if facts.expect_no_gpu else Severity.ERROR,
     )
 
 
@@ -63,15 +64,16 @@ def hidden_by_variable(facts: Facts) -> Outcome:
 
     What it means: the machine has a GPU and its driver works, but a variable tells CUDA, or the container engine, to
     show none of them, or names one that does not exist.
-    How it is seen: NVML counts GPUs while libcuda counts none and CUDA_VISIBLE_DEVICES is set; or the container was
-    started with NVIDIA_VISIBLE_DEVICES empty, none or void and has no device nodes.
+    How it is seen: NVML counts GPUs while libcuda counts none, and no entry of CUDA_VISIBLE_DEVICES names a GPU that
+    is there; or the container was started with NVIDIA_VISIBLE_DEVICES empty, none or void and has no device nodes.
     What to do: unset the variable, or set it to a GPU that is there, where the shell, the job script, the notebook or
     the container sets it.
     """
     snapshot = facts.snapshot
     variables = snapshot.environment
     told = variables.get("CUDA_VISIBLE_DEVICES")
-    if told is not None and snapshot.visible_count.value == 0 and driver_sees_gpu(snapshot):
+    nothing_seen = snapshot.visible_count.value == 0 and driver_sees_gpu(snapshot)
+    if told is not None and nothing_seen and visible_entries(told, snapshot.gpus) == 0:
         yield Symptom(
             f"CUDA_VISIBLE_DEVICES={told or '(empty)'} hides every GPU",
             (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),)
@@ -83,13 +85,10 @@ def hidden_by_variable(facts: Facts) -> Outcome:
             ),
         )
     mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
-    if (
-        contained(snapshot)
-        and mounted is not None
-        and mounted in _HIDING
-        and not driver_nodes(snapshot)
-        and not driver_sees_gpu(snapshot)
-    ):
+    if mounted == _NO_REQUEST and snapshot.host.container.value is Container.KUBERNETES:
+        return  # the pod asked for no GPU: that is a matter of its specification
+    kept_out = contained(snapshot) and not driver_nodes(snapshot) and not driver_sees_gpu(snapshot)
+    if mounted in _HIDING and kept_out:
         yield Symptom(
             f"NVIDIA_VISIBLE_DEVICES={mounted or '(empty)'} keeps every GPU out of this container",
             (Evidence("environment.NVIDIA_VISIBLE_DEVICES", repr(mounted), "the environment"),)

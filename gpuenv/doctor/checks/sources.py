@@ -9,7 +9,7 @@ from gpuenv.doctor.machine import driver_nodes, libraries_absent, module_loaded
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.reading import Reading
+from gpuenv.model.reading import Answer, Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 
 T = TypeVar("T")
@@ -34,13 +34,21 @@ def driver_unresponsive(facts: Facts) -> Outcome:
     hung = any(facts.snapshot.source(name).state is SourceState.TIMED_OUT for name in dead)
     evidence = tuple(entry for name in dead for entry in source(facts.snapshot, name))
     yield Symptom(
-        f"{' and '.join(_spelt(name) for name in dead)} {'does not answer' if hung else 'crashes'}",
+        f"{' and '.join(map(_spelt, dead))} {_PREDICATES[hung, len(dead) > 1]}",
         evidence + fact("driver.version", facts.snapshot.driver.version),
         (
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Restart the machine; if it comes back at once, reinstall the driver."),
         ),
     )
+
+
+_PREDICATES = {
+    (True, False): "does not answer",
+    (True, True): "do not answer",
+    (False, False): "crashes",
+    (False, True): "crash",
+}
 
 
 def _spelt(name: str) -> str:
@@ -96,15 +104,21 @@ def sources_disagree(facts: Facts) -> Outcome:
 
 
 def _contradiction(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcome:
-    if not reading.dissent:
+    dissent = [answer for answer in reading.dissent if not _is_of_the_host(answer)]
+    if not dissent:
         return
-    said = " and ".join(f"{answer.value} ({answer.source})" for answer in reading.dissent)
+    said = " and ".join(f"{answer.value} ({answer.source})" for answer in dissent)
     yield Symptom(
         f"{path}: {reading.source} says {reading.value}, but others say {said}",
         fact(path, reading) + _paths(snapshot),
         (Fix("Find what belongs to another driver by the paths above, and remove it."),),
         Severity.WARNING,
     )
+
+
+def _is_of_the_host(answer: Answer[T]) -> bool:
+    """The kernel lists every GPU of the host, also to a container or a job that was given some of them."""
+    return answer.source.startswith("/proc/driver/nvidia/gpus")
 
 
 def _paths(snapshot: Snapshot) -> tuple[Evidence, ...]:

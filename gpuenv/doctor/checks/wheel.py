@@ -1,22 +1,19 @@
-"""CuPy itself: is it there, once, and of the right line?"""
+"""CuPy itself: could it be there, is it there, and once?"""
 
 from __future__ import annotations
 
-from packaging.specifiers import SpecifierSet
-
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, installed_wheel
+from gpuenv.doctor.installed import install_fix, pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
-from gpuenv.matrix.candidates import minors_of
-from gpuenv.matrix.constraints import Rejected, driver_minimum, nvrtc_compiles_for_gpu, python, wheel_has_code_for_gpu
 from gpuenv.matrix.explanation import changes_text
-from gpuenv.matrix.support import branches_for
+from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.resolution import ConstraintName, Rejection
 from gpuenv.model.snapshot import SourceState
 
-_DRIVER_USABLE = ("DRV101", "GPU201", "CTR301", "DRV104", "DRV105", "DRV106")
+DRIVER_USABLE = ("DRV101", "GPU201", "CTR301", "CTR305", "DRV104", "DRV105", "DRV106")
+_INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, ConstraintName.PYTHON)
 
 
 @check("WHL501", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=("ENV401",))
@@ -30,31 +27,22 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     """
     if facts.snapshot.target.cupy or facts.resolution.wheel is not None:
         return
-    for names, cause, what in (
-        ((ConstraintName.PLATFORM, ConstraintName.LIBC), Cause.PLATFORM_WHEEL_MISSING, "this platform"),
-        ((ConstraintName.PYTHON,), Cause.PYTHON_UNSUPPORTED, "this interpreter"),
-    ):
-        reasons = _against_all(facts, names)
-        if reasons:
-            newest = reasons[0]
-            yield Symptom(
-                f"No release of CuPy has a wheel for {what}: needs {newest.needed}, found {newest.found}",
-                fact("target.python", facts.snapshot.target.python)
-                + fact("host.libc", facts.snapshot.host.libc)
-                + fact("host.arch", facts.snapshot.host.arch)
-                + (Evidence("the newest release needs", newest.needed, newest.source),),
-                (_other_environment(newest),),
-                cause=cause,
-            )
-            return
-
-
-def _against_all(facts: Facts, names: tuple[ConstraintName, ...]) -> list[Rejection]:
-    """The rejections by these constraints, if every candidate has one."""
-    reasons = [entry for entry in facts.resolution.rejected if entry.constraint in names]
-    candidates = {entry.candidate for entry in reasons}
+    reasons = [entry for entry in facts.resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS]
     every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
-    return reasons if len(candidates) == every else []
+    if len({entry.candidate for entry in reasons}) < every:
+        return
+    newest = [entry for entry in reasons if entry.candidate == reasons[0].candidate]
+    platform = [entry for entry in newest if entry.constraint is not ConstraintName.PYTHON]
+    said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in newest)
+    yield Symptom(
+        f"No release of CuPy has a wheel for this {'platform' if platform else 'interpreter'}: {said}",
+        fact("target.python", facts.snapshot.target.python)
+        + fact("host.libc", facts.snapshot.host.libc)
+        + fact("host.arch", facts.snapshot.host.arch)
+        + tuple(Evidence("the newest release needs", entry.needed, entry.source) for entry in newest),
+        tuple(_other_environment(entry) for entry in newest),
+        cause=Cause.PLATFORM_WHEEL_MISSING if platform else Cause.PYTHON_UNSUPPORTED,
+    )
 
 
 def _other_environment(reason: Rejection) -> Fix:
@@ -70,7 +58,7 @@ def _other_environment(reason: Rejection) -> Fix:
     Cause.GPU_TOO_NEW_FOR_DRIVER,
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.GPU_TOO_NEW_FOR_TOOLKIT,
-    requires=("WHL501", *_DRIVER_USABLE),
+    requires=("WHL501", *DRIVER_USABLE),
 )
 def nothing_fits(facts: Facts) -> Outcome:
     """No release of CuPy fits this driver and these GPUs together.
@@ -103,8 +91,9 @@ def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
     """The cause behind the constraints that stand against the nearest release."""
     driver = facts.needs.driver
     if ConstraintName.DRIVER_SUPPORTS_GPU in constraints and driver is not None:
+        branch = branch_of(driver, facts.matrix)
         ranges = [branches_for(gpu.compute_capability, facts.matrix) for gpu in facts.needs.gpus]
-        old = any(row and row.last is not None and driver.branch > row.last for row in ranges)
+        old = any(row and row.last is not None and branch > row.last for row in ranges)
         return Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER
     if ConstraintName.NVRTC_COMPILES_FOR_GPU in constraints:
         oldest = min(capability for row in facts.matrix.cuda_minors for capability in row.capabilities)
@@ -118,20 +107,22 @@ def two_cupys(facts: Facts) -> Outcome:
     """Two CuPy distributions share one environment.
 
     What it means: every wheel line installs the same module, cupy. The files of the one installed last win, and
-    removing one removes files of the other.
+    removing one removes files of the other. One line twice, in two folders of the path, hides the second.
     How it is seen: the metadata of the distributions in the target.
     What to do: remove all of them, then install the right one.
     """
     found = facts.snapshot.target.cupy
-    if len({entry.distribution for entry in found}) < 2:  # noqa: PLR2004 - two
+    if len(found) < 2:  # noqa: PLR2004 - two
         return
     names = tuple(dict.fromkeys(entry.distribution for entry in found))
-    interpreter = facts.snapshot.target.executable.value or "python"
+    title = f"{len(names)} CuPy distributions share the target: {' and '.join(names)}"
+    if len(names) == 1:
+        title = f"{names[0]} is on the target's path {len(found)} times; the first one is used"
     yield Symptom(
-        f"{len(names)} CuPy distributions share the target: {' and '.join(names)}",
+        title,
         tuple(Evidence(entry.distribution, entry.release, entry.location or "its metadata") for entry in found),
         (
-            Fix("Remove all of them.", (interpreter, "-m", "pip", "uninstall", "-y", *names), safe=True),
+            pip_fix(facts, "Remove all of them.", "uninstall", "-y", *names),
             *install_fix(facts, "Then install the right one."),
         ),
     )
@@ -160,137 +151,3 @@ def cupy_missing(facts: Facts) -> Outcome:
             Fix("If another environment is meant, name it: gpuenv doctor --python PATH"),
         ),
     )
-
-
-@check("WHL504", Cause.DRIVER_TOO_OLD_FOR_CUDA, requires=("WHL502", "WHL503", "WHL508", *_DRIVER_USABLE))
-def driver_too_old(facts: Facts) -> Outcome:
-    """The driver is older than the installed CuPy's CUDA needs.
-
-    What it means: a wheel of CUDA 12 needs a driver of CUDA 12, and one of CUDA 13 a driver of CUDA 13. Within a major
-    version, an older driver will do.
-    How it is seen: the installed wheel line, the driver's version and CUDA level, and the oldest driver of that major.
-    What to do: install the wheel line that this driver runs, or update the driver.
-    """
-    wheel = installed_wheel(facts)
-    if wheel is None:
-        yield from _not_in_matrix(facts)
-        return
-    verdict = driver_minimum(wheel, facts.needs, facts.matrix)
-    if not isinstance(verdict, Rejected):
-        return
-    yield Symptom(
-        f"The driver is too old for the installed {wheel.line.name}: needs {verdict.needed}, found {verdict.found}",
-        fact("driver.version", facts.snapshot.driver.version)
-        + fact("driver.cuda", facts.snapshot.driver.cuda)
-        + (
-            Evidence("target.cupy", f"{wheel.line.name} {wheel.release.cupy}", "its metadata"),
-            Evidence("needed", verdict.needed, verdict.source),
-        ),
-        (
-            *install_fix(facts, "Install the wheel that this driver runs."),
-            Fix(f"Or update the driver: {verdict.needed}."),
-        ),
-    )
-
-
-def _not_in_matrix(facts: Facts) -> Outcome:
-    found = facts.snapshot.target.cupy
-    if len(found) == 1:
-        yield NotKnown(f"{found[0].distribution} {found[0].release} is not in the matrix")
-
-
-@check(
-    "WHL505",
-    Cause.GPU_REMOVED_FROM_TOOLKIT,
-    Cause.GPU_TOO_NEW_FOR_TOOLKIT,
-    Cause.CUPY_TOO_OLD_FOR_GPU,
-    requires=("WHL502", "WHL503", "WHL504", *_DRIVER_USABLE),
-)
-def gpu_outside_toolkit(facts: Facts) -> Outcome:
-    """The installed CuPy cannot make code for this GPU.
-
-    What it means: CuPy compiles its kernels with NVRTC of its own CUDA major, which knows a set of GPUs. Older ones
-    were removed, newer ones are not in it yet. import cupy and even creating an array succeed; the first kernel fails.
-    How it is seen: the GPU's compute capability against what NVRTC of that major compiles for, as measured, what this
-    CuPy asks it for, and the code in the wheel.
-    What to do: install the wheel line or release that knows the GPU.
-    """
-    wheel = installed_wheel(facts)
-    if wheel is None:
-        yield from _not_in_matrix(facts)
-        return
-    for judge in (nvrtc_compiles_for_gpu, wheel_has_code_for_gpu):
-        verdict = judge(wheel, facts.needs, facts.matrix)
-        if not isinstance(verdict, Rejected):
-            continue
-        supported = {capability for row in minors_of(wheel, facts.matrix) for capability in row.capabilities}
-        there = [gpu.compute_capability for gpu in facts.needs.gpus if gpu.compute_capability]
-        cause, what = Cause.CUPY_TOO_OLD_FOR_GPU, f"CuPy {wheel.release.cupy} does not know"
-        if any(capability < min(supported) for capability in there):
-            cause, what = Cause.GPU_REMOVED_FROM_TOOLKIT, f"CUDA {wheel.line.cuda_major} no longer supports"
-        elif any(capability not in supported for capability in there):
-            cause, what = Cause.GPU_TOO_NEW_FOR_TOOLKIT, f"CUDA {wheel.line.cuda_major} does not know"
-        yield Symptom(
-            f"{what} this GPU: {verdict.found}",
-            tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in facts.needs.gpus)
-            + (
-                Evidence("target.cupy", f"{wheel.line.name} {wheel.release.cupy}", "its metadata"),
-                Evidence("needed", verdict.needed, verdict.source),
-            ),
-            install_fix(facts, "Install the wheel that knows every GPU here."),
-            cause=cause,
-        )
-        return
-
-
-@check("WHL506", Cause.NUMPY_INCOMPATIBLE, requires=("WHL502", "WHL503"))
-def numpy_outside_range(facts: Facts) -> Outcome:
-    """The NumPy there does not fit this CuPy, or there is none.
-
-    What it means: CuPy is compiled against a range of NumPy; outside it, import cupy fails or warns.
-    How it is seen: NumPy's version against the range in CuPy's metadata.
-    What to do: install a NumPy of that range, or the CuPy that fits the NumPy.
-    """
-    wheel = installed_wheel(facts)
-    if wheel is None:
-        yield from _not_in_matrix(facts)
-        return
-    there = facts.snapshot.target.numpy.value
-    wanted = wheel.release.numpy
-    if there is not None and SpecifierSet(wanted).contains(there, prereleases=True):
-        return
-    if there is None and facts.snapshot.source("target").state is not SourceState.ANSWERED:
-        yield NotKnown("the target was not asked")
-        return
-    interpreter = facts.snapshot.target.executable.value or "python"
-    yield Symptom(
-        f"{wheel.line.name} {wheel.release.cupy} needs NumPy {wanted}, found {there or 'none'}",
-        fact("target.numpy", facts.snapshot.target.numpy)
-        + (Evidence("needed", f"NumPy {wanted}", facts.matrix.cite(wheel.release.source)),),
-        (
-            Fix("Install a NumPy that fits.", (interpreter, "-m", "pip", "install", f"numpy{wanted}"), safe=True),
-            *install_fix(facts, "Or install the CuPy that fits this NumPy."),
-        ),
-    )
-
-
-@check("WHL507", Cause.PYTHON_UNSUPPORTED, requires=("WHL502", "WHL503"))
-def wheel_of_other_python(facts: Facts) -> Outcome:
-    """The installed CuPy has no wheel for this Python.
-
-    What it means: the files there were built for another Python, left behind by an upgrade or a shared folder on the
-    path, so import cupy fails.
-    How it is seen: the target's Python against the tags of the release's wheels.
-    What to do: install CuPy again in this environment, in a release that has a wheel for its Python.
-    """
-    wheel = installed_wheel(facts)
-    if wheel is None:
-        yield from _not_in_matrix(facts)
-        return
-    verdict = python(wheel, facts.needs, facts.matrix)
-    if isinstance(verdict, Rejected):
-        yield Symptom(
-            f"{wheel.line.name} {wheel.release.cupy} is not built for Python {verdict.found}: needs {verdict.needed}",
-            fact("target.python", facts.snapshot.target.python) + (Evidence("needed", verdict.needed, verdict.source),),
-            install_fix(facts, "Install the release that fits this Python."),
-        )

@@ -95,10 +95,12 @@ def device(library: ctypes.CDLL, ordinal: int) -> dict[str, object]:
 
 def main() -> None:
     """Loads libcuda as CuPy would and tells what it says; a return code is a fact like any other."""
+    tell("started", True)
     try:
         library = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        tell("absent", str(error))
+        # A file that is there and cannot be loaded (empty, of another architecture) is not an absent one.
+        tell("absent" if "No such file" in str(error) else "unloadable", str(error))
         tell("done", True)
         return
     tell("library", loaded_library())

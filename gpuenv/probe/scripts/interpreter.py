@@ -12,7 +12,8 @@ import re
 import sys
 
 RELEVANT = re.compile(
-    r"(cupy|numpy|scipy|nvidia|cuda|torch|triton|jax|numba|cudf|cuml|cugraph|rmm|tensorflow|fastrlock|pip$|uv$)", re.I
+    r"(cupy|numpy|scipy|nvidia|cuda|torch|triton|jax|numba|cudf|cuml|cugraph|rmm|tensorflow|fastrlock|(pip|uv)-\d)",
+    re.I,
 )
 
 
@@ -95,9 +96,14 @@ def externally_managed():
 
 
 def metadata_folders():
-    """Every metadata folder on the path, the first of a name first, as imports would meet them."""
+    """Every metadata folder on the path, each once, in the order in which imports would meet them."""
+    seen = set()
     for entry in sys.path:
-        folder = entry or "."
+        # lib64 is often a link to lib, and both are on the path
+        folder = os.path.realpath(entry or ".")
+        if folder in seen:
+            continue
+        seen.add(folder)
         try:
             names = sorted(os.listdir(folder))
         except (IOError, OSError):
@@ -136,6 +142,20 @@ def distributions():
     return found
 
 
+def conda_packages():
+    """Name and version of every conda package that has to do with GPUs, by the names of its records."""
+    try:
+        records = sorted(os.listdir(os.path.join(sys.prefix, "conda-meta")))
+    except (IOError, OSError):
+        return {}
+    found = {}
+    for record in records:
+        match = re.match(r"(.+)-([^-]+)-[^-]+\.json$", record)  # NAME-VERSION-BUILD.json
+        if match and RELEVANT.match(match.group(1) + "-0"):
+            found[match.group(1).lower()] = match.group(2)
+    return found
+
+
 def main():
     """Tells every fact; one that cannot be had does not keep the next one back."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -150,6 +170,7 @@ def main():
         ("libc", libc),
         ("externally_managed", externally_managed),
         ("distributions", distributions),
+        ("conda_packages", conda_packages),
     ]
     for key, ask in facts:
         try:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 
 _DISPLAY_CLASSES = ("0x03", "0x12")  # display controllers; processing accelerators
 _DEVICE_NODES = ("/dev/nvidia[0-9]*", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset", "/dev/dxg")
+_CONTAINER_ROOTS = ("overlay", "fuse-overlayfs", "9p")  # gVisor's root is 9p
 _TOOLKIT_FOLDERS = (
     "/usr/local/cuda",
     "/usr/local/cuda-*",
@@ -56,21 +57,43 @@ def os_release(root: str) -> str | None:
 def container(root: str, environment: Mapping[str, str]) -> str:
     """The kind of container this process is in, by the marks that each engine leaves."""
     control_groups = read(root + "/proc/1/cgroup") or ""
-    mounts = read(root + "/proc/self/mountinfo") or ""
+    root_type, mounted = mounts(root)
     named = environment.get("container") or (read(root + "/run/systemd/container") or "").strip()
     signs = (
-        ("kubernetes", "KUBERNETES_SERVICE_HOST" in environment or "kubepods" in control_groups),
+        (
+            "kubernetes",
+            "KUBERNETES_SERVICE_HOST" in environment or "kubepods" in control_groups or "/kubelet/pods/" in mounted,
+        ),
         ("apptainer", "APPTAINER_CONTAINER" in environment or "SINGULARITY_CONTAINER" in environment),
-        ("podman", os.path.exists(root + "/run/.containerenv") or named == "podman"),
+        (
+            "podman",
+            os.path.exists(root + "/run/.containerenv") or named == "podman" or "/containers/storage/" in mounted,
+        ),
         (
             "docker",
-            os.path.exists(root + "/.dockerenv") or "/docker" in control_groups or "/docker/containers/" in mounts,
+            os.path.exists(root + "/.dockerenv") or "/docker" in control_groups or "/docker/containers/" in mounted,
         ),
         ("lxc", named == "lxc" or "/lxc" in control_groups),
         ("systemd-nspawn", named == "systemd-nspawn"),
-        ("other", bool(named)),
+        ("other", bool(named) or "/containerd/" in mounted or root_type in _CONTAINER_ROOTS),
     )
     return next((name for name, seen in signs if seen), "none")
+
+
+def mounts(root: str) -> tuple[str, str]:
+    """The type of the root file system, and where the files come from that engines mount over those of an image.
+
+    The mount points of a host that runs containers are not looked at: they name them too.
+    """
+    root_type, origins = "", []
+    for line in (read_whole(root + "/proc/self/mountinfo") or "").splitlines():
+        fields, _, rest = line.partition(" - ")
+        place = fields.split(" ")
+        if len(place) > 4 and place[4] == "/":  # noqa: PLR2004 - the mount point
+            root_type = rest.split(" ")[0]
+        elif len(place) > 4 and place[4] in ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf"):  # noqa: PLR2004
+            origins.append(place[3])
+    return root_type, " ".join(origins)
 
 
 def is_wsl(root: str) -> bool:
@@ -84,17 +107,19 @@ def tegra(root: str) -> str | None:
     if release:
         return release.splitlines()[0].lstrip("# ")
     compatible = read(root + "/proc/device-tree/compatible") or ""
-    return next((name for name in compatible.split("\0") if name.startswith("nvidia,tegra")), None)
+    board = next((name for name in compatible.split("\0") if name.startswith("nvidia,tegra")), None)
+    return board or (f"kernel {os.uname().release}" if os.uname().release.endswith("-tegra") else None)
 
 
 def modules(root: str) -> dict[str, object]:
     """Which kernel modules are loaded, and whether the nvidia one is built for this kernel."""
-    loaded = {line.split(" ", 1)[0] for line in (read_whole(root + "/proc/modules") or "").splitlines()}
-    loaded |= {name for name in ("nvidia", "nvidia_uvm", "nouveau") if os.path.isdir(f"{root}/sys/module/{name}")}
+    listed = read_whole(root + "/proc/modules")
+    loaded = {line.split(" ", 1)[0] for line in (listed or "").splitlines()}
+    loaded |= {name for name in ("nvidia", "nouveau") if os.path.isdir(f"{root}/sys/module/{name}")}
+    told = listed is not None or os.path.isdir(root + "/sys/module")
     return {
-        "nvidia_loaded": "nvidia" in loaded,
-        "nvidia_uvm_loaded": "nvidia_uvm" in loaded,
-        "nouveau_loaded": "nouveau" in loaded,
+        "nvidia_loaded": "nvidia" in loaded if told else None,
+        "nouveau_loaded": "nouveau" in loaded if told else None,
         "module_installed": module_installed(root),
     }
 
@@ -131,14 +156,17 @@ def pci_gpus(root: str) -> list[dict[str, object]] | None:
     found = []
     for address in addresses:
         device = f"{folder}/{address}"
+        identity = [(read(f"{device}/{name}") or "").removeprefix("0x") for name in ("vendor", "device")]
         if not (read(device + "/class") or "").startswith(_DISPLAY_CLASSES):
+            continue
+        if not all(re.fullmatch(r"[0-9a-f]{4}", number) for number in identity):
             continue
         link = device + "/driver"
         found.append(
             {
                 "pci": address,
-                "vendor": (read(device + "/vendor") or "").removeprefix("0x"),
-                "device": (read(device + "/device") or "").removeprefix("0x"),
+                "vendor": identity[0],
+                "device": identity[1],
                 "kernel_driver": os.path.basename(os.readlink(link)) if os.path.islink(link) else None,
             }
         )

@@ -2,8 +2,8 @@
 
 Run in the target's interpreter: ``libraries.py FINDER JSON``. FINDER is ``pathfinder`` for CuPy 14 and later, which let
 cuda-pathfinder look in site-packages and conda first, and ``loader`` for older ones, which leave it to the dynamic
-loader. JSON is a list of objects with ``name``, ``soname`` and ``pathfinder`` (the finder's name for it). Standard
-library only, old syntax; a child of its own, since loading a library runs its code.
+loader. JSON is a list of objects with ``name`` and ``soname``. Standard library
+only, old syntax; a child of its own, since loading a library runs its code.
 """
 
 import ctypes
@@ -46,9 +46,9 @@ def finder(wanted):
 def look(library, load):
     """Lets the finder load what it takes for the library, then asks the loader for the very name CuPy needs."""
     answer = {"name": library["name"], "soname": library["soname"], "path": None, "found_via": None, "error": None}
-    if load is not None and library["pathfinder"]:
+    if load is not None:
         try:
-            found = load(library["pathfinder"])
+            found = load(library["name"])
             answer["found_via"] = getattr(found, "found_via", None) or "pathfinder"
             answer["finder_path"] = found.abs_path
         except Exception as error:  # noqa: BLE001 - the finder raises its own errors and the loader's

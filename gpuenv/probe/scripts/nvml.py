@@ -108,6 +108,7 @@ def mig_instances(handle: Any) -> list[dict[str, object]]:  # noqa: ANN401 - an 
 
 def main() -> None:
     """Initialises NVML and tells what it knows; a return code is a fact like any other."""
+    tell("started", True)
     failures: dict[str, int] = {}
     try:
         pynvml.nvmlInit()

@@ -1,0 +1,30 @@
+"""Return codes of NVML and of the CUDA driver API that tell one cause from another.
+
+The numbers are those of ``nvmlReturn_t`` (nvml.h, as nvidia-ml-py 13.615.71 has them) and of ``CUresult`` (cuda.h of
+CUDA 13.0).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Nvml(IntEnum):
+    """Of ``nvmlReturn_t``."""
+
+    NO_PERMISSION = 4
+    DRIVER_NOT_LOADED = 9
+    LIBRARY_NOT_FOUND = 12
+    GPU_IS_LOST = 15
+    LIB_RM_VERSION_MISMATCH = 18
+    UNKNOWN = 999
+
+
+class Cuda(IntEnum):
+    """Of ``CUresult``."""
+
+    STUB_LIBRARY = 34
+    NO_DEVICE = 100
+    SYSTEM_NOT_READY = 802
+    SYSTEM_DRIVER_MISMATCH = 803
+    COMPAT_NOT_SUPPORTED_ON_DEVICE = 804
