@@ -99,6 +99,9 @@ def _rank(findings: Iterable[Finding]) -> list[Finding]:
     """Errors, warnings, notes, each in the order of the checks; the first error is the one to cure first."""
     order = list(Severity)
     ranked = sorted(findings, key=lambda finding: order.index(finding.severity))
-    if ranked and ranked[0].severity is Severity.ERROR:
-        ranked[0] = replace(ranked[0], primary=True)
-    return ranked
+    if not ranked or ranked[0].severity is not Severity.ERROR:
+        return ranked
+    primary = replace(ranked[0], primary=True)
+    explained = {check.code for check in all_checks() if primary.code.startswith(check.follows)}
+    others = [replace(f, follows_from=primary.code) if f.code in explained else f for f in ranked[1:]]
+    return [primary, *others]

@@ -64,6 +64,7 @@ class Check:
         code: stable, such as DRV102.
         causes: the causes it can name, its own first.
         requires: codes of checks whose error makes this one pointless.
+        follows: families (``DRV``) an error of which explains what this one finds.
         run: the function.
     """
 
@@ -71,6 +72,7 @@ class Check:
     causes: tuple[Cause, ...]
     requires: tuple[str, ...]
     run: CheckFunction
+    follows: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -86,7 +88,9 @@ class Check:
 _CHECKS: dict[str, Check] = {}
 
 
-def check(code: str, *causes: Cause, requires: tuple[str, ...] = ()) -> Callable[[CheckFunction], CheckFunction]:
+def check(
+    code: str, *causes: Cause, requires: tuple[str, ...] = (), follows: tuple[str, ...] = ()
+) -> Callable[[CheckFunction], CheckFunction]:
     """Registers a check; what it requires must be registered before it: the order of files is the order of runs."""
 
     def register(function: CheckFunction) -> CheckFunction:
@@ -95,7 +99,7 @@ def check(code: str, *causes: Cause, requires: tuple[str, ...] = ()) -> Callable
         for needed in requires:
             if needed not in _CHECKS:
                 raise ValueError(f"{code} requires {needed}, which is not registered before it")
-        _CHECKS[code] = Check(code, causes, requires, function)
+        _CHECKS[code] = Check(code, causes, requires, function, follows)
         return function
 
     return register

@@ -14,6 +14,7 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 
 T = TypeVar("T")
 
+_OF_THE_GPU = ("DRV", "GPU", "CTR")
 _DEAD = (SourceState.TIMED_OUT, SourceState.CRASHED)
 _FAILED = (*_DEAD, SourceState.FAILED)
 
@@ -84,7 +85,7 @@ def only_nvidia_smi_speaks(facts: Facts) -> Outcome:
     )
 
 
-@check("DRV102", Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"))
+@check("DRV102", Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"), follows=_OF_THE_GPU)
 def sources_disagree(facts: Facts) -> Outcome:
     """Two sources contradict each other about the driver or the GPUs.
 
@@ -125,7 +126,7 @@ def _paths(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return fact("driver.nvml_library", snapshot.driver.nvml_library) + source(snapshot, "nvidia-smi")
 
 
-@check("DRV103", Cause.DRIVER_UNRESPONSIVE, Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"))
+@check("DRV103", Cause.DRIVER_UNRESPONSIVE, Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"), follows=_OF_THE_GPU)
 def nvidia_smi_fails(facts: Facts) -> Outcome:
     """nvidia-smi hangs or fails while the driver answers.
 
