@@ -6,14 +6,16 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test lint types network-test test-gpu build clean
+.PHONY: doctor test compiler lint types network-test test-gpu build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
 
-test: $(VENV)/installed-dev ## Run the tests that need neither a GPU, nor an engine, nor a network.
-	@command -v $${CC:-cc} >/dev/null || { echo "make test needs a C compiler: apt install gcc (or name one with CC=...)"; exit 1; }
+test: compiler $(VENV)/installed-dev ## Run the tests that need neither a GPU, nor an engine, nor a network.
 	$(BIN)/python -m pytest -n 2 -q
+
+compiler:
+	@command -v $${CC:-cc} >/dev/null || { echo "make test needs a C compiler: apt install gcc (or name one with CC=...)"; exit 1; }
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
