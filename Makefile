@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test compiler lint types network-test test-gpu build clean
+.PHONY: doctor test compiler lint types network-test test-faults test-gpu build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -26,6 +26,9 @@ types: $(VENV)/installed-dev
 
 network-test: $(VENV)/installed-dev ## Run the tests with the real wheels of CuPy; needs a package index.
 	$(BIN)/python -m pytest -q -m network
+
+test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang of every function that is called.
+	$(BIN)/python -m pytest -n 2 -q -m slow
 
 test-gpu: $(VENV)/installed-dev ## Run the tests that need an NVIDIA GPU.
 	$(BIN)/python -m pytest -q -m gpu

@@ -132,6 +132,68 @@ class MigInstance:
     memory_total: int | None = None
 
 
+class ComputeMode(str, Enum):
+    """Who may use a GPU."""
+
+    DEFAULT = "default"
+    EXCLUSIVE_THREAD = "exclusive-thread"
+    PROHIBITED = "prohibited"
+    EXCLUSIVE_PROCESS = "exclusive-process"
+
+
+class Virtualization(str, Enum):
+    """What stands between a GPU and this system."""
+
+    NONE = "none"
+    PASSTHROUGH = "passthrough"
+    VGPU = "vgpu"
+    HOST_VGPU = "host-vgpu"
+    HOST_VSGA = "host-vsga"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuHealth:
+    """The state of a GPU's memory, heat, power and clock.
+
+    Attributes:
+        ecc: whether error correction is on.
+        ecc_uncorrected: uncorrected memory errors since the driver was loaded.
+        ecc_uncorrected_ever: likewise over the GPU's life.
+        pages_pending: whether a page waits to be retired, which the next restart does.
+        rows_pending: whether a row waits to be remapped, which a reset does.
+        rows_failed: whether a remapping has failed.
+        temperature: degrees Celsius.
+        power: watts now.
+        power_limit: watts at most.
+        clock: MHz of the multiprocessors now.
+        clock_most: MHz at most.
+        throttle_reasons: why the clock is held down; an idle GPU has ``gpu-idle``.
+    """
+
+    ecc: Reading[bool] = Reading()
+    ecc_uncorrected: Reading[int] = Reading()
+    ecc_uncorrected_ever: Reading[int] = Reading()
+    pages_pending: Reading[bool] = Reading()
+    rows_pending: Reading[bool] = Reading()
+    rows_failed: Reading[bool] = Reading()
+    temperature: Reading[int] = Reading()
+    power: Reading[float] = Reading()
+    power_limit: Reading[float] = Reading()
+    clock: Reading[int] = Reading()
+    clock_most: Reading[int] = Reading()
+    throttle_reasons: Reading[tuple[str, ...]] = Reading()
+
+
+@dataclass(frozen=True, slots=True)
+class PcieLink:
+    """The PCIe link now and at most; an idle one trains down, which is no fault."""
+
+    generation: Reading[int] = Reading()
+    generation_most: Reading[int] = Reading()
+    width: Reading[int] = Reading()
+    width_most: Reading[int] = Reading()
+
+
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """One GPU, known by UUID or PCI address.
@@ -148,6 +210,12 @@ class Gpu:
         mig: whether MIG mode is on.
         mig_instances: the instances that exist.
         fault: NVML's return code for a GPU that it could not open.
+        compute_mode: who may use it.
+        persistence: whether the driver stays loaded while nobody uses it.
+        processes: how many compute processes hold it, as far as NVML shows this user.
+        virtualization: what stands between it and this system.
+        health: memory errors, heat, power and clock.
+        pcie: the link.
     """
 
     index: Reading[int] = Reading()
@@ -161,6 +229,12 @@ class Gpu:
     mig: Reading[bool] = Reading()
     mig_instances: tuple[MigInstance, ...] = ()
     fault: Reading[int] = Reading()
+    compute_mode: Reading[ComputeMode] = Reading()
+    persistence: Reading[bool] = Reading()
+    processes: Reading[int] = Reading()
+    virtualization: Reading[Virtualization] = Reading()
+    health: GpuHealth = GpuHealth()
+    pcie: PcieLink = PcieLink()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from gpuenv.model.identity import pci_key, uuid_key
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import Gpu, MigInstance
 from gpuenv.model.versions import ComputeCapability
+from gpuenv.probe.assemble_health import compute_mode, health, pcie, persistence, processes, virtualization
 from gpuenv.probe.parse import parsed
 from gpuenv.probe.raw import CudaDevice, DriverGpu, NvmlGpu, RawFacts, SmiGpu
 
@@ -77,14 +78,20 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
             "neither NVML nor libcuda told",
         ),
         memory_total=_reading(
-            _said("nvml", nvml.memory_total if nvml else None),
+            _said("nvml", nvml.memory[0] if nvml and nvml.memory else None),
             _said("libcuda", whole.memory_total if whole else None),
             _said("nvidia-smi", smi.memory_total if smi else None),
         ),
-        memory_free=_reading(_said("nvml", nvml.memory_free if nvml else None)),
+        memory_free=_reading(_said("nvml", nvml.memory[1] if nvml and nvml.memory else None)),
         mig=mig,
         mig_instances=tuple(MigInstance(i.uuid, i.name, i.memory_total) for i in nvml.mig_instances) if nvml else (),
         fault=missing("NVML opened the GPU") if failed is None else known(failed, "nvml"),
+        compute_mode=compute_mode(nvml),
+        persistence=persistence(nvml),
+        processes=processes(nvml),
+        virtualization=virtualization(nvml),
+        health=health(nvml),
+        pcie=pcie(nvml),
     )
 
 

@@ -76,17 +76,41 @@ class RawMigInstance:
 
 @dataclass(frozen=True, slots=True)
 class NvmlGpu:
-    """A GPU as NVML describes it; ``failures`` has the return code of each function that failed."""
+    """A GPU as NVML describes it, in NVML's own numbers (power in watts).
+
+    Attributes:
+        memory: total and free, bytes.
+        rows: remapped for corrected and uncorrected errors, whether one is pending, whether one failed.
+        failures: the return code of each function that failed.
+    """
 
     index: int
     uuid: str | None = None
     name: str | None = None
     pci: str | None = None
     compute_capability: str | None = None
-    memory_total: int | None = None
-    memory_free: int | None = None
+    memory: tuple[int, ...] | None = None
     mig: bool | None = None
     mig_instances: tuple[RawMigInstance, ...] = ()
+    compute_mode: int | None = None
+    persistence: bool | None = None
+    ecc: bool | None = None
+    ecc_uncorrected: int | None = None
+    ecc_uncorrected_ever: int | None = None
+    pages_pending: bool | None = None
+    rows: tuple[int, ...] | None = None
+    temperature: int | None = None
+    power: float | None = None
+    power_limit: float | None = None
+    clock: int | None = None
+    clock_most: int | None = None
+    throttle_reasons: int | None = None
+    pcie_generation: int | None = None
+    pcie_generation_most: int | None = None
+    pcie_width: int | None = None
+    pcie_width_most: int | None = None
+    processes: int | None = None
+    virtualization: int | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -10,9 +10,13 @@ import ctypes
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pynvml  # type: ignore[import-untyped]
+
+UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
+VOLATILE, AGGREGATE = pynvml.NVML_VOLATILE_ECC, pynvml.NVML_AGGREGATE_ECC
 
 
 def tell(key: str, value: object) -> None:
@@ -27,8 +31,8 @@ def ask(function: str, call: Callable[[], Any], failures: dict[str, int]) -> Any
         return call()
     except pynvml.NVMLError as error:
         failures[function] = int(error.value)
-    except (UnicodeDecodeError, AttributeError) as error:
-        # Bytes that are no text, or a library older than the function.
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        # A library older than the function, or an answer that makes no sense.
         failures[function] = -1
         sys.stderr.write(f"{function}: {error}\n")
     return None
@@ -58,31 +62,65 @@ def load_error() -> str | None:
     return None
 
 
+def same(value: Any) -> Any:  # noqa: ANN401 - what NVML answers
+    """A plain number, as it is."""
+    return value
+
+
+# Every quantity of a GPU: its key, the function (pynvml has NVML's names), further arguments, and what makes it plain.
+QUANTITIES: tuple[tuple[str, str, tuple[int, ...], Callable[[Any], Any]], ...] = (
+    ("uuid", "nvmlDeviceGetUUID", (), text),
+    ("name", "nvmlDeviceGetName", (), text),
+    ("pci", "nvmlDeviceGetPciInfo", (), lambda pci: text(pci.busId)),
+    ("compute_capability", "nvmlDeviceGetCudaComputeCapability", (), lambda pair: f"{pair[0]}.{pair[1]}"),
+    ("memory", "nvmlDeviceGetMemoryInfo", (), lambda memory: [int(memory.total), int(memory.free)]),
+    ("mig", "nvmlDeviceGetMigMode", (), lambda modes: bool(modes[0])),
+    ("compute_mode", "nvmlDeviceGetComputeMode", (), same),
+    ("persistence", "nvmlDeviceGetPersistenceMode", (), bool),
+    ("ecc", "nvmlDeviceGetEccMode", (), lambda modes: bool(modes[0])),
+    ("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, VOLATILE), same),
+    ("ecc_uncorrected_ever", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, AGGREGATE), same),
+    ("pages_pending", "nvmlDeviceGetRetiredPagesPendingStatus", (), bool),
+    ("rows", "nvmlDeviceGetRemappedRows", (), lambda rows: [int(value) for value in rows]),
+    ("temperature", "nvmlDeviceGetTemperature", (pynvml.NVML_TEMPERATURE_GPU,), same),
+    ("power", "nvmlDeviceGetPowerUsage", (), lambda milliwatts: milliwatts / 1000),
+    ("power_limit", "nvmlDeviceGetEnforcedPowerLimit", (), lambda milliwatts: milliwatts / 1000),
+    ("clock", "nvmlDeviceGetClockInfo", (pynvml.NVML_CLOCK_SM,), same),
+    ("clock_most", "nvmlDeviceGetMaxClockInfo", (pynvml.NVML_CLOCK_SM,), same),
+    ("throttle_reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", (), same),
+    ("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration", (), same),
+    ("pcie_generation_most", "nvmlDeviceGetMaxPcieLinkGeneration", (), same),
+    ("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth", (), same),
+    ("pcie_width_most", "nvmlDeviceGetMaxPcieLinkWidth", (), same),
+    ("processes", "nvmlDeviceGetComputeRunningProcesses", (), len),
+    ("virtualization", "nvmlDeviceGetVirtualizationMode", (), same),
+)
+LAST_ESSENTIAL = "mig"  # what a decision needs comes first
+
+
+def quantity(
+    handle: Any,  # noqa: ANN401 - an NVML handle
+    function: str,
+    arguments: tuple[int, ...],
+    plain: Callable[[Any], Any],
+) -> Any:  # noqa: ANN401 - what NVML answers
+    """One quantity of a GPU or of a MIG instance, as a plain value."""
+    return plain(getattr(pynvml, function)(handle, *arguments))
+
+
 def gpu(index: int) -> dict[str, object]:
     """Everything about one GPU; a call that fails leaves the others standing."""
     failures: dict[str, int] = {}
     handle = ask("nvmlDeviceGetHandleByIndex", lambda: pynvml.nvmlDeviceGetHandleByIndex(index), failures)
+    facts: dict[str, object] = {"index": index, "failures": failures}
     if handle is None:
-        return {"index": index, "failures": failures}
-    pci = ask("nvmlDeviceGetPciInfo", lambda: pynvml.nvmlDeviceGetPciInfo(handle), failures)
-    capability = ask(
-        "nvmlDeviceGetCudaComputeCapability", lambda: pynvml.nvmlDeviceGetCudaComputeCapability(handle), failures
-    )
-    memory = ask("nvmlDeviceGetMemoryInfo", lambda: pynvml.nvmlDeviceGetMemoryInfo(handle), failures)
-    mig = ask("nvmlDeviceGetMigMode", lambda: pynvml.nvmlDeviceGetMigMode(handle), failures)
-    enabled = bool(mig and mig[0])
-    return {
-        "index": index,
-        "uuid": text(ask("nvmlDeviceGetUUID", lambda: pynvml.nvmlDeviceGetUUID(handle), failures)),
-        "name": text(ask("nvmlDeviceGetName", lambda: pynvml.nvmlDeviceGetName(handle), failures)),
-        "pci": text(pci.busId) if pci else None,
-        "compute_capability": f"{capability[0]}.{capability[1]}" if capability else None,
-        "memory_total": int(memory.total) if memory else None,
-        "memory_free": int(memory.free) if memory else None,
-        "mig": enabled if mig else None,
-        "mig_instances": mig_instances(handle) if enabled else [],
-        "failures": failures,
-    }
+        return facts
+    for key, function, arguments, plain in QUANTITIES:
+        facts[key] = ask(function, partial(quantity, handle, function, arguments, plain), failures)
+        if key == LAST_ESSENTIAL:
+            tell(f"gpu.{index}", facts)  # kept, should one of the rest hang
+    facts["mig_instances"] = mig_instances(handle) if facts["mig"] else []
+    return facts
 
 
 def mig_instances(handle: Any) -> list[dict[str, object]]:  # noqa: ANN401 - an NVML handle
@@ -91,18 +129,18 @@ def mig_instances(handle: Any) -> list[dict[str, object]]:  # noqa: ANN401 - an 
     most = ask("nvmlDeviceGetMaxMigDeviceCount", lambda: pynvml.nvmlDeviceGetMaxMigDeviceCount(handle), failures) or 0
     found = []
     for number in range(min(most, 64)):
-        instance = ask(
-            "nvmlDeviceGetMigDeviceHandleByIndex",
-            lambda number=number: pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number),  # type: ignore[misc]
-            failures,
-        )
+        function = "nvmlDeviceGetMigDeviceHandleByIndex"
+        instance = ask(function, partial(quantity, handle, function, (number,), same), failures)
         if instance is None:
             continue
-        uuid = text(ask("nvmlDeviceGetUUID", lambda i=instance: pynvml.nvmlDeviceGetUUID(i), failures))  # type: ignore[misc]
-        name = text(ask("nvmlDeviceGetName", lambda i=instance: pynvml.nvmlDeviceGetName(i), failures))  # type: ignore[misc]
-        memory = ask("nvmlDeviceGetMemoryInfo", lambda i=instance: pynvml.nvmlDeviceGetMemoryInfo(i), failures)  # type: ignore[misc]
-        if uuid:
-            found.append({"uuid": uuid, "name": name, "memory_total": int(memory.total) if memory else None})
+        facts = {
+            key: ask(function, partial(quantity, instance, function, arguments, plain), failures)
+            for key, function, arguments, plain in QUANTITIES
+            if key in ("uuid", "name", "memory")
+        }
+        if facts["uuid"]:
+            memory = facts["memory"]
+            found.append({"uuid": facts["uuid"], "name": facts["name"], "memory_total": memory[0] if memory else None})
     return found
 
 
