@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, TypeVar
 
 from packaging.version import InvalidVersion, Version
@@ -46,7 +46,8 @@ class Asking:
 
 def script(name: str) -> str:
     """The path of a probing script."""
-    return str(files("gpuenv.probe").joinpath("scripts", name))
+    # Not importlib.resources: it costs 60 ms at start, and an interpreter needs a real file in any case.
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", name)  # noqa: PTH100, PTH118, PTH120
 
 
 def ask_kernel(asking: Asking) -> tuple[KernelFacts, Source]:
