@@ -48,6 +48,7 @@ def diagnose(
     for check in all_checks():
         started = clock()
         root = next((blocked[code] for code in check.requires if code in blocked), None)
+        root = root or next((code for code in check.unless if blocked.get(code) == code), None)
         if root is not None:
             blocked[check.code] = root
             runs.append(CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0))

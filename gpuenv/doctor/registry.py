@@ -63,7 +63,8 @@ class Check:
     Attributes:
         code: stable, such as DRV102.
         causes: the causes it can name, its own first.
-        requires: codes of checks whose error makes this one pointless.
+        requires: codes of checks whose error, or whose being skipped for one, makes this one pointless.
+        unless: codes of checks whose own error makes this one pointless; their being skipped does not.
         follows: families (``DRV``) an error of which explains what this one finds.
         run: the function.
     """
@@ -73,6 +74,7 @@ class Check:
     requires: tuple[str, ...]
     run: CheckFunction
     follows: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -89,17 +91,21 @@ _CHECKS: dict[str, Check] = {}
 
 
 def check(
-    code: str, *causes: Cause, requires: tuple[str, ...] = (), follows: tuple[str, ...] = ()
+    code: str,
+    *causes: Cause,
+    requires: tuple[str, ...] = (),
+    follows: tuple[str, ...] = (),
+    unless: tuple[str, ...] = (),
 ) -> Callable[[CheckFunction], CheckFunction]:
     """Registers a check; what it requires must be registered before it: the order of files is the order of runs."""
 
     def register(function: CheckFunction) -> CheckFunction:
         if code in _CHECKS:
             raise ValueError(f"the code {code} is taken by {_CHECKS[code].run.__name__}")
-        for needed in requires:
+        for needed in (*requires, *unless):
             if needed not in _CHECKS:
                 raise ValueError(f"{code} requires {needed}, which is not registered before it")
-        _CHECKS[code] = Check(code, causes, requires, function, follows)
+        _CHECKS[code] = Check(code, causes, requires, function, follows, unless)
         return function
 
     return register

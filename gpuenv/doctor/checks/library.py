@@ -12,11 +12,12 @@ from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.snapshot import Library, SourceState
 
-_BEFORE = ("WHL502", "WHL503", "WHL504", "WHL505", "WHL509")
+_THERE = ("WHL502", "WHL503")
+_OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
 _SONAME = re.compile(r"(lib\w+\.so\.\d+)")
 
 
-@check("LIB602", Cause.CORRUPT_INSTALLATION, requires=_BEFORE)
+@check("LIB602", Cause.CORRUPT_INSTALLATION, requires=_THERE, unless=_OTHER_WHEEL)
 def loading_crashes(facts: Facts) -> Outcome:
     """Loading the CUDA libraries crashes or hangs.
 
@@ -38,7 +39,9 @@ def loading_crashes(facts: Facts) -> Outcome:
     )
 
 
-@check("LIB603", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=(*_BEFORE, "LIB602"))
+@check(
+    "LIB603", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=(*_THERE, "LIB602"), unless=_OTHER_WHEEL
+)
 def other_major_first(facts: Facts) -> Outcome:
     """CUDA libraries of another major version are found first.
 
@@ -80,7 +83,8 @@ def _removal(facts: Facts) -> tuple[Fix, ...]:
     "LIB601",
     Cause.CUDA_LIBRARY_MISSING,
     Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
-    requires=(*_BEFORE, "LIB602", "LIB603"),
+    requires=(*_THERE, "LIB602", "LIB603"),
+    unless=_OTHER_WHEEL,
 )
 def library_missing(facts: Facts) -> Outcome:
     """A CUDA library that CuPy loads at run time is not found.
