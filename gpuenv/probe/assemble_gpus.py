@@ -61,9 +61,7 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
     mig = known(nvml.mig, "nvml") if nvml and nvml.mig is not None else missing("the GPU or its driver has no MIG mode")
     # In MIG mode libcuda describes an instance, not the GPU.
     whole = None if mig.value else cuda
-    failed = nvml.failures.get("nvmlDeviceGetHandleByIndex") if nvml else None
-    if failed == Nvml.NO_PERMISSION:
-        failed = None  # NVML counts GPUs that this process may not use, under a job's control group, say
+    failed = nvml.failures.get("nvmlDeviceGetHandleByIndex") if nvml and not _refused(nvml) else None
     return Gpu(
         index=_reading(_said("nvml", nvml.index if nvml else None), _said("nvidia-smi", smi.index if smi else None)),
         ordinal=known(cuda.ordinal, "libcuda") if cuda else missing(_HIDDEN),
@@ -142,13 +140,19 @@ def _reading(*answers: Answer[T] | None) -> Reading[T]:
 
 
 def count_gpus(raw: RawFacts) -> Reading[int]:
-    """How many GPUs the driver has, as each source counts them."""
+    """How many GPUs the driver has for this process, as each source counts them."""
     kernel = len(raw.kernel.driver_gpus) if raw.kernel.driver_gpus else None
     listed = len(raw.smi.gpus) if raw.smi.gpus is not None else None
+    own = None if raw.nvml.count is None else raw.nvml.count - sum(_refused(gpu) for gpu in raw.nvml.gpus)
     return settle(
-        [_said("nvml", raw.nvml.count), _said("/proc/driver/nvidia/gpus", kernel), _said("nvidia-smi", listed)],
+        [_said("nvml", own), _said("/proc/driver/nvidia/gpus", kernel), _said("nvidia-smi", listed)],
         "no source could tell",
     )
+
+
+def _refused(gpu: NvmlGpu) -> bool:
+    """Whether NVML counts a GPU that this process may not use, under a job's control group, say."""
+    return gpu.failures.get("nvmlDeviceGetHandleByIndex") == Nvml.NO_PERMISSION
 
 
 def count_visible(raw: RawFacts) -> Reading[int]:

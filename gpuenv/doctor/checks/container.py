@@ -161,8 +161,9 @@ def device_node_missing(facts: Facts) -> Outcome:
     if not nodes or nodes == ("/dev/dxg",) or not _cuda_fails(snapshot):
         return
     lacking = [path for path in (_CONTROL, _UVM) if path not in nodes]
-    if not any(path.removeprefix("/dev/nvidia").isdigit() for path in nodes):
-        lacking.append("/dev/nvidia0")
+    numbered = any(path.removeprefix("/dev/nvidia").isdigit() for path in nodes)
+    if not numbered and (contained(snapshot) or driver_sees_gpu(snapshot)):
+        lacking.append("/dev/nvidia0")  # on a host, a GPU that the driver does not take has no node
     if not lacking:
         return
     make = Fix("Make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))

@@ -142,8 +142,8 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     if snapshot.source("nvml").state is not SourceState.ANSWERED:
         yield NotKnown("NVML does not answer either")
         return
-    if any(gpu.fault.known for gpu in snapshot.gpus):
-        return  # it fails over the same GPU
+    if snapshot.gpu_count.value == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
+        return  # it has nothing to list, or fails over the same GPU
     hung = "does not answer" if state is SourceState.TIMED_OUT else "fails"
     yield Symptom(
         f"nvidia-smi {hung}, though the driver answers",
