@@ -116,11 +116,12 @@ def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
 
 
 def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
-    """The CUDA level to count on: that of the branch where the libcuda in use refuses to start here."""
+    """The CUDA level to count on: that of the branch where no libcuda tells, or the one in use refuses to start."""
     driver = snapshot.driver
-    if driver.cuda_init.value in _REFUSED and driver.version.value is not None:
+    told = driver.cuda.value if driver.cuda_init.value not in _REFUSED else None
+    if told is None and driver.version.value is not None:
         return cuda_of_branch(driver.version.value, matrix)
-    return driver.cuda.value
+    return told
 
 
 def _platform(os: str | None, arch: str | None) -> str | None:
