@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.machine import SimulatedMachine, materialise
-from tests.support.profile import Profile, ProfileError, load
+from tests.support.machine import SimulatedMachine, counted, materialise
+from tests.support.profile import Profile, ProfileError, Shown, load
 
 if TYPE_CHECKING:
     from tests.native.build import StubDriver
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 PROFILES = tuple(load(path) for path in sorted((Path(__file__).parent / "machines").glob("*.yaml")))
 EVERY = pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
-UNFIT = pytest.mark.parametrize(
-    "profile",
-    [profile for profile in PROFILES if profile.expect.primary and not profile.timeout],  # a hung one takes its time
-    ids=lambda profile: profile.name,
-)
 NOTHING_FITS = 3
 ASSUMED = ("--assume", "python=3.12")  # whatever Python runs the tests
 OVER = 1.0  # seconds beyond --timeout: starting Python, burying the killed, printing
@@ -80,7 +75,7 @@ def bench(
     if lacking := found_on_this_host(profile):
         pytest.skip(f"this host has what {profile.name} lacks: {lacking}")
     machine = materialise(profile, tmp_path, stub_driver, cuda_libraries.of_major)
-    return Bench(profile, machine, targets.interpreter(profile.target.packages))
+    return Bench(profile, machine, targets.interpreter(profile.target))
 
 
 def found_on_this_host(profile: Profile) -> str | None:
@@ -96,8 +91,10 @@ def found_on_this_host(profile: Profile) -> str | None:
 
 
 @EVERY
-def test_doctor_says_what_is_right(bench: Bench) -> None:
-    code, report = bench.ask("doctor")
+def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
+    written = tmp_path / "report.json"
+    code = bench.run("doctor", "--format", "json", "-o", str(written)).returncode
+    report = json.loads(written.read_text(encoding="utf-8"))
     expect = bench.profile.expect
     findings = [finding for finding in report["findings"] if finding["severity"] != "note"]
     said = {
@@ -117,14 +114,26 @@ def test_doctor_says_what_is_right(bench: Bench) -> None:
     assert report["exit_code"] == code
     if not expect.causes:
         assert report["findings"] == []
+    if expect.status == "fit":
         assert_is_read_right(report["snapshot"], bench.profile)
+    if expect.primary:
+        assert_text_names_the_same_cause(bench, written, findings)
 
 
 def assert_is_read_right(snapshot: Any, profile: Profile) -> None:  # noqa: ANN401 - JSON
     assert snapshot["driver"]["version"]["value"] == profile.driver.version
     read = [(gpu["name"]["value"], gpu["compute_capability"]["value"]) for gpu in snapshot["gpus"]]
-    assert read == [(gpu.name, gpu.capability) for gpu in profile.gpus]
+    opened = [(gpu, gpu.shown is Shown.NVML) for gpu in counted(profile)]
+    assert read == [(gpu.name, gpu.capability) if known else (None, None) for gpu, known in opened]
     assert snapshot["host"]["arch"]["value"] == profile.host.arch
+
+
+def assert_text_names_the_same_cause(bench: Bench, report: Path, findings: list[Any]) -> None:
+    again = bench.run("doctor", "--snapshot", str(report))
+    primary = [(finding["code"], finding["cause"]) for finding in findings if finding["primary"]]
+    assert re.findall(r"^Cure this first\n  (\S+) (\S+)", again.stdout, re.MULTILINE) == primary
+    assert again.stdout.startswith("UNFIT: ")
+    assert again.returncode == 1
 
 
 @EVERY
@@ -133,18 +142,6 @@ def test_resolve_names_the_right_wheel(bench: Bench) -> None:
     wheel = resolution["wheel"] and resolution["wheel"]["distribution"]
     assert wheel == bench.profile.expect.wheel, resolution["explanation"]
     assert code == (0 if wheel else NOTHING_FITS)
-
-
-@UNFIT
-def test_text_and_json_name_the_same_cause(bench: Bench, tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    first = bench.run("doctor", "--format", "json", "-o", str(report))
-    again = bench.run("doctor", "--snapshot", str(report))
-    findings = json.loads(report.read_text(encoding="utf-8"))["findings"]
-    primary = [(finding["code"], finding["cause"]) for finding in findings if finding["primary"]]
-    assert re.findall(r"^Cure this first\n  (\S+) (\S+)", again.stdout, re.MULTILINE) == primary
-    assert again.stdout.startswith("UNFIT: ")
-    assert again.returncode == first.returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -159,6 +156,12 @@ def test_text_and_json_name_the_same_cause(bench: Bench, tmp_path: Path) -> None
         ("causes: []", "causes: [no-such-cause]", "expect: causes"),
         ("wheel: ", "wheels: ", "expect: wheels"),
         ("toolkit:", "about:", "a second time"),
+        ("class: 3d", "class: 3d, shown: nobody", "gpus[0]: shown"),
+        ("class: 3d", "class: 3d, on_bus: no, shown: bus", "gpus[0]: shown"),
+        ("toolkit: 13.0", "found_first: {libcuda.so.1: gone}", "found_first: libcuda.so.1"),
+        ("toolkit: 13.0", "found_first: {libcuda: empty}", "found_first: libcuda is no file name"),
+        ("packages:", "package:", "target: package"),
+        ("target:", "target:\n  lib64: perhaps", "target: lib64"),
     ],
 )
 def test_a_slip_in_a_profile_is_named(tmp_path: Path, written: str, misspelt: str, named: str) -> None:

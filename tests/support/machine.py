@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+import subprocess
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tests.native.build import StubDriver, lay_out
-from tests.support.profile import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Profile
+from tests.support.profile import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,8 @@ _USUAL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _NOT_LOADED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
 _REMEDY = " Make sure that the latest NVIDIA driver is installed and running.\\n"
 _FOUND_ANYWAY = "/usr/bin:/bin"  # sh, awk and sleep, which nvidia-smi's stand-in needs
+_NO_PERMISSION = "4"  # NVML
+_ABORTING = "#include <stdlib.h>\n__attribute__((constructor)) static void when_loaded(void) { abort(); }\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,15 @@ def materialise(
         _write(root / "dev" / node.name, "")
         (root / "dev" / node.name).chmod(node.mode)
     libraries = [_driver_libraries(profile, root, stub), *_toolkit_libraries(profile, root, cuda_libraries)]
-    compat = _compat(profile, root, stub)
+    first = [*_found_first(profile, root), *_compat(profile, root, stub)]
     table = folder / "stub.txt"
-    _write(table, "".join(f"{key}={value}\n" for key, value in stub_table(profile).items()))
+    _write(table, _lines(stub_table(profile)))
     (folder / "home").mkdir()
     environment = {
         "PATH": f"{_smi(profile, root, stub)}:{_FOUND_ANYWAY}",
         "HOME": str(folder / "home"),
         "LC_ALL": "C.UTF-8",
-        "LD_LIBRARY_PATH": ":".join(map(str, [*compat, *libraries])),
+        "LD_LIBRARY_PATH": ":".join(map(str, [*first, *libraries])),
         "GPUENV_DRIVER_ROOT": str(root),
         "GPUENV_STUB": str(table),
     }
@@ -71,24 +74,29 @@ def materialise(
         environment["LD_PRELOAD"] = str(stub.uname)
     if profile.host.container is Container.KUBERNETES:
         environment["KUBERNETES_SERVICE_HOST"] = "10.96.0.1"
+    if profile.host.container is Container.APPTAINER:
+        environment["APPTAINER_CONTAINER"] = "/images/cupy.sif"
     return SimulatedMachine(environment | dict(profile.environment), root)
 
 
 def stub_table(profile: Profile) -> dict[str, str]:
     """The stub driver's keys; raw ones of the profile win."""
     driver, host = profile.driver, profile.host
+    listed = counted(profile)
     table = {
         "driver.version": driver.version,
         "driver.cuda": str(driver.cuda),
         "host.arch": host.arch,
-        "gpu.count": str(len(profile.gpus)),
+        "gpu.count": str(len(listed)),
     }
     if host.kernel:
         table["host.kernel"] = host.kernel
     if driver.compat:
         table["cuda.driver"] = str(driver.compat.cuda)
-    for number, gpu in enumerate(profile.gpus):
+    for number, gpu in enumerate(listed):
         table |= {f"gpu.{number}.{key}": value for key, value in _stub_gpu(gpu)}
+        if gpu.shown is Shown.COUNTED:
+            table[f"nvml.return.nvmlDeviceGetHandleByIndex_v2@{number}"] = _NO_PERMISSION
     if driver.module is Module.INSTALLED_NOT_LOADED:
         table |= {
             "nvml.return.nvmlInitWithFlags": "9",
@@ -98,6 +106,11 @@ def stub_table(profile: Profile) -> dict[str, str]:
             "smi.text": _NOT_LOADED + _REMEDY,
         }
     return table | dict(profile.stub)
+
+
+def counted(profile: Profile) -> tuple[GpuSpec, ...]:
+    """The GPUs that NVML counts, in its order."""
+    return tuple(gpu for gpu in profile.gpus if gpu.shown in (Shown.NVML, Shown.COUNTED))
 
 
 def _stub_gpu(gpu: GpuSpec) -> Iterator[tuple[str, str]]:
@@ -125,7 +138,7 @@ def kernel_files(profile: Profile) -> dict[str, str]:
     if profile.host.container is not Container.NONE:
         in_pod = profile.host.container is Container.KUBERNETES
         files["proc/1/cgroup"] = "0::/kubepods.slice/kubepods-burstable.slice\n" if in_pod else "0::/\n"
-        files |= {} if in_pod else {".dockerenv": ""}
+        files |= {".dockerenv": ""} if profile.host.container is Container.DOCKER else {}
     if not profile.host.kernel_files:
         return files
     files |= _module_files(profile)
@@ -155,7 +168,7 @@ def _module_files(profile: Profile) -> dict[str, str]:
         files["sys/module/nvidia/version"] = f"{driver.version}\n"
         files["proc/driver/nvidia/version"] = _version_text(profile)
         for number, gpu in enumerate(profile.gpus):
-            if gpu.on_bus:
+            if gpu.on_bus and gpu.shown is not Shown.BUS:
                 files[f"proc/driver/nvidia/gpus/{gpu.pci}/information"] = _information(gpu, number)
     return files
 
@@ -182,7 +195,11 @@ def _devices_on_bus(profile: Profile) -> tuple[PciSpec, ...]:
         return ()
     module = profile.driver.module
     holder = "nvidia" if module.loaded else "nouveau" if module is Module.NOUVEAU else None
-    gpus = (PciSpec(gpu.pci, gpu.pci_class, _NVIDIA, gpu.device, holder) for gpu in profile.gpus if gpu.on_bus)
+    gpus = (
+        PciSpec(gpu.pci, gpu.pci_class, _NVIDIA, gpu.device, None if gpu.shown is Shown.BUS else holder)
+        for gpu in profile.gpus
+        if gpu.on_bus
+    )
     return (*gpus, *profile.other_devices)
 
 
@@ -200,7 +217,7 @@ def _nodes(profile: Profile) -> tuple[DeviceNodeSpec, ...]:
         return profile.driver.nodes
     if not profile.driver.module.loaded or not profile.host.kernel_files:
         return ()
-    names = [f"nvidia{number}" for number in range(len(profile.gpus))]
+    names = [f"nvidia{number}" for number, gpu in enumerate(profile.gpus) if gpu.shown is not Shown.BUS]
     return tuple(DeviceNodeSpec(name, 0o666) for name in (*names, *_USUAL_NODES))
 
 
@@ -213,7 +230,20 @@ def _driver_libraries(profile: Profile, root: Path, stub: StubDriver) -> Path:
 def _smi(profile: Profile, root: Path, stub: StubDriver) -> Path:
     driver = profile.driver
     folder = root / "usr/bin"
-    return lay_out(stub, folder, driver.library, with_nvml=False, with_cuda=False, with_smi=driver.smi)
+    lay_out(stub, folder, driver.library, with_nvml=False, with_cuda=False, with_smi=driver.smi)
+    if driver.smi and any(gpu.shown is Shown.COUNTED for gpu in profile.gpus):
+        _let_smi_skip(profile, folder)
+    return folder
+
+
+def _let_smi_skip(profile: Profile, folder: Path) -> None:
+    """Gives nvidia-smi a table without the GPUs that NVML may not open: the real one prints those alone that it may."""
+    opened = replace(profile, gpus=tuple(gpu for gpu in profile.gpus if gpu.shown is Shown.NVML))
+    table, real = folder / ".nvidia-smi.txt", folder / ".nvidia-smi"
+    _write(table, _lines(stub_table(opened)))
+    (folder / "nvidia-smi").rename(real)
+    _write(folder / "nvidia-smi", f'#!/bin/sh\nGPUENV_STUB={table} exec {real} "$@"\n')
+    (folder / "nvidia-smi").chmod(0o755)
 
 
 def _compat(profile: Profile, root: Path, stub: StubDriver) -> list[Path]:
@@ -222,6 +252,19 @@ def _compat(profile: Profile, root: Path, stub: StubDriver) -> list[Path]:
         return []
     folder = root / f"usr/local/cuda-{compat.cuda // 1000}.{compat.cuda % 1000 // 10}/compat"
     return [lay_out(stub, folder, compat.version, with_nvml=False)]
+
+
+def _found_first(profile: Profile, root: Path) -> list[Path]:
+    """A folder before all others on the loader's path, with broken libraries in it."""
+    if not profile.found_first:
+        return []
+    folder = root / "usr/local/lib"
+    for name, planted in profile.found_first.items():
+        _write(folder / name, "")
+        if planted is Planted.ABORTS:
+            command = ["cc", "-shared", "-fPIC", "-x", "c", "-", f"-Wl,-soname,{name}", "-o", str(folder / name)]
+            subprocess.run(command, input=_ABORTING, text=True, check=True)
+    return [folder]
 
 
 def _toolkit_libraries(profile: Profile, root: Path, cuda_libraries: Callable[[int], Path]) -> list[Path]:
@@ -237,6 +280,10 @@ def _toolkit_libraries(profile: Profile, root: Path, cuda_libraries: Callable[[i
     # Copies: the path that a process has mapped must be this machine's.
     shutil.copytree(cuda_libraries(major), folder / "lib64")
     return [folder / "lib64"]
+
+
+def _lines(table: Mapping[str, str]) -> str:
+    return "".join(f"{key}={value}\n" for key, value in table.items())
 
 
 def _write(path: Path, text: str) -> None:

@@ -46,6 +46,29 @@ class Container(Enum):
     NONE = "none"
     DOCKER = "docker"
     KUBERNETES = "kubernetes"
+    APPTAINER = "apptainer"
+
+
+class Shown(Enum):
+    """How far a GPU on the PCI bus is shown to a process of this machine."""
+
+    NVML = "nvml"
+    """NVML and libcuda list it, as does the kernel module."""
+    COUNTED = "counted"
+    """NVML counts it and may not open it, as under the device control group of a job; nvidia-smi leaves it out."""
+    KERNEL = "kernel"
+    """The kernel module lists it, and the libraries do not: it was given to somebody else, or could not be started."""
+    BUS = "bus"
+    """The kernel module has not taken it: it is none that this driver supports."""
+
+
+class Planted(Enum):
+    """What is the matter with a library that the loader finds first."""
+
+    EMPTY = "empty"
+    """A file of no bytes, which the loader refuses."""
+    ABORTS = "aborts"
+    """A real library that ends the process when it is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +140,20 @@ class MigSpec:
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """One GPU; ``memory`` is None where NVML has no number, ``on_bus`` says whether the PCI bus shows it."""
+    """One GPU.
+
+    Attributes:
+        name: as NVML has it.
+        capability: compute capability.
+        memory: bytes; None where NVML has no number.
+        pci: address, as sysfs writes it.
+        device: PCI device id.
+        pci_class: PCI class.
+        uuid: with its ``GPU-``.
+        on_bus: whether the PCI bus shows it.
+        shown: how far one on the bus is shown.
+        mig: its MIG instances; None where it knows no MIG mode.
+    """
 
     name: str
     capability: str
@@ -127,6 +163,7 @@ class GpuSpec:
     pci_class: str
     uuid: str
     on_bus: bool
+    shown: Shown
     mig: tuple[MigSpec, ...] | None
 
 
@@ -143,9 +180,18 @@ class PciSpec:
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """What is installed in the target environment, as requirements: ``cupy-cuda12x==14.2.0``."""
+    """The target environment; distributions are given as requirements: ``cupy-cuda12x==14.2.0``.
+
+    Attributes:
+        packages: what is installed in it.
+        elsewhere: what lies in a second folder, which a .pth file puts on the path behind the first.
+        lib64: whether the path has the folder of the distributions once more through the link ``lib64``, as Fedora's
+            Python has it.
+    """
 
     packages: tuple[str, ...]
+    elsewhere: tuple[str, ...] = ()
+    lib64: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +215,7 @@ class Profile:
         source: where the facts come from.
         inferred: what follows from a rule and has not been seen.
         toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None where there is none.
+        found_first: broken libraries in ``/usr/local/lib``, by file name, which the loader finds before all others.
         files: further files below the driver root, by path.
         environment: variables of the caller.
         stub: raw keys of the stub driver, which win over the derived ones.
@@ -184,6 +231,7 @@ class Profile:
     gpus: tuple[GpuSpec, ...]
     other_devices: tuple[PciSpec, ...]
     toolkit: str | None
+    found_first: Mapping[str, Planted]
     files: Mapping[str, str]
     environment: Mapping[str, str]
     stub: Mapping[str, str]
@@ -316,8 +364,8 @@ def load(path: Path) -> Profile:
     if not isinstance(value, dict):
         raise ProfileError(f"{path.name}: expected a mapping")
     top = _Part(path.name, value).only(
-        "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "files", "environment",
-        "stub", "target", "timeout", "expect",
+        "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "found_first", "files",
+        "environment", "stub", "target", "timeout", "expect",
     )  # fmt: skip
     if not top.texts("source"):
         raise top.fault("source", "where the facts come from")
@@ -332,10 +380,11 @@ def load(path: Path) -> Profile:
         gpus=_numbered(gpu for part in top.parts("gpus") for gpu in _gpus(part)),
         other_devices=tuple(_device(part) for part in top.parts("other_devices")),
         toolkit=top.optional("toolkit"),
+        found_first=_found_first(top.part("found_first")),
         files=top.mapping("files"),
         environment=top.mapping("environment"),
         stub=top.mapping("stub"),
-        target=TargetSpec(top.part("target").only("packages").texts("packages")),
+        target=_target(top.part("target")),
         timeout=float(timeout) if timeout else None,
         expect=_expectation(top.part("expect")),
     )
@@ -350,6 +399,18 @@ def _host(part: _Part) -> HostSpec:
         container=part.one_of("container", Container, Container.NONE),
         kernel_files=part.flag("kernel_files", default=True),
     )
+
+
+def _found_first(part: _Part) -> dict[str, Planted]:
+    for name in part.values:
+        if not re.fullmatch(r"lib[\w-]+\.so(\.\d+)*", name):
+            raise ProfileError(f"{part.where}: {name} is no file name of a library")
+    return {name: part.one_of(name, Planted) for name in part.values}
+
+
+def _target(part: _Part) -> TargetSpec:
+    part.only("packages", "elsewhere", "lib64")
+    return TargetSpec(part.texts("packages"), part.texts("elsewhere"), part.flag("lib64", default=False))
 
 
 def _driver(part: _Part) -> DriverSpec:
@@ -383,8 +444,10 @@ def _node(part: _Part, text: str) -> DeviceNodeSpec:
 
 def _gpus(part: _Part) -> tuple[GpuSpec, ...]:
     """One entry with several PCI addresses is as many GPUs of a kind."""
-    part.only("name", "capability", "memory", "pci", "device", "class", "uuid", "on_bus", "mig")
+    part.only("name", "capability", "memory", "pci", "device", "class", "uuid", "on_bus", "shown", "mig")
     on_bus = part.flag("on_bus", default=True)
+    if not on_bus and "shown" in part.values:
+        raise part.fault("shown", "nothing for a GPU that is not on the bus")
     addresses = part.texts("pci")
     for address in addresses:
         if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]", address):
@@ -401,6 +464,7 @@ def _gpus(part: _Part) -> tuple[GpuSpec, ...]:
             pci_class=part.pci_class() if on_bus else "",
             uuid=part.text("uuid", ""),
             on_bus=on_bus,
+            shown=part.one_of("shown", Shown, Shown.NVML),
             mig=tuple(_mig(instance) for instance in part.parts("mig")) if "mig" in part.values else None,
         )
         for address in addresses

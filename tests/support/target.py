@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpuenv.probe.cuda_libraries import WANTED
+from tests.support.profile import TargetSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,24 +23,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Makes target environments below a folder, each set of packages once."""
+    """Makes target environments below a folder, each once."""
 
     folder: Path
-    made: dict[tuple[str, ...], Path] = field(default_factory=dict)
+    made: dict[TargetSpec, Path] = field(default_factory=dict)
 
-    def interpreter(self, packages: tuple[str, ...]) -> Path:
-        """The interpreter of an environment with exactly these packages, given as ``name==version``."""
-        if packages not in self.made:
-            self.made[packages] = self._make(packages, self.folder / str(len(self.made)))
-        return self.made[packages]
+    def interpreter(self, target: TargetSpec) -> Path:
+        """The interpreter of an environment with exactly these packages."""
+        if target not in self.made:
+            self.made[target] = self._make(target, self.folder / str(len(self.made)))
+        return self.made[target]
 
-    def _make(self, packages: tuple[str, ...], folder: Path) -> Path:
+    def _make(self, target: TargetSpec, folder: Path) -> Path:
         _run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")])
         interpreter = folder / "venv/bin/python"
-        wheels = [str(metadata_wheel(folder, package)) for package in packages]
-        if wheels:
-            options = ["--no-config", "--no-cache", "--offline", "--no-index", "--no-deps"]
-            _run([sys.executable, "-m", "uv", "pip", "install", *options, "--python", str(interpreter), *wheels])
+        _install(target.packages, folder, "--python", str(interpreter))
+        _install(target.elsewhere, folder, "--python", str(interpreter), "--target", str(folder / "elsewhere"))
+        further = [str(folder / "elsewhere")] if target.elsewhere else []
+        (site,) = (folder / "venv/lib").glob("python*/site-packages")
+        if target.lib64:
+            further.append(str(folder / "venv/lib64" / site.relative_to(folder / "venv/lib")))
+            if not (folder / "venv/lib64").exists():
+                (folder / "venv/lib64").symlink_to("lib")
+        if further:
+            (site / "further.pth").write_text("".join(f"{path}\n" for path in further), encoding="utf-8")
         return interpreter
 
 
@@ -58,6 +65,13 @@ class CudaLibraries:
                 name = str(folder / library.soname)
                 _run(["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", f"-Wl,-soname,{library.soname}", "-o", name])
         return folder
+
+
+def _install(packages: tuple[str, ...], folder: Path, *where: str) -> None:
+    wheels = [str(metadata_wheel(folder, package)) for package in packages]
+    if wheels:
+        options = ["--no-config", "--no-cache", "--offline", "--no-index", "--no-deps"]
+        _run([sys.executable, "-m", "uv", "pip", "install", *options, *where, *wheels])
 
 
 def metadata_wheel(folder: Path, package: str) -> Path:

@@ -1,0 +1,48 @@
+"""Other Pythons of this machine, wherever its owner keeps them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WHO = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)"
+
+
+@cache
+def python(version: str) -> Path:
+    """An interpreter of a version such as 3.6; skips the test where there is none."""
+    for path in _candidates(f"python{version}"):
+        told, _, executable = _said(str(path), "-c", _WHO).partition("\n")
+        if told == version:
+            return Path(executable)  # what was found may be a shim
+    pytest.skip(f"no Python {version} on PATH, in pyenv or among uv's")
+
+
+def _candidates(name: str) -> Iterator[Path]:
+    if found := shutil.which(name):
+        yield Path(found)
+    for folder in _folders():
+        yield from sorted(folder.glob(f"*/bin/{name}"))
+
+
+@cache
+def _folders() -> tuple[Path, ...]:
+    folders = (Path(_said("pyenv", "root"), "versions"), Path(_said(sys.executable, "-m", "uv", "python", "dir")))
+    return tuple(folder for folder in folders if folder.is_absolute())
+
+
+def _said(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,445 @@
+"""Targets of every kind, all of them real: old Pythons, broken environments, and what is no Python at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.ask import ask_libraries, ask_target, script
+from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.raw import Distribution, TargetFacts
+from gpuenv.probe.target import TargetError, find_interpreter
+from tests.probe.asking import MINIMAL, asking, target_of
+from tests.probe.pythons import python
+
+OLD = ["2.7", "3.6", "3.7", "3.8", "3.9"]
+NEW = ["3.10", "3.11", "3.12", "3.13", "3.14"]
+NOTHING = TargetFacts()
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """A virtual environment of the test's own."""
+    folder = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder
+
+
+def interpreter_of(venv: Path) -> Path:
+    return venv / "bin" / "python3"
+
+
+def site_packages(venv: Path) -> Path:
+    (folder,) = venv.glob("lib/python*/site-packages")
+    return folder
+
+
+def program(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def distribution(folder: Path, name: str, release: str, *, form: str = "dist-info") -> None:
+    """A distribution's metadata, in one of the forms that installers leave."""
+    head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n\nName: in the description\n"
+    entry = folder / f"{name.replace('-', '_')}-{release}.{form.removesuffix(' file').removesuffix(' folder')}"
+    if form == "egg-info file":
+        entry.write_text(head, encoding="utf-8")
+        return
+    entry.mkdir(parents=True)
+    (entry / ("METADATA" if form == "dist-info" else "PKG-INFO")).write_text(head, encoding="utf-8")
+
+
+def cupy_lines(facts: TargetFacts) -> list[tuple[str, str]]:
+    return [(entry.name, entry.release) for entry in facts.distributions]
+
+
+@pytest.mark.parametrize("version", OLD + NEW)
+def test_an_interpreter_of_any_age_tells_what_it_is(version: str) -> None:
+    facts, source = target_of(python(version))
+    assert source.state is SourceState.ANSWERED, source.detail
+    assert facts.python is not None
+    assert facts.python.startswith(version + ".")
+    assert facts.implementation == "cpython"
+    assert facts.executable is not None
+    assert Path(facts.executable).samefile(python(version))
+    assert facts.prefix is not None
+    assert Path(facts.prefix).is_dir()
+    assert facts.kind in ("system", "conda")
+
+
+@pytest.mark.parametrize("version", OLD + NEW)
+def test_an_interpreter_of_any_age_can_be_asked_for_libraries(version: str) -> None:
+    wanted = [
+        {"name": "c", "soname": "libc.so.6", "pathfinder": "c"},
+        {"name": "no", "soname": "libnothing.so.1", "pathfinder": "nothing"},
+    ]
+    for finder in ("loader", "pathfinder"):
+        command = [str(python(version)), "-B", script("libraries.py"), finder, json.dumps(wanted)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=20)
+        assert done.returncode == 0, done.stderr
+        facts = parse_facts(done.stdout)
+        assert facts["done"] is True
+        assert Path(facts["library.c"]["path"]).name.startswith("libc")
+        assert facts["library.no"]["path"] is None
+        assert "libnothing.so.1" in facts["library.no"]["error"]
+
+
+def test_a_virtual_environment_is_told_from_the_python_it_was_made_from(venv: Path) -> None:
+    facts, source = target_of(interpreter_of(venv))
+    assert source.state is SourceState.ANSWERED
+    assert (facts.kind, facts.prefix) == ("venv", str(venv))
+    assert facts.python == ".".join(map(str, sys.version_info[:3]))
+    assert facts.externally_managed is False
+
+
+def test_a_prefix_with_conda_s_records_is_conda_s(venv: Path) -> None:
+    (venv / "conda-meta").mkdir()
+    assert target_of(interpreter_of(venv))[0].kind == "conda"
+
+
+def test_an_environment_in_a_folder_of_any_name_is_told_rightly(tmp_path: Path) -> None:
+    folder = tmp_path / "mes environnements été 環境"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    for encoding in ("C.UTF-8", "C", "POSIX"):
+        facts, _ = target_of(interpreter_of(folder), {"LC_ALL": encoding})
+        assert facts.prefix == str(folder)
+
+
+def test_the_environment_of_a_removed_python_is_told_as_broken(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.symlink_to(sys.base_prefix)
+    made_from = base / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    if not made_from.exists():
+        pytest.skip(f"this Python has no {made_from.name} in its prefix")
+    venv = tmp_path / "venv"
+    subprocess.run([str(made_from), "-m", "venv", "--without-pip", "--symlinks", str(venv)], check=True)
+    assert target_of(interpreter_of(venv))[1].state is SourceState.ANSWERED
+    base.unlink()
+    facts, source = target_of(interpreter_of(venv))
+    assert facts == NOTHING
+    assert source.state is SourceState.FAILED
+    assert source.detail == "could not be started: No such file or directory"
+    # It is an environment all the same: that it is broken is for the doctor to say.
+    assert find_interpreter(str(venv), {}) == str(interpreter_of(venv))
+
+
+CHATTY = """
+import atexit, os, sys
+sys.stdout.write("welcome to the cluster\\n" * 1000)
+sys.stdout.write("gpuenv:{broken\\ngpuenv: 1\\n{}\\nno newline at the end of this: ")
+sys.stderr.write("a warning\\n" * 1000)
+os.write(1, b"\\xff\\xfe bytes that are no text\\n")
+atexit.register(lambda: sys.stdout.write("good bye\\n"))
+"""
+
+
+def test_a_chatty_sitecustomize_changes_nothing(venv: Path) -> None:
+    quiet, _ = target_of(interpreter_of(venv))
+    (site_packages(venv) / "sitecustomize.py").write_text(CHATTY, encoding="utf-8")
+    chatty, source = target_of(interpreter_of(venv))
+    assert source.state is SourceState.ANSWERED
+    assert chatty == quiet
+
+
+@pytest.mark.parametrize("error", ["RuntimeError('no')", "ImportError('no')", "KeyError(1)", "OSError(13, 'no')"])
+def test_an_interpreter_whose_sitecustomize_raises_still_answers(venv: Path, error: str) -> None:
+    """Python itself only mentions it, and goes on."""
+    (site_packages(venv) / "sitecustomize.py").write_text(f"raise {error}\n", encoding="utf-8")
+    facts, source = target_of(interpreter_of(venv))
+    assert source.state is SourceState.ANSWERED, source.detail
+    assert facts.kind == "venv"
+
+
+def test_a_broken_path_file_does_not_keep_an_interpreter_from_answering(venv: Path) -> None:
+    (site_packages(venv) / "hook.pth").write_text("import no_such_module_anywhere\n", encoding="utf-8")
+    assert target_of(interpreter_of(venv))[1].state is SourceState.ANSWERED
+
+
+@pytest.mark.parametrize(
+    ("hook", "state", "said"),
+    [
+        ("import sys; sys.exit(3)", SourceState.FAILED, "exit code "),
+        ("import os; os._exit(7)", SourceState.FAILED, "exit code 7"),
+        ("import os; os._exit(0)", SourceState.FAILED, "exit code 0"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGABRT)", SourceState.CRASHED, "SIGABRT"),
+    ],
+)
+def test_an_interpreter_that_a_hook_ends_is_told_as_broken(
+    venv: Path, hook: str, state: SourceState, said: str
+) -> None:
+    (site_packages(venv) / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    facts, source = target_of(interpreter_of(venv))
+    assert (facts, source.state) == (NOTHING, state)
+    assert said in (source.detail or "")
+
+
+def test_an_interpreter_that_a_hook_holds_is_told_at_the_deadline(venv: Path) -> None:
+    (site_packages(venv) / "sitecustomize.py").write_text("import time; time.sleep(60)", encoding="utf-8")
+    started = time.monotonic()
+    facts, source = target_of(interpreter_of(venv), limit=0.5)
+    assert (facts, source.state) == (NOTHING, SourceState.TIMED_OUT)
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#!/bin/sh\necho I am no Python\n",
+        "#!/bin/sh\nhead -c 4000000 /dev/urandom\n",
+        "#!/bin/sh\necho 'gpuenv:[]'; echo 'gpuenv:null'; echo 'gpuenv:{'\n",
+        "#!/bin/sh\necho 'pyenv: python3: command not found' >&2; exit 127\n",
+        "#!/bin/sh\nexit 0\n",
+        "#!/bin/sh\nkill -9 $$\n",
+        "not even a script\n",
+        "",
+    ],
+    ids=["words", "noise", "marks without facts", "shim", "silence", "crash", "text", "empty"],
+)
+def test_what_is_no_python_tells_nothing_and_is_told_as_broken(tmp_path: Path, text: str) -> None:
+    facts, source = target_of(program(tmp_path / "python3", text))
+    assert facts == NOTHING
+    assert source.state in (SourceState.FAILED, SourceState.CRASHED)
+    assert source.detail
+
+
+def test_what_a_failing_interpreter_complains_of_is_told(tmp_path: Path) -> None:
+    shim = program(tmp_path / "python3", "#!/bin/sh\necho 'pyenv: python3: command not found' >&2\nexit 127\n")
+    detail = target_of(shim)[1].detail
+    assert detail == "exit code 127: pyenv: python3: command not found"
+
+
+def test_facts_of_the_wrong_kind_are_dropped_and_the_others_are_kept(tmp_path: Path) -> None:
+    lines = [
+        {"python": 3.12},
+        {"implementation": ["cpython"]},
+        {"kind": "venv"},
+        {"distributions": "none"},
+        {"externally_managed": "no"},
+        {"prefix": "/somewhere"},
+        {"done": True},
+    ]
+    said = "\n".join(f"gpuenv:{json.dumps(line)}" for line in lines)
+    facts, source = target_of(program(tmp_path / "python3", f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n"))
+    assert source.state is SourceState.ANSWERED
+    assert facts == TargetFacts(kind="venv", prefix="/somewhere")
+
+
+@pytest.mark.xfail(reason="of a traceback its first two lines are told, and the error stands in its last")
+def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_path: Path, venv: Path) -> None:
+    """A project's own json.py breaks whatever runs there, CuPy too: the target is broken, and by what is to be told."""
+    (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
+    facts, source = target_of(interpreter_of(venv), {"PYTHONPATH": str(tmp_path)})
+    assert (facts, source.state) == (NOTHING, SourceState.FAILED)
+    assert "this is the json of a project" in (source.detail or "")
+
+
+@pytest.mark.xfail(reason="the scripts of gpuenv's own interpreter take their modules from the caller's PYTHONPATH")
+def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
+    """PYTHONPATH is the target's affair: what it breaks there does not make the kernel or the driver unknown."""
+    (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
+    environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}
+    code = (
+        "import time; from gpuenv.probe.ask import *\n"
+        f"asking = Asking({environment!r}, '/', time.monotonic() + 20)\n"
+        "print(ask_kernel(asking)[1].state.value, ask_cuda(asking)[1].state.value, ask_nvml(asking)[1].state.value)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=MINIMAL)
+    kernel, cuda, nvml = done.stdout.split()
+    assert kernel == "answered"
+    assert cuda in ("answered", "absent")
+    assert nvml in ("answered", "absent")
+
+
+def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path) -> None:
+    """There is a cuda.py among the probing scripts, and a package cuda among NVIDIA's."""
+    package = site_packages(venv) / "cuda" / "pathfinder"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import ctypes\ndef load_nvidia_dynamic_lib(name):\n    raise RuntimeError('asked for ' + name)\n",
+        encoding="utf-8",
+    )
+    wanted = json.dumps([{"name": "nvrtc", "soname": "libnothing.so.1", "pathfinder": "nvrtc"}])
+    command = [str(interpreter_of(venv)), "-B", script("libraries.py"), "pathfinder", wanted]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=MINIMAL, timeout=20)
+    assert "pathfinder_error" not in parse_facts(done.stdout)
+
+
+def test_asking_leaves_no_compiled_files_in_the_target(venv: Path) -> None:
+    (site_packages(venv) / "sitecustomize.py").write_text("import usercustomize_of_this_test\n", encoding="utf-8")
+    (site_packages(venv) / "usercustomize_of_this_test.py").write_text("", encoding="utf-8")
+    before = sorted(venv.rglob("*"))
+    assert target_of(interpreter_of(venv))[1].state is SourceState.ANSWERED
+    assert sorted(venv.rglob("*")) == before
+
+
+@pytest.mark.parametrize("form", ["dist-info", "egg-info folder", "egg-info file"])
+def test_a_distribution_is_read_from_the_metadata_of_any_installer(venv: Path, form: str) -> None:
+    distribution(site_packages(venv), "cupy-cuda12x", "14.2.0", form=form)
+    facts, _ = target_of(interpreter_of(venv))
+    assert facts.distributions == (Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), None),)
+
+
+@pytest.mark.parametrize("written", ["CuPy_CUDA12x", "cupy.cuda12x", "cupy--cuda12x", "cupy-cuda12x"])
+def test_a_name_is_told_in_its_canonical_spelling(venv: Path, written: str) -> None:
+    distribution(site_packages(venv), written, "14.2.0")
+    assert cupy_lines(target_of(interpreter_of(venv))[0]) == [("cupy-cuda12x", "14.2.0")]
+
+
+def test_who_installed_a_distribution_is_told(venv: Path) -> None:
+    distribution(site_packages(venv), "numpy", "2.3.4")
+    (site_packages(venv) / "numpy-2.3.4.dist-info" / "INSTALLER").write_text("uv\n", encoding="utf-8")
+    (entry,) = target_of(interpreter_of(venv))[0].distributions
+    assert entry.installer == "uv"
+
+
+@pytest.mark.parametrize("broken", ["no METADATA", "empty METADATA", "bytes", "a folder named METADATA", "no version"])
+def test_broken_metadata_is_passed_over_and_the_rest_is_read(venv: Path, broken: str) -> None:
+    distribution(site_packages(venv), "numpy", "2.3.4")
+    folder = site_packages(venv) / "cupy_cuda12x-14.2.0.dist-info"
+    folder.mkdir()
+    if broken == "a folder named METADATA":
+        (folder / "METADATA").mkdir()
+    elif broken != "no METADATA":
+        content = {"empty METADATA": b"", "bytes": os.urandom(4096), "no version": b"Name: cupy-cuda12x\n"}[broken]
+        (folder / "METADATA").write_bytes(content.replace(b"Version", b""))
+    facts, source = target_of(interpreter_of(venv))
+    assert source.state is SourceState.ANSWERED
+    assert cupy_lines(facts) == [("numpy", "2.3.4")]
+
+
+def test_the_distribution_that_imports_would_meet_first_comes_first(tmp_path: Path, venv: Path) -> None:
+    distribution(site_packages(venv), "numpy", "2.3.4")
+    ahead = tmp_path / "ahead"
+    distribution(ahead, "numpy", "1.26.4")
+    facts, _ = target_of(interpreter_of(venv), {"PYTHONPATH": str(ahead)})
+    assert cupy_lines(facts) == [("numpy", "1.26.4"), ("numpy", "2.3.4")]
+
+
+@pytest.mark.parametrize("name", ["pip", "uv"])
+def test_the_installers_in_the_target_are_told(venv: Path, name: str) -> None:
+    distribution(site_packages(venv), name, "26.0")
+    assert cupy_lines(target_of(interpreter_of(venv))[0]) == [(name, "26.0")]
+
+
+def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
+    for name in ("requests", "pipx", "my-secret-project", "pandas"):
+        distribution(site_packages(venv), name, "1.0")
+    assert target_of(interpreter_of(venv))[0].distributions == ()
+
+
+@pytest.mark.parametrize(
+    ("distributions", "soname"),
+    [
+        ((), None),
+        ((Distribution("cupy", "14.2.0"),), None),
+        ((Distribution("cupy-rocm-7-0", "14.2.0"),), None),
+        ((Distribution("cupy-xarray", "0.1"),), None),
+        ((Distribution("cupy-cuda11x", "13.6.0"),), "libnvrtc.so.11.2"),
+        ((Distribution("cupy-cuda12x", "14.2.0"),), "libnvrtc.so.12"),
+        ((Distribution("cupy-cuda13x", "14.2.0"), Distribution("cupy-cuda12x", "14.2.0")), "libnvrtc.so.13"),
+    ],
+)
+def test_libraries_are_asked_for_by_the_line_of_the_cupy_that_is_there(
+    venv: Path, distributions: tuple[Distribution, ...], soname: str | None
+) -> None:
+    libraries, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
+    assert source.state is (SourceState.ANSWERED if soname else SourceState.NOT_ASKED)
+    assert [entry.soname for entry in libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
+
+
+def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Path) -> None:
+    """As in an environment with system-site-packages where the system has an older one of the same line."""
+    distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
+    behind = tmp_path / "system"
+    distribution(behind, "cupy-cuda12x", "13.6.0")
+    (site_packages(venv) / "system.pth").write_text(f"{behind}\n", encoding="utf-8")
+    facts, _ = target_of(interpreter_of(venv))
+    assert cupy_lines(facts) == [("cupy-cuda12x", "14.2.0"), ("cupy-cuda12x", "13.6.0")]
+    assert ask_libraries(asking(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED
+
+
+# Which interpreter is meant.
+
+
+def test_an_environment_is_given_by_its_folder_or_by_its_interpreter(venv: Path) -> None:
+    assert find_interpreter(str(venv), {}) == str(interpreter_of(venv))
+    assert find_interpreter(str(interpreter_of(venv)), {}) == str(interpreter_of(venv))
+
+
+def test_an_interpreter_is_given_by_a_name_on_path(venv: Path) -> None:
+    assert find_interpreter("python3", {"PATH": str(venv / "bin")}) == str(interpreter_of(venv))
+
+
+def test_a_folder_with_bin_python_alone_is_an_environment(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    only = program(tmp_path / "bin" / "python", "#!/bin/sh\n")
+    assert find_interpreter(str(tmp_path), {}) == str(only)
+
+
+@pytest.mark.parametrize("given", ["folder", "missing", "missing/bin/python", "", "no-such-name-on-path"])
+def test_what_is_no_environment_is_refused_with_what_would_be_one(tmp_path: Path, given: str) -> None:
+    (tmp_path / "folder").mkdir()
+    path = str(tmp_path / given) if given and "name" not in given else given
+    where = tmp_path / "folder"
+    command = [
+        sys.executable,
+        "-m",
+        "gpuenv",
+        "doctor",
+        "--python",
+        path,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where, env=MINIMAL, timeout=20)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give an interpreter, a virtual environment or a conda prefix" in done.stderr
+    assert path in done.stderr
+
+
+def test_the_home_of_a_user_who_is_not_there_is_no_environment() -> None:
+    with pytest.raises(TargetError):
+        find_interpreter("~nobody-of-this-name/venv", {})
+
+
+def test_the_active_environment_comes_before_path(tmp_path: Path, venv: Path) -> None:
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        assert find_interpreter(None, {variable: str(venv), "PATH": os.defpath}) == str(interpreter_of(venv))
+    both = {"VIRTUAL_ENV": str(venv), "CONDA_PREFIX": str(tmp_path), "PATH": os.defpath}
+    assert find_interpreter(None, both) == str(interpreter_of(venv))
+
+
+def test_an_active_environment_that_is_gone_is_not_passed_over(tmp_path: Path) -> None:
+    """That the shell still points there is the finding; the Python on PATH is not what the user means."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        gone = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
+        found = find_interpreter(None, gone)
+        assert found == str(tmp_path / "gone/bin/python3")
+        assert ask_target(asking(gone), found)[1].state is SourceState.FAILED
+
+
+def test_the_doctor_names_an_active_environment_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    gone = {**MINIMAL, "VIRTUAL_ENV": str(tmp_path / "gone"), "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
+    command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=gone, timeout=20)
+    findings = {finding["code"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 1
+    assert findings["ENV401"]["cause"] == "target-environment-broken"
+    assert "WHL503" not in findings, "that CuPy is missing there is not worth saying"
+
+
+def test_an_empty_variable_names_no_environment(venv: Path) -> None:
+    environment = {"VIRTUAL_ENV": "", "CONDA_PREFIX": "", "PATH": str(venv / "bin")}
+    assert find_interpreter(None, environment) == str(interpreter_of(venv))
+
+
+def test_without_an_environment_and_a_python_on_path_there_is_no_target(tmp_path: Path) -> None:
+    assert find_interpreter(None, {"PATH": str(tmp_path)}) is None

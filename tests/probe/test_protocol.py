@@ -1,0 +1,97 @@
+"""What the probing scripts print, and what is made of it when others print into it, or the end is missing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuenv.probe.ask import script
+from gpuenv.probe.protocol import numbered, parse_facts
+
+MARK = "gpuenv:"
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+# What a library or a sitecustomize may print; a line of its own never bears the mark.
+NOISE = st.lists(st.text(max_size=30), max_size=4).map("\n".join).filter(lambda text: MARK not in text)
+
+
+def told(facts: dict[str, Any]) -> str:
+    return "".join(f"{MARK}{json.dumps({key: value})}\n" for key, value in facts.items())
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=5), NOISE, NOISE)
+@settings(deadline=None)
+def test_facts_are_read_among_whatever_else_is_printed(facts: dict[str, Any], before: str, after: str) -> None:
+    output = "".join(f"{before}\n{line}\n{after}\n" for line in told(facts).splitlines())
+    assert parse_facts(output) == facts
+
+
+def test_a_text_without_a_newline_may_stand_before_the_mark() -> None:
+    assert parse_facts('Loading site hooks... gpuenv:{"python": "3.12.4"}\n') == {"python": "3.12.4"}
+
+
+def test_of_two_answers_the_later_counts() -> None:
+    assert parse_facts(told({"count": 1}) + told({"count": 2})) == {"count": 2}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        'gpuenv:{"cut": "sho',
+        'gpuenv:{"trailing": 1} and more',
+        "gpuenv:",
+        "gpuenv:[1, 2]",
+        'gpuenv:"text"',
+        "gpuenv:NaN",
+        'gpuenv {"other": "mark"}',
+        'GPUENV:{"other": "mark"}',
+        "gpuenv:\x00\x01",
+        pytest.param(MARK + "[" * 100_000, id="nested"),
+        pytest.param(MARK + '{"digits": ' + "9" * 5000 + "}", id="digits"),
+    ],
+)
+def test_a_line_that_is_no_fact_is_dropped_and_the_others_are_kept(broken: str) -> None:
+    assert parse_facts(f'gpuenv:{{"first": 1}}\n{broken}\ngpuenv:{{"last": 2}}\n') == {"first": 1, "last": 2}
+
+
+def test_an_end_cut_off_in_the_middle_of_a_line_costs_that_line_only() -> None:
+    whole = told({"init": 0, "library": "/usr/lib/libnvidia-ml.so.1", "count": 8})
+    for length in range(len(whole)):
+        facts = parse_facts(whole[:length])
+        assert list(facts) == ["init", "library", "count"][: len(facts)]
+        assert len(facts) in (whole[:length].count("\n"), whole[:length].count("\n") + 1)
+
+
+def test_nothing_printed_is_no_fact() -> None:
+    assert parse_facts("") == {}
+
+
+def test_numbered_facts_keep_the_order_in_which_they_were_told() -> None:
+    facts = parse_facts("".join(told({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
+    assert numbered(facts, "gpu") == [{"index": number} for number in (0, 2, 10, 1)]
+
+
+def test_numbered_facts_of_another_name_are_not_taken() -> None:
+    facts = {"gpu.0": "this", "gpus.0": "not this", "gpu": "nor this", "mygpu.0": "nor this"}
+    assert numbered(facts, "gpu") == ["this"]
+
+
+def test_a_script_prints_each_fact_before_it_asks_for_the_next() -> None:
+    """The first facts of a child can be read while it is still at work."""
+    command = [sys.executable, "-B", script("kernel.py"), "/"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        first = child.stdout.readline()
+        rest = child.stdout.read()
+    assert list(parse_facts(first)) == ["uname"]
+    assert parse_facts(rest)["done"] is True
+    assert child.returncode == 0

@@ -1,0 +1,299 @@
+"""How the house is built, held by its syntax trees: who imports whom, what is pure, and what nobody may do."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import gpuenv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PACKAGE = Path(gpuenv.__file__).parent
+SCRIPTS = "gpuenv.probe.scripts"
+
+# What the modules of each part of the package may import of the others, besides gpuenv itself for its version.
+MAY_IMPORT = {
+    "model": set[str](),
+    "matrix": {"model"},
+    "doctor": {"model", "matrix"},
+    "probe": {"model", "matrix", "doctor"},
+    "report": {"model", "matrix", "doctor"},
+    "data": set[str](),
+    "cli": {"model", "matrix", "doctor", "probe", "report", "data"},
+    "__main__": {"cli"},
+    "__init__": set[str](),
+}
+# Libraries of others, and the one place that may import each.
+THIRD_PARTY = {
+    "packaging": {"model", "matrix", "doctor", "probe"},
+    "yaml": {"gpuenv.matrix.strict_yaml"},
+    "typer": {"cli"},
+    "rich": {"gpuenv.cli.output"},
+    "pynvml": {f"{SCRIPTS}.nvml"},
+    "cuda": {f"{SCRIPTS}.libraries"},
+    "docker": set[str](),
+}
+# Parts without a touch of the world outside, and the modules in them that are its edge.
+PURE = ("model", "matrix", "doctor", "report")
+EDGES = {"gpuenv.matrix.load"}
+IMPURE_MODULES = {
+    "time",
+    "subprocess",
+    "socket",
+    "shutil",
+    "tempfile",
+    "ctypes",
+    "threading",
+    "logging",
+    "urllib",
+    "sys",
+}
+IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}
+IMPURE_ATTRIBUTES = {
+    *("environ", "getenv", "read_text", "write_text", "read_bytes", "write_bytes", "iterdir", "glob", "mkdir"),
+    *("unlink", "exists", "is_file", "is_dir", "expanduser", "now", "today", "utcnow", "monotonic", "perf_counter"),
+    *("stdout", "stderr", "stdin", "argv", "system", "popen"),
+}
+# The handlers that catch everything.
+BROAD_KINDS = ("Exception", "BaseException")
+BROAD = [
+    ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
+    ("gpuenv.cli.app", "run"),  # the last handler turns a fault of ours into a message
+    (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
+    (f"{SCRIPTS}.libraries", "finder"),  # someone else's package
+    (f"{SCRIPTS}.libraries", "look"),  # likewise
+]
+STARTERS = {"Popen", "run", "call", "check_call", "check_output"}
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module of the package."""
+
+    name: str
+    tree: ast.Module
+
+    @property
+    def part(self) -> str:
+        """``matrix`` of ``gpuenv.matrix.load``; a module at the top is a part of its own."""
+        return self.name.split(".")[1]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    return tuple(
+        Module(
+            ".".join(("gpuenv", *path.relative_to(PACKAGE).with_suffix("").parts)),
+            ast.parse(path.read_text(encoding="utf-8"), str(path)),
+        )
+        for path in sorted(PACKAGE.rglob("*.py"))
+    )
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """The full names that a module imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def functions(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Every function with its name; what stands outside of all has none."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node
+
+
+def called(node: ast.Call) -> str:
+    """``run`` of ``subprocess.run(...)``."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def strangers(rule: Callable[[Module], set[str]]) -> dict[str, set[str]]:
+    """The modules that break a rule, each with what breaks it."""
+    return {module.name: found for module in modules() if (found := rule(module))}
+
+
+def test_the_whole_package_is_looked_at() -> None:
+    assert {module.part for module in modules()} == set(MAY_IMPORT)
+    assert len(modules()) > 50
+
+
+def test_a_part_imports_only_those_below_it() -> None:
+    def too_high(module: Module) -> set[str]:
+        told = {name.split(".")[1] for name in imports(module.tree) if name.startswith("gpuenv.")}
+        return told - MAY_IMPORT[module.part] - {module.part, "__version__"}
+
+    assert strangers(too_high) == {}
+
+
+def test_a_library_of_others_is_imported_in_its_one_place() -> None:
+    def out_of_place(module: Module) -> set[str]:
+        names = {name.split(".")[0] for name in imports(module.tree)} - {"gpuenv", *sys.stdlib_module_names}
+        return {name for name in names if not THIRD_PARTY.get(name, set()) & {module.part, module.name}}
+
+    assert strangers(out_of_place) == {}
+
+
+def test_a_module_of_a_pure_part_touches_nothing_outside() -> None:
+    def outside(module: Module) -> set[str]:
+        if module.part not in PURE or module.name in EDGES:
+            return set()
+        names = {name.split(".")[0] for name in imports(module.tree)}
+        calls = {called(node) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+        attributes = {node.attr for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
+        return names & IMPURE_MODULES | calls & IMPURE_CALLS | attributes & IMPURE_ATTRIBUTES
+
+    assert strangers(outside) == {}
+
+
+def test_the_edges_of_the_pure_parts_are_where_they_are_said_to_be() -> None:
+    assert {
+        module.name for module in modules() if module.part in PURE and "read_text" in ast.dump(module.tree)
+    } == EDGES
+
+
+def test_broad_handlers_are_the_known_ones() -> None:
+    """One that raises again catches nothing."""
+    found = [
+        (module.name, name)
+        for module in modules()
+        for name, function in functions(module.tree)
+        for node in ast.walk(function)
+        if isinstance(node, ast.ExceptHandler) and _is_broad(node) and not _raises_again(node)
+    ]
+    assert sorted(found) == sorted(BROAD)
+    outside = [node for module in modules() for node in module.tree.body if isinstance(node, ast.Try)]
+    assert outside == [], "every handler is in a function"
+
+
+def _is_broad(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or getattr(kind, "id", "") in BROAD_KINDS for kind in kinds)
+
+
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def test_nothing_suppresses_every_exception() -> None:
+    def suppressed(module: Module) -> set[str]:
+        calls = (node for node in ast.walk(module.tree) if isinstance(node, ast.Call) and called(node) == "suppress")
+        return {getattr(kind, "id", "") for call in calls for kind in call.args} & set(BROAD_KINDS)
+
+    assert strangers(suppressed) == {}
+
+
+def test_nothing_goes_through_a_shell() -> None:
+    def shells(module: Module) -> set[str]:
+        calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+        told = {f"shell=, line {call.lineno}" for call in calls for word in call.keywords if word.arg == "shell"}
+        return told | {called(call) for call in calls} & {"system", "popen", "getoutput", "getstatusoutput"}
+
+    assert strangers(shells) == {}
+
+
+def test_a_program_is_started_with_a_list_of_words() -> None:
+    """A text would be taken apart by whoever runs it; the types do not tell, since a text is a sequence of texts."""
+    starts = [
+        (f"{module}, line {node.lineno}", bool(node.args) and _is_list(node.args[0], function))
+        for module in modules()
+        for _, function in functions(module.tree)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and _starts_a_program(node)
+    ]
+    assert [place for place, right in starts if not right] == []
+    assert len(starts) >= 6
+
+
+def _starts_a_program(node: ast.Call) -> bool:
+    if isinstance(node.func, ast.Attribute):
+        return getattr(node.func.value, "id", "") == "subprocess" and node.func.attr in STARTERS
+    return getattr(node.func, "id", "") == "run_child"
+
+
+def _is_list(command: ast.expr, function: ast.AST) -> bool:
+    """A list as written here, a name that is given one, or a parameter that wants a sequence of texts."""
+    if isinstance(command, ast.List):
+        return True
+    name = getattr(command, "id", "")
+    given = [
+        node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and any(getattr(to, "id", "") == name for to in node.targets)
+    ]
+    kinds = [
+        ast.unparse(a.annotation)
+        for a in ast.walk(function)
+        if isinstance(a, ast.arg) and a.arg == name and a.annotation
+    ]
+    return all(isinstance(value, ast.List) for value in given) and (bool(given) or kinds == ["Sequence[str]"])
+
+
+def test_programs_are_started_in_one_module_alone() -> None:
+    """And in the target, whose script asks musl's loader for its version: nothing of this package is there."""
+    importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
+    assert importing == {"gpuenv.probe.children", f"{SCRIPTS}.interpreter"}
+
+
+def test_the_driver_is_loaded_in_scripts_alone() -> None:
+    importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
+    assert importing == {f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "libraries")}
+
+
+def test_nothing_uses_the_network() -> None:
+    """The socket module is asked for the name of the host, and for nothing else."""
+
+    def used(module: Module) -> set[str]:
+        names = {name.split(".")[0] for name in imports(module.tree)}
+        attributes = {
+            node.attr
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "socket"
+        }
+        return names & {"urllib", "http", "ssl", "requests", "ftplib", "asyncio"} | attributes - {"gethostname"}
+
+    assert strangers(used) == {}
+
+
+def test_a_script_stands_on_its_own() -> None:
+    """It is run by its path, in an interpreter that may have no gpuenv."""
+    found = {
+        module.name.rsplit(".", 1)[1]: {name.split(".")[0] for name in imports(module.tree)}
+        for module in modules()
+        if module.name.startswith(SCRIPTS)
+    }
+    others = {name: names - set(sys.stdlib_module_names) for name, names in found.items()}
+    assert others == {"nvml": {"pynvml"}, "cuda": set(), "kernel": set(), "interpreter": set(), "libraries": {"cuda"}}
+
+
+@pytest.mark.parametrize("name", ["interpreter", "libraries"])
+def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons(name: str) -> None:
+    """Old interpreters run it in another test, where there are some."""
+    text = (PACKAGE / f"probe/scripts/{name}.py").read_text(encoding="utf-8")
+    text.encode("ascii")
+    tree = ast.parse(text, feature_version=(3, 4))
+    modern = (ast.JoinedStr, ast.AnnAssign, ast.AsyncFunctionDef, ast.NamedExpr, ast.Starred, ast.Nonlocal)
+    assert [type(node).__name__ for node in ast.walk(tree) if isinstance(node, modern)] == []
+    arguments = [node for node in ast.walk(tree) if isinstance(node, ast.arguments)]
+    assert [entry for entry in arguments if entry.kwonlyargs or entry.posonlyargs] == []
+    assert [arg.arg for entry in arguments for arg in entry.args if arg.annotation is not None] == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    assert [module.name for module in modules() if not ast.get_docstring(module.tree)] == []
