@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-import os
 import sys
+
+_OUTPUT_CLOSED, _INTERRUPTED, _USAGE = 141, 130, 2
 
 
 def main() -> None:
     """Runs the command line and exits with its code."""
-    if sys.argv[1:] == ["--version"]:
-        from gpuenv import __version__  # noqa: PLC0415 - nothing else is needed
-
-        sys.stdout.write(f"gpuenv {__version__}\n")
-        return
     try:
-        from gpuenv.cli.app import run  # noqa: PLC0415 - Typer costs more than all the rest of --version
-
-        code = run(sys.argv[1:])
+        code = _main(sys.argv[1:])
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader went away; nothing more can be said there, not even at interpreter exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = 141
     except KeyboardInterrupt:
-        code = 130
+        code = _INTERRUPTED
+    except OSError as error:
+        code = _without_output(error)
     sys.exit(code)
+
+
+def _main(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        from gpuenv import __version__  # noqa: PLC0415 - nothing else is needed
+
+        if sys.stdout is not None:
+            sys.stdout.write(f"gpuenv {__version__}\n")
+        return 0
+    from gpuenv.cli.app import run  # noqa: PLC0415 - Typer costs more than all the rest of --version
+
+    return run(arguments)
+
+
+def _without_output(error: OSError) -> int:
+    """Standard output cannot be written: told on standard error, unless its reader has merely gone."""
+    from gpuenv.cli.errors import drop_stdout  # noqa: PLC0415 - of use here alone
+
+    drop_stdout()
+    if isinstance(error, BrokenPipeError):
+        return _OUTPUT_CLOSED
+    sys.stderr.write(f"gpuenv: standard output cannot be written: {error.strerror}\n")
+    return _USAGE
 
 
 if __name__ == "__main__":

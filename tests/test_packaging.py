@@ -133,7 +133,6 @@ def test_the_metadata_say_what_the_package_says(built: Built) -> None:
     assert names == {"typer", "rich", "packaging", "nvidia-ml-py", "pyyaml"}
 
 
-@pytest.mark.xfail(reason="the classifier promises types; type checkers look for py.typed and find none")
 def test_a_package_that_says_it_is_typed_is_taken_to_be(built: Built) -> None:
     with zipfile.ZipFile(built.wheel) as archive:
         assert b"Typing :: Typed" in archive.read(f"gpuenv-{__version__}.dist-info/METADATA")

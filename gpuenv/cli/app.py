@@ -12,7 +12,7 @@ import typer
 from gpuenv import __version__
 from gpuenv.cli import matrix
 from gpuenv.cli.doctor import doctor
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, OutputClosed
 from gpuenv.cli.explain import explain
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
@@ -62,8 +62,8 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("gpuenv: interrupted\n")
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        raise
+    except (BrokenPipeError, OutputClosed):
+        return ExitCode.OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
         return _fault(error)
 

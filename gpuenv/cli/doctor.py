@@ -50,5 +50,5 @@ def doctor(
         from gpuenv.cli.output import emit_lines
         from gpuenv.report.text import report_lines
 
-        emit_lines(report_lines(report, verbose=verbose), output, color=not no_color)
+        emit_lines(report_lines(report, verbose=verbose), output, color=not no_color, redacted=redact)
     raise typer.Exit(report.exit_code)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 
 class CommandError(Exception):
     """Ends the command with an exit code of the contract; ``remedy`` is printed on a line of its own."""
@@ -11,3 +14,13 @@ class CommandError(Exception):
         self.exit_code = exit_code
         self.message = message
         self.remedy = remedy
+
+
+class OutputClosed(Exception):  # noqa: N818 - it is no error of ours
+    """The reader of standard output has gone; not a BrokenPipeError, which click would end with a verdict's code."""
+
+
+def drop_stdout() -> None:
+    """Sends what is still kept for standard output nowhere, so that nothing is said of it at interpreter exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -44,7 +44,8 @@ def get_matrix(path: Path | None) -> Matrix:
     try:
         return load(path or data_path("matrix.yaml"))
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(ExitCode.USAGE, f"the matrix cannot be read: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise CommandError(ExitCode.USAGE, f"{path or 'matrix.yaml'}: the matrix cannot be read: {reason}") from error
     except MatrixError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
 
@@ -86,6 +87,8 @@ def _assuming(snapshot: Snapshot, subject: Subject, matrix: Matrix) -> Snapshot:
 def _base(subject: Subject) -> Snapshot:
     from gpuenv.model.snapshot import Snapshot
 
+    if not subject.timeout > 0:  # nan is neither below the least nor above the most
+        raise CommandError(ExitCode.USAGE, f"--timeout {subject.timeout}: expected seconds, such as 30")
     if subject.snapshot is not None:
         if subject.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
@@ -129,7 +132,7 @@ def read_snapshot(path: Path) -> Snapshot:
         raise CommandError(
             ExitCode.USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON"
         ) from error
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # no text, numbers beyond all measure, nesting without end
         raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {error}") from error
     if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
         data = data["snapshot"]

@@ -6,22 +6,25 @@ import contextlib
 import getpass
 import json
 import os
+import re
 import shutil
 import socket
 import sys
 import tempfile
 import textwrap
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.report.redact import Identity
     from gpuenv.report.text import Line
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _STYLES = {
     "heading": "bold",
     "good": "bold green",
@@ -48,19 +51,38 @@ def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
         write_stdout(text)
 
 
-def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool) -> None:
-    """Lines of text: coloured and wrapped on a terminal, one line each anywhere else."""
+def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redacted: bool = True) -> None:
+    """Lines of text: coloured and wrapped on a terminal, one line each anywhere else.
+
+    What goes to a file is meant for others and loses every identity; what is printed loses secrets alone.
+    """
+    cleaned = [replace(line, text=_harmless(_clean(line.text, output, redacted=redacted))) for line in lines]
+    if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        _to_terminal(cleaned, color=color and "NO_COLOR" not in os.environ)
+        return
+    text = "".join(line.text.rstrip() + "\n" for line in cleaned)
     if output is not None:
-        write_file(output, "".join(line.text.rstrip() + "\n" for line in lines))
-    elif sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        _to_terminal(lines, color=color and "NO_COLOR" not in os.environ)
+        write_file(output, text)
     else:
-        write_stdout("".join(line.text.rstrip() + "\n" for line in lines))
+        write_stdout(text)
+
+
+def _clean(text: str, output: Path | None, *, redacted: bool) -> str:
+    from gpuenv.report.redact import hide_secrets, redact_line
+
+    if not redacted:
+        return text
+    return hide_secrets(text) if output is None else redact_line(text, identity())
+
+
+def _harmless(text: str) -> str:
+    """Control characters as escapes: a recording from somebody else may neither command a terminal nor forge a line."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
-    wrapped = [(part, line.style.value) for line in lines for part in _wrap(line, width)]
+    wrapped = [(_encodable(part), line.style.value) for line in lines for part in _wrap(line, width)]
     if not color:
         write_stdout("".join(part + "\n" for part, _ in wrapped))
         return
@@ -70,6 +92,12 @@ def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for part, style in wrapped:
         console.print(Text(part, style=_STYLES.get(style, "")))
+
+
+def _encodable(text: str) -> str:
+    """The text with substitutes for what standard output's encoding lacks."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _wrap(line: Line, width: int) -> list[str]:
@@ -89,17 +117,19 @@ def write_stdout(text: str) -> None:
     """Text that standard output's encoding lacks a character for is written with a substitute.
 
     Raises:
+        OutputClosed: when the reader has gone.
         CommandError: when standard output cannot take it: a full disk, say.
     """
     if sys.stdout is None:
         raise CommandError(ExitCode.USAGE, "standard output is closed", "write the result to a file with -o")
-    encoding = sys.stdout.encoding or "utf-8"
     try:
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.write(_encodable(text))
         sys.stdout.flush()
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError as error:
+        drop_stdout()
+        raise OutputClosed from error
     except OSError as error:
+        drop_stdout()
         raise CommandError(ExitCode.USAGE, f"standard output cannot be written: {error.strerror}") from error
 
 

@@ -30,4 +30,4 @@ def probe(
         from gpuenv.cli.output import emit_lines
         from gpuenv.report.facts import fact_lines
 
-        emit_lines(fact_lines(facts), None, color=not no_color)
+        emit_lines(fact_lines(facts), None, color=not no_color, redacted=redact)

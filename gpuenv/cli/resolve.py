@@ -42,5 +42,5 @@ def resolve(
         from gpuenv.cli.output import emit_lines
         from gpuenv.report.text import explanation_lines
 
-        emit_lines(explanation_lines(resolution, verbose=verbose), output, color=not no_color)
+        emit_lines(explanation_lines(resolution, verbose=verbose), output, color=not no_color, redacted=redact)
     raise typer.Exit(ExitCode.OK if resolution.wheel is not None else ExitCode.NOTHING_FITS)

@@ -20,3 +20,4 @@ class ExitCode(IntEnum):
     FAULT = 70
     RETRY_ELSEWHERE = 75
     INTERRUPTED = 130
+    OUTPUT_CLOSED = 141  # as a shell shows a program that SIGPIPE ended

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from packaging.version import InvalidVersion, Version
@@ -59,7 +60,7 @@ def ask_kernel(asking: Asking) -> tuple[KernelFacts, Source]:
 
 def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
     """NVML, through nvidia-ml-py."""
-    result = _own(asking, "nvml.py")
+    result = _own(asking, "nvml.py", _folder_of("pynvml"))
     facts = parse_facts(result.stdout)
     facts["gpus"] = numbered(facts, "gpu")
     nvml = _typed(NvmlFacts, facts)
@@ -104,9 +105,14 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
     command = [path, "--query-gpu=" + ",".join(smi.QUERY), "--format=csv,noheader,nounits"]
     listing = run_child(command, asking.environment, asking.deadline)
     gpus = smi.parse_gpus(listing.stdout) if listing.exit_code == 0 else None
-    state = _source("nvidia-smi", listing, {}, finished=True).state
+    source = _source("nvidia-smi", listing, {}, finished=True)
+    if source.state is not SourceState.ANSWERED:
+        complaint = first_words(listing.stdout, listing.stderr)
+        detail = f"exit code {listing.exit_code} to a query: {complaint}"
+        return SmiFacts(path, driver, cuda, gpus, complaint), _worse(source, detail)
     detail = path if driver else f"{path}: no driver version in what it printed"
-    return SmiFacts(path, driver, cuda, gpus), Source("nvidia-smi", state, detail, banner.duration + listing.duration)
+    duration = banner.duration + listing.duration
+    return SmiFacts(path, driver, cuda, gpus), Source("nvidia-smi", SourceState.ANSWERED, detail, duration)
 
 
 def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
@@ -116,7 +122,7 @@ def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
     target = _typed(TargetFacts, facts)
     source = _source("target", result, facts)
     if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
-        return target, _worse(source, f"exit code {result.exit_code}: {first_words('', result.stderr)}")
+        return target, _worse(source, f"exit code {result.exit_code}: {_last_line(result.stderr)}")
     return target, source
 
 
@@ -145,8 +151,15 @@ def _uses_pathfinder(release: str) -> bool:
 
 
 def _own(asking: Asking, name: str, *arguments: str) -> ChildResult:
-    """Runs a script under gpuenv's own interpreter."""
-    return run_child([sys.executable, "-B", script(name), *arguments], asking.environment, asking.deadline)
+    """Runs a script under gpuenv's own interpreter, apart from PYTHONPATH: that is the target's affair."""
+    command = [sys.executable, "-I", "-B", script(name), *arguments]
+    return run_child(command, asking.environment, asking.deadline)
+
+
+def _folder_of(module: str) -> str:
+    """Where a module of ours lies: a child kept apart from PYTHONPATH and the user site may not find it."""
+    spec = find_spec(module)
+    return os.path.dirname(spec.origin) if spec and spec.origin else ""  # noqa: PTH120 - for start-up
 
 
 def _typed(kind: type[F], facts: dict[str, Any]) -> F:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
@@ -14,6 +15,7 @@ from gpuenv.probe.assemble_health import compute_mode, health, pcie, persistence
 from gpuenv.probe.parse import parsed
 from gpuenv.probe.raw import CudaDevice, DriverGpu, NvmlGpu, RawFacts, SmiGpu
 
+_MIG_NAME = re.compile(r" MIG \d+g\.\d+gb")
 _HIDDEN = "this process does not see the GPU"
 T = TypeVar("T")
 
@@ -60,7 +62,7 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
     smi = _same(entry, raw.smi.gpus or ())
     mig = known(nvml.mig, "nvml") if nvml and nvml.mig is not None else missing("the GPU or its driver has no MIG mode")
     # In MIG mode libcuda describes an instance, not the GPU.
-    whole = None if mig.value else cuda
+    whole = None if mig.value or (cuda and _MIG_NAME.search(cuda.name or "")) else cuda
     failed = nvml.failures.get("nvmlDeviceGetHandleByIndex") if nvml and not _refused(nvml) else None
     return Gpu(
         index=_reading(_said("nvml", nvml.index if nvml else None), _said("nvidia-smi", smi.index if smi else None)),

@@ -75,18 +75,15 @@ class _Drain(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Reads until the last writer closes."""
-        with contextlib.suppress(OSError, ValueError):
+        """Reads until the last writer closes, then closes this side."""
+        with contextlib.suppress(OSError, ValueError), self._pipe:
             while chunk := os.read(self._pipe.fileno(), 65536):
                 self._kept += chunk[: _OUTPUT_LIMIT - len(self._kept)]
 
     def finish(self, seconds: float) -> bool:
-        """Waits for the end and closes the pipe; False where somebody still holds the other side."""
+        """Waits for the end; False where somebody still holds the other side."""
         self.join(seconds)
-        if self.is_alive():
-            return False
-        self._pipe.close()
-        return True
+        return not self.is_alive()
 
     def text(self) -> str:
         """What has been read so far."""

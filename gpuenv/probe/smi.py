@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterator
 
 from gpuenv.probe.raw import SmiGpu
 
@@ -24,13 +25,22 @@ def parse_banner(output: str) -> tuple[str | None, str | None]:
 def parse_gpus(output: str) -> tuple[SmiGpu, ...]:
     """The answer to ``--query-gpu`` with the fields of QUERY; lines of another form are skipped."""
     gpus = []
-    for row in csv.reader(output.splitlines(), skipinitialspace=True):
+    for row in _rows(output):
         if len(row) != len(QUERY) or not row[0].strip().isdigit():
             continue
         index, uuid, name, pci, memory = (field.strip() for field in row)
         total = int(memory.split()[0]) * _MIB if memory.split()[:1] and memory.split()[0].isdigit() else None
         gpus.append(SmiGpu(int(index), _given(uuid), _given(name), _given(pci), None, total))
     return tuple(gpus)
+
+
+def _rows(output: str) -> Iterator[list[str]]:
+    """The fields of each line; a line that the csv module refuses (a NUL, a field without end) is skipped."""
+    for line in output.splitlines():
+        try:
+            yield from csv.reader([line], skipinitialspace=True)
+        except csv.Error:
+            continue
 
 
 def _given(text: str) -> str | None:

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 _UUID = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
-_PREFIX = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F-]{4,})")
+_PREFIX = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F-]{1,})")
 _PSEUDONYM = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}-0000-0000-0000-[0-9a-f]{12}")
-_CREDENTIALS = re.compile(r"(\w+://)[^/\s@]+@")
-_QUERY_SECRET = re.compile(r"([?&](?:token|key|secret|password|sig|signature|access_token)=)[^&\s]+", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(\w+://)[^\s'\"]+@(?=[\w.\[-])")
+_QUERY_SECRET = re.compile(
+    r"([?&][\w.-]*(?:token|key|secret|password|passwd|pwd|sig|signature|credential|auth)[\w.-]*=)[^&\s]+", re.IGNORECASE
+)
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
+_NAMED_SECRET = re.compile(rf"\b([A-Z][A-Z0-9_]*(?:{_SECRET_NAME.pattern})[A-Z0-9_]*)(: |=)\S.*")
 _HOMES = re.compile(r"(?<![\w.])(/home|/Users|C:\\Users)[/\\][^/\\:\s'\"]+")
 _HIDDEN = "(redacted)"
-# A host may be named like a word of ours; these fields hold nothing else.
+# A host may be named like a word of ours; these fields hold such words.
 _WORDS_OF_OURS = frozenset(
     ("schema", "state", "status", "source", "name", "cause", "code", "constraint", "severity", "kind", "fact", "docs")
     + ("container", "distribution", "os", "arch", "value", "found_via", "assumed", "channel")
@@ -64,13 +67,15 @@ def _value(data: Any, key: str, identity: Identity, uuids: list[str]) -> Any:  #
         return data
     if key == "serial" or (key.isupper() and _SECRET_NAME.search(key)):
         return _HIDDEN
-    return _text(data, identity, uuids, with_host=key not in _WORDS_OF_OURS)
+    # A path is somebody's, whatever field it stands in.
+    of_ours = key in _WORDS_OF_OURS and not re.search(r"[/\\]", data)
+    return _text(data, identity, uuids, with_host=not of_ours)
 
 
 def _text(text: str, identity: Identity, uuids: list[str], *, with_host: bool) -> str:
     text = _UUID.sub(lambda match: pseudonym(match[1]), text)
     text = _PREFIX.sub(lambda match: _prefix(match[1], uuids), text)
-    text = _QUERY_SECRET.sub(rf"\1{_HIDDEN}", _CREDENTIALS.sub(rf"\1{_HIDDEN}@", text))
+    text = hide_secrets(text)
     if len(identity.home) > 1:
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.home)}(?![\w.-])", "~", text)
     text = _HOMES.sub(rf"\1/{_HIDDEN}", text)
@@ -87,3 +92,18 @@ def _prefix(text: str, uuids: list[str]) -> str:
         if uuid.lower().startswith(text.lower()):
             return pseudonym(uuid)[: len(text)]
     return text
+
+
+def redact_line(text: str, identity: Identity) -> str:
+    """One line of a report without identities, tokens and secrets."""
+    text = hide_secrets(text)
+    return _text(text, identity, sorted(set(_UUID.findall(text))), with_host=True)
+
+
+def hide_secrets(text: str) -> str:
+    """A line for its own user's eyes: names and paths stay, tokens and passwords go.
+
+    ``NAME: value`` and ``NAME=value`` lose the value where the name says that it is a secret.
+    """
+    text = _NAMED_SECRET.sub(rf"\1\2{_HIDDEN}", text)
+    return _QUERY_SECRET.sub(rf"\1{_HIDDEN}", _CREDENTIALS.sub(rf"\1{_HIDDEN}@", text))

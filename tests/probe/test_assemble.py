@@ -360,7 +360,6 @@ def test_mig_instances_that_libcuda_alone_lists_are_one_gpu() -> None:
     assert len(gpus) == 1
 
 
-@pytest.mark.xfail(reason="a bare UUID is taken for that of a GPU; libcuda lists a MIG instance by name and UUID alike")
 def test_a_mig_instance_that_libcuda_alone_lists_does_not_pass_for_a_gpu_by_its_uuid() -> None:
     """As in a container with the compute capability alone, which has no NVML."""
     device = CudaDevice(0, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "0000:41:00.0", MIG[0][4:], "8.0", 4864 * MIB)

@@ -233,7 +233,6 @@ def test_facts_of_the_wrong_kind_are_dropped_and_the_others_are_kept(tmp_path: P
     assert facts == TargetFacts(kind="venv", prefix="/somewhere")
 
 
-@pytest.mark.xfail(reason="of a traceback its first two lines are told, and the error stands in its last")
 def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_path: Path, venv: Path) -> None:
     """A project's own json.py breaks whatever runs there, CuPy too: the target is broken, and by what is to be told."""
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
@@ -242,7 +241,6 @@ def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_pa
     assert "this is the json of a project" in (source.detail or "")
 
 
-@pytest.mark.xfail(reason="the scripts of gpuenv's own interpreter take their modules from the caller's PYTHONPATH")
 def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
     """PYTHONPATH is the target's affair: what it breaks there does not make the kernel or the driver unknown."""
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")

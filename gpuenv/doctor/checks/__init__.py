@@ -3,8 +3,8 @@
 from gpuenv.doctor.checks import sources  # noqa: I001 - the order of runs
 from gpuenv.doctor.checks import presence
 from gpuenv.doctor.checks import container
-from gpuenv.doctor.checks import driver
 from gpuenv.doctor.checks import gpu
+from gpuenv.doctor.checks import driver
 from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import target
 from gpuenv.doctor.checks import wheel

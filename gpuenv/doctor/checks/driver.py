@@ -43,7 +43,7 @@ def nouveau_loaded(facts: Facts) -> Outcome:
     )
 
 
-@check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104"))
+@check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104", "GPU204"))
 def module_not_loaded(facts: Facts) -> Outcome:
     """The driver is installed, but its kernel module is not loaded.
 

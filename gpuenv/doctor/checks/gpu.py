@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.matrix.products import product_by_pci
 from gpuenv.matrix.support import branch_of, branches_for
@@ -48,7 +48,7 @@ def gpu_lost(facts: Facts) -> Outcome:
     "GPU204",
     Cause.GPU_REMOVED_FROM_DRIVER,
     Cause.GPU_TOO_NEW_FOR_DRIVER,
-    requires=("DRV100", "GPU201", "DRV105", "DRV106", "DRV107"),
+    requires=("DRV100", "GPU201", "GPU202", "CTR301", "CTR305"),
 )
 def gpu_unknown_to_driver(facts: Facts) -> Outcome:
     """The driver branch does not support the GPU: not any more, or not yet.
@@ -56,12 +56,12 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
     What it means: each driver branch drives a range of generations. A GPU on the bus that the driver does not list is
     outside that range.
     How it is seen: the PCI bus has a GPU that the driver does not list, and its generation left support before this
-    branch or came after it.
+    branch or came after it. Where it is the only GPU, the kernel module does not even stay loaded.
     What to do: install the last branch that supports an old GPU, or a newer one for a new GPU.
     """
     snapshot, matrix = facts.snapshot, facts.matrix
     driver = snapshot.driver.version.value
-    if driver is None or not module_loaded(snapshot):
+    if driver is None:
         return
     listed = {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
     for device in nvidia_on_bus(snapshot) or ():

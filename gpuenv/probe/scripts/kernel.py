@@ -59,6 +59,7 @@ def container(root: str, environment: Mapping[str, str]) -> str:
     control_groups = read(root + "/proc/1/cgroup") or ""
     root_type, mounted = mounts(root)
     named = environment.get("container") or (read(root + "/run/systemd/container") or "").strip()
+    named = "" if named == "wsl" else named  # what systemd calls WSL
     signs = (
         (
             "kubernetes",
@@ -137,10 +138,10 @@ def module_installed(root: str) -> bool | None:
     """Whether an nvidia module lies in the folder of the running kernel; None where that folder is not to be seen."""
     folder = f"{root}/lib/modules/{os.uname().release}"
     dependencies = read_whole(folder + "/modules.dep")
-    if dependencies is not None and re.search(r"(^|/)nvidia\.ko", dependencies, re.MULTILINE):
+    if dependencies is not None and re.search(r"(^|/)nvidia(-current)?\.ko", dependencies, re.MULTILINE):
         return True
-    if glob.glob(folder + "/updates/**/nvidia.ko*", recursive=True) or glob.glob(
-        folder + "/extra/**/nvidia.ko*", recursive=True
+    if glob.glob(folder + "/updates/**/nvidia*.ko*", recursive=True) or glob.glob(
+        folder + "/extra/**/nvidia*.ko*", recursive=True
     ):
         return True
     return False if os.path.isdir(folder) else None
@@ -229,7 +230,7 @@ def toolkits(root: str, environment: Mapping[str, str]) -> list[dict[str, object
     places += [("folder", path) for pattern in _TOOLKIT_FOLDERS for path in sorted(glob.glob(root + pattern))]
     found: dict[str, dict[str, object]] = {}
     for via, path in places:
-        real = os.path.realpath(path)
+        real = below(root, path)
         if real not in found and os.path.isdir(real):
             found[real] = {
                 "path": real.removeprefix(root),
@@ -237,6 +238,14 @@ def toolkits(root: str, environment: Mapping[str, str]) -> list[dict[str, object
                 **toolkit(real),
             }
     return [entry for entry in found.values() if entry["toolkit"]]
+
+
+def below(root: str, path: str) -> str:
+    """The folder behind a link; an absolute one below a driver root means a place below that root."""
+    real = os.path.realpath(path)
+    if not root or real.startswith(os.path.realpath(root) + os.sep):
+        return real
+    return os.path.realpath(f"{root}{os.readlink(path)}") if os.path.islink(path) else real
 
 
 def toolkit(path: str) -> dict[str, object]:

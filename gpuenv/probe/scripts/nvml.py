@@ -1,7 +1,7 @@
 """Facts that NVML tells, through nvidia-ml-py.
 
-Run as a program by gpuenv's own interpreter. Prints one fact a line, see ``protocol.py``: what was told before a hang
-or a crash is kept.
+Run as a program by gpuenv's own interpreter: ``nvml.py FOLDER``, where nvidia-ml-py lies. Prints one fact a line, see
+``protocol.py``: what was told before a hang or a crash is kept.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+sys.path += sys.argv[1:2]  # the folder of nvidia-ml-py
 
 import pynvml  # type: ignore[import-untyped]
 
