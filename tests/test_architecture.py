@@ -55,6 +55,7 @@ IMPURE_MODULES = {
     "logging",
     "urllib",
     "sys",
+    "os",
 }
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint"}
 IMPURE_ATTRIBUTES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from gpuenv.probe.target import find_interpreter
 # The first initialisation on an eight-GPU host without persistence mode takes long.
 DEFAULT_TIMEOUT = 30.0
 _PATIENCE = 2.0
+_LESSER = "nvidia-smi"  # what it says decides nothing that the others have told
+_COURTESY = 4.0  # seconds that it is given once they have
 _LATE = 0.7  # seconds beyond the deadline in which a killed child is buried
 
 _VARIABLES = (
@@ -95,20 +97,20 @@ def _side_by_side(tasks: Mapping[str, Callable[[], Any]], deadline: float, annou
         if waiting:
             left = max(0.0, deadline - time.monotonic())
             announce(f"still waiting for {', '.join(waiting)} (at most {left:.0f} s more)")
-        _join(threads.values(), deadline + _LATE)
-    except BaseException:
-        kill_all()  # interrupted: nothing that was started is left behind
-        raise
-    return dict(answers)
+        _join((thread for name, thread in threads.items() if name != _LESSER), deadline + _LATE)
+        _join(threads.values(), min(deadline, time.monotonic() + _COURTESY) + _LATE)
+        return dict(answers)
+    finally:
+        kill_all()  # late or interrupted: nothing that was started is left behind
 
 
-def _join(threads: Any, until: float) -> None:  # noqa: ANN401 - a view of threads
+def _join(threads: Iterable[threading.Thread], until: float) -> None:
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
 
 
 def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) -> RawFacts:
-    nobody = Source("", SourceState.TIMED_OUT, "could not even be stopped", request.timeout)
+    nobody = Source("", SourceState.TIMED_OUT, "no answer in time", request.timeout)
 
     def answer(name: str, empty: object) -> tuple[Any, Source]:
         given = answers.get(name)

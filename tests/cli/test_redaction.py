@@ -231,6 +231,14 @@ def test_the_beginning_of_a_uuid_stays_the_beginning_of_its_pseudonym(
     assert told != named
 
 
+@pytest.mark.xfail(reason="whatever follows the digits, GPU-e is taken for the beginning of the UUID GPU-eaf23aa1-...")
+def test_a_word_that_begins_like_a_uuid_stays_as_it_is(tmp_path: Path) -> None:
+    facts = changed(FIT, environment={"CUPY_NOTE": "a GPU-enabled node", "CUDA_VISIBLE_DEVICES": UUID[:5]})
+    _, shown = answer("probe", "--snapshot", record(facts, tmp_path / "facts.json"))
+    assert shown["environment"]["CUPY_NOTE"] == "a GPU-enabled node"
+    assert shown["gpus"][0]["uuid"]["value"].startswith(shown["environment"]["CUDA_VISIBLE_DEVICES"])
+
+
 def test_uuids_of_old_drivers_are_hidden_too(tmp_path: Path) -> None:
     facts = changed(FIT, environment={"CUDA_VISIBLE_DEVICES": f"MIG-{UUID}/1/0", "NVIDIA_VISIBLE_DEVICES": UUID[4:]})
     _, shown = answer("probe", "--snapshot", record(facts, tmp_path / "facts.json"))

@@ -78,7 +78,16 @@ def test_a_child_has_the_environment_it_is_given_and_no_other() -> None:
 
 
 def test_a_child_that_asks_is_answered_with_the_end_of_input() -> None:
-    assert python("import sys; print(repr(sys.stdin.read()))").result.stdout == "''\n"
+    """Though its caller has a terminal, or here a pipe that nobody closes."""
+    caller = (
+        "import time\n"
+        "from gpuenv.probe.children import run_child\n"
+        f"print(run_child(['cat'], {ENVIRONMENT!r}, time.monotonic() + 5).ending.value)\n"
+    )
+    command = [sys.executable, "-c", caller]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.read() == "exited\n"
 
 
 def test_a_hung_child_is_killed_at_the_deadline_and_what_it_said_before_is_kept() -> None:

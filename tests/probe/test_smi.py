@@ -116,6 +116,17 @@ def test_a_program_that_hangs_is_told_at_the_deadline(tmp_path: Path) -> None:
     assert facts.path == str(tmp_path / "nvidia-smi")
 
 
+@pytest.mark.xfail(reason="exit code None: it said nothing")
+def test_a_program_that_cannot_be_started_is_told_with_the_reason(tmp_path: Path) -> None:
+    """As one of another architecture, or a text without a first line that names its interpreter."""
+    path = tmp_path / "nvidia-smi"
+    path.write_text("just text\n", encoding="utf-8")
+    path.chmod(0o755)
+    facts, source = ask_smi(asking({"PATH": f"{tmp_path}:{os.defpath}"}))
+    assert (source.state, facts.gpus) == (SourceState.FAILED, None)
+    assert "Exec format error" in (source.detail or "")
+
+
 def test_without_the_program_nothing_is_told(tmp_path: Path) -> None:
     if Path("/usr/lib/wsl/lib/nvidia-smi").exists():
         pytest.skip("under WSL it is found beside PATH")
