@@ -97,7 +97,7 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
     banner = run_child([path], asking.environment, asking.deadline)
     driver, cuda = smi.parse_banner(banner.stdout)
     if banner.ending is not Ending.EXITED or banner.exit_code != 0:
-        complaint = first_words(banner.stdout, banner.stderr)
+        complaint = banner.error or first_words(banner.stdout, banner.stderr)
         source = _source("nvidia-smi", banner, {}, finished=True)
         return SmiFacts(path, driver, cuda, None, complaint), _worse(
             source, f"exit code {banner.exit_code}: {complaint}"

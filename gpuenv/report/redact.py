@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _UUID = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
-_PREFIX = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F-]{1,})")
+_PREFIX = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F-]+)(?![\w-])")
 _PSEUDONYM = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}-0000-0000-0000-[0-9a-f]{12}")
 _CREDENTIALS = re.compile(r"(\w+://)[^\s'\"]+@(?=[\w.\[-])")
 _QUERY_SECRET = re.compile(

@@ -116,7 +116,6 @@ def test_a_program_that_hangs_is_told_at_the_deadline(tmp_path: Path) -> None:
     assert facts.path == str(tmp_path / "nvidia-smi")
 
 
-@pytest.mark.xfail(reason="exit code None: it said nothing")
 def test_a_program_that_cannot_be_started_is_told_with_the_reason(tmp_path: Path) -> None:
     """As one of another architecture, or a text without a first line that names its interpreter."""
     path = tmp_path / "nvidia-smi"
