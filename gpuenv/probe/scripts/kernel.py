@@ -76,9 +76,14 @@ def container(root: str, environment: Mapping[str, str]) -> str:
         ),
         ("lxc", named == "lxc" or "/lxc" in control_groups),
         ("systemd-nspawn", named == "systemd-nspawn"),
-        ("other", bool(named) or "/containerd/" in mounted or root_type in _CONTAINER_ROOTS),
+        ("other", bool(named) or "/containerd/" in mounted or (root_type in _CONTAINER_ROOTS and not is_booted(root))),
     )
     return next((name for name, seen in signs if seen), "none")
+
+
+def is_booted(root: str) -> bool:
+    """Whether an init system runs here, as on a diskless or live host, whose root is an overlay too."""
+    return (read(root + "/proc/1/comm") or "") in ("systemd", "init")
 
 
 def mounts(root: str) -> tuple[str, str]:
