@@ -92,6 +92,8 @@ def _base(subject: Subject) -> Snapshot:
     if subject.snapshot is not None:
         if subject.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
+        if subject.python is not None:
+            announce("--python is not asked: the recording has a target of its own")
         return read_snapshot(subject.snapshot)
     if subject.no_probe:
         return Snapshot()

@@ -101,7 +101,9 @@ def _encodable(text: str) -> str:
 
 
 def _wrap(line: Line, width: int) -> list[str]:
-    """Long lines are broken at spaces; a long path or command is left whole."""
+    """Long lines are broken at spaces; a command is continued as a shell reads it, so that it can be copied."""
+    if line.style.value == "command":
+        return _continued(line, width)
     return textwrap.wrap(
         line.text,
         width,
@@ -111,6 +113,19 @@ def _wrap(line: Line, width: int) -> list[str]:
         replace_whitespace=False,
         drop_whitespace=True,
     ) or [""]
+
+
+def _continued(line: Line, width: int) -> list[str]:
+    """A command over several lines, each but the last ending in a backslash; a quoted argument stays in one piece."""
+    words = re.findall(r"(?:'[^']*'|[^\s'])+", line.text)
+    indent = line.text[: len(line.text) - len(line.text.lstrip())]
+    rows = [indent + words[0]]
+    for word in words[1:]:
+        if len(rows[-1]) + len(word) + len(" ") + len(" \\") <= width or rows[-1].strip() == "$":
+            rows[-1] += f" {word}"
+        else:
+            rows.append(" " * line.hang + word)
+    return [f"{row} \\" for row in rows[:-1]] + rows[-1:]
 
 
 def write_stdout(text: str) -> None:

@@ -11,7 +11,7 @@ from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.records import Release, WheelLine
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import cuda_major_of
-from gpuenv.model.snapshot import CupyInstallation
+from gpuenv.model.snapshot import CupyInstallation, SourceState
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ def _nearest(line: WheelLine, release: str) -> Release | None:
 def why_not_known(facts: Facts) -> str:
     """Why an installed CuPy cannot be judged."""
     found = facts.snapshot.target.cupy
+    if not found and facts.snapshot.source("target").state is not SourceState.ANSWERED:
+        return "what is installed is not known"
     return f"{found[0].distribution} {found[0].release} is not in the matrix" if found else "there is no CuPy"
 
 

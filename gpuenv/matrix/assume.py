@@ -14,7 +14,7 @@ from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, assumed, missing
-from gpuenv.model.snapshot import Container, CupyInstallation, Gpu, Snapshot, Toolkit
+from gpuenv.model.snapshot import Container, CupyInstallation, Driver, Gpu, Snapshot, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.model.visible import visible_entries
 
@@ -119,13 +119,13 @@ def _container(value: str) -> Container:
 
 
 def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    """A driver version, or none; its CUDA level follows from its branch unless it is assumed too."""
+    """A driver version, or none, in place of all that was read of a driver.
+
+    Its CUDA level follows from its branch unless it is assumed too.
+    """
     if value.lower() == _NONE:
         gone: Reading[DriverVersion] = missing("assumed to be absent")
-        driver = replace(
-            snapshot.driver, version=gone, cuda=missing("assumed to be absent"), branch=missing("assumed to be absent")
-        )
-        return _noted(replace(snapshot, driver=driver), "driver.version")
+        return _with_driver(snapshot, Driver(version=gone, cuda=missing(str(gone.reason))))
     version = DriverVersion.parse(value)
     if version.is_bare_branch:
         row = next((entry for entry in matrix.driver_branches if entry.branch == version.branch), None)
@@ -133,13 +133,16 @@ def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     cuda = snapshot.driver.cuda
     if "driver.cuda" not in snapshot.assumed:
         level = cuda_of_branch(version, matrix)
-        cuda = (
-            Reading(level, f"the level of driver branch {version.branch}")
-            if level
-            else missing("the branch is not in the matrix")
-        )
-    driver = replace(snapshot.driver, version=assumed(version), branch=assumed(version.branch), cuda=cuda)
-    return _noted(replace(snapshot, driver=driver), "driver.version")
+        said = f"the level of driver branch {version.branch}"
+        cuda = Reading(level, said) if level else missing("the branch is not in the matrix")
+    return _with_driver(snapshot, Driver(version=assumed(version), branch=assumed(version.branch), cuda=cuda))
+
+
+def _with_driver(snapshot: Snapshot, driver: Driver) -> Snapshot:
+    """What the real driver said no longer counts."""
+    told = {"nvml", "libcuda", "nvidia-smi"}
+    sources = tuple(source for source in snapshot.sources if source.name not in told)
+    return _noted(replace(snapshot, driver=driver, sources=sources), "driver.version")
 
 
 def _assume_driver_cuda(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:

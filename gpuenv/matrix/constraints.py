@@ -59,7 +59,7 @@ def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     if needs.platform is None:
         return Unknown("host.os and host.arch", MOST_COMMON)
     if wheel.platform(needs) is not None:
-        return Fits()
+        return Fits() if needs.os_known else Unknown("host.os", "linux")
     return Rejected(" or ".join(wheel.release.platforms), needs.platform, matrix.cite(wheel.release.source))
 
 
@@ -115,8 +115,14 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
         return Fits()
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
     found = f"driver {needs.driver or 'unknown'}{level}"
-    change = Change("driver.version", f">= {minimum}", str(needs.driver or f"CUDA {needs.driver_cuda}"))
-    return Rejected(f"driver >= {minimum}", found, source, change)
+    wanted = f">= {minimum}"
+    ranges = [branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
+    lasts = [entry.last for entry in ranges if entry is not None and entry.last is not None]
+    if lasts and min(lasts) < minimum.branch:
+        return Rejected(f"driver {wanted}", found, source)  # by then a GPU here is no longer supported
+    bound = f", branch {min(lasts)} or older" if lasts else ""
+    change = Change("driver.version", wanted + bound, str(needs.driver or f"CUDA {needs.driver_cuda}"))
+    return Rejected(f"driver {wanted}", found, source, change)
 
 
 def _jetpack_minimum(needs: Needs, row: CudaMajor, source: str) -> Verdict:

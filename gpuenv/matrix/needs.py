@@ -30,7 +30,8 @@ class Needs:
     """The facts behind a choice; None is unknown.
 
     Attributes:
-        platform: ``linux-x86_64`` and the like, as the matrix spells it.
+        platform: ``linux-x86_64`` and the like, as the matrix spells it; Linux where only the architecture is known.
+        os_known: whether the operating system is known.
         implementation: of the target's Python.
         driver_absent: no driver is there, which is not the same as unknown.
         driver_cuda: the CUDA level of the libcuda in use.
@@ -41,6 +42,7 @@ class Needs:
     """
 
     platform: str | None
+    os_known: bool
     libc: Libc | None
     python: PythonVersion | None
     implementation: str | None
@@ -59,7 +61,8 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
     """The needs of a machine and its target."""
     host, driver, target = snapshot.host, snapshot.driver, snapshot.target
     return Needs(
-        platform=_platform(host.os.value, host.arch.value),
+        platform=_platform(host.os.value, host.arch.value or ("aarch64" if is_tegra(snapshot) else None)),
+        os_known=host.os.known,
         libc=host.libc.value,
         python=target.python.value,
         implementation=target.implementation.value,
@@ -125,8 +128,9 @@ def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
 
 
 def _platform(os: str | None, arch: str | None) -> str | None:
-    if os is None or arch is None:
+    if arch is None:
         return None
+    os = os or "linux"
     arch = {"amd64": "x86_64", "x64": "x86_64"}.get(arch.lower(), arch.lower())
     if os == "windows" and arch == "aarch64":
         arch = "arm64"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -65,7 +66,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
         conda=None,
         image=None,
         rejected=tuple(rejection for entry in judged for rejection in entry.rejections),
-        assumptions=given + (chosen.assumptions if chosen else ()),
+        assumptions=tuple(dict.fromkeys(given + (chosen.assumptions if chosen else ()))),
         next_better=_next_better(judged, chosen, reachable, needs),
         reachable=reachable,
         explanation="",
@@ -184,6 +185,7 @@ def _same_release(one: Judged, other: Judged) -> bool:
 
 def _driver_needed(entry: Reachable) -> tuple[int, ...]:
     for change in entry.changes:
-        if change.fact == "driver.version":
-            return DriverVersion.parse(change.needed.lstrip(">= ").removeprefix("branch ").split()[0]).parts
+        found = re.search(r"\d{3,}(\.\d+)*", change.needed)
+        if change.fact == "driver.version" and found:
+            return DriverVersion.parse(found[0]).parts
     return ()

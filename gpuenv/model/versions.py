@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from functools import total_ordering
 
-_DRIVER = re.compile(r"(?:[Rr](?=\d+$))?(\d{2,4}(?:\.\d{1,5}){0,3})")
+_DRIVER = re.compile(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
 _CUDA = re.compile(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)
 _CUDA_COMPACT = re.compile(r"cu(\d{2})(\d)", re.IGNORECASE)
 _CAPABILITY = re.compile(r"(?:sm|compute)?[_-]?(\d{1,2})\.?(\d)[af]?", re.IGNORECASE)
@@ -33,7 +33,9 @@ class DriverVersion:
         """Reads ``535.104.05``, ``418.87`` or a bare branch such as ``580`` or ``R580``."""
         match = _DRIVER.fullmatch(text.strip())
         if not match:
-            raise ValueError(f"{text!r} is no driver version; expected one like 535.104.05, or a branch like 580")
+            raise ValueError(
+                f"{text!r} is no driver version; expected one like 535.104.05, or a branch like 580 (no CUDA version)"
+            )
         return cls(match[1], tuple(int(part) for part in match[1].split(".")))
 
     @property

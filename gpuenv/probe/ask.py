@@ -185,7 +185,7 @@ def _source(name: str, result: ChildResult, facts: Mapping[str, object], *, fini
     if result.ending is Ending.TIMED_OUT and name in _TELL_START and "started" not in facts:
         return Source(name, SourceState.NOT_ASKED, "the time was too short even to start asking", result.duration)
     if result.ending is Ending.TIMED_OUT:
-        return Source(name, SourceState.TIMED_OUT, f"no answer within {result.duration:.0f} s", result.duration)
+        return Source(name, SourceState.TIMED_OUT, f"no answer within {result.duration:.1f} s", result.duration)
     if result.ending is Ending.CRASHED:
         return Source(name, SourceState.CRASHED, f"ended by {result.signal_name}", result.duration)
     if result.ending is Ending.NOT_STARTED:

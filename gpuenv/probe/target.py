@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from pathlib import Path
 
 _INTERPRETERS = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
 
@@ -30,32 +29,29 @@ def find_interpreter(given: str | None, environment: Mapping[str, str]) -> str |
         prefix = environment.get(variable)
         if prefix:
             # An active environment that has lost its interpreter is a finding, not a reason to look elsewhere.
-            return _inside(prefix) or str(Path(prefix) / _INTERPRETERS[0])
+            return _inside(prefix) or os.path.join(prefix, _INTERPRETERS[0])  # noqa: PTH118
     return shutil.which("python3", path=environment.get("PATH")) or shutil.which("python", path=environment.get("PATH"))
 
 
 def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
-    path = Path(os.path.expanduser(given))  # noqa: PTH111 - Path raises for a user that is not there
-    if path.is_dir():
-        inside = _inside(str(path))
+    path = os.path.expanduser(given)  # noqa: PTH111 - Path raises for a user that is not there
+    # os.path, since Path raises where a folder may not be read.
+    if os.path.isdir(path):  # noqa: PTH112
+        inside = _inside(path)
         if inside:
             return inside
-        if (path / "pyvenv.cfg").exists() or (path / "conda-meta").is_dir():
-            return str(path / _INTERPRETERS[0])
-        raise TargetError(
-            f"{given} is a folder without a Python in it; give an interpreter, a virtual environment or a conda prefix"
-        )
-    if path.is_file() or path.is_symlink():
-        return str(path)
-    found = shutil.which(given, path=environment.get("PATH")) if os.sep not in given else None
-    if found:
-        return found
+        if any(os.path.exists(os.path.join(path, mark)) for mark in ("pyvenv.cfg", "conda-meta")):  # noqa: PTH110, PTH118
+            return os.path.join(os.path.abspath(path), _INTERPRETERS[0])  # noqa: PTH100, PTH118
+        what = f"{given} is a folder in which no Python is to be seen"
+        raise TargetError(f"{what}; give an interpreter, a virtual environment or a conda prefix")
+    on_path = shutil.which(given, path=environment.get("PATH")) if os.sep not in given else None
+    if on_path:
+        return on_path
+    if os.path.lexists(path):
+        return os.path.abspath(path)  # noqa: PTH100 - a name without a slash would be looked for on PATH
     raise TargetError(f"{given} does not exist; give an interpreter, a virtual environment or a conda prefix")
 
 
 def _inside(prefix: str) -> str | None:
-    for name in _INTERPRETERS:
-        path = Path(prefix) / name
-        if path.exists():
-            return str(path)
-    return None
+    candidates = [os.path.join(os.path.abspath(prefix), name) for name in _INTERPRETERS]  # noqa: PTH100, PTH118
+    return next((path for path in candidates if os.path.exists(path)), None)  # noqa: PTH110

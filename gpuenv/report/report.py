@@ -78,7 +78,7 @@ def judge(diagnosis: Diagnosis, snapshot: Snapshot, *, expect_no_gpu: bool) -> S
 
 def is_proven(snapshot: Snapshot) -> bool:
     """Whether CUDA was initialised and showed a GPU, or the caller told to assume one; and CuPy is there."""
-    told = "gpus" in snapshot.assumed and "driver.version" in snapshot.assumed
+    told = "driver.version" in snapshot.assumed and snapshot.driver.version.known and bool(snapshot.gpus)
     started = snapshot.driver.cuda_init.value == 0
     return (told or started) and bool(snapshot.visible_count.value) and bool(snapshot.target.cupy)
 

@@ -12,7 +12,7 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.resolution import AS_TOLD, Resolution
-from gpuenv.model.snapshot import Container, Gpu, Snapshot
+from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState
 from gpuenv.report.report import Report, Status, is_proven
 
 
@@ -79,10 +79,16 @@ def machine_lines(snapshot: Snapshot) -> Iterator[Line]:
             f"Python {target.python.value} ({target.kind.value or 'assumed'}) {target.executable.value or ''}".rstrip(),
         )
     else:
-        yield _row("target", f"{target.executable.value or 'none'}: {target.python.reason or 'not asked'}")
-    cupy = ", ".join(f"{entry.distribution} {entry.release}" for entry in target.cupy) or "none"
+        yield _row("target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not asked'}")
+    none = "none" if _was_asked(snapshot, "target", "target.cupy") else "unknown, not asked"
+    cupy = ", ".join(f"{entry.distribution} {entry.release}" for entry in target.cupy) or none
     numpy = f", NumPy {target.numpy.value}" if target.numpy.known else ""
     yield _row("CuPy", cupy + numpy)
+
+
+def _was_asked(snapshot: Snapshot, source: str, path: str) -> bool:
+    """Whether an absence was seen or told; else nobody knows."""
+    return path in snapshot.assumed or snapshot.source(source).state is not SourceState.NOT_ASKED
 
 
 def _row(label: str, text: str) -> Line:
@@ -104,7 +110,7 @@ def _system(snapshot: Snapshot) -> str:
 def _driver(snapshot: Snapshot) -> str:
     driver = snapshot.driver
     if not driver.version.known and not driver.cuda.known:
-        return "none found"
+        return "none found" if _was_asked(snapshot, "libcuda", "driver.version") else "unknown, not asked"
     level = f", up to CUDA {driver.cuda.value}" if driver.cuda.known else ""
     return f"{driver.version.value or 'unknown version'}{level} ({driver.version.source or 'no source'})"
 
@@ -112,7 +118,8 @@ def _driver(snapshot: Snapshot) -> str:
 def _gpus(snapshot: Snapshot) -> list[str]:
     if not snapshot.gpus:
         on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == NVIDIA]
-        return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, not driven" for gpu in on_bus] or ["none"]
+        none = "none" if _was_asked(snapshot, "kernel", "gpus") else "unknown, not asked"
+        return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, not driven" for gpu in on_bus] or [none]
     grouped: dict[str, int] = {}
     for gpu in snapshot.gpus:
         text = _gpu(gpu)
@@ -157,7 +164,13 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
     for fix in finding.fix:
         yield Line(f"    > {fix.text}", hang=6)
         if fix.command:
-            yield Line(f"      $ {shlex.join(fix.command)}", Style.COMMAND, 8)
+            yield Line(f"      $ {command_text(fix.command)}", Style.COMMAND, 8)
+
+
+def command_text(command: Sequence[str]) -> str:
+    """An argv list as one types it: a leading ~ must stay outside the quotes."""
+    parts = [f"~/{shlex.quote(part[2:])}" if part.startswith("~/") else shlex.quote(part) for part in command]
+    return " ".join(parts)
 
 
 def _evidence(entry: Evidence) -> str:
@@ -201,11 +214,13 @@ def _check_lines(checks: Sequence[CheckRun]) -> Iterator[Line]:
 
 def _closing(report: Report) -> Iterator[Line]:
     if report.status is Status.UNKNOWN:
+        yield Line("Could not be told", Style.HEADING)
         for run in report.checks:
             if (run.reason or "").startswith(UNKNOWN):
-                yield Line(f"{run.code} could not tell: {(run.reason or '').removeprefix(UNKNOWN)}", hang=2)
+                yield Line(f"  {run.code} {(run.reason or '').removeprefix(UNKNOWN)}", hang=4)
         if not is_proven(report.snapshot):
-            yield Line("No GPU was seen that CUDA can use together with a CuPy.")
+            yield Line("  No GPU was seen that CUDA can use together with a CuPy.", hang=4)
+        yield Line()
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
     crashed = [run.code for run in report.checks if run.status is CheckStatus.CRASHED]
     yield Line()
@@ -223,7 +238,7 @@ def explanation_lines(resolution: Resolution, *, verbose: bool = False) -> Itera
     if wheel is not None:
         yield Line()
         yield Line("Install", Style.HEADING)
-        quoted = shlex.join(["python", "-m", "pip", "install", *wheel.requirements])
+        quoted = command_text(["python", "-m", "pip", "install", *wheel.requirements])
         yield Line(f"  $ {quoted}", Style.COMMAND, 4)
         if wheel.needs_toolkit:
             yield Line(f"  needs {wheel.needs_toolkit}", hang=4)

@@ -90,7 +90,9 @@ def test_the_smallest_change_is_named(matrix: Matrix) -> None:
     better = _resolve(matrix, "driver=418.87", "gpu=GTX 1080 Ti").next_better
     assert better is not None
     assert better.candidate.name == "cupy-cuda11x"
-    assert [(change.fact, change.needed) for change in better.changes] == [("driver.version", ">= 450.80.02")]
+    assert [(change.fact, change.needed) for change in better.changes] == [
+        ("driver.version", ">= 450.80.02, branch 580 or older")
+    ]
 
 
 def test_the_next_better_line_needs_a_newer_driver(matrix: Matrix) -> None:

@@ -53,7 +53,7 @@ def _nothing(snapshot: Snapshot) -> Symptom:
         tuple(evidence),
         (
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
-            Fix("If none is expected here, say so: gpuenv doctor --expect-no-gpu"),
+            Fix("Where none is expected, gpuenv doctor --expect-no-gpu makes this a note."),
         ),
     )
 

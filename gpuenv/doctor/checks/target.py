@@ -27,6 +27,9 @@ def target_broken(facts: Facts) -> Outcome:
     if state.state is SourceState.ABSENT:
         title = "There is no Python on PATH, and no environment is active"
         fixes = (Fix("Name the target with --python, or activate its environment."),)
+    elif state.state is SourceState.TIMED_OUT:
+        title = f"The target's interpreter does not answer: {snapshot.target.executable.value}"
+        fixes = (Fix("Give it more time with --timeout; if that does not help, see what it does when it starts."),)
     else:
         title = f"The target's interpreter {_said(state.state)}: {snapshot.target.executable.value}"
         fixes = (
@@ -39,4 +42,4 @@ def target_broken(facts: Facts) -> Outcome:
 
 
 def _said(state: SourceState) -> str:
-    return {SourceState.TIMED_OUT: "does not answer", SourceState.CRASHED: "crashes"}.get(state, "cannot be used")
+    return "crashes" if state is SourceState.CRASHED else "cannot be used"
