@@ -214,13 +214,13 @@ def _check_lines(checks: Sequence[CheckRun]) -> Iterator[Line]:
 
 def _closing(report: Report) -> Iterator[Line]:
     if report.status is Status.UNKNOWN:
+        yield Line()
         yield Line("Could not be told", Style.HEADING)
         for run in report.checks:
             if (run.reason or "").startswith(UNKNOWN):
                 yield Line(f"  {run.code} {(run.reason or '').removeprefix(UNKNOWN)}", hang=4)
         if not is_proven(report.snapshot):
             yield Line("  No GPU was seen that CUDA can use together with a CuPy.", hang=4)
-        yield Line()
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
     crashed = [run.code for run in report.checks if run.status is CheckStatus.CRASHED]
     yield Line()
