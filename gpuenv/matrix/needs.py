@@ -102,8 +102,9 @@ def compat_in_use(snapshot: Snapshot, matrix: Matrix) -> bool:
         return True
     if driver.version.value is None or driver.cuda.value is None or driver.cuda.source != "libcuda":
         return False
-    level = cuda_of_branch(driver.version.value, matrix)
-    return level is not None and level < driver.cuda.value
+    # The very branch: a driver between two known ones (JetPack's 540) may have more than the older one's level.
+    branch = driver.version.value.branch
+    return any(row.branch == branch and row.cuda < driver.cuda.value for row in matrix.driver_branches)
 
 
 def cuda_of_branch(driver: DriverVersion, matrix: Matrix) -> CudaVersion | None:

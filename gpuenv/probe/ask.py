@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from gpuenv.model.codes import Nvml
 from gpuenv.model.lines import cuda_major_of, is_cupy
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe import smi
-from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.cuda_libraries import WANTED
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.probe.raw import CudaFacts, KernelFacts, LibraryFact, NvmlFacts, SmiFacts, TargetFacts
@@ -38,11 +38,13 @@ class Asking:
         environment: the caller's environment variables, handed to every child as they are.
         root: folder under which ``/proc``, ``/sys``, ``/dev`` and the toolkits are looked for.
         deadline: reading of ``time.monotonic``.
+        group: the children that are ended when nobody waits for them any longer.
     """
 
     environment: Mapping[str, str]
     root: str
     deadline: float
+    group: ChildGroup = field(default_factory=ChildGroup)
 
 
 def script(name: str) -> str:
@@ -94,7 +96,7 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
     path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(_WSL_SMI)
     if path is None:
         return SmiFacts(), Source("nvidia-smi", SourceState.ABSENT, "not on PATH")
-    banner = run_child([path], asking.environment, asking.deadline)
+    banner = run_child([path], asking.environment, asking.deadline, asking.group)
     driver, cuda = smi.parse_banner(banner.stdout)
     if banner.ending is not Ending.EXITED or banner.exit_code != 0:
         complaint = banner.error or first_words(banner.stdout, banner.stderr)
@@ -103,7 +105,7 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
             source, f"exit code {banner.exit_code}: {complaint}"
         )
     command = [path, "--query-gpu=" + ",".join(smi.QUERY), "--format=csv,noheader,nounits"]
-    listing = run_child(command, asking.environment, asking.deadline)
+    listing = run_child(command, asking.environment, asking.deadline, asking.group)
     gpus = smi.parse_gpus(listing.stdout) if listing.exit_code == 0 else None
     source = _source("nvidia-smi", listing, {}, finished=True)
     if source.state is not SourceState.ANSWERED:
@@ -117,7 +119,7 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
 
 def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's own interpreter, with the caller's environment."""
-    result = run_child([interpreter, "-B", script("interpreter.py")], asking.environment, asking.deadline)
+    result = run_child([interpreter, "-B", script("interpreter.py")], asking.environment, asking.deadline, asking.group)
     facts = parse_facts(result.stdout)
     target = _typed(TargetFacts, facts)
     source = _source("target", result, facts)
@@ -137,7 +139,7 @@ def ask_libraries(
     wanted = WANTED[major]
     finder = "pathfinder" if _uses_pathfinder(found_cupy.release) else "loader"
     command = [interpreter, "-B", script("libraries.py"), finder, json.dumps([encode(entry) for entry in wanted])]
-    result = run_child(command, asking.environment, asking.deadline)
+    result = run_child(command, asking.environment, asking.deadline, asking.group)
     facts = parse_facts(result.stdout)
     found = tuple(_typed(LibraryFact, entry) for entry in numbered(facts, "library"))
     return found, _source("libraries", result, facts)
@@ -153,7 +155,7 @@ def _uses_pathfinder(release: str) -> bool:
 def _own(asking: Asking, name: str, *arguments: str) -> ChildResult:
     """Runs a script under gpuenv's own interpreter, apart from PYTHONPATH: that is the target's affair."""
     command = [sys.executable, "-I", "-B", script(name), *arguments]
-    return run_child(command, asking.environment, asking.deadline)
+    return run_child(command, asking.environment, asking.deadline, asking.group)
 
 
 def _folder_of(module: str) -> str:

@@ -22,8 +22,6 @@ from typing import IO
 _OUTPUT_LIMIT = 4 * 1024 * 1024
 _GRACE = 0.3  # seconds that a killed child's pipes are given to end
 
-_running: set[subprocess.Popen[bytes]] = set()
-
 
 class Ending(str, Enum):
     """How a child ended."""
@@ -90,13 +88,49 @@ class _Drain(threading.Thread):
         return bytes(self._kept).decode("utf-8", "replace")
 
 
-def run_child(command: Sequence[str], environment: Mapping[str, str], deadline: float) -> ChildResult:
+class ChildGroup:
+    """The children of one asking, so that whoever is interrupted, or will wait no longer, can end them all.
+
+    A child that is started after the group was closed is ended at once.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
+
+    def add(self, process: subprocess.Popen[bytes]) -> None:
+        """Takes in a child that was just started."""
+        with self._lock:
+            self._running.add(process)
+            closed = self._closed
+        if closed:
+            _kill_group(process)
+
+    def discard(self, process: subprocess.Popen[bytes]) -> None:
+        """Lets go of a child that has ended."""
+        with self._lock:
+            self._running.discard(process)
+
+    def close(self) -> None:
+        """Ends every child that still runs."""
+        with self._lock:
+            self._closed = True
+            running = tuple(self._running)
+        for process in running:
+            _kill_group(process)
+
+
+def run_child(
+    command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup | None = None
+) -> ChildResult:
     """Runs a program until it ends or the deadline comes.
 
     Args:
         command: argument vector; nothing goes through a shell.
         environment: its whole environment.
         deadline: reading of ``time.monotonic`` after which it is killed.
+        group: the children that it shall be ended with.
     """
     started = time.monotonic()
     try:
@@ -111,17 +145,12 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], deadline: 
     except OSError as error:
         reason = error.strerror or str(error)
         return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started)
-    _running.add(process)
+    group = group or ChildGroup()
+    group.add(process)
     try:
         return _follow(process, started, deadline)
     finally:
-        _running.discard(process)
-
-
-def kill_all() -> None:
-    """Ends every child that still runs: for a caller that is being interrupted itself."""
-    for process in tuple(_running):
-        _kill_group(process)
+        group.discard(process)
 
 
 def _follow(process: subprocess.Popen[bytes], started: float, deadline: float) -> ChildResult:

@@ -11,7 +11,6 @@ from typing import Any
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_libraries, ask_nvml, ask_smi, ask_target
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.children import kill_all
 from gpuenv.probe.raw import CudaFacts, KernelFacts, LibraryFact, NvmlFacts, RawFacts, SmiFacts, TargetFacts
 from gpuenv.probe.target import find_interpreter
 
@@ -69,7 +68,7 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
     }
     if interpreter is not None:
         tasks["target"] = lambda: _ask_environment(asking, interpreter)
-    answers = _side_by_side(tasks, asking.deadline, announce)
+    answers = _side_by_side(tasks, asking, announce)
     return assemble(_raw(answers, request, interpreter), request.taken_at)
 
 
@@ -81,7 +80,7 @@ def _ask_environment(
     return target, source, libraries, libraries_source
 
 
-def _side_by_side(tasks: Mapping[str, Callable[[], Any]], deadline: float, announce: Announce) -> dict[str, Any]:
+def _side_by_side(tasks: Mapping[str, Callable[[], Any]], asking: Asking, announce: Announce) -> dict[str, Any]:
     """Runs each task in a thread; one that is late beyond help is left behind, its answer missing."""
     answers: dict[str, Any] = {}
 
@@ -95,13 +94,13 @@ def _side_by_side(tasks: Mapping[str, Callable[[], Any]], deadline: float, annou
         _join(threads.values(), time.monotonic() + _PATIENCE)
         waiting = [name for name, thread in threads.items() if thread.is_alive()]
         if waiting:
-            left = max(0.0, deadline - time.monotonic())
+            left = max(0.0, asking.deadline - time.monotonic())
             announce(f"still waiting for {', '.join(waiting)} (at most {left:.0f} s more)")
-        _join((thread for name, thread in threads.items() if name != _LESSER), deadline + _LATE)
-        _join(threads.values(), min(deadline, time.monotonic() + _COURTESY) + _LATE)
+        _join((thread for name, thread in threads.items() if name != _LESSER), asking.deadline + _LATE)
+        _join(threads.values(), min(asking.deadline, time.monotonic() + _COURTESY) + _LATE)
         return dict(answers)
     finally:
-        kill_all()  # late or interrupted: nothing that was started is left behind
+        asking.group.close()  # late or interrupted: nothing that was started is left behind
 
 
 def _join(threads: Iterable[threading.Thread], until: float) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 
 LONG = 20.0  # a deadline that no test may wait for
 SHORT = 0.6
@@ -290,3 +290,22 @@ def test_no_pipe_is_left_to_the_garbage_collector(command: list[str]) -> None:
     command = [sys.executable, "-W", "error", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_group_ends_what_runs_and_what_is_started_after() -> None:
+    group, ended = ChildGroup(), []
+
+    def follow() -> None:
+        ended.append(run_child(["sleep", "60"], ENVIRONMENT, time.monotonic() + LONG, group))
+
+    running = threading.Thread(target=follow)
+    running.start()
+    time.sleep(0.3)
+    other = run_child(["true"], ENVIRONMENT, time.monotonic() + LONG)
+    group.close()
+    running.join(5)
+    late = run_child(["sleep", "60"], ENVIRONMENT, time.monotonic() + LONG, group)
+    assert (ended[0].ending, ended[0].signal_name) == (Ending.CRASHED, "SIGKILL")
+    assert late.ending is Ending.CRASHED
+    assert late.duration < 5
+    assert other.ending is Ending.EXITED
