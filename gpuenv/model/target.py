@@ -1,0 +1,160 @@
+"""The target environment, and the CUDA toolkits and libraries that CuPy would find from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gpuenv.model.reading import Reading
+from gpuenv.model.versions import CudaVersion, PythonVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Toolkit:
+    """A CUDA toolkit on the host; it says nothing of the driver.
+
+    Attributes:
+        path: its folder, links resolved.
+        found_via: ``CUDA_PATH``, ``CUDA_HOME``, ``PATH``, the folder searched, ``conda``, or ``wheels`` in the target.
+        toolkit: its CUDA version.
+        has_nvrtc: whether NVRTC's library is in it.
+        has_headers: whether the CUDA headers are in it.
+    """
+
+    path: str
+    found_via: str
+    toolkit: Reading[CudaVersion] = Reading()
+    has_nvrtc: bool = False
+    has_headers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CupyInstallation:
+    """A CuPy distribution in the target.
+
+    Attributes:
+        distribution: ``cupy-cuda12x`` and so on.
+        release: as in its metadata.
+        location: the folder that it is installed in.
+        tags: the wheel's tags, such as ``cp312-cp312-manylinux2014_x86_64``.
+        for_this_interpreter: whether its extension modules are of the kind that this interpreter loads.
+    """
+
+    distribution: str
+    release: str
+    location: str | None = None
+    tags: tuple[str, ...] = ()
+    for_this_interpreter: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A CUDA library that CuPy loads at run time.
+
+    Attributes:
+        name: ``nvrtc``, ``cublas`` and so on.
+        soname: the name that was looked for, such as ``libnvrtc.so.12``.
+        path: the file that would be loaded; null when there is none.
+        found_via: ``loader``, or the place that cuda-pathfinder names.
+        finder_path: the file that cuda-pathfinder loads first, which may be of another CUDA major version.
+        release: its version as the library itself answers, such as ``12.9``.
+        optional: whether CuPy works without it.
+        error: why it cannot be loaded.
+    """
+
+    name: str
+    soname: str
+    path: str | None = None
+    found_via: str | None = None
+    finder_path: str | None = None
+    release: str | None = None
+    optional: bool = False
+    error: str | None = None
+
+
+class FileState(str, Enum):
+    """What is wrong with an installed file."""
+
+    MISSING = "missing"
+    WRONG_SIZE = "wrong-size"
+    CHANGED = "changed"
+    OWNED_TWICE = "owned-twice"
+
+
+@dataclass(frozen=True, slots=True)
+class FileFault:
+    """An installed file that is not as its distribution's RECORD says, or that two distributions own.
+
+    Attributes:
+        path: the file.
+        state: what is wrong.
+        distributions: those whose RECORD names it.
+    """
+
+    path: str
+    state: FileState
+    distributions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JupyterKernel:
+    """A kernel of Jupyter's that the target offers: its name, and the interpreter that it starts."""
+
+    name: str
+    executable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The environment CuPy lives in or shall live in.
+
+    Attributes:
+        executable: its interpreter.
+        prefix: ``sys.prefix``.
+        kind: ``venv``, ``conda`` or ``system``.
+        made_by: the tool that made it, where it left its mark: ``venv``, ``virtualenv``, ``uv``, ``conda``, ``pixi``.
+        python: its Python version.
+        implementation: ``cpython``, ``pypy`` and so on.
+        platform: ``linux-x86_64`` and so on, as the interpreter itself says.
+        externally_managed: whether the system forbids installing into it.
+        writable: whether this user may install into it.
+        user_site: the folder of the user's own packages, where this interpreter uses it.
+        cupy: every CuPy distribution there.
+        cupy_module: the file that ``import cupy`` would take, from the folder where this command runs.
+        numpy: NumPy's release.
+        packages: the distributions there that have to do with GPUs, by canonical name.
+        conda_packages: the packages among them that conda has installed.
+        libraries: the CUDA libraries that this CuPy would load.
+        cuda_path: the toolkit's folder that this CuPy takes, as its own code answers.
+        headers: the folders in which run-time compilation looks for CUDA's headers, in that order.
+        headers_cuda: the CUDA version of the headers that it meets first.
+        preload: the libraries that the CuPy wheel's own configuration loads beforehand, with the version it wants.
+        file_faults: files of CuPy and of CUDA distributions that are not as they were installed; at most 50.
+        file_faults_count: how many there are; null where nobody looked.
+        kernels: the kernels of Jupyter's that it offers.
+    """
+
+    executable: Reading[str] = Reading()
+    prefix: Reading[str] = Reading()
+    kind: Reading[str] = Reading()
+    made_by: Reading[str] = Reading()
+    python: Reading[PythonVersion] = Reading()
+    implementation: Reading[str] = Reading()
+    platform: Reading[str] = Reading()
+    externally_managed: Reading[bool] = Reading()
+    writable: Reading[bool] = Reading()
+    user_site: Reading[str] = Reading()
+    cupy: tuple[CupyInstallation, ...] = ()
+    cupy_module: Reading[str] = Reading()
+    numpy: Reading[str] = Reading()
+    packages: Mapping[str, str] = field(default_factory=dict)
+    conda_packages: Mapping[str, str] = field(default_factory=dict)
+    libraries: tuple[Library, ...] = ()
+    cuda_path: Reading[str] = Reading()
+    headers: Reading[tuple[str, ...]] = Reading()
+    headers_cuda: Reading[CudaVersion] = Reading()
+    preload: Mapping[str, str] = field(default_factory=dict)
+    file_faults: tuple[FileFault, ...] = ()
+    file_faults_count: Reading[int] = Reading()
+    kernels: tuple[JupyterKernel, ...] = ()
