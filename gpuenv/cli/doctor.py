@@ -29,7 +29,7 @@ def doctor(
 ) -> None:
     """Probe the machine and the target environment, and name the one true cause and its cure.
 
-    Exit code: 0 fit, 1 unfit, 8 could not be told.
+    Exit code: 0 fit, 1 unfit, 8 could not be told. With -v, every check, and on standard error where the time went.
     """
     del offline  # nothing here uses the network
     from gpuenv.doctor.diagnose import diagnose
@@ -51,4 +51,9 @@ def doctor(
         from gpuenv.report.text import report_lines
 
         emit_lines(report_lines(report, verbose=verbose), output, color=not no_color, redacted=redact)
+    if verbose:
+        from gpuenv.cli.output import write_stderr
+        from gpuenv.report.phases import phase_lines
+
+        write_stderr(phase_lines(facts))
     raise typer.Exit(report.exit_code)

@@ -148,6 +148,13 @@ def write_stdout(text: str) -> None:
         raise CommandError(ExitCode.USAGE, f"standard output cannot be written: {error.strerror}") from error
 
 
+def write_stderr(lines: Iterable[Line]) -> None:
+    """Lines beside the result; lost where nobody can read them."""
+    with contextlib.suppress(OSError, AttributeError):
+        sys.stderr.write("".join(_harmless(line.text.rstrip()) + "\n" for line in lines))
+        sys.stderr.flush()
+
+
 def write_file(path: Path, text: str) -> None:
     """Writes a file whole or not at all; a pipe or a device is written to, a link followed.
 

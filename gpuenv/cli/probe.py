@@ -15,11 +15,15 @@ def probe(
     output: options.OutputFile = None,
     offline: options.Offline = False,
     no_color: options.NoColor = False,
+    verbose: options.Verbose = False,
     timeout: options.Timeout = 30.0,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Print the raw facts, each with its source; -o writes a Snapshot that --snapshot takes on any other machine."""
+    """Print the raw facts, each with its source; -o writes a Snapshot that --snapshot takes on any other machine.
+
+    With -v, where the time went, on standard error.
+    """
     del offline  # nothing here uses the network
     facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root), None)
     if output_format is options.Format.JSON or output is not None:
@@ -31,3 +35,8 @@ def probe(
         from gpuenv.report.facts import fact_lines
 
         emit_lines(fact_lines(facts), None, color=not no_color, redacted=redact)
+    if verbose:
+        from gpuenv.cli.output import write_stderr
+        from gpuenv.report.phases import phase_lines
+
+        write_stderr(phase_lines(facts))

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
@@ -68,9 +68,9 @@ def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
     nvml = _typed(NvmlFacts, facts)
     source = _source("nvml", result, facts, finished="init" in facts and (nvml.init != 0 or "done" in facts))
     if nvml.init == Nvml.LIBRARY_NOT_FOUND:
-        return nvml, Source("nvml", SourceState.ABSENT, nvml.message, source.duration)
+        return nvml, replace(source, state=SourceState.ABSENT, detail=nvml.message)
     if nvml.init and source.state is SourceState.ANSWERED:
-        return nvml, Source("nvml", SourceState.FAILED, f"nvmlInit: {nvml.message} ({nvml.init})", source.duration)
+        return nvml, replace(source, state=SourceState.FAILED, detail=f"nvmlInit: {nvml.message} ({nvml.init})")
     return nvml, source
 
 
@@ -82,12 +82,12 @@ def ask_cuda(asking: Asking) -> tuple[CudaFacts, Source]:
     cuda = _typed(CudaFacts, facts)
     source = _source("libcuda", result, facts)
     if cuda.absent is not None:
-        return cuda, Source("libcuda", SourceState.ABSENT, cuda.absent, source.duration)
+        return cuda, replace(source, state=SourceState.ABSENT, detail=cuda.absent)
     if cuda.unloadable is not None:
-        return cuda, Source("libcuda", SourceState.FAILED, cuda.unloadable, source.duration)
+        return cuda, replace(source, state=SourceState.FAILED, detail=cuda.unloadable)
     if cuda.init and source.state is SourceState.ANSWERED:
         named = cuda.init_name or "an error"
-        return cuda, Source("libcuda", SourceState.FAILED, f"cuInit: {named} ({cuda.init})", source.duration)
+        return cuda, replace(source, state=SourceState.FAILED, detail=f"cuInit: {named} ({cuda.init})")
     return cuda, source
 
 
@@ -114,7 +114,9 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
         return SmiFacts(path, driver, cuda, gpus, complaint), _worse(source, detail)
     detail = path if driver else f"{path}: no driver version in what it printed"
     duration = banner.duration + listing.duration
-    return SmiFacts(path, driver, cuda, gpus), Source("nvidia-smi", SourceState.ANSWERED, detail, duration)
+    return SmiFacts(path, driver, cuda, gpus), Source(
+        "nvidia-smi", SourceState.ANSWERED, detail, duration, banner.started
+    )
 
 
 def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
@@ -182,27 +184,33 @@ def _decodes(kind: type[Any], facts: dict[str, Any]) -> bool:
 
 
 def _source(name: str, result: ChildResult, facts: Mapping[str, object], *, finished: bool | None = None) -> Source:
-    """How the asking ended, from how the child ended and whether it came to its end."""
+    """How the asking ended; ``started`` is still a reading of ``time.monotonic``."""
     finished = "done" in facts if finished is None else finished
+    state, detail = _ending(name, result, facts, finished=finished)
+    return Source(name, state, detail, result.duration, result.started)
+
+
+def _ending(
+    name: str, result: ChildResult, facts: Mapping[str, object], *, finished: bool
+) -> tuple[SourceState, str | None]:
     if result.ending is Ending.TIMED_OUT and name in _TELL_START and "started" not in facts:
-        return Source(name, SourceState.NOT_ASKED, "the time was too short even to start asking", result.duration)
+        return SourceState.NOT_ASKED, "the time was too short even to start asking"
     if result.ending is Ending.TIMED_OUT:
-        return Source(name, SourceState.TIMED_OUT, f"no answer within {result.duration:.1f} s", result.duration)
+        return SourceState.TIMED_OUT, f"no answer within {result.duration:.1f} s"
     if result.ending is Ending.CRASHED:
-        return Source(name, SourceState.CRASHED, f"ended by {result.signal_name}", result.duration)
+        return SourceState.CRASHED, f"ended by {result.signal_name}"
     if result.ending is Ending.NOT_STARTED:
-        return Source(name, SourceState.FAILED, f"could not be started: {result.error}", result.duration)
+        return SourceState.FAILED, f"could not be started: {result.error}"
     if result.exit_code != 0 or not finished:
-        last = _last_line(result.stderr)
-        return Source(name, SourceState.FAILED, f"exit code {result.exit_code}: {last}", result.duration)
-    return Source(name, SourceState.ANSWERED, None, result.duration)
+        return SourceState.FAILED, f"exit code {result.exit_code}: {_last_line(result.stderr)}"
+    return SourceState.ANSWERED, None
 
 
 def _worse(source: Source, detail: str) -> Source:
     """A failed asking with a better word on why; a timeout or a crash keeps its own."""
     if source.state in (SourceState.TIMED_OUT, SourceState.CRASHED):
         return source
-    return Source(source.name, SourceState.FAILED, detail, source.duration)
+    return replace(source, state=SourceState.FAILED, detail=detail)
 
 
 def _last_line(text: str) -> str:

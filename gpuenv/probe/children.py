@@ -43,6 +43,7 @@ class ChildResult:
         stderr: what it complained, likewise.
         error: why it could not be started.
         duration: seconds.
+        started: reading of ``time.monotonic`` when it was started.
     """
 
     ending: Ending
@@ -51,6 +52,7 @@ class ChildResult:
     stderr: str
     error: str | None
     duration: float
+    started: float
 
     @property
     def signal_name(self) -> str | None:
@@ -144,7 +146,7 @@ def run_child(
         )
     except OSError as error:
         reason = error.strerror or str(error)
-        return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started)
+        return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
     group = group or ChildGroup()
     group.add(process)
     try:
@@ -167,7 +169,7 @@ def _follow(process: subprocess.Popen[bytes], started: float, deadline: float) -
     if ending is Ending.EXITED and code is not None and code < 0:
         ending = Ending.CRASHED
     exit_code = None if ending is Ending.TIMED_OUT else code
-    return ChildResult(ending, exit_code, out.text(), err.text(), None, time.monotonic() - started)
+    return ChildResult(ending, exit_code, out.text(), err.text(), None, time.monotonic() - started, started)
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> Ending:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
@@ -59,7 +59,8 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
         TargetError: when the target that the caller named is no environment.
     """
     interpreter = find_interpreter(request.python, request.environment)
-    asking = Asking(request.environment, request.root, time.monotonic() + request.timeout)
+    began = time.monotonic()
+    asking = Asking(request.environment, request.root, began + request.timeout)
     tasks: dict[str, Callable[[], Any]] = {
         "kernel": lambda: ask_kernel(asking),
         "nvml": lambda: ask_nvml(asking),
@@ -69,7 +70,9 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
     if interpreter is not None:
         tasks["target"] = lambda: _ask_environment(asking, interpreter)
     answers = _side_by_side(tasks, asking, announce)
-    return assemble(_raw(answers, request, interpreter), request.taken_at)
+    raw = _raw(answers, request, interpreter)
+    sources = tuple(replace(source, started=max(0.0, source.started - began)) for source in raw.sources)
+    return assemble(replace(raw, sources=sources), request.taken_at)
 
 
 def _ask_environment(
