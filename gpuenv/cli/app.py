@@ -11,6 +11,7 @@ import typer
 
 from gpuenv import __version__
 from gpuenv.cli import matrix
+from gpuenv.cli.diff import diff
 from gpuenv.cli.doctor import doctor
 from gpuenv.cli.errors import CommandError, OutputClosed
 from gpuenv.cli.explain import explain
@@ -35,6 +36,7 @@ app.command()(doctor)
 app.command()(resolve)
 app.command()(probe)
 app.command()(explain)
+app.command()(diff)
 app.command()(schema)
 app.add_typer(matrix.app, name="matrix")
 

@@ -90,7 +90,8 @@ def sources_disagree(facts: Facts) -> Outcome:
     """Two sources contradict each other about the driver or the GPUs.
 
     What it means: NVML, the kernel module and nvidia-smi should tell the same driver version and the same number of
-    GPUs. Where they differ, a library or a program of another driver is found first, or a GPU has dropped out.
+    GPUs, and libcuda the same compute capability of each. Where they differ, a library or a program of another driver
+    is found first, or a GPU has dropped out.
     How it is seen: their answers are kept side by side. Under WSL the Linux and the Windows driver have different
     numbers, and a newer libcuda of a compatibility package has a CUDA level of its own: neither is a contradiction.
     What to do: look at the paths of the libraries and of nvidia-smi; remove what belongs to another driver.
@@ -102,6 +103,8 @@ def sources_disagree(facts: Facts) -> Outcome:
         return  # kernel module and library of different versions have a finding of their own
     yield from _contradiction(snapshot, "driver.version", snapshot.driver.version)
     yield from _contradiction(snapshot, "gpu_count", snapshot.gpu_count)
+    for number, gpu in enumerate(snapshot.gpus):
+        yield from _contradiction(snapshot, f"gpus[{number}].compute_capability", gpu.compute_capability)
 
 
 def _contradiction(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcome:

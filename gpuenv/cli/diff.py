@@ -1,0 +1,53 @@
+"""``gpuenv diff``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.gather import get_matrix, read_snapshot
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.model.finding import Finding
+    from gpuenv.model.snapshot import Snapshot
+
+
+def diff(
+    there: Annotated[Path, typer.Argument(metavar="A", help="The machine on which it works: gpuenv probe -o A.")],
+    here: Annotated[Path, typer.Argument(metavar="B", help="The machine on which it does not.")],
+    matrix: options.MatrixFile = None,
+    output_format: options.OutputFormat = options.Format.TEXT,
+    output: options.OutputFile = None,
+    offline: options.Offline = False,
+    no_color: options.NoColor = False,
+    verbose: options.Verbose = False,
+    redact: options.Redact = True,
+) -> None:
+    """Works there and not here: what differs between two Snapshots, and which difference to try first."""
+    del offline  # nothing here uses the network
+    from gpuenv.doctor.compare import compare
+
+    first, second = read_snapshot(there), read_snapshot(here)
+    rows = get_matrix(matrix)
+    comparison = compare(first, second, _findings(first, rows), _findings(second, rows))
+    if output_format is options.Format.JSON:
+        from gpuenv.cli.output import emit_json
+
+        emit_json(comparison, output, redacted=redact)
+    else:
+        from gpuenv.cli.output import emit_lines
+        from gpuenv.report.difference import difference_lines
+
+        emit_lines(difference_lines(comparison, verbose=verbose), output, color=not no_color, redacted=redact)
+
+
+def _findings(snapshot: Snapshot, matrix: Matrix) -> tuple[Finding, ...]:
+    from gpuenv.doctor.diagnose import diagnose
+    from gpuenv.matrix.resolve import resolve
+
+    return diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings

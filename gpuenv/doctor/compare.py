@@ -1,0 +1,151 @@
+"""Two machines side by side: "it works there and not here". Pure.
+
+A difference that stands in the evidence of a finding of this machine alone explains it best; the others are ranked by
+the family of the fact, by how often that family was the cause in public reports of broken CuPy environments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from gpuenv.doctor.comparable import comparable, told_by_both
+from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
+from gpuenv.model.finding import Finding, Fix, Severity
+from gpuenv.model.snapshot import Snapshot
+
+_OF_PRIMARY, _OF_FINDING = 0.95, 0.8
+
+# The first pattern that fits counts.
+_FAMILIES: tuple[tuple[str, float, str], ...] = (
+    ("target.cupy", 0.75, "another CuPy line or release"),
+    ("target.libraries.*", 0.7, "CuPy would load another CUDA library"),
+    ("visible_count", 0.7, "this process sees another number of GPUs"),
+    ("gpus[[]].hidden_by", 0.65, "something hides a GPU"),
+    ("driver.cuda_init", 0.65, "CUDA starts on one of them alone"),
+    ("driver.nvml_init", 0.65, "NVML starts on one of them alone"),
+    ("driver.module", 0.65, "the kernel module is in another state"),
+    ("driver.device_nodes.*", 0.6, "access to the driver's device files"),
+    ("target.file_faults_count", 0.6, "installed files are not as they were"),
+    ("driver.cuda", 0.55, "the driver supports another CUDA version"),
+    ("driver.cuda_origin", 0.55, "libcuda comes from another place"),
+    ("driver.version", 0.5, "another driver"),
+    ("driver.library_version", 0.5, "another driver"),
+    ("driver.module_version", 0.5, "another driver"),
+    ("driver.*", 0.4, "another state of the driver"),
+    ("gpus[[]].compute_capability", 0.5, "GPUs of another generation"),
+    ("gpus[[]].compute_mode", 0.5, "the GPU may be used by others"),
+    ("gpus[[]].mig", 0.5, "MIG mode"),
+    ("gpus[[]].fabric.state", 0.5, "the NVSwitch fabric"),
+    ("gpus[[]].health.*", 0.4, "the GPU's health"),
+    ("target.packages.numpy", 0.5, "another NumPy"),
+    ("target.packages.nvidia-*", 0.5, "other CUDA wheels beside CuPy"),
+    ("target.packages.cuda-*", 0.5, "other CUDA packages beside CuPy"),
+    ("environment.LD_LIBRARY_PATH", 0.55, "the loader looks in other places"),
+    ("environment.LD_PRELOAD", 0.55, "something is loaded beforehand"),
+    ("environment.CUDA_VISIBLE_DEVICES", 0.6, "the variable that chooses GPUs"),
+    ("environment.CUDA_PATH", 0.5, "CuPy takes another toolkit"),
+    ("environment.CUDA_HOME", 0.4, "another toolkit"),
+    ("environment.NVIDIA_*", 0.45, "what the container is given of the driver"),
+    ("environment.CUPY_*", 0.45, "CuPy's own settings"),
+    ("environment.*", 0.3, "the environment"),
+    ("host.container", 0.4, "one of them is a container"),
+    ("host.libc", 0.4, "another C library"),
+    ("host.arch", 0.4, "another processor"),
+    ("host.*", 0.2, "another system"),
+    ("target.python", 0.4, "another Python"),
+    ("target.packages.*", 0.3, "another package beside CuPy"),
+    ("toolkits", 0.3, "other CUDA toolkits"),
+    ("grant.*", 0.4, "the scheduler granted other GPUs"),
+    ("gpus[[]].name", 0.25, "other GPUs"),
+    ("gpu_count", 0.3, "another number of GPUs"),
+)
+_REST = (0.15, "it differs")
+_FACT_OF_ENTRY = {"target.packages.numpy": ("target.numpy",)}
+
+
+def compare(
+    there: Snapshot, here: Snapshot, findings_there: Sequence[Finding], findings_here: Sequence[Finding]
+) -> Comparison:
+    """What differs, the likeliest explanation first.
+
+    Args:
+        there: the machine on which it works.
+        here: the machine on which it does not.
+        findings_there: what the doctor finds on the first.
+        findings_here: what it finds on the second.
+    """
+    first, second = comparable(there), comparable(here)
+    known = {(finding.code, finding.cause) for finding in findings_there}
+    new = [finding for finding in findings_here if (finding.code, finding.cause) not in known]
+    differences = sorted(_differences(first, second, new), key=lambda entry: (-entry.likelihood, entry.fact))
+    return Comparison(
+        schema=SCHEMA,
+        differences=tuple(differences),
+        findings=tuple(NewFinding(finding.code, finding.cause, finding.title) for finding in new),
+        try_first=_try_first(differences, new),
+        compared=told_by_both(first, second),
+    )
+
+
+def _differences(there: Mapping[str, str], here: Mapping[str, str], new: Sequence[Finding]) -> Iterable[Difference]:
+    for fact in sorted(there.keys() | here.keys()):
+        before, after = there.get(fact), here.get(fact)
+        if before != after and not _merely_untold(fact, before, after):
+            likelihood, why = _rank(fact, new)
+            yield Difference(fact, before, after, likelihood, why)
+
+
+def _merely_untold(fact: str, before: str | None, after: str | None) -> bool:
+    """A package, a variable or a device that is not there is a difference; a fact that nobody told is none."""
+    named = fact.startswith(("target.packages.", "environment.", "driver.device_nodes."))
+    return (before is None or after is None) and not named
+
+
+def _rank(fact: str, new: Sequence[Finding]) -> tuple[float, str]:
+    likelihood, why = next(((share, why) for pattern, share, why in _FAMILIES if fnmatchcase(fact, pattern)), _REST)
+    for finding in new:
+        if finding.severity is Severity.NOTE or not _is_evidence(fact, finding):
+            continue
+        share = _OF_PRIMARY if finding.primary else _OF_FINDING
+        return max(likelihood, share), f"{why}: evidence of {finding.code} ({finding.cause.value})"
+    return likelihood, why
+
+
+def _is_evidence(fact: str, finding: Finding) -> bool:
+    """Whether a finding's evidence speaks of this fact, or of a field or entry of it."""
+    names = (fact, *_FACT_OF_ENTRY.get(fact, ()))
+    last = fact.rsplit(".", 1)[-1]
+    return any(
+        entry.fact in names or _without_index(entry.fact) in names or (last and entry.fact == last)
+        for entry in finding.evidence
+    )
+
+
+def _without_index(path: str) -> str:
+    head, bracket, rest = path.partition("[")
+    return f"{head}[]{rest.partition(']')[2]}" if bracket else path
+
+
+def _try_first(differences: Sequence[Difference], new: Sequence[Finding]) -> Fix | None:
+    cured = next((finding.fix[0] for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
+    if cured is not None:
+        return cured
+    return _undo(differences[0]) if differences else None
+
+
+def _undo(difference: Difference) -> Fix:
+    """How to make the likeliest difference the same as there."""
+    family, _, name = difference.fact.rpartition(".")
+    if family == "target.packages" and difference.there is not None:
+        return Fix(
+            f"Install {name} {difference.there}, as it is there.",
+            ("python", "-m", "pip", "install", f"{name}=={difference.there}"),
+        )
+    if family == "target.packages":
+        return Fix(f"Try without {name}, which is not there.", ("python", "-m", "pip", "uninstall", name))
+    if family == "environment" and difference.there is None:
+        return Fix(f"Try without {name}, which is not set there.", ("env", "-u", name, "python"))
+    if family == "environment":
+        return Fix(f"Set {name} as it is there: {difference.there}")
+    return Fix(f"Make {difference.fact} as it is there: {difference.there} instead of {difference.here}.")

@@ -1,0 +1,47 @@
+"""A comparison of two machines as lines of text. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuenv.model.difference import Comparison, Difference
+from gpuenv.report.text import Line, Style, command_text
+
+_SHOWN = 12
+
+
+def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterator[Line]:
+    """What to try first, what the doctor finds here alone, and the differences, the likeliest first."""
+    if not comparison.differences:
+        yield Line(f"No difference in the {comparison.compared} facts that both machines told.", Style.GOOD)
+        return
+    count = len(comparison.differences)
+    yield Line(f"{count} difference{'s' if count > 1 else ''}; {comparison.compared} facts told by both", Style.HEADING)
+    if comparison.try_first:
+        yield Line()
+        yield Line("Try this first", Style.HEADING)
+        yield Line(f"  {comparison.try_first.text}", hang=2)
+        if comparison.try_first.command:
+            yield Line(f"  $ {command_text(list(comparison.try_first.command))}", Style.COMMAND, 4)
+    if comparison.findings:
+        yield Line()
+        yield Line("Found here and not there", Style.HEADING)
+        for finding in comparison.findings:
+            yield Line(f"  {finding.code} {finding.cause.value}: {finding.title}", hang=4)
+    yield Line()
+    yield Line("Differences, the likeliest explanation first", Style.HEADING)
+    shown = comparison.differences if verbose else comparison.differences[:_SHOWN]
+    for difference in shown:
+        yield from _one(difference)
+    if len(shown) < count:
+        yield Line(f"  and {count - len(shown)} less likely ones: -v shows them", Style.QUIET)
+
+
+def _one(difference: Difference) -> Iterator[Line]:
+    yield Line(f"  {difference.fact}: {difference.why}", hang=4)
+    yield Line(f"    there: {_told(difference.there)}", Style.QUIET, 11)
+    yield Line(f"    here:  {_told(difference.here)}", Style.QUIET, 11)
+
+
+def _told(value: str | None) -> str:
+    return "not there" if value is None else value

@@ -1,0 +1,135 @@
+"""Works there and not here: the difference that explains it stands first, whatever else differs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuenv.data import data_path
+from gpuenv.doctor.compare import compare
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.difference import Comparison
+from gpuenv.model.finding import Finding
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import DeviceNode, Gpu, Snapshot
+from tests.cli.recorded import FIT
+
+MATRIX = load(data_path("matrix.yaml"))
+
+
+def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
+    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+
+
+def held(there: Snapshot, here: Snapshot) -> Comparison:
+    return compare(there, here, findings(there), findings(here))
+
+
+def but(*given: str) -> Snapshot:
+    """The healthy machine with some facts replaced."""
+    return replace(assume(FIT, given, MATRIX), assumed=())
+
+
+def test_a_machine_does_not_differ_from_itself() -> None:
+    comparison = held(FIT, FIT)
+    assert comparison.differences == ()
+    assert comparison.findings == ()
+    assert comparison.try_first is None
+    assert comparison.compared > 20
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "cause"),
+    [
+        (("driver=470.82.01",), {"driver.version", "driver.cuda", "driver.branch"}, Cause.DRIVER_TOO_OLD_FOR_CUDA),
+        (("env.CUDA_VISIBLE_DEVICES=-1",), {"environment.CUDA_VISIBLE_DEVICES"}, Cause.VISIBLE_DEVICES_HIDE_GPU),
+        (("cupy=none",), {"target.cupy"}, Cause.CUPY_NOT_INSTALLED),
+        (("numpy=1.26.4",), {"target.numpy", "target.packages.numpy"}, Cause.NUMPY_INCOMPATIBLE),
+    ],
+)
+def test_what_the_doctor_finds_here_alone_stands_first(given: tuple[str, ...], first: set[str], cause: Cause) -> None:
+    noise = ("env.PYTHONPATH=/somewhere", "package.scipy=1.14.0", "toolkit=11.8")
+    comparison = held(FIT, but(*given, *noise))
+    assert comparison.differences[0].fact in first, comparison.differences[:4]
+    assert cause in {finding.cause for finding in comparison.findings}
+    assert comparison.try_first is not None
+    shares = [difference.likelihood for difference in comparison.differences]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_without_a_finding_the_likeliest_family_is_tried_first() -> None:
+    comparison = held(FIT, but("package.torch=2.9.0", "env.PYTHONPATH=/somewhere"))
+    assert comparison.findings == ()
+    assert comparison.try_first is not None
+    assert comparison.try_first.command is not None
+    assert {difference.fact for difference in comparison.differences} == {
+        "target.packages.torch",
+        "environment.PYTHONPATH",
+    }
+
+
+def test_what_machines_have_by_nature_is_no_difference() -> None:
+    (gpu, *rest) = FIT.gpus
+    moved = replace(
+        gpu,
+        uuid=known("GPU-00000000-1111-2222-3333-444444444444", "nvml"),
+        pci=known("00000000:C1:00.0", "nvml"),
+        memory_free=known(1, "nvml"),
+        health=replace(gpu.health, temperature=known(77, "nvml")),
+    )
+    elsewhere = replace(FIT, gpus=(moved, *rest), taken_at="2020-01-01T00:00:00+00:00")
+    assert held(FIT, elsewhere).differences == ()
+
+
+def test_what_one_machine_alone_was_asked_is_no_difference() -> None:
+    untold = replace(FIT, host=Snapshot().host, target=replace(FIT.target, kind=Snapshot().target.kind))
+    assert held(FIT, untold).differences == ()
+
+
+def test_gpus_are_compared_by_kind() -> None:
+    (gpu, *_) = FIT.gpus
+    other = replace(gpu, name=known("Tesla V100-SXM2-16GB", "nvml"))
+    comparison = held(replace(FIT, gpus=(gpu, other)), replace(FIT, gpus=(other, gpu)))
+    assert comparison.differences == (), "their order is each machine's own"
+    (difference,) = held(FIT, replace(FIT, gpus=(other, *FIT.gpus[1:]))).differences
+    assert difference.fact == "gpus[].name"
+
+
+def test_a_device_file_that_is_not_accessible_is_told() -> None:
+    def with_node(accessible: bool) -> Snapshot:  # noqa: FBT001 - one argument
+        node = DeviceNode("/dev/nvidia0", accessible, "crw-rw----", "0:44")
+        return replace(FIT, driver=replace(FIT.driver, device_nodes=(node,)))
+
+    comparison = held(with_node(True), with_node(False))
+    assert comparison.differences[0].fact == "driver.device_nodes./dev/nvidia0"
+    assert (comparison.differences[0].there, comparison.differences[0].here) == ("accessible", "not accessible")
+
+
+TEXTS = st.text(max_size=12)
+MACHINES = st.builds(
+    lambda environment, packages, names: replace(
+        FIT,
+        environment=environment,
+        target=replace(FIT.target, packages=packages),
+        gpus=tuple(Gpu(name=known(name, "nvml")) for name in names),
+    ),
+    st.dictionaries(TEXTS, TEXTS, max_size=4),
+    st.dictionaries(TEXTS, TEXTS, max_size=4),
+    st.lists(TEXTS, max_size=3),
+)
+
+
+@given(MACHINES, MACHINES)
+def test_differences_are_the_same_seen_from_either_side(there: Any, here: Any) -> None:  # noqa: ANN401 - generated
+    forth = compare(there, here, (), ()).differences
+    back = compare(here, there, (), ()).differences
+    assert {(d.fact, d.there, d.here) for d in forth} == {(d.fact, d.here, d.there) for d in back}
+    assert all(d.there != d.here and 0 <= d.likelihood <= 1 for d in forth)
