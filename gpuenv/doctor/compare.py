@@ -127,11 +127,11 @@ def _without_index(path: str) -> str:
     return f"{head}[]{rest.partition(']')[2]}" if bracket else path
 
 
-def _try_first(differences: Sequence[Difference], new: Sequence[Finding]) -> Fix | None:
-    cured = next((finding.fix[0] for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
+def _try_first(differences: Sequence[Difference], new: Sequence[Finding]) -> tuple[Fix, ...]:
+    cured = next((finding.fix for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
     if cured is not None:
         return cured
-    return _undo(differences[0]) if differences else None
+    return (_undo(differences[0]),) if differences else ()
 
 
 def _undo(difference: Difference) -> Fix:

@@ -45,12 +45,12 @@ class Comparison:
     Attributes:
         differences: the likeliest explanation first.
         findings: what the doctor finds here and not there, the one to cure first at the head.
-        try_first: what to do first; null where nothing differs.
+        try_first: the cure to try first, its steps in order; empty where nothing differs.
         compared: how many facts both machines told.
     """
 
     schema: str
     differences: tuple[Difference, ...]
     findings: tuple[NewFinding, ...]
-    try_first: Fix | None
+    try_first: tuple[Fix, ...]
     compared: int

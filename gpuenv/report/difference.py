@@ -20,9 +20,10 @@ def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterat
     if comparison.try_first:
         yield Line()
         yield Line("Try this first", Style.HEADING)
-        yield Line(f"  {comparison.try_first.text}", hang=2)
-        if comparison.try_first.command:
-            yield Line(f"  $ {command_text(list(comparison.try_first.command))}", Style.COMMAND, 4)
+        for step in comparison.try_first:
+            yield Line(f"  {step.text}", hang=2)
+            if step.command:
+                yield Line(f"  $ {command_text(step.command)}", Style.COMMAND, 4)
     if comparison.findings:
         yield Line()
         yield Line("Found here and not there", Style.HEADING)
