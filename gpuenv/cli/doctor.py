@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Optional
 
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, get_both
+from gpuenv.model.exit_codes import ExitCode
 
 
 def doctor(
@@ -16,6 +19,11 @@ def doctor(
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
     no_probe: options.NoProbe = False,
+    list_checks: Annotated[bool, typer.Option("--list", help="List the checks and end.")] = False,
+    only: Annotated[
+        Optional[list[str]], typer.Option(metavar="CODE", help="This check and those that it needs. Repeatable.")
+    ] = None,
+    skip: Annotated[Optional[list[str]], typer.Option(metavar="CODE", help="Leave a check out. Repeatable.")] = None,
     expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here.")] = False,
     matrix: options.MatrixFile = None,
     output_format: options.OutputFormat = options.Format.TEXT,
@@ -36,11 +44,15 @@ def doctor(
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 
+    if list_checks:
+        _list(no_color=no_color)
+        raise typer.Exit
     started = time.monotonic()
+    left_out = _left_out(only or (), skip or ())
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
     facts, rows = get_both(subject, matrix)
     resolution = resolve(facts, rows)
-    diagnosis = diagnose(facts, rows, resolution, time.monotonic, expect_no_gpu=expect_no_gpu)
+    diagnosis = diagnose(facts, rows, resolution, time.monotonic, expect_no_gpu=expect_no_gpu, left_out=left_out)
     report = make_report(diagnosis, resolution, facts, time.monotonic() - started, expect_no_gpu=expect_no_gpu)
     if output_format is options.Format.JSON:
         from gpuenv.cli.output import emit_json
@@ -57,3 +69,42 @@ def doctor(
 
         write_stderr(phase_lines(facts))
     raise typer.Exit(report.exit_code)
+
+
+def _list(*, no_color: bool) -> None:
+    """Every check: its code, its title and the causes that it can name."""
+    from gpuenv.cli.output import emit_lines
+    from gpuenv.doctor.registry import all_checks
+    from gpuenv.report.explained import list_lines
+
+    emit_lines(list_lines(all_checks()), None, color=not no_color)
+
+
+def _left_out(only: Sequence[str], skip: Sequence[str]) -> frozenset[str]:
+    """The codes of the checks that are not wanted.
+
+    Raises:
+        CommandError: for a code that no check has.
+    """
+    if not only and not skip:
+        return frozenset()
+    from gpuenv.doctor.registry import all_checks
+
+    checks = {check.code: check for check in all_checks()}
+    wanted = {_known(code, checks) for code in only}
+    unwanted = {_known(code, checks) for code in skip}
+    if wanted:
+        for code in reversed(checks):  # what a check requires is registered before it
+            if code in wanted:
+                wanted |= {*checks[code].requires, *checks[code].unless}
+    return frozenset(code for code in checks if (wanted and code not in wanted) or code in unwanted)
+
+
+def _known(code: str, checks: Mapping[str, object]) -> str:
+    if code.upper() in checks:
+        return code.upper()
+    import difflib
+
+    near = difflib.get_close_matches(code.upper(), checks, 1)
+    remedy = f"did you mean {near[0]}? " if near else ""
+    raise CommandError(ExitCode.USAGE, f"there is no check {code}", f"{remedy}gpuenv doctor --list names them")

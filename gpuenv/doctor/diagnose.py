@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
@@ -31,6 +31,7 @@ def diagnose(
     clock: Callable[[], float],
     *,
     expect_no_gpu: bool = False,
+    left_out: Collection[str] = (),
 ) -> Diagnosis:
     """Holds every check against a Snapshot; one that crashes is reported and the others go on.
 
@@ -40,12 +41,16 @@ def diagnose(
         resolution: what would fit, for the cures.
         clock: seconds, for the checks' durations.
         expect_no_gpu: the caller said that there is none.
+        left_out: codes of checks that the caller does not want.
     """
     facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution)
     findings: list[Finding] = []
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
     for check in all_checks():
+        if check.code in left_out:
+            runs.append(CheckRun(check.code, CheckStatus.SKIPPED, "left out, as was asked for", 0.0))
+            continue
         started = clock()
         root = next((blocked[code] for code in check.requires if code in blocked), None)
         root = root or next((code for code in check.unless if blocked.get(code) == code), None)

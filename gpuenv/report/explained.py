@@ -26,3 +26,10 @@ def cause_lines(cause: Cause, checks: Sequence[Check]) -> Iterator[Line]:
         if cause in check.causes:
             yield Line()
             yield from check_lines(check)
+
+
+def list_lines(checks: Sequence[Check]) -> Iterator[Line]:
+    """Every check with its title and the causes that it can name."""
+    for check in checks:
+        yield Line(f"{check.code}  {check.title}", hang=8)
+        yield Line(f"        {', '.join(check.causes)}", Style.QUIET, 8)

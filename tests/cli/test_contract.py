@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from gpuenv.doctor.registry import all_checks
 from gpuenv.model.causes import Cause
 from gpuenv.model.reading import known
 from tests.cli.program import MINIMAL, PROGRAM, answer, gpuenv
@@ -588,3 +590,38 @@ def test_a_second_reading_of_a_recording_changes_nothing(tmp_path: Path) -> None
     second = tmp_path / "second.json"
     gpuenv("probe", "--snapshot", first, "--no-redact", "-o", second)
     assert json.loads(second.read_text(encoding="utf-8")) == json.loads(first.read_text(encoding="utf-8"))
+
+
+# Which checks run.
+
+
+def test_checks_are_listed() -> None:
+    done = said("doctor", "--list")
+    assert done.returncode == 0
+    assert len(re.findall(r"^[A-Z]{3}\d{3}  \S", done.stdout, re.MULTILINE)) == len(all_checks())
+    for cause in Cause:
+        named = any(cause in check.causes for check in all_checks())
+        assert (cause.value in done.stdout) >= named
+
+
+def test_a_check_that_is_left_out_is_skipped_and_said_to_be(recordings: dict[str, Path]) -> None:
+    _, whole = told("doctor", "--snapshot", recordings["unfit"])
+    primary = next(finding["code"] for finding in whole["findings"] if finding["primary"])
+    _, report = told("doctor", "--snapshot", recordings["unfit"], "--skip", primary.lower())
+    assert primary not in {finding["code"] for finding in report["findings"]}
+    (run,) = [run for run in report["checks"] if run["code"] == primary]
+    assert (run["status"], run["reason"]) == ("skipped", "left out, as was asked for")
+
+
+def test_only_some_checks_run_with_those_that_they_need(recordings: dict[str, Path]) -> None:
+    _, report = told("doctor", "--snapshot", recordings["fit"], "--only", "DRV103")
+    ran = {run["code"] for run in report["checks"] if run["reason"] != "left out, as was asked for"}
+    assert ran == {"DRV100", "DRV101", "DRV103"}
+
+
+@pytest.mark.parametrize("option", ["--only", "--skip"])
+def test_an_unknown_check_is_named(option: str) -> None:
+    done = gpuenv("doctor", "--no-probe", option, "DRV1O2")
+    assert done.returncode == 2
+    assert "DRV1O2" in done.stderr
+    assert "did you mean DRV1" in done.stderr
