@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test compiler lint types network-test test-faults test-gpu build clean
+.PHONY: doctor test compiler lint types network-test test-faults test-gpu bench bench-check docs build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -32,6 +32,15 @@ test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang
 
 test-gpu: $(VENV)/installed-dev ## Run the tests that need an NVIDIA GPU.
 	$(BIN)/python -m pytest -q -m gpu
+
+bench: compiler $(VENV)/installed-dev ## Time, memory and size beside others; needs a package index.
+	$(BIN)/python -m tests.bench
+
+bench-check: compiler $(VENV)/installed-dev ## The same, and fail where a budget is not kept or a ratio is worse than recorded.
+	$(BIN)/python -m tests.bench --check
+
+docs: $(VENV)/installed-dev ## Write the reference pages that are made from the code.
+	$(BIN)/python -m gpuenv.probe.facts_page > gpuenv/docs/facts.md
 
 build: $(VENV)/installed-dev ## Build the wheel.
 	$(BIN)/python -m hatchling build -d dist

@@ -1,0 +1,213 @@
+"""``python -m tests.bench``: what gpuenv costs beside a bare interpreter, a Typer program and its peers.
+
+``--check`` fails where a budget is not kept or a ratio is worse than the recorded one; ``--record`` records this run.
+Peers and a fresh gpuenv are installed into environments of their own below ``.cache/bench``: a package index is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.budgets import MOST_DISTRIBUTIONS, Verdict, verdicts
+from tests.bench.measure import Command, Measured, measure
+from tests.native.build import build
+from tests.support.machine import materialise
+from tests.support.profile import load
+from tests.support.target import CudaLibraries, Targets
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CACHE = REPOSITORY / ".cache/bench"
+RECORDED = Path(__file__).with_name("recorded.json")
+HEALTHY = REPOSITORY / "tests/machines/h200-580.yaml"
+PEERS = {"cuda-doctor": ("cuda-doctor",), "env-doctor": ("env-doctor", "check")}
+TYPER_PROGRAM = """\
+import typer
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+@app.callback(invoke_without_command=True)
+def root(version: bool = False) -> None:
+    if version:
+        print("program 1.0")
+        raise typer.Exit
+@app.command()
+def one() -> None: ...
+@app.command()
+def two() -> None: ...
+app()
+"""
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Environments:
+    """Where each program under measurement is installed, and how many distributions came with it."""
+
+    folders: dict[str, Path]
+
+    def program(self, environment: str, name: str) -> str:
+        return str(self.folders[environment] / "bin" / name)
+
+    def distributions(self, environment: str) -> int:
+        listed = _output(
+            [sys.executable, "-m", "uv", "pip", "list", "--format", "json", "--python", self.python(environment)]
+        )
+        return len(json.loads(listed))
+
+    def python(self, environment: str) -> str:
+        return self.program(environment, "python")
+
+    def size(self, environment: str) -> int:
+        (site,) = self.folders[environment].glob("lib/python*/site-packages")
+        return sum(
+            path.stat().st_size for path in site.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+        )
+
+
+def main() -> int:
+    """Measures, prints the tables, and answers the exit code."""
+    options = _options()
+    environments = _install()
+    wheel = _wheel()
+    with tempfile.TemporaryDirectory(prefix="bench") as folder:
+        commands = _commands(Path(folder), environments)
+        measured = measure(commands, options.rounds)
+        named = {command.name: command for command in commands}
+        phases, imports = _phases(named["gpuenv probe"]), _imports(environments, named["gpuenv doctor"])
+    _table("Time and memory, medians of runs in turn", [_row(name, result) for name, result in measured.items()])
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
+    held = verdicts({name: result.seconds for name, result in measured.items()}, recorded)
+    _table("Ratios", [_verdict_row(verdict) for verdict in held])
+    count = environments.distributions("gpuenv")
+    _table("Size", _sizes(environments, wheel, count))
+    _table("Where the time of a probing goes", phases.splitlines())
+    _table("Imports of gpuenv doctor, the longest", imports)
+    if options.record:
+        RECORDED.write_text(
+            json.dumps({v.budget.name: round(v.ratio, 3) for v in held}, indent=2) + "\n", encoding="utf-8"
+        )
+    kept = all(verdict.kept for verdict in held) and count <= MOST_DISTRIBUTIONS
+    return 0 if kept or not options.check else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--check", action="store_true", help="fail where a budget is not kept")
+    parser.add_argument("--record", action="store_true", help="record these ratios")
+    parser.add_argument("--rounds", type=int, default=15)
+    return parser.parse_args()
+
+
+def _install() -> Environments:
+    """gpuenv as users have it, from its wheel, and each peer, in environments of their own."""
+    wanted = {"gpuenv": str(REPOSITORY), **{name: name for name in PEERS}}
+    folders = {name: CACHE / name for name in wanted}
+    for name, what in wanted.items():
+        if name != "gpuenv" and (folders[name] / "installed").exists():
+            continue
+        shutil.rmtree(folders[name], ignore_errors=True)
+        _output([sys.executable, "-m", "uv", "venv", "--quiet", "--python", sys.executable, str(folders[name])])
+        fresh = ["--reinstall-package", "gpuenv", "--refresh-package", "gpuenv"] if name == "gpuenv" else []
+        _output(
+            [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", *fresh]
+            + ["--python", str(folders[name] / "bin/python"), what]
+        )
+        (folders[name] / "installed").touch()
+    return Environments(folders)
+
+
+def _wheel() -> Path:
+    """The wheel, built afresh."""
+    folder = CACHE / "dist"
+    shutil.rmtree(folder, ignore_errors=True)
+    _output([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)])
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def _commands(folder: Path, environments: Environments) -> list[Command]:
+    """Every command, on a simulated healthy machine where it looks at one."""
+    profile = load(HEALTHY)
+    machine = materialise(profile, folder / "machine", build(folder / "stub"), CudaLibraries(folder / "cuda").of_major)
+    target = str(Targets(folder / "targets").interpreter(profile.target))
+    program = folder / "program.py"
+    program.write_text(TYPER_PROGRAM, encoding="utf-8")
+    on_machine = dict(machine.environment)
+    plain = {"PATH": os.defpath, "HOME": on_machine["HOME"], "LC_ALL": "C.UTF-8"}
+    gpuenv, python = environments.program("gpuenv", "gpuenv"), environments.python("gpuenv")
+    return [
+        Command("bare interpreter", (python, "-c", "pass"), plain, folder),
+        Command("Typer program", (python, str(program), "--version"), plain, folder),
+        Command("gpuenv --version", (gpuenv, "--version"), plain, folder),
+        Command("gpuenv --help", (gpuenv, "--help"), plain, folder),
+        Command("gpuenv probe", (gpuenv, "probe", "--format", "json", "--python", target), on_machine, folder),
+        Command("gpuenv doctor", (gpuenv, "doctor", "--python", target), on_machine, folder),
+        Command("cuda-doctor", (environments.program("cuda-doctor", "cuda-doctor"),), on_machine, folder),
+        Command("env-doctor check", (environments.program("env-doctor", "env-doctor"), "check"), on_machine, folder),
+    ]
+
+
+def _phases(probe: Command) -> str:
+    done = subprocess.run(
+        [*probe.argv, "-v"], env=dict(probe.environment), cwd=probe.folder, capture_output=True, text=True, check=True
+    )
+    return done.stderr
+
+
+def _imports(environments: Environments, doctor: Command) -> list[str]:
+    """The modules whose own code takes longest, by the interpreter's own account."""
+    done = subprocess.run(
+        [environments.python("gpuenv"), "-X", "importtime", *doctor.argv],
+        env=dict(doctor.environment),
+        cwd=doctor.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.findall(r"^import time:\s+(\d+) \|\s+(\d+) \|\s*(\S+)$", done.stderr, re.MULTILINE)
+    longest = sorted(((int(own), name) for own, _, name in found), reverse=True)[:12]
+    total = sum(int(own) for own, _, _ in found)
+    return [f"{own / 1000:7.1f} ms  {name}" for own, name in longest] + [
+        f"{total / 1000:7.1f} ms  all {len(found)} modules"
+    ]
+
+
+def _sizes(environments: Environments, wheel: Path, count: int) -> list[str]:
+    rows = [f"wheel {wheel.stat().st_size / _MIB:8.2f} MiB"]
+    for name in environments.folders:
+        many = count if name == "gpuenv" else environments.distributions(name)
+        rows.append(f"{name:16} {many:3} distributions, {environments.size(name) / _MIB:7.1f} MiB installed")
+    return [*rows, f"most allowed for gpuenv: {MOST_DISTRIBUTIONS} distributions"]
+
+
+def _row(name: str, result: Measured) -> str:
+    return f"{name:20} {result.seconds * 1000:8.1f} ms {result.memory / _MIB:8.1f} MiB"
+
+
+def _verdict_row(verdict: Verdict) -> str:
+    recorded = "" if verdict.recorded is None else f", recorded {verdict.recorded:.2f}"
+    word = "kept" if verdict.kept else "NOT KEPT"
+    return f"{verdict.budget.name:40} {verdict.ratio:6.2f}  at most {verdict.budget.most:.1f}{recorded}  {word}"
+
+
+def _table(title: str, rows: list[str]) -> None:
+    sys.stdout.write("\n".join(["", title, *(f"  {row}" for row in rows)]) + "\n")
+    sys.stdout.flush()
+
+
+def _output(command: list[str]) -> str:
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""What gpuenv may cost beside others: each budget is a ratio of two commands measured in one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TOLERANCE = 1.2  # a ratio that grows by more than this over the recorded one is a loss
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A ratio and the most that it may be."""
+
+    of: str
+    to: str
+    most: float
+
+    @property
+    def name(self) -> str:
+        """How the recorded ratio is found again."""
+        return f"{self.of} / {self.to}"
+
+
+BUDGETS = (
+    Budget("gpuenv --version", "bare interpreter", 8.0),
+    Budget("gpuenv --version", "Typer program", 1.5),
+    Budget("gpuenv doctor", "cuda-doctor", 0.6),
+    Budget("gpuenv doctor", "env-doctor check", 0.4),
+)
+MOST_DISTRIBUTIONS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A budget held against what was measured; ``recorded`` is the ratio of an earlier run."""
+
+    budget: Budget
+    ratio: float
+    recorded: float | None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the ratio is within its budget, and no worse than recorded by more than the tolerance."""
+        return self.ratio <= self.budget.most and (self.recorded is None or self.ratio <= self.recorded * TOLERANCE)
+
+
+def verdicts(seconds: dict[str, float], recorded: dict[str, float]) -> list[Verdict]:
+    """Every budget of which both commands were measured."""
+    return [
+        Verdict(budget, seconds[budget.of] / seconds[budget.to], recorded.get(budget.name))
+        for budget in BUDGETS
+        if budget.of in seconds and budget.to in seconds
+    ]
