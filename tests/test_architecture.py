@@ -26,8 +26,9 @@ MAY_IMPORT = {
     "doctor": {"model", "matrix"},
     "probe": {"model", "matrix", "doctor"},
     "report": {"model", "matrix", "doctor"},
+    "image": {"model", "matrix", "doctor"},
     "data": set[str](),
-    "cli": {"model", "matrix", "doctor", "probe", "report", "data"},
+    "cli": {"model", "matrix", "doctor", "probe", "report", "image", "data"},
     "__main__": {"cli"},
     "__init__": set[str](),
 }

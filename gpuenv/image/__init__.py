@@ -1,0 +1,1 @@
+"""Container images: what they require, how they are built and judged."""
