@@ -51,9 +51,13 @@ def listed(value: str, count: int, uuids: Sequence[str]) -> Listed:
 
 def visible_entries(value: str, gpus: Sequence[Gpu]) -> int:
     """How many entries of the variable name a GPU that is there; the list ends at the first that does not."""
-    uuids = [gpu.uuid.value or "" for gpu in gpus]
-    uuids += [instance.uuid for gpu in gpus for instance in gpu.mig_instances]
-    return len(listed(value, len(gpus), uuids).entries)
+    return len(listed(value, len(gpus), uuids_of(gpus)).entries)
+
+
+def uuids_of(gpus: Sequence[Gpu]) -> tuple[str, ...]:
+    """Those of GPUs and of their MIG instances."""
+    instances = (instance.uuid for gpu in gpus for instance in gpu.mig_instances)
+    return (*(gpu.uuid.value or "" for gpu in gpus), *instances)
 
 
 def _named(entry: str, count: int, uuids: Sequence[str]) -> str | None:

@@ -6,11 +6,14 @@ none is called which no test has met.
 
 from __future__ import annotations
 
+import contextlib
+import py_compile
 import re
 import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pynvml  # type: ignore[import-untyped]
 import pytest
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
@@ -46,7 +49,12 @@ def symbols_of(function: str, called: set[str]) -> set[str]:
 def machines(
     stub_driver: StubDriver, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[tuple[Mapping[str, str], set[str]], ...]:
-    """Machines, and what is called on each."""
+    """Machines, and what is called on each.
+
+    nvidia-ml-py is compiled first, as pip does when it installs: thousands of children would do so each for itself.
+    """
+    with contextlib.suppress(OSError):
+        py_compile.compile(pynvml.__file__)
     folder = tmp_path_factory.mktemp("calls")
     return tuple((keys, calls_of(stub_driver, folder, keys)) for keys in (PAIR, PAIR | OLDER))
 
