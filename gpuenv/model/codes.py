@@ -12,9 +12,11 @@ from enum import IntEnum
 class Nvml(IntEnum):
     """Of ``nvmlReturn_t``."""
 
+    NOT_SUPPORTED = 3
     NO_PERMISSION = 4
     DRIVER_NOT_LOADED = 9
     LIBRARY_NOT_FOUND = 12
+    FUNCTION_NOT_FOUND = 13
     GPU_IS_LOST = 15
     LIB_RM_VERSION_MISMATCH = 18
     UNKNOWN = 999

@@ -2,30 +2,71 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gpuenv.model.snapshot import Gpu
 
+_OLD_INSTANCE = re.compile(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the variable's list comes to.
+
+    Attributes:
+        entries: the entries that count: ordinals as they are, UUIDs in full.
+        invalid: the entry at which the list ends, where it names nothing.
+        twice: an entry that is there a second time, where one is.
+    """
+
+    entries: tuple[str, ...]
+    invalid: str | None = None
+    twice: str | None = None
+
+
+def listed(value: str, count: int, uuids: Sequence[str]) -> Listed:
+    """Reads the list up to the first entry that names nothing.
+
+    Entries are ordinals, or UUIDs of GPUs or MIG instances, which may be shortened to a unique beginning; before R470
+    a MIG instance was written ``MIG-GPU-<uuid>/<GPU instance>/<compute instance>`` (CUDA Programming Guide, CUDA
+    Environment Variables, read November 2026). Of the old form only the GPU can be looked up.
+
+    Args:
+        value: the variable's value.
+        count: how many GPUs there are.
+        uuids: those of the GPUs and of their MIG instances.
+    """
+    found: list[str] = []
+    for entry in map(str.strip, value.split(",")):
+        named = _named(entry, count, uuids)
+        if named is None:
+            return Listed(tuple(found), invalid=entry)
+        if named in found:
+            return Listed((), twice=entry)
+        found.append(named)
+    return Listed(tuple(found))
+
 
 def visible_entries(value: str, gpus: Sequence[Gpu]) -> int:
-    """How many entries of the variable name a GPU that is there; the list ends at the first that does not.
-
-    Entries are ordinals, or UUIDs of GPUs or MIG instances, which may be shortened to a unique beginning (CUDA C++
-    Programming Guide, CUDA Environment Variables).
-    """
-    count = 0
-    for entry in value.split(","):
-        if not _names_one(entry.strip(), gpus):
-            break
-        count += 1
-    return count
+    """How many entries of the variable name a GPU that is there; the list ends at the first that does not."""
+    return len(listed(value, len(gpus), uuids_of(gpus)).entries)
 
 
-def _names_one(entry: str, gpus: Sequence[Gpu]) -> bool:
-    if entry.isdigit():
-        return int(entry) < len(gpus)
+def uuids_of(gpus: Sequence[Gpu]) -> tuple[str, ...]:
+    """Those of GPUs and of their MIG instances."""
+    instances = (instance.uuid for gpu in gpus for instance in gpu.mig_instances)
+    return (*(gpu.uuid.value or "" for gpu in gpus), *instances)
+
+
+def _named(entry: str, count: int, uuids: Sequence[str]) -> str | None:
+    """The entry in full, or None where it names nothing."""
+    if entry.isdecimal() and entry.isascii():
+        return str(int(entry)) if len(entry) <= len(str(count)) + 1 and int(entry) < count else None
     if not entry.startswith(("GPU-", "MIG-")):
-        return False
-    uuids = [gpu.uuid.value or "" for gpu in gpus]
-    uuids += [instance.uuid for gpu in gpus for instance in gpu.mig_instances]
-    return sum(uuid.lower().startswith(entry.lower()) for uuid in uuids) == 1
+        return None
+    if old := _OLD_INSTANCE.fullmatch(entry):
+        return entry if old[1] in uuids else None
+    fitting = [uuid for uuid in uuids if uuid.lower().startswith(entry.lower())]
+    return fitting[0] if len(fitting) == 1 else None

@@ -20,8 +20,17 @@ from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe import smi
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.cuda_libraries import WANTED
-from gpuenv.probe.protocol import numbered, parse_facts
-from gpuenv.probe.raw import CudaFacts, KernelFacts, LibraryFact, NvmlFacts, SmiFacts, TargetFacts
+from gpuenv.probe.protocol import nested, numbered, parse_facts
+from gpuenv.probe.raw import (
+    CudaDevice,
+    CudaFacts,
+    KernelFacts,
+    LibraryFact,
+    NvmlFacts,
+    NvmlGpu,
+    SmiFacts,
+    TargetFacts,
+)
 
 F = TypeVar("F")
 
@@ -64,8 +73,9 @@ def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
     """NVML, through nvidia-ml-py."""
     result = _own(asking, "nvml.py", _folder_of("pynvml"))
     facts = parse_facts(result.stdout)
-    facts["gpus"] = numbered(facts, "gpu")
-    nvml = _typed(NvmlFacts, facts)
+    for whole in nested(facts, "library"):
+        facts = {**whole, **facts}
+    nvml = replace(_typed(NvmlFacts, facts), gpus=_each(NvmlGpu, nested(facts, "gpu"), "index"))
     source = _source("nvml", result, facts, finished="init" in facts and (nvml.init != 0 or "done" in facts))
     if nvml.init == Nvml.LIBRARY_NOT_FOUND:
         return nvml, replace(source, state=SourceState.ABSENT, detail=nvml.message)
@@ -78,8 +88,7 @@ def ask_cuda(asking: Asking) -> tuple[CudaFacts, Source]:
     """Libcuda, as this process would see it."""
     result = _own(asking, "cuda.py")
     facts = parse_facts(result.stdout)
-    facts["devices"] = numbered(facts, "device")
-    cuda = _typed(CudaFacts, facts)
+    cuda = replace(_typed(CudaFacts, facts), devices=_each(CudaDevice, nested(facts, "device"), "ordinal"))
     source = _source("libcuda", result, facts)
     if cuda.absent is not None:
         return cuda, replace(source, state=SourceState.ABSENT, detail=cuda.absent)
@@ -166,13 +175,19 @@ def _folder_of(module: str) -> str:
     return os.path.dirname(spec.origin) if spec and spec.origin else ""  # noqa: PTH120 - for start-up
 
 
-def _typed(kind: type[F], facts: dict[str, Any]) -> F:
+def _typed(kind: type[F], facts: dict[str, Any], number: str = "") -> F:
     """The facts that have the record's form; a source that answers rubbish for one keeps the others."""
     try:
         return decode(kind, facts)
     except DecodeError:
-        good = {key: value for key, value in facts.items() if _decodes(kind, {key: value})}
+        needed = {number: facts[number]} if number else {}
+        good = {key: value for key, value in facts.items() if _decodes(kind, {**needed, key: value})}
         return decode(kind, good)
+
+
+def _each(kind: type[F], entries: list[dict[str, Any]], number: str) -> tuple[F, ...]:
+    """A record an entry, of those that tell their number."""
+    return tuple(_typed(kind, entry, number) for entry in entries if isinstance(entry.get(number), int))
 
 
 def _decodes(kind: type[Any], facts: dict[str, Any]) -> bool:
@@ -196,14 +211,19 @@ def _ending(
     if result.ending is Ending.TIMED_OUT and name in _TELL_START and "started" not in facts:
         return SourceState.NOT_ASKED, "the time was too short even to start asking"
     if result.ending is Ending.TIMED_OUT:
-        return SourceState.TIMED_OUT, f"no answer within {result.duration:.1f} s"
+        return SourceState.TIMED_OUT, f"no answer within {result.duration:.1f} s{_call(facts, 'from')}"
     if result.ending is Ending.CRASHED:
-        return SourceState.CRASHED, f"ended by {result.signal_name}"
+        return SourceState.CRASHED, f"ended by {result.signal_name}{_call(facts, 'in')}"
     if result.ending is Ending.NOT_STARTED:
         return SourceState.FAILED, f"could not be started: {result.error}"
     if result.exit_code != 0 or not finished:
         return SourceState.FAILED, f"exit code {result.exit_code}: {_last_line(result.stderr)}"
     return SourceState.ANSWERED, None
+
+
+def _call(facts: Mapping[str, object], word: str) -> str:
+    """The call in hand, where the script tells it."""
+    return f" {word} {facts['asking']}" if "asking" in facts and "done" not in facts else ""
 
 
 def _worse(source: Source, detail: str) -> Source:

@@ -11,11 +11,24 @@ from gpuenv.model.identity import pci_key, uuid_key
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import Gpu, MigInstance
 from gpuenv.model.versions import ComputeCapability
-from gpuenv.probe.assemble_health import compute_mode, health, pcie, persistence, processes, virtualization
+from gpuenv.probe.assemble_health import (
+    compute_mode,
+    health,
+    pcie,
+    persistence,
+    processes,
+    told,
+    virtualization,
+    why_not,
+)
+from gpuenv.probe.assemble_links import architecture, fabric, nvlinks, peers, users
+from gpuenv.probe.hidden import hidden_by
 from gpuenv.probe.parse import parsed
 from gpuenv.probe.raw import CudaDevice, DriverGpu, NvmlGpu, RawFacts, SmiGpu
 
 _MIG_NAME = re.compile(r" MIG \d+g\.\d+gb")
+_MIG_MODE = "nvmlDeviceGetMigMode"
+_NOBODY = "no source could tell"
 _HIDDEN = "this process does not see the GPU"
 T = TypeVar("T")
 
@@ -60,39 +73,56 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
     cuda = _same(entry, raw.cuda.devices)
     kernel = _same(entry, raw.kernel.driver_gpus) or _left_over(entry, raw)
     smi = _same(entry, raw.smi.gpus or ())
-    mig = known(nvml.mig, "nvml") if nvml and nvml.mig is not None else missing("the GPU or its driver has no MIG mode")
+    mig = _mig(nvml)
     # In MIG mode libcuda describes an instance, not the GPU.
     whole = None if mig.value or (cuda and _MIG_NAME.search(cuda.name or "")) else cuda
+    capabilities = (("nvml", nvml), ("libcuda", cuda), ("nvidia-smi", smi))
     failed = nvml.failures.get("nvmlDeviceGetHandleByIndex") if nvml and not _refused(nvml) else None
     return Gpu(
         index=_reading(_said("nvml", nvml.index if nvml else None), _said("nvidia-smi", smi.index if smi else None)),
         ordinal=known(cuda.ordinal, "libcuda") if cuda else missing(_HIDDEN),
+        hidden_by=hidden_by(raw, nvml, cuda),
         uuid=_reading(*_texts("uuid", nvml, whole, kernel, smi)),
         pci=_reading(*_texts("pci", nvml, cuda, kernel, smi)),
         name=_reading(*_texts("name", nvml, whole, kernel, smi)),
         compute_capability=settle(
             [
-                parsed(ComputeCapability.parse, nvml.compute_capability if nvml else None, "nvml"),
-                parsed(ComputeCapability.parse, cuda.compute_capability if cuda else None, "libcuda"),
+                parsed(ComputeCapability.parse, entry.compute_capability, source)
+                for source, entry in capabilities
+                if entry is not None
             ],
             "neither NVML nor libcuda told",
         ),
-        memory_total=_reading(
-            _said("nvml", nvml.memory[0] if nvml and nvml.memory else None),
-            _said("libcuda", whole.memory_total if whole else None),
-            _said("nvidia-smi", smi.memory_total if smi else None),
+        architecture=architecture(nvml, cuda),
+        memory_total=settle(
+            [
+                _said("nvml", nvml.memory[0] if nvml and nvml.memory else None),
+                _said("libcuda", whole.memory_total if whole else None),
+                _said("nvidia-smi", smi.memory_total if smi else None),
+            ],
+            why_not(nvml, "nvmlDeviceGetMemoryInfo"),
         ),
-        memory_free=_reading(_said("nvml", nvml.memory[1] if nvml and nvml.memory else None)),
+        memory_free=told(nvml, "nvmlDeviceGetMemoryInfo", nvml.memory[1] if nvml and nvml.memory else None),
         mig=mig,
         mig_instances=tuple(MigInstance(i.uuid, i.name, i.memory_total) for i in nvml.mig_instances) if nvml else (),
         fault=missing("NVML opened the GPU") if failed is None else known(failed, "nvml"),
         compute_mode=compute_mode(nvml),
         persistence=persistence(nvml),
         processes=processes(nvml),
+        users=users(nvml),
         virtualization=virtualization(nvml),
         health=health(nvml),
         pcie=pcie(nvml),
+        nvlinks=nvlinks(nvml),
+        fabric=fabric(nvml),
+        peers=peers(nvml),
     )
+
+
+def _mig(nvml: NvmlGpu | None) -> Reading[bool]:
+    if nvml and nvml.mig is None and nvml.failures.get(_MIG_MODE) in (Nvml.NOT_SUPPORTED, Nvml.FUNCTION_NOT_FOUND):
+        return missing("the GPU or its driver has no MIG mode")
+    return told(nvml, _MIG_MODE, nvml.mig if nvml else None)
 
 
 def _same(entry: _Identified, others: Sequence[E]) -> E | None:
@@ -138,7 +168,7 @@ def _said(source: str, value: T | None) -> Answer[T] | None:
 
 
 def _reading(*answers: Answer[T] | None) -> Reading[T]:
-    return settle(answers, "no source could tell")
+    return settle(answers, _NOBODY)
 
 
 def count_gpus(raw: RawFacts) -> Reading[int]:
@@ -148,8 +178,15 @@ def count_gpus(raw: RawFacts) -> Reading[int]:
     own = None if raw.nvml.count is None else raw.nvml.count - sum(_refused(gpu) for gpu in raw.nvml.gpus)
     return settle(
         [_said("nvml", own), _said("/proc/driver/nvidia/gpus", kernel), _said("nvidia-smi", listed)],
-        "no source could tell",
+        _why_not_counted(raw),
     )
+
+
+def _why_not_counted(raw: RawFacts) -> str:
+    name = "nvmlDeviceGetCount"
+    if name in raw.nvml.remarks:
+        return f"{name} {raw.nvml.remarks[name]}"
+    return f"{name} answered with return code {raw.nvml.failures[name]}" if name in raw.nvml.failures else _NOBODY
 
 
 def _refused(gpu: NvmlGpu) -> bool:

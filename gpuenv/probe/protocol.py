@@ -32,3 +32,21 @@ def parse_facts(output: str) -> dict[str, Any]:
 def numbered(facts: dict[str, Any], prefix: str) -> list[Any]:
     """The values of ``prefix.0``, ``prefix.1`` and so on, in the order they were told."""
     return [value for key, value in facts.items() if key.startswith(prefix + ".")]
+
+
+def nested(facts: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """The facts ``prefix.0.name`` gathered by their number, in the order in which the numbers were first told.
+
+    ``prefix.0.name.key`` are the entries of one fact ``name``.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for told, value in facts.items():
+        head, number, name, key = (*told.split(".", 3), "", "", "")[:4]
+        if head != prefix or not number.isdecimal() or not name:
+            continue
+        record = found.setdefault(number, {})
+        if not key:
+            record[name] = value
+        elif isinstance(record.setdefault(name, {}), dict):
+            record[name][key] = value
+    return list(found.values())

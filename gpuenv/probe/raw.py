@@ -75,13 +75,30 @@ class RawMigInstance:
 
 
 @dataclass(frozen=True, slots=True)
+class RawUser:
+    """A compute process as NVML lists it; memory in bytes."""
+
+    pid: int
+    name: str | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NvmlGpu:
     """A GPU as NVML describes it, in NVML's own numbers (power in watts).
 
     Attributes:
         memory: total and free, bytes.
+        minor: the number in ``/dev/nvidia0``.
+        ecc: now, and after the next restart.
+        pages_single: pages retired for repeated single-bit errors.
+        pages_double: pages retired for a double-bit error.
         rows: remapped for corrected and uncorrected errors, whether one is pending, whether one failed.
+        nvlinks: number and state of each link.
+        fabric: state of the registration, and its status.
+        peers: of each other GPU its index, the nearest common ancestor and the status of reading its memory.
         failures: the return code of each function that failed.
+        remarks: in words, why a function gave no answer though it did not fail.
     """
 
     index: int
@@ -93,10 +110,16 @@ class NvmlGpu:
     mig: bool | None = None
     mig_instances: tuple[RawMigInstance, ...] = ()
     compute_mode: int | None = None
+    architecture: int | None = None
+    minor: int | None = None
     persistence: bool | None = None
-    ecc: bool | None = None
+    ecc: tuple[bool, ...] | None = None
+    ecc_corrected: int | None = None
+    ecc_corrected_ever: int | None = None
     ecc_uncorrected: int | None = None
     ecc_uncorrected_ever: int | None = None
+    pages_single: int | None = None
+    pages_double: int | None = None
     pages_pending: bool | None = None
     rows: tuple[int, ...] | None = None
     temperature: int | None = None
@@ -110,13 +133,26 @@ class NvmlGpu:
     pcie_width: int | None = None
     pcie_width_most: int | None = None
     processes: int | None = None
+    users: tuple[RawUser, ...] = ()
     virtualization: int | None = None
+    nvlinks: tuple[tuple[int, ...], ...] = ()
+    fabric: tuple[int, ...] | None = None
+    peers: tuple[tuple[int | None, ...], ...] = ()
     failures: Mapping[str, int] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class NvmlFacts:
-    """What NVML says; ``cuda`` is the C interface's number, 12040 for 12.4."""
+    """What NVML says.
+
+    Attributes:
+        cuda: the C interface's number, 12040 for 12.4.
+        asking: the call in hand when it last spoke.
+        peers_took: seconds that the links between the GPUs took to ask.
+        failures: the return code of each function that failed and is about no GPU.
+        remarks: in words, why such a function gave no answer though it did not fail.
+    """
 
     init: int | None = None
     message: str | None = None
@@ -124,6 +160,10 @@ class NvmlFacts:
     driver_version: str | None = None
     cuda: int | None = None
     count: int | None = None
+    asking: str | None = None
+    peers_took: float | None = None
+    failures: Mapping[str, int] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
     gpus: tuple[NvmlGpu, ...] = ()
 
 
@@ -141,7 +181,12 @@ class CudaDevice:
 
 @dataclass(frozen=True, slots=True)
 class CudaFacts:
-    """What libcuda says; ``cuda`` is the C interface's number, 12040 for 12.4."""
+    """What libcuda says.
+
+    Attributes:
+        cuda: the C interface's number, 12040 for 12.4.
+        asking: the call in hand when it last spoke.
+    """
 
     absent: str | None = None
     unloadable: str | None = None
@@ -150,6 +195,7 @@ class CudaFacts:
     init: int | None = None
     init_name: str | None = None
     count: int | None = None
+    asking: str | None = None
     devices: tuple[CudaDevice, ...] = ()
 
 

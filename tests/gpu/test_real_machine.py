@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from gpuenv.model.codec import decode
+from gpuenv.model.snapshot import Snapshot
+from tests.native.build import build, lay_out
+from tests.support.stub_profile import lasting, replay_environment, stub_of
 
 pytestmark = pytest.mark.gpu
 
@@ -77,3 +83,45 @@ def test_a_recorded_machine_gives_the_same_verdict(report: dict[str, Any], tmp_p
     replayed = json.loads(text)
     assert (replayed["status"], code) == (report["status"], report["exit_code"])
     assert replayed["resolution"]["wheel"] == report["resolution"]["wheel"]
+
+
+def _asked(environment: dict[str, str]) -> Snapshot:
+    """What a probe writes down."""
+    command = [sys.executable, "-m", "gpuenv", "probe", "--format", "json", "--python", sys.executable]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    return decode(Snapshot, json.loads(done.stdout))
+
+
+def test_a_recorded_machine_is_the_same_when_the_stub_replays_it(tmp_path: Path) -> None:
+    """The driver's own libraries and the stub's, asked in the same way, but for what changes by the moment."""
+    if shutil.which(os.environ.get("CC", "cc")) is None:
+        pytest.skip("no C compiler to build the stub driver with")
+    recorded = _asked(dict(os.environ))
+    table = stub_of(recorded)
+    _keep("stub.txt", "".join(f"{key}={value}\n" for key, value in table.items()))
+    profile = tmp_path / "stub.txt"
+    profile.write_text("".join(f"{key}={value}\n" for key, value in table.items()), encoding="utf-8")
+    library = lay_out(build(tmp_path / "stub"), tmp_path / "lib", str(recorded.driver.version.value), with_smi=True)
+    environment = {
+        **os.environ,
+        **replay_environment(recorded),
+        "GPUENV_STUB": str(profile),
+        "LD_LIBRARY_PATH": f"{library}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+        "PATH": f"{library}:{os.environ['PATH']}",
+    }
+    again = _asked(environment)
+    _keep("replayed.json", json.dumps(lasting(again), indent=1))
+    _keep("recorded.json", json.dumps(lasting(recorded), indent=1))
+    assert lasting(again) == lasting(recorded)
+
+
+def test_the_gpus_say_what_a_data_centre_gpu_can_say(report: dict[str, Any]) -> None:
+    """Not every GPU has every quantity; what is missing has its reason, and the reason is NVML's."""
+    for gpu in report["snapshot"]["gpus"]:
+        assert gpu["architecture"]["value"]
+        assert gpu["compute_mode"]["value"] == "default"
+        for part in ("health", "pcie", "fabric"):
+            for name, reading in gpu[part].items():
+                assert reading["value"] is not None or reading["reason"], f"{part}.{name}"
+                assert "makes no sense" not in (reading["reason"] or ""), f"{part}.{name}"
+        assert (gpu["ordinal"]["value"] is None) != (gpu["hidden_by"]["value"] is None)

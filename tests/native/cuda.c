@@ -252,7 +252,7 @@ API int cuGetErrorString(int code, const char **out) {
 API int cuDeviceGetCount(int *out) {
     ENTER();
     if (!out) return INVALID_VALUE;
-    *out = visible_count;
+    *out = (int)stub_number("cuda.count", visible_count);
     return SUCCESS;
 }
 
@@ -265,7 +265,8 @@ API int cuDeviceGet(int *out, int ordinal) {
 API int cuDeviceGetName(char *out, int size, int device) {
     ENTER_DEVICE(device, out);
     if (size <= 0) return INVALID_VALUE;
-    stub_gpu_name(seen.gpu, seen.instance, out, (size_t)size);
+    if (stub_gpu_number(seen.gpu, seen.instance, "name.endless", 0)) memset(out, 'x', (size_t)size);
+    else stub_gpu_name(seen.gpu, seen.instance, out, (size_t)size);
     return SUCCESS;
 }
 

@@ -182,7 +182,7 @@ API int nvmlSystemGetCudaDriverVersion_v2(int *out) {
 API int nvmlDeviceGetCount_v2(unsigned *out) {
     ENTER();
     if (!out) return INVALID_ARGUMENT;
-    *out = (unsigned)stub_gpu_count();
+    *out = (unsigned)stub_number("nvml.count", stub_gpu_count());
     return SUCCESS;
 }
 
@@ -446,20 +446,31 @@ API int nvmlDeviceGetTotalEccErrors(struct device *device, unsigned type, unsign
 }
 
 /* A profile gives counts; the addresses and times only have to differ. */
-API int nvmlDeviceGetRetiredPages_v2(struct device *device, unsigned cause, unsigned *count,
-                                     unsigned long long *addresses, unsigned long long *times) {
-    ENTER_GPU(device, count);
+static int retired_pages(const struct device *device, unsigned cause, unsigned *count, unsigned long long *addresses,
+                         unsigned long long *times) {
     if (cause > 1) return INVALID_ARGUMENT;
     const char *field = cause == 0 ? "retired.single" : "retired.double";
     unsigned retired, room = *count;
     if (optional(device, field, &retired)) return NOT_SUPPORTED;
     *count = retired;
     if (retired > room) return INSUFFICIENT_SIZE;
-    for (unsigned i = 0; i < retired && addresses && times; i++) {
+    for (unsigned i = 0; i < retired && addresses; i++) {
         addresses[i] = 0x10000ULL * (i + 1);
-        times[i] = 1700000000ULL + i;
+        if (times) times[i] = 1700000000ULL + i;
     }
     return SUCCESS;
+}
+
+API int nvmlDeviceGetRetiredPages_v2(struct device *device, unsigned cause, unsigned *count,
+                                     unsigned long long *addresses, unsigned long long *times) {
+    ENTER_GPU(device, count);
+    return retired_pages(device, cause, count, addresses, times);
+}
+
+/* The older form, without times. */
+API int nvmlDeviceGetRetiredPages(struct device *device, unsigned cause, unsigned *count, unsigned long long *addresses) {
+    ENTER_GPU(device, count);
+    return retired_pages(device, cause, count, addresses, NULL);
 }
 
 OPTIONAL(nvmlDeviceGetRetiredPagesPendingStatus, "retired.pending")

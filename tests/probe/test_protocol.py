@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuenv.probe.ask import script
-from gpuenv.probe.protocol import numbered, parse_facts
+from gpuenv.probe.protocol import nested, numbered, parse_facts
 
 MARK = "gpuenv:"
 JSON = st.recursive(
@@ -78,6 +78,17 @@ def test_nothing_printed_is_no_fact() -> None:
 def test_numbered_facts_keep_the_order_in_which_they_were_told() -> None:
     facts = parse_facts("".join(told({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
     assert numbered(facts, "gpu") == [{"index": number} for number in (0, 2, 10, 1)]
+
+
+def test_nested_facts_are_gathered_by_number_and_name() -> None:
+    told = {"gpu.0.index": 0, "gpu.1.index": 1, "gpu.0.failures.nvmlX": 3, "gpu.0.failures.nvmlY": 4, "gpu.1.uuid": "u"}
+    first = {"index": 0, "failures": {"nvmlX": 3, "nvmlY": 4}}
+    assert nested(told, "gpu") == [first, {"index": 1, "uuid": "u"}]
+
+
+@pytest.mark.parametrize("key", ["gpu", "gpu.0", "gpu.x.index", "gpu..index", "gpus.0.index", "gpu.0.", ""])
+def test_a_key_of_another_form_is_no_nested_fact(key: str) -> None:
+    assert nested({key: 1, "gpu.0.name": "text", "gpu.0.name.key": 1}, "gpu") == [{"name": "text"}]
 
 
 def test_numbered_facts_of_another_name_are_not_taken() -> None:

@@ -4,6 +4,7 @@ from gpuenv.doctor.checks import sources  # noqa: I001 - the order of runs
 from gpuenv.doctor.checks import presence
 from gpuenv.doctor.checks import container
 from gpuenv.doctor.checks import gpu
+from gpuenv.doctor.checks import state
 from gpuenv.doctor.checks import driver
 from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import target
@@ -20,6 +21,7 @@ __all__ = [
     "library",
     "presence",
     "sources",
+    "state",
     "target",
     "wheel",
 ]

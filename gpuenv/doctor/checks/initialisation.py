@@ -11,6 +11,10 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Fix
 
+_UNREGISTERED: dict[str | None, str] = {
+    "not-started": "no GPU's registration has begun, so the fabric manager does not run",
+    "in-progress": "the GPUs wait for their registration, which the fabric manager has not completed",
+}
 _BEFORE = (
     *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
@@ -42,15 +46,29 @@ def system_not_ready(facts: Facts) -> Outcome:
 
     What it means: on machines whose GPUs are joined by NVSwitch, CUDA starts only after the fabric manager has set the
     fabric up, and the manager must be of exactly the driver's version.
-    How it is seen: cuInit answers with error 802, system not yet initialised.
+    How it is seen: cuInit answers with error 802, system not yet initialised; NVML tells how far each GPU's
+    registration in the fabric has come, on Hopper and newer.
     What to do: install the fabric manager of the driver's version, and start it.
     """
     snapshot = facts.snapshot
     if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY:
         return
+    states = [gpu.fabric.state.value for gpu in snapshot.gpus if gpu.fabric.state.value in _UNREGISTERED]
+    why = (
+        _UNREGISTERED[states[0]]
+        if states and states[0]
+        else "the fabric manager does not run, or is of another version"
+    )
     yield Symptom(
-        "The NVSwitch fabric is not up: the fabric manager does not run, or is of another version",
-        source(snapshot, "libcuda") + fact("driver.version", snapshot.driver.version),
+        f"The NVSwitch fabric is not up: {why}",
+        source(snapshot, "libcuda")
+        + fact("driver.version", snapshot.driver.version)
+        + tuple(
+            entry
+            for place, gpu in enumerate(snapshot.gpus)
+            if gpu.fabric.state.known
+            for entry in fact(f"gpus[{place}].fabric.state", gpu.fabric.state)
+        ),
         (
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
             Fix(f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}."),

@@ -6,9 +6,9 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.snapshot import Container, Snapshot
-from gpuenv.model.visible import visible_entries
+from gpuenv.model.visible import listed, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU
@@ -58,14 +58,58 @@ def _nothing(snapshot: Snapshot) -> Symptom:
     )
 
 
-@check("GPU202", Cause.VISIBLE_DEVICES_HIDE_GPU, requires=("DRV100", "GPU201"))
+def _hidden(snapshot: Snapshot, told: str) -> Symptom:
+    instances = [instance.uuid for gpu in snapshot.gpus for instance in gpu.mig_instances]
+    of_mig = told.startswith("MIG-") and any(gpu.mig.value for gpu in snapshot.gpus)
+    there = f"0 to {max(0, len(snapshot.gpus) - 1)}, or their UUIDs"
+    return Symptom(
+        f"CUDA_VISIBLE_DEVICES={told or '(empty)'} "
+        + ("names no MIG instance that is there" if of_mig else "hides every GPU"),
+        _evidence(snapshot, told)
+        + tuple(Evidence("a MIG instance that is there", uuid, "nvml") for uuid in instances[:7]),
+        (
+            Fix("Unset it for this command.", ("env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor")),
+            Fix(
+                "Or name a MIG instance that is there, by its UUID."
+                if of_mig and instances
+                else f"Or name GPUs that are there: {there}."
+            ),
+        ),
+        cause=Cause.MIG_MISCONFIGURED if of_mig else None,
+    )
+
+
+def _cut_short(snapshot: Snapshot, told: str) -> Outcome:
+    """A list of which CUDA reads the beginning alone."""
+    found = listed(told, len(snapshot.gpus), uuids_of(snapshot.gpus))
+    if found.invalid is None:
+        return
+    yield Symptom(
+        f"CUDA_VISIBLE_DEVICES={told} ends for CUDA at {found.invalid or 'an empty entry'}, which names nothing",
+        _evidence(snapshot, told),
+        (Fix(f"Name GPUs that are there: 0 to {max(0, len(snapshot.gpus) - 1)}, or their UUIDs."),),
+        Severity.WARNING,
+    )
+
+
+def _evidence(snapshot: Snapshot, told: str) -> tuple[Evidence, ...]:
+    return (
+        (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),)
+        + fact("gpu_count", snapshot.gpu_count)
+        + fact("visible_count", snapshot.visible_count)
+    )
+
+
+@check("GPU202", Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.MIG_MISCONFIGURED, requires=("DRV100", "GPU201"))
 def hidden_by_variable(facts: Facts) -> Outcome:
     """CUDA_VISIBLE_DEVICES or NVIDIA_VISIBLE_DEVICES hides every GPU.
 
     What it means: the machine has a GPU and its driver works, but a variable tells CUDA, or the container engine, to
     show none of them, or names one that does not exist.
-    How it is seen: NVML counts GPUs while libcuda counts none, and no entry of CUDA_VISIBLE_DEVICES names a GPU that
-    is there; or the container was started with NVIDIA_VISIBLE_DEVICES empty, none or void and has no device nodes.
+    How it is seen: NVML counts GPUs while libcuda counts none, and no entry of CUDA_VISIBLE_DEVICES names a GPU or a
+    MIG instance that is there; or libcuda counts fewer than the variable names, because CUDA reads it only up to an
+    entry that names nothing; or the container was started with NVIDIA_VISIBLE_DEVICES empty, none or void and has no
+    device nodes.
     What to do: unset the variable, or set it to a GPU that is there, where the shell, the job script, the notebook or
     the container sets it.
     """
@@ -74,16 +118,9 @@ def hidden_by_variable(facts: Facts) -> Outcome:
     told = variables.get("CUDA_VISIBLE_DEVICES")
     nothing_seen = snapshot.visible_count.value == 0 and driver_sees_gpu(snapshot)
     if told is not None and nothing_seen and visible_entries(told, snapshot.gpus) == 0:
-        yield Symptom(
-            f"CUDA_VISIBLE_DEVICES={told or '(empty)'} hides every GPU",
-            (Evidence("environment.CUDA_VISIBLE_DEVICES", repr(told), "the environment"),)
-            + fact("gpu_count", snapshot.gpu_count)
-            + fact("visible_count", snapshot.visible_count),
-            (
-                Fix("Unset it for this command.", ("env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor")),
-                Fix(f"Or name GPUs that are there: 0 to {max(0, len(snapshot.gpus) - 1)}, or their UUIDs."),
-            ),
-        )
+        yield _hidden(snapshot, told)
+    elif told and snapshot.gpu_count.source == "nvml" and (snapshot.visible_count.value or 0) > 0:
+        yield from _cut_short(snapshot, told)
     mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
     if mounted == _NO_REQUEST and snapshot.host.container.value is Container.KUBERNETES:
         return  # the pod asked for no GPU: that is a matter of its specification

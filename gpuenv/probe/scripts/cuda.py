@@ -1,7 +1,7 @@
 """Facts that libcuda tells, through ctypes, with the caller's own environment. No CUDA context is created.
 
 Run as a program by gpuenv's own interpreter. Prints one fact a line, see ``protocol.py``: what was told before a hang
-or a crash is kept.
+or a crash is kept, and ``asking`` names the call that did not come back. A number that no GPU can have is no answer.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
+_MOST_DEVICES, _MOST_CAPABILITY, _MOST_BYTES, _MOST_LEVEL = 1024, 99, 1 << 50, 1_000_000
 
 
 def tell(key: str, value: object) -> None:
@@ -29,89 +30,108 @@ def loaded_library() -> str | None:
     return paths[0] if paths else None
 
 
-def number(library: ctypes.CDLL, function: str, *arguments: int) -> int | None:
-    """A call ``function(int *out, ...)``: what it wrote, or None where it failed or is not there."""
-    out = ctypes.c_int(-1)
-    call = getattr(library, function, None)
-    if call is None or call(ctypes.byref(out), *arguments) != 0:
-        return None
-    return out.value
+def within(value: int | None, most: int, least: int = 0) -> int | None:
+    """The number, or None where it makes no sense."""
+    return value if value is not None and least <= value <= most else None
 
 
-def error_name(library: ctypes.CDLL, code: int) -> str | None:
-    """The library's own name for a CUresult."""
-    name = ctypes.c_char_p()
-    call = getattr(library, "cuGetErrorName", None)
-    if call is None or call(code, ctypes.byref(name)) != 0 or name.value is None:
-        return None
-    return name.value.decode("ascii", "replace")
+class Library:
+    """The library, and what is being asked about.
+
+    Attributes:
+        about: how it is named beside the call in hand.
+    """
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self.about = ""
+
+    def call(self, function: str, *arguments: object) -> int | None:
+        """A call's CUresult; None where the library has no such function."""
+        found = getattr(self._library, function, None)
+        if found is None:
+            return None
+        tell("asking", function + self.about)
+        return int(found(*arguments))
+
+    def number(self, function: str, *arguments: int) -> int | None:
+        """A call ``function(int *out, ...)``: what it wrote, or None where it failed or is not there."""
+        out = ctypes.c_int(-1)
+        return out.value if self.call(function, ctypes.byref(out), *arguments) == 0 else None
+
+    def error_name(self, code: int | None) -> str | None:
+        """The library's own name for a CUresult."""
+        name = ctypes.c_char_p()
+        if code is None or self.call("cuGetErrorName", code, ctypes.byref(name)) != 0 or name.value is None:
+            return None
+        return name.value[:256].decode("ascii", "replace")
+
+    def text(self, function: str, device: int, size: int) -> str | None:
+        """A call that fills a buffer with a text; one that does not end is none."""
+        out = ctypes.create_string_buffer(b"\xff" * (size + 1))
+        if self.call(function, out, size, device) != 0:
+            return None
+        found, end, _ = out.raw[:size].partition(b"\0")
+        return found.decode("utf-8", "replace") if found and end else None
+
+    def uuid(self, device: int) -> str | None:
+        """The bare digits, in groups; those of a MIG instance where the process sees one."""
+        out = ctypes.create_string_buffer(16)
+        if self.call("cuDeviceGetUuid_v2", out, device) != 0 and self.call("cuDeviceGetUuid", out, device) != 0:
+            return None
+        digits = out.raw.hex()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+    def compute_capability(self, device: int) -> str | None:
+        """``9.0``."""
+        major = within(self.number("cuDeviceGetAttribute", _CAPABILITY_MAJOR, device), _MOST_CAPABILITY, 1)
+        minor = within(self.number("cuDeviceGetAttribute", _CAPABILITY_MINOR, device), _MOST_CAPABILITY)
+        return None if major is None or minor is None else f"{major}.{minor}"
+
+    def memory_total(self, device: int) -> int | None:
+        """Bytes."""
+        memory = ctypes.c_size_t(0)
+        known = self.call("cuDeviceTotalMem_v2", ctypes.byref(memory), device) == 0
+        return within(memory.value, _MOST_BYTES, 1) if known else None
 
 
-def buffer(library: ctypes.CDLL, function: str, device: int, size: int, *, with_size: bool) -> bytes | None:
-    """A call that fills a buffer: with its length first for texts, without for the 16 bytes of a UUID."""
-    out = ctypes.create_string_buffer(size)
-    call = getattr(library, function, None)
-    if call is None:
-        return None
-    code = call(out, size, device) if with_size else call(out, device)
-    return out.raw if code == 0 else None
-
-
-def text(raw: bytes | None) -> str | None:
-    """The text in a filled buffer."""
-    return raw.split(b"\0", 1)[0].decode("utf-8", "replace") if raw else None
-
-
-def uuid(library: ctypes.CDLL, device: int) -> str | None:
-    """``GPU-…`` or, for a MIG instance, ``MIG-…``."""
-    raw = buffer(library, "cuDeviceGetUuid_v2", device, 16, with_size=False) or buffer(
-        library, "cuDeviceGetUuid", device, 16, with_size=False
-    )
-    if raw is None:
-        return None
-    digits = raw.hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def device(library: ctypes.CDLL, ordinal: int) -> dict[str, object]:
-    """Everything about one CUDA device that needs no context."""
-    handle = number(library, "cuDeviceGet", ordinal)
+def describe(library: Library, ordinal: int) -> None:
+    """Everything about one CUDA device that needs no context, each fact told as soon as it is known."""
+    library.about = f" of device {ordinal}"
+    tell(f"device.{ordinal}.ordinal", ordinal)
+    handle = library.number("cuDeviceGet", ordinal)
     if handle is None:
-        return {"ordinal": ordinal}
-    major = number(library, "cuDeviceGetAttribute", _CAPABILITY_MAJOR, handle)
-    minor = number(library, "cuDeviceGetAttribute", _CAPABILITY_MINOR, handle)
-    memory = ctypes.c_size_t(0)
-    total = getattr(library, "cuDeviceTotalMem_v2", None)
-    known = total is not None and total(ctypes.byref(memory), handle) == 0
-    return {
-        "ordinal": ordinal,
-        "name": text(buffer(library, "cuDeviceGetName", handle, 256, with_size=True)),
-        "pci": text(buffer(library, "cuDeviceGetPCIBusId", handle, 32, with_size=True)),
-        "uuid": uuid(library, handle),
-        "compute_capability": None if major is None or minor is None else f"{major}.{minor}",
-        "memory_total": memory.value if known else None,
-    }
+        return
+    tell(f"device.{ordinal}.pci", library.text("cuDeviceGetPCIBusId", handle, 32))
+    tell(f"device.{ordinal}.uuid", library.uuid(handle))
+    tell(f"device.{ordinal}.name", library.text("cuDeviceGetName", handle, 256))
+    tell(f"device.{ordinal}.compute_capability", library.compute_capability(handle))
+    tell(f"device.{ordinal}.memory_total", library.memory_total(handle))
 
 
 def main() -> None:
     """Loads libcuda as CuPy would and tells what it says; a return code is a fact like any other."""
     tell("started", True)
     try:
-        library = ctypes.CDLL("libcuda.so.1")
+        library = Library(ctypes.CDLL("libcuda.so.1"))
     except OSError as error:
         # A file that is there and cannot be loaded (empty, of another architecture) is not an absent one.
         tell("absent" if "No such file" in str(error) else "unloadable", str(error))
         tell("done", True)
         return
     tell("library", loaded_library())
-    tell("cuda", number(library, "cuDriverGetVersion"))
-    code = library.cuInit(0)
+    tell("cuda", within(library.number("cuDriverGetVersion"), _MOST_LEVEL, 1))
+    code = library.call("cuInit", 0)
+    if code is None:
+        tell("unloadable", "libcuda.so.1 has no cuInit")
+        tell("done", True)
+        return
     tell("init", code)
-    tell("init_name", error_name(library, code))
-    count = number(library, "cuDeviceGetCount") if code == 0 else None
+    tell("init_name", library.error_name(code))
+    count = within(library.number("cuDeviceGetCount"), _MOST_DEVICES) if code == 0 else None
     tell("count", count)
-    for ordinal in range(min(count or 0, 1024)):
-        tell(f"device.{ordinal}", device(library, ordinal))
+    for ordinal in range(count or 0):
+        describe(library, ordinal)
     tell("done", True)
 
 

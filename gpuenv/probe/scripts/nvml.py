@@ -1,24 +1,50 @@
 """Facts that NVML tells, through nvidia-ml-py.
 
 Run as a program by gpuenv's own interpreter: ``nvml.py FOLDER``, where nvidia-ml-py lies. Prints one fact a line, see
-``protocol.py``: what was told before a hang or a crash is kept.
+``protocol.py``: what was told before a hang or a crash is kept, and ``asking`` names the call that did not come back.
+
+What a decision needs is asked of every GPU before anything else is asked of the first; the links between GPUs come
+last. A number that no GPU can have is no answer.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import os
 import sys
+import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 sys.path += sys.argv[1:2]  # the folder of nvidia-ml-py
 
 import pynvml  # type: ignore[import-untyped]
 
-UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
+CORRECTED, UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 VOLATILE, AGGREGATE = pynvml.NVML_VOLATILE_ECC, pynvml.NVML_AGGREGATE_ECC
+SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
+READ = 0  # nvmlGpuP2PCapsIndex_t; nvidia-ml-py has it as a tuple, by a slip
+END_OF_LINKS = (pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+# Raised in place of NVML's own error where the driver has an older version of a function alone.
+MISMATCH = getattr(pynvml, "NVMLLibraryMismatchError", pynvml.NVMLError)
+
+MOST_GPUS, MOST_INSTANCES, MOST_USERS, MOST_PEERS = 1024, 64, 64, 16
+MOST_BYTES = 1 << 50
+MOST_ERRORS = 1 << 62
+MOST_ROWS = 1 << 20
+MOST_PID = 1 << 22  # PID_MAX_LIMIT of include/linux/threads.h
+MOST_DEGREES, MOST_WATTS, MOST_MEGAHERTZ = 200, 20_000, 20_000
+MOST_GENERATION, MOST_LANES = 16, 64
+MOST_TEXT = 256
+MOST_CAPABILITY = 99
+FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of include/linux/proc_ns.h
+MOST_MEMORY_OF_THIS_PROCESS = 2 << 30  # nvidia-ml-py makes an array of as many entries as the library says
+
+
+class OddAnswerError(ValueError):
+    """An answer that makes no sense."""
 
 
 def tell(key: str, value: object) -> None:
@@ -27,22 +53,263 @@ def tell(key: str, value: object) -> None:
     sys.stdout.flush()
 
 
-def ask(function: str, call: Callable[[], Any], failures: dict[str, int]) -> Any:  # noqa: ANN401 - what NVML answers
-    """One call: its answer, or None with its return code noted under the function's name."""
-    try:
-        return call()
-    except pynvml.NVMLError as error:
-        failures[function] = int(error.value)
-    except (AttributeError, IndexError, TypeError, ValueError) as error:
-        # A library older than the function, or an answer that makes no sense.
-        failures[function] = -1
-        sys.stderr.write(f"{function}: {error}\n")
-    return None
-
-
-def text(value: object) -> object:
+def text(value: object) -> str:
     """Old releases of nvidia-ml-py answer bytes where the new ones answer text."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    found = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if not isinstance(found, str) or not found or len(found) > MOST_TEXT:
+        raise OddAnswerError(repr(found)[:60])
+    return found
+
+
+def within(most: int, least: int = 0) -> Callable[[Any], int]:
+    """A whole number in a range."""
+
+    def check(value: Any) -> int:  # noqa: ANN401 - what NVML answers
+        if not least <= int(value) <= most:
+            raise OddAnswerError(str(value))
+        return int(value)
+
+    return check
+
+
+def flag(value: Any) -> bool:  # noqa: ANN401 - what NVML answers
+    """Off or on; another number is neither."""
+    return bool(within(1)(value))
+
+
+def flags(values: Any) -> list[bool]:  # noqa: ANN401 - what NVML answers
+    """Now, and after the next restart."""
+    return [flag(value) for value in values[:2]]
+
+
+def watts(milliwatts: Any) -> float:  # noqa: ANN401 - what NVML answers
+    """NVML counts in milliwatts."""
+    return within(MOST_WATTS * 1000)(milliwatts) / 1000
+
+
+def capability(pair: Any) -> str:  # noqa: ANN401 - what NVML answers
+    """``9.0``."""
+    return f"{within(MOST_CAPABILITY, 1)(pair[0])}.{within(MOST_CAPABILITY)(pair[1])}"
+
+
+def memory(info: Any) -> list[int]:  # noqa: ANN401 - what NVML answers
+    """Total and free, bytes."""
+    total = within(MOST_BYTES, 1)(info.total)
+    return [total, within(total)(info.free)]
+
+
+def rows(values: Any) -> list[int]:  # noqa: ANN401 - what NVML answers
+    """Remapped for corrected and for uncorrected errors; whether one is pending; whether one failed."""
+    corrected, uncorrected, pending, failed = values
+    return [within(MOST_ROWS)(corrected), within(MOST_ROWS)(uncorrected), int(flag(pending)), int(flag(failed))]
+
+
+def count_of(pages: Any) -> int:  # noqa: ANN401 - what NVML answers
+    """How many pages are in a list."""
+    return within(MOST_ROWS)(len(pages))
+
+
+def same(value: Any) -> Any:  # noqa: ANN401 - what NVML answers
+    """As it is."""
+    return value
+
+
+Quantity = tuple[str, str, tuple[int, ...], Callable[[Any], Any]]
+# A GPU's quantities: key, function (pynvml has NVML's names), further arguments, and what makes the answer plain.
+IDENTITY: tuple[Quantity, ...] = (
+    ("uuid", "nvmlDeviceGetUUID", (), text),
+    ("name", "nvmlDeviceGetName", (), text),
+    ("memory", "nvmlDeviceGetMemoryInfo", (), memory),
+)
+ESSENTIAL: tuple[Quantity, ...] = (
+    *IDENTITY,
+    ("pci", "nvmlDeviceGetPciInfo", (), lambda pci: text(pci.busId)),
+    ("compute_capability", "nvmlDeviceGetCudaComputeCapability", (), capability),
+    ("mig", "nvmlDeviceGetMigMode", (), lambda modes: flag(modes[0])),
+    ("compute_mode", "nvmlDeviceGetComputeMode", (), same),
+    ("architecture", "nvmlDeviceGetArchitecture", (), same),
+    ("minor", "nvmlDeviceGetMinorNumber", (), within(MOST_GPUS)),
+)
+FURTHER: tuple[Quantity, ...] = (
+    ("persistence", "nvmlDeviceGetPersistenceMode", (), flag),
+    ("virtualization", "nvmlDeviceGetVirtualizationMode", (), same),
+    ("ecc", "nvmlDeviceGetEccMode", (), flags),
+    ("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, VOLATILE), within(MOST_ERRORS)),
+    ("ecc_uncorrected_ever", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, AGGREGATE), within(MOST_ERRORS)),
+    ("ecc_corrected", "nvmlDeviceGetTotalEccErrors", (CORRECTED, VOLATILE), within(MOST_ERRORS)),
+    ("ecc_corrected_ever", "nvmlDeviceGetTotalEccErrors", (CORRECTED, AGGREGATE), within(MOST_ERRORS)),
+    ("pages_single", "nvmlDeviceGetRetiredPages", (SINGLE_BIT,), count_of),
+    ("pages_double", "nvmlDeviceGetRetiredPages", (DOUBLE_BIT,), count_of),
+    ("pages_pending", "nvmlDeviceGetRetiredPagesPendingStatus", (), flag),
+    ("rows", "nvmlDeviceGetRemappedRows", (), rows),
+    ("temperature", "nvmlDeviceGetTemperature", (pynvml.NVML_TEMPERATURE_GPU,), within(MOST_DEGREES)),
+    ("power", "nvmlDeviceGetPowerUsage", (), watts),
+    ("power_limit", "nvmlDeviceGetEnforcedPowerLimit", (), watts),
+    ("clock", "nvmlDeviceGetClockInfo", (pynvml.NVML_CLOCK_SM,), within(MOST_MEGAHERTZ)),
+    ("clock_most", "nvmlDeviceGetMaxClockInfo", (pynvml.NVML_CLOCK_SM,), within(MOST_MEGAHERTZ)),
+    ("throttle_reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", (), same),
+    ("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration", (), within(MOST_GENERATION)),
+    ("pcie_generation_most", "nvmlDeviceGetMaxPcieLinkGeneration", (), within(MOST_GENERATION)),
+    ("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth", (), within(MOST_LANES)),
+    ("pcie_width_most", "nvmlDeviceGetMaxPcieLinkWidth", (), within(MOST_LANES)),
+)
+
+
+class Asked:
+    """One thing that is asked: the whole library, or one GPU.
+
+    Attributes:
+        prefix: what its facts begin with.
+        about: how it is named beside the call in hand.
+        failures: the return code of each function that failed.
+    """
+
+    def __init__(self, prefix: str, about: str) -> None:
+        self.prefix = prefix
+        self.about = about
+        self.failures: dict[str, int] = {}
+
+    def tell(self, key: str, value: object) -> None:
+        """A fact about it."""
+        tell(self.prefix + key, value)
+
+    def ask(self, function: str, *arguments: object, plain: Callable[[Any], Any] = same) -> Any:  # noqa: ANN401
+        """One call's plain answer, or None, with the reason told under the function's name."""
+        tell("asking", function + self.about)
+        try:
+            return plain(getattr(pynvml, function)(*arguments))
+        except (pynvml.NVMLError, MISMATCH) as error:
+            code = int(getattr(error, "value", pynvml.NVML_ERROR_FUNCTION_NOT_FOUND))
+            self.failures[function] = code
+            self.tell(f"failures.{function}", code)
+        except AttributeError:
+            self.remark(function, "is not known to the nvidia-ml-py there")
+        except OddAnswerError as error:
+            self.remark(function, f"answered {error}, which makes no sense")
+        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+            self.remark(function, f"answered what cannot be read ({type(error).__name__})")
+        return None
+
+    def remark(self, function: str, words: str) -> None:
+        """Why there is no answer, though the function did not fail."""
+        self.tell(f"remarks.{function}", words)
+
+
+class Gpu(Asked):
+    """One GPU, by its index."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(f"gpu.{index}.", f" of GPU {index}")
+        self.index = index
+        self.tell("index", index)
+        self.handle = self.ask("nvmlDeviceGetHandleByIndex", index)
+
+    def essentials(self) -> None:
+        """What a decision needs."""
+        if self.quantities(ESSENTIAL)["mig"]:
+            self.instances()
+
+    def quantities(self, wanted: tuple[Quantity, ...]) -> dict[str, Any]:
+        """Each quantity, told as soon as it is known; one that fails leaves the others standing."""
+        found = {}
+        for key, function, arguments, plain in wanted:
+            found[key] = self.ask(function, self.handle, *arguments, plain=plain)
+            if found[key] is not None:
+                self.tell(key, found[key])
+        return found
+
+    def instances(self) -> None:
+        """The MIG instances."""
+        limit = within(MOST_INSTANCES)
+        most = self.ask("nvmlDeviceGetMaxMigDeviceCount", self.handle, plain=limit) or 0
+        found: list[dict[str, object]] = []
+        for number in range(most):
+            instance = self.ask("nvmlDeviceGetMigDeviceHandleByIndex", self.handle, number)
+            if instance is None:
+                continue
+            facts = {key: self.ask(function, instance, plain=plain) for key, function, _, plain in IDENTITY}
+            if facts["uuid"]:
+                total = facts["memory"][0] if facts["memory"] else None
+                found.append({"uuid": facts["uuid"], "name": facts["name"], "memory_total": total})
+                self.tell("mig_instances", found)
+
+    def links(self) -> None:
+        """The state of each NVLink, up to the first number that the GPU does not have."""
+        found: list[list[int]] = []
+        for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
+            active = self.ask("nvmlDeviceGetNvLinkState", self.handle, link, plain=flag)
+            if active is not None:
+                found.append([link, int(active)])
+            elif self.failures.get("nvmlDeviceGetNvLinkState") in END_OF_LINKS:
+                break
+        if found:
+            self.tell("nvlinks", found)
+
+    def fabric(self) -> None:
+        """The place in an NVSwitch fabric, by the newer call, else by the older."""
+        for function, structure in (
+            ("nvmlDeviceGetGpuFabricInfoV", "c_nvmlGpuFabricInfo_v2_t"),
+            ("nvmlDeviceGetGpuFabricInfo", "c_nvmlGpuFabricInfo_t"),
+        ):
+            kind = getattr(pynvml, structure, None)
+            if kind is None:
+                self.remark(function, "is not known to the nvidia-ml-py there")
+                continue
+            info = kind()
+            if self.ask(function, self.handle, ctypes.byref(info)) is not None:
+                self.tell("fabric", [int(info.state), int(info.status)])
+                return
+
+    def users(self) -> None:
+        """The compute processes; drivers before R510 know the older call alone."""
+        found = self.ask("nvmlDeviceGetComputeRunningProcesses", self.handle, plain=list)
+        code = self.failures.get("nvmlDeviceGetComputeRunningProcesses")
+        if found is None and code == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+            found = self.ask("nvmlDeviceGetComputeRunningProcesses_v2", self.handle, plain=list)
+        if found is None:
+            return
+        self.tell("processes", len(found))
+        self.tell("users", [user(entry) for entry in found[:MOST_USERS] if 0 < entry.pid <= MOST_PID])
+
+    def peers(self, others: list[Gpu]) -> None:
+        """How far each other GPU is, and whether its memory can be read directly."""
+        found: list[list[int | None]] = []
+        for other in others:
+            if other is self:
+                continue
+            distance = self.ask("nvmlDeviceGetTopologyCommonAncestor", self.handle, other.handle)
+            read = self.ask("nvmlDeviceGetP2PStatus", self.handle, other.handle, READ)
+            if distance is not None or read is not None:
+                found.append([other.index, distance, read])
+        self.tell("peers", found)
+
+
+def user(entry: Any) -> dict[str, object]:  # noqa: ANN401 - an NVML structure
+    """A compute process: its number, its name where that can be told, and its memory."""
+    used = entry.usedGpuMemory
+    fits = isinstance(used, int) and 0 <= used <= MOST_BYTES
+    return {"pid": int(entry.pid), "name": process_name(int(entry.pid)), "memory": used if fits else None}
+
+
+def process_name(pid: int) -> str | None:
+    """The kernel's short name of a process that NVML names.
+
+    Whether NVML counts as this process does depends on the driver. In the first namespace of processes there is only
+    one way to count; in another one, the process of that number must have the driver's device open to be the one meant.
+    """
+    try:
+        if os.readlink("/proc/self/ns/pid") != FIRST_NAMESPACE and not has_device_open(pid):
+            return None
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read(MOST_TEXT).strip() or None
+    except OSError:
+        return None
+
+
+def has_device_open(pid: int) -> bool:
+    """Whether a process has a device of the driver open, as far as this user may see."""
+    folder = f"/proc/{pid}/fd"
+    return any(os.readlink(f"{folder}/{entry}").startswith("/dev/nvidia") for entry in os.listdir(folder))
 
 
 def loaded_library() -> str | None:
@@ -64,108 +331,61 @@ def load_error() -> str | None:
     return None
 
 
-def same(value: Any) -> Any:  # noqa: ANN401 - what NVML answers
-    """A plain number, as it is."""
-    return value
+def bound_memory() -> None:
+    """A library that counts to 2**32 must not take the machine's memory; a refused allocation is no answer."""
+    try:
+        import resource  # noqa: PLC0415 - not there on Windows
+
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if hard == resource.RLIM_INFINITY or hard > MOST_MEMORY_OF_THIS_PROCESS:
+            resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_OF_THIS_PROCESS, hard))
+    except (ImportError, OSError, ValueError):
+        return
 
 
-# Every quantity of a GPU: its key, the function (pynvml has NVML's names), further arguments, and what makes it plain.
-QUANTITIES: tuple[tuple[str, str, tuple[int, ...], Callable[[Any], Any]], ...] = (
-    ("uuid", "nvmlDeviceGetUUID", (), text),
-    ("name", "nvmlDeviceGetName", (), text),
-    ("pci", "nvmlDeviceGetPciInfo", (), lambda pci: text(pci.busId)),
-    ("compute_capability", "nvmlDeviceGetCudaComputeCapability", (), lambda pair: f"{pair[0]}.{pair[1]}"),
-    ("memory", "nvmlDeviceGetMemoryInfo", (), lambda memory: [int(memory.total), int(memory.free)]),
-    ("mig", "nvmlDeviceGetMigMode", (), lambda modes: bool(modes[0])),
-    ("compute_mode", "nvmlDeviceGetComputeMode", (), same),
-    ("persistence", "nvmlDeviceGetPersistenceMode", (), bool),
-    ("ecc", "nvmlDeviceGetEccMode", (), lambda modes: bool(modes[0])),
-    ("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, VOLATILE), same),
-    ("ecc_uncorrected_ever", "nvmlDeviceGetTotalEccErrors", (UNCORRECTED, AGGREGATE), same),
-    ("pages_pending", "nvmlDeviceGetRetiredPagesPendingStatus", (), bool),
-    ("rows", "nvmlDeviceGetRemappedRows", (), lambda rows: [int(value) for value in rows]),
-    ("temperature", "nvmlDeviceGetTemperature", (pynvml.NVML_TEMPERATURE_GPU,), same),
-    ("power", "nvmlDeviceGetPowerUsage", (), lambda milliwatts: milliwatts / 1000),
-    ("power_limit", "nvmlDeviceGetEnforcedPowerLimit", (), lambda milliwatts: milliwatts / 1000),
-    ("clock", "nvmlDeviceGetClockInfo", (pynvml.NVML_CLOCK_SM,), same),
-    ("clock_most", "nvmlDeviceGetMaxClockInfo", (pynvml.NVML_CLOCK_SM,), same),
-    ("throttle_reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", (), same),
-    ("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration", (), same),
-    ("pcie_generation_most", "nvmlDeviceGetMaxPcieLinkGeneration", (), same),
-    ("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth", (), same),
-    ("pcie_width_most", "nvmlDeviceGetMaxPcieLinkWidth", (), same),
-    ("processes", "nvmlDeviceGetComputeRunningProcesses", (), len),
-    ("virtualization", "nvmlDeviceGetVirtualizationMode", (), same),
-)
-LAST_ESSENTIAL = "mig"  # what a decision needs comes first
-
-
-def quantity(
-    handle: Any,  # noqa: ANN401 - an NVML handle
-    function: str,
-    arguments: tuple[int, ...],
-    plain: Callable[[Any], Any],
-) -> Any:  # noqa: ANN401 - what NVML answers
-    """One quantity of a GPU or of a MIG instance, as a plain value."""
-    return plain(getattr(pynvml, function)(handle, *arguments))
-
-
-def gpu(index: int) -> dict[str, object]:
-    """Everything about one GPU; a call that fails leaves the others standing."""
-    failures: dict[str, int] = {}
-    handle = ask("nvmlDeviceGetHandleByIndex", lambda: pynvml.nvmlDeviceGetHandleByIndex(index), failures)
-    facts: dict[str, object] = {"index": index, "failures": failures}
-    if handle is None:
-        return facts
-    for key, function, arguments, plain in QUANTITIES:
-        facts[key] = ask(function, partial(quantity, handle, function, arguments, plain), failures)
-        if key == LAST_ESSENTIAL:
-            tell(f"gpu.{index}", facts)  # kept, should one of the rest hang
-    facts["mig_instances"] = mig_instances(handle) if facts["mig"] else []
-    return facts
-
-
-def mig_instances(handle: Any) -> list[dict[str, object]]:  # noqa: ANN401 - an NVML handle
-    """The MIG instances of a GPU."""
-    failures: dict[str, int] = {}
-    most = ask("nvmlDeviceGetMaxMigDeviceCount", lambda: pynvml.nvmlDeviceGetMaxMigDeviceCount(handle), failures) or 0
-    found = []
-    for number in range(min(most, 64)):
-        function = "nvmlDeviceGetMigDeviceHandleByIndex"
-        instance = ask(function, partial(quantity, handle, function, (number,), same), failures)
-        if instance is None:
-            continue
-        facts = {
-            key: ask(function, partial(quantity, instance, function, arguments, plain), failures)
-            for key, function, arguments, plain in QUANTITIES
-            if key in ("uuid", "name", "memory")
-        }
-        if facts["uuid"]:
-            memory = facts["memory"]
-            found.append({"uuid": facts["uuid"], "name": facts["name"], "memory_total": memory[0] if memory else None})
-    return found
-
-
-def main() -> None:
-    """Initialises NVML and tells what it knows; a return code is a fact like any other."""
-    tell("started", True)
-    failures: dict[str, int] = {}
+def initialise() -> bool:
+    """Initialises NVML; a return code is a fact like any other."""
+    tell("asking", "nvmlInit")
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         tell("init", int(error.value))
         tell("message", load_error() or str(error))
         tell("library", loaded_library())
-        return
+        return False
     tell("init", 0)
     tell("library", loaded_library())
-    tell("driver_version", text(ask("nvmlSystemGetDriverVersion", pynvml.nvmlSystemGetDriverVersion, failures)))
-    tell("cuda", ask("nvmlSystemGetCudaDriverVersion", pynvml.nvmlSystemGetCudaDriverVersion, failures))
-    count = ask("nvmlDeviceGetCount", pynvml.nvmlDeviceGetCount, failures)
+    return True
+
+
+def main() -> None:
+    """Tells what NVML knows: what decides first, what may take long last."""
+    tell("started", True)
+    bound_memory()
+    if not initialise():
+        return
+    whole = Asked("library.0.", "")
+    tell("driver_version", whole.ask("nvmlSystemGetDriverVersion", plain=text))
+    tell("cuda", whole.ask("nvmlSystemGetCudaDriverVersion"))
+    count = whole.ask("nvmlDeviceGetCount", plain=within(MOST_GPUS))
     tell("count", count)
-    for index in range(min(count or 0, 1024)):
-        tell(f"gpu.{index}", gpu(index))
-    tell("failures", failures)
+    opened = []
+    for index in range(count or 0):
+        gpu = Gpu(index)
+        if gpu.handle is not None:
+            opened.append(gpu)
+            gpu.essentials()
+    for gpu in opened:
+        gpu.quantities(FURTHER)
+        gpu.users()
+    for gpu in opened:
+        gpu.fabric()
+        gpu.links()
+    if 1 < len(opened) <= MOST_PEERS:
+        started = time.perf_counter()
+        for gpu in opened:
+            gpu.peers(opened)
+        tell("peers_took", round(time.perf_counter() - started, 6))
     tell("done", True)
 
 

@@ -1,0 +1,116 @@
+"""What NVML says of a GPU's generation, its links to others, and who uses it. Pure."""
+
+from __future__ import annotations
+
+from gpuenv.model.gpu import Fabric, GpuUser, NvLink, Peer
+from gpuenv.model.reading import Answer, Reading, known, missing, settle
+from gpuenv.probe.assemble_health import told, why_not
+from gpuenv.probe.raw import CudaDevice, NvmlGpu
+
+# nvmlDeviceArchitecture_t, NVML_DEVICE_ARCH_* of nvidia-ml-py 13.615.71.
+_ARCHITECTURES = {
+    2: "kepler",
+    3: "maxwell",
+    4: "pascal",
+    5: "volta",
+    6: "turing",
+    7: "ampere",
+    8: "ada",
+    9: "hopper",
+    10: "blackwell",
+    13: "rubin",
+}
+# NVIDIA, CUDA GPU Compute Capability (developer.nvidia.com/cuda-gpus) and its page of legacy GPUs, read November 2026.
+_BY_CAPABILITY = {
+    "kepler": ("3.0", "3.2", "3.5", "3.7"),
+    "maxwell": ("5.0", "5.2", "5.3"),
+    "pascal": ("6.0", "6.1", "6.2"),
+    "volta": ("7.0", "7.2"),
+    "turing": ("7.5",),
+    "ampere": ("8.0", "8.6", "8.7"),
+    "ada": ("8.9",),
+    "hopper": ("9.0",),
+    "blackwell": ("10.0", "10.1", "10.3", "11.0", "12.0", "12.1"),
+}
+_STATES = ("not-supported", "not-started", "in-progress", "completed")  # nvmlGpuFabricState_t
+_COMPLETED = 3
+_CONNECTIONS = {  # nvmlGpuTopologyLevel_t
+    0: "internal",
+    10: "single-switch",
+    20: "multiple-switches",
+    30: "host-bridge",
+    40: "node",
+    50: "system",
+}
+_READS = (  # nvmlGpuP2PStatus_t
+    "ok",
+    "chipset-not-supported",
+    "gpu-not-supported",
+    "topology-not-supported",
+    "disabled-by-regkey",
+    "not-supported",
+    "unknown",
+)
+_FABRIC = ("nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV")
+_STATE_AND_STATUS, _PEER = 2, 3
+
+
+def architecture(nvml: NvmlGpu | None, cuda: CudaDevice | None) -> Reading[str]:
+    """The generation: NVML's own word, else what the compute capability says."""
+    number = nvml.architecture if nvml else None
+    answers = [
+        _answer(_ARCHITECTURES.get(-1 if number is None else number), "nvml"),
+        _answer(_generation(cuda.compute_capability if cuda else None), "libcuda's compute capability"),
+        _answer(_generation(nvml.compute_capability if nvml else None), "nvml's compute capability"),
+    ]
+    if number is not None and number not in _ARCHITECTURES:
+        return settle(answers, f"nvmlDeviceGetArchitecture answered {number}, which has no name")
+    return settle(answers, why_not(nvml, "nvmlDeviceGetArchitecture"))
+
+
+def _generation(capability: str | None) -> str | None:
+    return next((name for name, capabilities in _BY_CAPABILITY.items() if capability in capabilities), None)
+
+
+def _answer(value: str | None, source: str) -> Answer[str] | None:
+    return None if value is None else Answer(value, source)
+
+
+def users(gpu: NvmlGpu | None) -> tuple[GpuUser, ...]:
+    """The compute processes that NVML shows this user."""
+    return tuple(GpuUser(entry.pid, entry.name, entry.memory) for entry in gpu.users) if gpu else ()
+
+
+def nvlinks(gpu: NvmlGpu | None) -> tuple[NvLink, ...]:
+    """The state of each NVLink that the GPU has."""
+    pairs = gpu.nvlinks if gpu else ()
+    return tuple(NvLink(pair[0], bool(pair[1])) for pair in pairs if len(pair) == _STATE_AND_STATUS)
+
+
+def fabric(gpu: NvmlGpu | None) -> Fabric:
+    """The place in an NVSwitch fabric; a registration that is not complete has no status."""
+    told_of = gpu.fabric if gpu and gpu.fabric and len(gpu.fabric) == _STATE_AND_STATUS else None
+    if gpu is None or told_of is None:
+        asked = next((name for name in _FABRIC if gpu and (name in gpu.failures or name in gpu.remarks)), _FABRIC[0])
+        return Fabric(missing(why_not(gpu, asked)), missing(why_not(gpu, asked)))
+    state, status = told_of
+    if not 0 <= state < len(_STATES):
+        words = f"the state of the fabric is {state}, which has no name"
+        return Fabric(missing(words), missing(words))
+    if state != _COMPLETED:
+        return Fabric(known(_STATES[state], "nvml"), missing("the registration is not complete"))
+    return Fabric(told(gpu, _FABRIC[0], _STATES[state]), known(status, "nvml"))
+
+
+def peers(gpu: NvmlGpu | None) -> tuple[Peer, ...]:
+    """Every other GPU that NVML can compare this one with; a number without a name is none."""
+    found = []
+    for entry in gpu.peers if gpu else ():
+        if len(entry) != _PEER:
+            continue
+        index, distance, read = entry
+        if index is None:
+            continue
+        status = _READS[read] if read is not None and 0 <= read < len(_READS) else None
+        found.append(Peer(index, _CONNECTIONS.get(-1 if distance is None else distance), status))
+    return tuple(found)

@@ -1,0 +1,122 @@
+"""Libcuda through the stub: what it says, what it says that makes no sense, and what a fault leaves standing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.model.snapshot import SourceState
+from tests.probe.nvidia import CUDA_CALLED, MACHINE, MIG_UUID, PAIR, UUID, cuda_of, snapshot_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.native.build import StubDriver
+
+H100 = {"gpu.count": "1", "gpu.0.uuid": UUID}
+
+
+def test_every_quantity_arrives(stub_driver: StubDriver, tmp_path: Path) -> None:
+    facts, source = cuda_of(stub_driver, tmp_path, H100)
+    assert (source.state, facts.init, facts.init_name, facts.cuda) == (
+        SourceState.ANSWERED,
+        0,
+        "CUDA_SUCCESS",
+        13000,
+    )
+    (device,) = facts.devices
+    assert (device.ordinal, device.name, device.pci) == (0, "NVIDIA H100 80GB HBM3", "0000:01:00.0")
+    assert (device.uuid, device.compute_capability) == (UUID.removeprefix("GPU-"), "9.0")
+    assert device.memory_total == 80 << 30
+
+
+def test_the_list_of_functions_is_not_empty() -> None:
+    assert len(CUDA_CALLED) >= 10
+
+
+@pytest.mark.parametrize("count", ["-5", "1000000000", "-2147483648", "1025"])
+def test_a_number_of_devices_that_makes_no_sense_is_no_number(
+    count: str, stub_driver: StubDriver, tmp_path: Path
+) -> None:
+    facts, source = cuda_of(stub_driver, tmp_path, {**H100, "cuda.count": count})
+    assert (source.state, facts.init, facts.count, facts.devices) == (SourceState.ANSWERED, 0, None, ())
+
+
+def test_more_devices_than_there_are_have_no_facts(stub_driver: StubDriver, tmp_path: Path) -> None:
+    facts, source = cuda_of(stub_driver, tmp_path, {**H100, "cuda.count": "3"})
+    assert source.state is SourceState.ANSWERED
+    assert [(device.ordinal, device.uuid) for device in facts.devices] == [
+        (0, UUID.removeprefix("GPU-")),
+        (1, None),
+        (2, None),
+    ]
+
+
+@pytest.mark.parametrize("level", ["-5", "0", "2147483647"])
+def test_a_level_that_makes_no_sense_is_none(level: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+    facts, _ = cuda_of(stub_driver, tmp_path, {**H100, "cuda.driver": level})
+    assert facts.cuda is None
+
+
+@pytest.mark.parametrize("capability", ["-9.0", "9.-1", "100.0", "0.0", "9.2147483647"])
+def test_a_capability_that_makes_no_sense_is_none(capability: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+    facts, _ = cuda_of(stub_driver, tmp_path, {**H100, "gpu.0.cc": capability})
+    assert facts.devices[0].compute_capability is None
+    assert facts.devices[0].name
+
+
+def test_a_name_without_an_end_is_none_and_the_rest_stands(stub_driver: StubDriver, tmp_path: Path) -> None:
+    facts, source = cuda_of(stub_driver, tmp_path, {**H100, "gpu.0.name.endless": "1"})
+    assert (source.state, facts.devices[0].name, facts.devices[0].compute_capability) == (
+        SourceState.ANSWERED,
+        None,
+        "9.0",
+    )
+
+
+@pytest.mark.parametrize("memory", ["18446744073709551615", "0"])
+def test_a_memory_that_no_gpu_has_is_none(memory: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+    facts, _ = cuda_of(stub_driver, tmp_path, {**H100, "gpu.0.memory.cuda": memory})
+    assert facts.devices[0].memory_total is None
+
+
+def test_a_mig_instance_has_its_own_uuid_and_with_the_older_call_that_of_the_gpu(
+    stub_driver: StubDriver, tmp_path: Path
+) -> None:
+    facts, _ = cuda_of(stub_driver, tmp_path, MACHINE)
+    assert facts.devices[0].uuid == MIG_UUID.removeprefix("MIG-")
+    facts, _ = cuda_of(stub_driver, tmp_path, {**MACHINE, "cuda.return.cuDeviceGetUuid_v2": "801"})
+    assert facts.devices[0].uuid == UUID.removeprefix("GPU-")
+
+
+@pytest.mark.parametrize(
+    "named", [MIG_UUID, "MIG-" + UUID + "/7/0"], ids=["since R470", "MIG-GPU-<uuid>/<gi>/<ci>, before"]
+)
+def test_a_mig_instance_may_be_named_in_either_form(named: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+    snapshot = snapshot_of(stub_driver, tmp_path, MACHINE, {"CUDA_VISIBLE_DEVICES": named})
+    assert snapshot.visible_count.value == 1
+    assert snapshot.gpus[0].ordinal.value == 0
+
+
+@pytest.mark.parametrize("function", ["cuInit", "cuDeviceGetName", "cuDeviceTotalMem_v2"])
+def test_a_crash_says_in_which_call_it_was_and_keeps_what_was_told(
+    function: str, stub_driver: StubDriver, tmp_path: Path
+) -> None:
+    facts, source = cuda_of(stub_driver, tmp_path, {**H100, f"cuda.crash.{function}": "segv"})
+    where = "" if function == "cuInit" else " of device 0"
+    assert (source.state, source.detail) == (SourceState.CRASHED, f"ended by SIGSEGV in {function}{where}")
+    assert facts.cuda == 13000
+    if function != "cuInit":
+        assert facts.devices[0].pci == "0000:01:00.0"
+
+
+def test_a_hang_says_from_which_call_the_answer_is_missing(stub_driver: StubDriver, tmp_path: Path) -> None:
+    _, source = cuda_of(stub_driver, tmp_path, {**H100, "cuda.delay.cuInit": "forever"}, limit=1.0)
+    assert source.state is SourceState.TIMED_OUT
+    assert (source.detail or "").endswith("from cuInit")
+
+
+def test_both_gpus_of_a_pair_are_told_of(stub_driver: StubDriver, tmp_path: Path) -> None:
+    facts, _ = cuda_of(stub_driver, tmp_path, {**PAIR, "gpu.0.mig": "0"})
+    assert [device.ordinal for device in facts.devices] == [0, 1]

@@ -1,0 +1,153 @@
+"""Why this process does not see a GPU: told through both libraries, and by the record of device nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.model.driver import DeviceNode
+from gpuenv.model.visible import Listed, listed
+from gpuenv.probe.hidden import hidden_by
+from gpuenv.probe.raw import CudaFacts, KernelFacts, NvmlFacts, NvmlGpu, RawFacts
+from tests.probe.nvidia import MACHINE, MIG_UUID, PAIR, UUID, snapshot_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.native.build import StubDriver
+
+OTHER = "GPU-9aaaaaaa-0000-4000-8000-000000000001"
+TWO = {**PAIR, "gpu.0.mig": "0", "gpu.0.compute_mode": "0", "gpu.1.uuid": OTHER}
+CONTROL = DeviceNode("/dev/nvidiactl", accessible=True, mode="0666", owner="root:root")
+NODE = DeviceNode("/dev/nvidia1", accessible=True, mode="0666", owner="root:root")
+
+
+def said(
+    stub: StubDriver, folder: Path, keys: dict[str, str], visible: str | None = None
+) -> list[tuple[int | None, str | None, str | None]]:
+    """Of each GPU its ordinal, what hides it, and why that is not known."""
+    more = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    gpus = snapshot_of(stub, folder, keys, more).gpus
+    return [(gpu.ordinal.value, gpu.hidden_by.value, gpu.hidden_by.reason) for gpu in gpus]
+
+
+SEEN = "this process sees the GPU"
+
+
+@pytest.mark.parametrize(
+    ("visible", "first", "second"),
+    [
+        (None, None, None),
+        ("0,1", None, None),
+        ("1", "CUDA_VISIBLE_DEVICES=1 does not name it", None),
+        ("0", None, "CUDA_VISIBLE_DEVICES=0 does not name it"),
+        (OTHER, f"CUDA_VISIBLE_DEVICES={OTHER} does not name it", None),
+        ("GPU-9a", "CUDA_VISIBLE_DEVICES=GPU-9a does not name it", None),
+        ("0,7,1", None, "CUDA_VISIBLE_DEVICES=0,7,1 ends at 7, which names no GPU or MIG instance"),
+        *(
+            (value, *[f"CUDA_VISIBLE_DEVICES={shown}"] * 2)
+            for value, shown in (
+                ("", "(empty) does not name it"),
+                ("-1", "-1 ends at -1, which names no GPU or MIG instance"),
+                ("none", "none ends at none, which names no GPU or MIG instance"),
+                ("0,0", "0,0 names 0 twice, after which CUDA shows no GPU"),
+            )
+        ),
+    ],
+)
+def test_the_variable_hides_what_it_does_not_name(
+    visible: str | None, first: str | None, second: str | None, stub_driver: StubDriver, tmp_path: Path
+) -> None:
+    found = said(stub_driver, tmp_path, TWO, visible)
+    assert [hidden for _, hidden, _ in found] == [first, second]
+    for ordinal, hidden, reason in found:
+        assert (ordinal is None) == (hidden is not None)
+        assert reason == (SEEN if hidden is None else None)
+
+
+def test_beside_a_mig_instance_no_gpu_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
+    (first, _, _), (second, hidden, _) = said(stub_driver, tmp_path, PAIR)
+    assert (first, second) == (0, None)
+    assert hidden == "MIG mode: a process that sees a MIG instance sees nothing beside it"
+
+
+def test_mig_mode_without_an_instance_hides_the_gpu(stub_driver: StubDriver, tmp_path: Path) -> None:
+    found = said(stub_driver, tmp_path, {**MACHINE, "gpu.0.mig.count": "0"})
+    assert found == [(None, "MIG mode: it is on, and there is no instance", None)]
+
+
+def test_an_instance_that_is_not_there_is_named(stub_driver: StubDriver, tmp_path: Path) -> None:
+    wrong = MIG_UUID.replace("1", "9")
+    ((ordinal, hidden, _),) = said(stub_driver, tmp_path, MACHINE, wrong)
+    assert ordinal is None
+    assert hidden == f"CUDA_VISIBLE_DEVICES={wrong} ends at {wrong}, which names no GPU or MIG instance"
+
+
+def test_a_control_group_comes_before_the_variable(stub_driver: StubDriver, tmp_path: Path) -> None:
+    keys = {**TWO, "nvml.return.nvmlDeviceGetHandleByIndex_v2@1": "4", "cuda.count": "1"}
+    (_, _, _), (_, hidden, _) = said(stub_driver, tmp_path, keys, "0")
+    assert hidden == "control group: NVML counts the GPU and has no permission to open it"
+
+
+def test_where_cuda_cannot_be_initialised_nobody_can_tell(stub_driver: StubDriver, tmp_path: Path) -> None:
+    found = said(stub_driver, tmp_path, {**TWO, "cuda.return.cuInit": "999"}, "0")
+    assert {entry[1:] for entry in found} == {(None, "libcuda did not tell which GPUs this process sees")}
+
+
+def test_a_lost_gpu_is_not_hidden(stub_driver: StubDriver, tmp_path: Path) -> None:
+    keys = {**TWO, "nvml.return.nvmlDeviceGetHandleByIndex_v2": "15", "cuda.return.cuInit": "100"}
+    assert said(stub_driver, tmp_path, keys)[0][1:] == (None, "NVML cannot open the GPU either")
+
+
+def test_prohibited_mode_is_the_reason_where_there_is_no_other(stub_driver: StubDriver, tmp_path: Path) -> None:
+    keys = {**TWO, "gpu.0.compute_mode": "2", "cuda.return.cuInit": "100"}
+    first, second = said(stub_driver, tmp_path, keys)
+    assert first[1] == "compute mode: prohibited"
+    assert second[1:] == (None, "nothing that was read tells why this process does not see the GPU")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "hidden"),
+    [
+        ((CONTROL,), "device node: /dev/nvidia1 is not there"),
+        (
+            (CONTROL, DeviceNode("/dev/nvidia1", accessible=False, mode="0660", owner="root:video")),
+            "permission: /dev/nvidia1 has mode 0660 and belongs to root:video",
+        ),
+        ((CONTROL, NODE), None),
+        ((), None),  # as in WSL and under gVisor, where there are none to be seen
+    ],
+)
+def test_a_device_node_that_is_closed_or_missing_hides_its_gpu(
+    nodes: tuple[DeviceNode, ...], hidden: str | None
+) -> None:
+    gpu = NvmlGpu(0, UUID, minor=1)
+    raw = RawFacts(
+        kernel=KernelFacts(device_nodes=nodes), nvml=NvmlFacts(count=1, gpus=(gpu,)), cuda=CudaFacts(init=100)
+    )
+    assert hidden_by(raw, gpu, None).value == hidden
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("0,1", Listed(("0", "1"))),
+        (" 1 , 0 ", Listed(("1", "0"))),
+        ("00,1", Listed(("0", "1"))),
+        ("2", Listed((), invalid="2")),
+        ("9" * 5000, Listed((), invalid="9" * 5000)),
+        ("", Listed((), invalid="")),
+        ("0,,1", Listed(("0",), invalid="")),
+        ("GPU-5c", Listed((UUID,))),
+        ("gpu-5c", Listed((), invalid="gpu-5c")),
+        ("GPU-", Listed((), invalid="GPU-")),
+        (f"{UUID},GPU-5", Listed((), twice="GPU-5")),
+        (MIG_UUID, Listed((MIG_UUID,))),
+        (f"MIG-{UUID}/1/0", Listed((f"MIG-{UUID}/1/0",))),
+        ("MIG-GPU-0000/1/0", Listed((), invalid="MIG-GPU-0000/1/0")),
+        ("\u0661", Listed((), invalid="\u0661")),
+    ],
+)
+def test_the_list_is_read_up_to_the_first_entry_that_names_nothing(value: str, expected: Listed) -> None:
+    assert listed(value, 2, (UUID, OTHER, MIG_UUID)) == expected

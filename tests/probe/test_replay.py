@@ -1,0 +1,109 @@
+"""A machine's Snapshot, turned into a profile of the stub and asked again, is the same Snapshot."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.model.codec import decode, encode
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.probe.ask import Asking, ask_cuda, ask_nvml, ask_smi
+from gpuenv.probe.assemble import assemble
+from gpuenv.probe.raw import RawFacts
+from gpuenv.probe.take import relevant
+from tests.native.build import StubDriver, lay_out
+from tests.probe.nvidia import MACHINE, PAIR, STATE
+from tests.support.machine import stub_table
+from tests.support.profile import load
+from tests.support.stub_profile import lasting, replay_environment, stub_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROFILES = {path.stem: path for path in (Path(__file__).parents[1] / "machines").glob("*.yaml")}
+CHOSEN = (
+    "a100-corrected-errors", "a100-mig-535", "a100-mig-wrong-instance", "a100-row-failed", "a100-row-pending",
+    "compute-only", "fabric-manager", "forward-compat-804", "gpu-lost", "gvisor-h200-580", "h100-fabric-link-down",
+    "h100-of-eight-slurm", "h100-pcie-bridged", "h100x8-550", "h200-580", "h200-fabric-in-progress", "jetson-orin-540",
+    "k80-470", "l4-pair-list-cut-short", "mig-without-instances", "mixed-pair-pci-order", "one-of-eight-lost",
+    "rtx3090-nvlink-one-down", "rtx4090-pair-without-p2p", "v100-exclusive-in-use", "v100-h100-580",
+    "v100-pages-pending", "v100-prohibited", "vgpu-a10-570",
+)  # fmt: skip
+
+
+def asked(stub: StubDriver, folder: Path, table: Mapping[str, str], environment: Mapping[str, str]) -> Snapshot:
+    """What NVML, libcuda and nvidia-smi say of a machine, put together and written down."""
+    folder.mkdir()
+    text = folder / "stub.txt"
+    text.write_text("".join(f"{key}={value}\n" for key, value in table.items()), encoding="utf-8")
+    lay_out(stub, folder / "lib", "580.95.05", with_smi=True)
+    whole = {
+        "PATH": f"{folder / 'lib'}:/usr/bin:/bin",
+        "GPUENV_STUB": str(text),
+        "LD_LIBRARY_PATH": str(folder / "lib"),
+        **environment,
+    }
+    asking = Asking(whole, "/", time.monotonic() + 30)
+    (nvml, nvml_source), (cuda, cuda_source), (smi, smi_source) = ask_nvml(asking), ask_cuda(asking), ask_smi(asking)
+    raw = RawFacts(
+        nvml=nvml,
+        cuda=cuda,
+        smi=smi,
+        environment=relevant(whole),
+        sources=(nvml_source, cuda_source, smi_source),
+    )
+    return decode(Snapshot, encode(assemble(raw, None)))
+
+
+def replayed(stub: StubDriver, folder: Path, first: Snapshot) -> Snapshot:
+    return asked(stub, folder, stub_of(first), replay_environment(first))
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_machine_is_the_same_when_it_is_replayed(name: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+    profile = load(PROFILES[name])
+    first = asked(stub_driver, tmp_path / "first", stub_table(profile), profile.environment)
+    assert first.gpus
+    again = replayed(stub_driver, tmp_path / "again", first)
+    assert lasting(again) == lasting(first)
+
+
+def test_every_quantity_is_the_same_when_it_is_replayed(stub_driver: StubDriver, tmp_path: Path) -> None:
+    """Also what changes from one moment to the next: the stub holds still."""
+    for number, keys in enumerate((MACHINE | STATE, PAIR)):
+        first = asked(stub_driver, tmp_path / f"first{number}", keys, {})
+        again = replayed(stub_driver, tmp_path / f"again{number}", first)
+        assert [encode(gpu) for gpu in again.gpus] == [encode(gpu) for gpu in first.gpus]
+
+
+def test_a_difference_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
+    first = asked(stub_driver, tmp_path / "first", MACHINE | STATE, {})
+    for number, (key, value) in enumerate(
+        (
+            ("gpu.0.name", "NVIDIA A100-PCIE-40GB"),
+            ("gpu.0.remapped.uncorrected", "2"),
+            ("gpu.0.nvlink.2", "0"),
+            ("gpu.0.ecc.pending", "1"),
+            ("nvml.return.nvmlDeviceGetRetiredPages@0", "999"),
+        )
+    ):
+        other = asked(stub_driver, tmp_path / f"other{number}", {**stub_of(first), key: value}, {})
+        assert lasting(other) != lasting(first), key
+
+
+def test_what_changes_by_itself_is_no_difference(stub_driver: StubDriver, tmp_path: Path) -> None:
+    first = asked(stub_driver, tmp_path / "first", MACHINE | STATE, {})
+    changed = {
+        "gpu.0.temperature": "77",
+        "gpu.0.power.usage": "250000",
+        "gpu.0.clock.sm": "1410",
+        "gpu.0.pcie.generation": "4",
+        "gpu.0.memory.free": "1024",
+        "gpu.0.processes": "",
+        "gpu.0.clock.reasons": "4",
+    }
+    other = asked(stub_driver, tmp_path / "other", {**stub_of(first), **changed}, {})
+    assert lasting(other) == lasting(first)

@@ -1,0 +1,274 @@
+"""A Snapshot's GPUs as a table for the stub driver, so that a machine with GPUs can be replayed where there are none.
+
+What a Snapshot does not hold is left to the stub: serial numbers, minor numbers, how many retired pages had which
+cause. What changes from one moment to the next is replayed too, and left out of a comparison by ``lasting``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from gpuenv.model.codec import encode
+from gpuenv.model.gpu import ComputeMode, Gpu, Virtualization
+from gpuenv.model.reading import Reading
+from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.versions import CudaVersion
+
+T = TypeVar("T")
+
+_ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
+_REASONS = (
+    "gpu-idle", "application-clocks", "software-power-cap", "hardware-slowdown", "sync-boost", "software-thermal",
+    "hardware-thermal", "hardware-power-brake", "display-clock", "board-limit", "reliability",
+)  # fmt: skip
+_STATES = ("not-supported", "not-started", "in-progress", "completed")
+_CONNECTIONS = {
+    "internal": 0,
+    "single-switch": 10,
+    "multiple-switches": 20,
+    "host-bridge": 30,
+    "node": 40,
+    "system": 50,
+}
+_READS = (
+    "ok", "chipset-not-supported", "gpu-not-supported", "topology-not-supported", "disabled-by-regkey",
+    "not-supported", "unknown",
+)  # fmt: skip
+_SYMBOLS = {
+    "nvmlDeviceGetPciInfo": "nvmlDeviceGetPciInfo_v3",
+    "nvmlDeviceGetComputeRunningProcesses": "nvmlDeviceGetComputeRunningProcesses_v3",
+}
+_CODE = re.compile(r"(nvmlDevice\w+) answered with return code (\d+)")
+_EXIT = re.compile(r"exit code (\d+)")
+_NOT_SUPPORTED = "3"
+# The stub answers these whether the profile names them or not.
+_ALWAYS = (
+    "nvmlDeviceGetArchitecture", "nvmlDeviceGetComputeMode", "nvmlDeviceGetComputeRunningProcesses",
+    "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetTotalEccErrors",
+)  # fmt: skip
+_FIRST_ARCHITECTURE = 2
+# What another moment may tell differently.
+_VOLATILE = (
+    "memory_free", "processes", "users", "health.temperature", "health.power", "health.clock",
+    "health.throttle_reasons", "pcie.generation", "pcie.width",
+)  # fmt: skip
+_OF_THE_DRIVER = ("nvml", "libcuda", "nvidia-smi", "libcuda's compute capability", "nvml's compute capability")
+
+
+def stub_of(snapshot: Snapshot) -> dict[str, str]:
+    """The stub's table for the driver and the GPUs of a machine."""
+    driver = snapshot.driver
+    listed = [gpu for gpu in snapshot.gpus if _by(gpu.index, "nvml") is not None]
+    table = {"gpu.count": str(len(listed)), "driver.version": str(_by(driver.version, "nvml") or driver.version.value)}
+    nvml_level, cuda_level = _by(driver.cuda, "nvml"), _by(driver.cuda, "libcuda")
+    table |= _given("driver.cuda", _number(nvml_level or cuda_level))
+    table |= _given("cuda.driver", _number(cuda_level))
+    smi_version, smi_level = _by(driver.version, "nvidia-smi"), _by(driver.cuda, "nvidia-smi")
+    table |= _given("smi.driver", smi_version) | _given("smi.cuda", smi_level) | _complaint(snapshot)
+    if driver.nvml_init.value:
+        table |= {f"nvml.return.{name}": str(driver.nvml_init.value) for name in ("nvmlInitWithFlags", "nvmlInit_v2")}
+    if driver.cuda_init.value:
+        table["cuda.return.cuInit"] = str(driver.cuda_init.value)
+    for gpu in listed:
+        index = gpu.index.value or 0
+        table |= {f"gpu.{index}.{key}": value for key, value in _gpu(gpu)}
+        table |= _faults(gpu, index)
+        table |= _links(gpu, index)
+    return table
+
+
+def _complaint(snapshot: Snapshot) -> dict[str, str]:
+    """What nvidia-smi says in place of an answer; one that is not there cannot be told from one that fails."""
+    source = snapshot.source("nvidia-smi")
+    if source.state is SourceState.ANSWERED:
+        return {}
+    code, words = _EXIT.match(source.detail or ""), (source.detail or "it said nothing").partition(": ")[2]
+    return {"smi.exit": code[1] if code else "1", "smi.text": words or "it said nothing"}
+
+
+def replay_environment(snapshot: Snapshot) -> dict[str, str]:
+    """The variables that decide which GPUs are seen."""
+    wanted = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+    return {name: value for name, value in snapshot.environment.items() if name in wanted}
+
+
+def lasting(snapshot: Snapshot) -> dict[str, Any]:
+    """What must be the same in a replay: what the driver's own interfaces say of the GPUs, but for what changes."""
+    gpus = [_lasting(encode(gpu)) for gpu in snapshot.gpus]
+    driver = snapshot.driver
+    return {
+        "gpus": gpus,
+        "visible_count": snapshot.visible_count.value,
+        "gpu_count": _by(snapshot.gpu_count, "nvml"),
+        "driver.version": str(_by(driver.version, "nvml")),
+        "driver.cuda": [str(_by(driver.cuda, source)) for source in ("nvml", "libcuda", "nvidia-smi")],
+        "init": (driver.nvml_init.value, driver.cuda_init.value),
+    }
+
+
+def _lasting(value: Any, path: str = "") -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, Mapping) and set(value) == {"value", "source", "others", "reason"}:
+        answers = [(value["source"], value["value"])] if value["source"] else []
+        answers += [(other["source"], other["value"]) for other in value["others"]]
+        kept = [answer for answer in answers if answer[0] in _OF_THE_DRIVER or path == "hidden_by"]
+        return {"answers": kept, "reason": value["reason"]}
+    if isinstance(value, Mapping):
+        inner = {name: (f"{path}.{name}".lstrip("."), entry) for name, entry in value.items()}
+        return {name: _lasting(entry, below) for name, (below, entry) in inner.items() if below not in _VOLATILE}
+    return [_lasting(entry, path) for entry in value] if isinstance(value, list) else value
+
+
+def _by(reading: Reading[T], source: str) -> T | None:
+    """What one source said."""
+    if reading.source == source:
+        return reading.value
+    return next((answer.value for answer in reading.others if answer.source == source), None)
+
+
+def _given(key: str, value: object) -> dict[str, str]:
+    return {} if value is None else {key: str(value)}
+
+
+def _number(level: CudaVersion | None) -> int | None:
+    """``12.4`` as the driver's number 12040."""
+    return None if level is None else level.major * 1000 + level.minor * 10
+
+
+def _gpu(gpu: Gpu) -> Iterator[tuple[str, str]]:
+    for key, value in _quantities(gpu):
+        if value is not None:
+            yield key, str(int(value)) if isinstance(value, bool) else str(value)
+    for number, instance in enumerate(gpu.mig_instances):
+        yield f"mig.{number}.uuid", instance.uuid
+        if instance.name:
+            yield f"mig.{number}.name", instance.name
+        if instance.memory_total is not None:
+            yield f"mig.{number}.memory.total", str(instance.memory_total)
+    for link in gpu.nvlinks:
+        yield f"nvlink.{link.link}", str(int(link.active))
+
+
+def _quantities(gpu: Gpu) -> Iterator[tuple[str, object]]:
+    health, pcie = gpu.health, gpu.pcie
+    architecture = _by(gpu.architecture, "nvml")
+    total = _by(gpu.memory_total, "nvml")
+    yield from (
+        ("name", gpu.name.value),
+        ("uuid", gpu.uuid.value),
+        ("pci", _long_address(gpu.pci.value)),
+        ("cc", gpu.compute_capability.value),
+        ("architecture", _ARCHITECTURES.index(architecture) + _FIRST_ARCHITECTURE if architecture else None),
+        ("memory.total", "none" if total is None else total),
+        ("memory.free", gpu.memory_free.value),
+        ("memory.cuda", _by(gpu.memory_total, "libcuda")),
+        ("mig", gpu.mig.value),
+        ("mig.count", len(gpu.mig_instances) if gpu.mig.value else None),
+        ("compute_mode", _place(tuple(ComputeMode), gpu.compute_mode.value)),
+        ("persistence", gpu.persistence.value),
+        ("virtualization", _place(tuple(Virtualization), gpu.virtualization.value)),
+        ("processes", _processes(gpu)),
+        ("fabric.state", _place(_STATES, gpu.fabric.state.value)),
+        ("fabric.status", gpu.fabric.status.value),
+        ("ecc", health.ecc.value),
+        ("ecc.pending", health.ecc_pending.value),
+        ("ecc.volatile.corrected", health.ecc_corrected.value),
+        ("ecc.volatile.uncorrected", health.ecc_uncorrected.value),
+        ("ecc.aggregate.corrected", health.ecc_corrected_ever.value),
+        ("ecc.aggregate.uncorrected", health.ecc_uncorrected_ever.value),
+        ("retired.single", health.pages_retired.value),
+        ("retired.double", None if health.pages_retired.value is None else 0),
+        ("retired.pending", health.pages_pending.value),
+        ("remapped.corrected", health.rows_corrected.value),
+        ("remapped.uncorrected", health.rows_uncorrected.value),
+        ("remapped.pending", health.rows_pending.value),
+        ("remapped.failure", health.rows_failed.value),
+        ("temperature", health.temperature.value),
+        ("power.usage", _milliwatts(health.power.value)),
+        ("power.limit", _milliwatts(health.power_limit.value)),
+        ("clock.sm", health.clock.value),
+        ("clock.max.sm", health.clock_most.value),
+        ("clock.reasons", _mask(health.throttle_reasons.value)),
+        ("pcie.generation", pcie.generation.value),
+        ("pcie.generation.max", pcie.generation_most.value),
+        ("pcie.width", pcie.width.value),
+        ("pcie.width.max", pcie.width_most.value),
+    )
+
+
+def _place(names: tuple[Any, ...], value: object) -> int | None:
+    return None if value is None else names.index(value)
+
+
+def _long_address(address: str | None) -> str | None:
+    """``0000:3a:00.0`` as NVML writes it, ``00000000:3A:00.0``."""
+    if address is None:
+        return None
+    domain, _, rest = address.partition(":")
+    return f"{int(domain, 16):08X}:{rest.upper()}"
+
+
+def _milliwatts(watts: float | None) -> int | None:
+    return None if watts is None else round(watts * 1000)
+
+
+def _mask(names: tuple[str, ...] | None) -> int | None:
+    """The bits of the names; one without a name goes by its number, ``bit-11``."""
+    if names is None:
+        return None
+    bits = [int(name[4:]) if name.startswith("bit-") else _REASONS.index(name) for name in names]
+    return sum(1 << bit for bit in bits)
+
+
+def _processes(gpu: Gpu) -> str | None:
+    if gpu.processes.value is None:
+        return None
+    return ",".join(f"{user.pid}:{'none' if user.memory is None else user.memory}" for user in gpu.users)
+
+
+def _faults(gpu: Gpu, index: int) -> dict[str, str]:
+    """The return codes with which NVML gave no answer; where the profile is silent, the stub gives 3 by itself."""
+    found = {}
+    for reason in _reasons(encode(gpu)):
+        match = _CODE.match(reason)
+        if match and (match[2] != _NOT_SUPPORTED or match[1] in _ALWAYS):
+            found[f"nvml.return.{_SYMBOLS.get(match[1], match[1])}@{index}"] = match[2]
+    identity: tuple[tuple[Reading[Any], str], ...] = (
+        (gpu.name, "nvmlDeviceGetName"),
+        (gpu.uuid, "nvmlDeviceGetUUID"),
+        (gpu.pci, "nvmlDeviceGetPciInfo_v3"),
+        (gpu.compute_capability, "nvmlDeviceGetCudaComputeCapability"),
+    )
+    for reading, symbol in identity:
+        # With which code is not kept where another source has told.
+        if gpu.fault.value is None and _silent(reading):
+            found[f"nvml.return.{symbol}@{index}"] = _NOT_SUPPORTED
+    opening = f"nvml.return.nvmlDeviceGetHandleByIndex_v2@{index}"
+    if gpu.fault.value is not None:
+        found[opening] = str(gpu.fault.value)
+    elif (gpu.hidden_by.value or "").startswith("control group"):
+        found[opening] = "4"
+    return found
+
+
+def _silent(reading: Reading[Any]) -> bool:
+    return reading.known and _by(reading, "nvml") is None
+
+
+def _reasons(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
+    if isinstance(value, Mapping):
+        if isinstance(value.get("reason"), str):
+            yield value["reason"]
+        for entry in value.values():
+            yield from _reasons(entry)
+
+
+def _links(gpu: Gpu, index: int) -> dict[str, str]:
+    found = {}
+    for peer in gpu.peers:
+        if peer.connection is not None:
+            found[f"topology.{index}.{peer.index}"] = str(_CONNECTIONS[peer.connection])
+        if peer.read is not None:
+            found[f"p2p.{index}.{peer.index}"] = str(_READS.index(peer.read))
+    return found
