@@ -24,6 +24,7 @@ def doctor(
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = 30.0,
+    deep: options.Deep = False,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
@@ -37,7 +38,7 @@ def doctor(
     from gpuenv.report.report import make_report
 
     started = time.monotonic()
-    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
+    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
     facts, rows = get_both(subject, matrix)
     resolution = resolve(facts, rows)
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, expect_no_gpu=expect_no_gpu)

@@ -16,12 +16,13 @@ def probe(
     offline: options.Offline = False,
     no_color: options.NoColor = False,
     timeout: options.Timeout = 30.0,
+    deep: options.Deep = False,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
     """Print the raw facts, each with its source; -o writes a Snapshot that --snapshot takes on any other machine."""
     del offline  # nothing here uses the network
-    facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root), None)
+    facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep), None)
     if output_format is options.Format.JSON or output is not None:
         from gpuenv.cli.output import emit_json
 
