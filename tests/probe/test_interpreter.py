@@ -19,27 +19,11 @@ from gpuenv.probe.raw_target import Distribution, TargetFacts
 from gpuenv.probe.target import TargetError, find_interpreter
 from tests.probe.asking import MINIMAL, asking, target_of
 from tests.probe.pythons import python
+from tests.probe.venvs import interpreter_of, site_packages
 
 OLD = ["2.7", "3.6", "3.7", "3.8", "3.9"]
 NEW = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 NOTHING = TargetFacts()
-
-
-@pytest.fixture
-def venv(tmp_path: Path) -> Path:
-    """A virtual environment of the test's own."""
-    folder = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    return folder
-
-
-def interpreter_of(venv: Path) -> Path:
-    return venv / "bin" / "python3"
-
-
-def site_packages(venv: Path) -> Path:
-    (folder,) = venv.glob("lib/python*/site-packages")
-    return folder
 
 
 def program(path: Path, text: str) -> Path:

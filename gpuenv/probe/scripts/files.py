@@ -83,9 +83,13 @@ def rows(path):
     text = text_of(os.path.join(path, "RECORD"), RECORD_LIMIT)
     if sys.version_info[0] == 2:
         text = text.encode("utf-8")
-    for row in csv.reader(text.splitlines()):
-        if len(row) == COLUMNS and row[2].isdigit() and "\0" not in row[0]:
-            yield row[0], row[1], int(row[2])
+    reader = csv.reader([line for line in text.splitlines() if "\0" not in line])
+    try:
+        for row in reader:
+            if len(row) == COLUMNS and row[2].isdigit():
+                yield row[0], row[1], int(row[2])
+    except csv.Error:  # a field beyond all measure: what stood before it is told
+        return
 
 
 def within(path, folders):
@@ -131,9 +135,9 @@ def changed(path, owners):
     """Whether a file's digest is none of those that its owners tell."""
     told = [digest[len("sha256=") :] for _, digest, _, sized in owners if sized and digest.startswith("sha256=")]
     folders = [os.path.realpath(sys.prefix)] + site_folders()
-    if not told or not within(os.path.realpath(path), folders):
-        return False
     try:
+        if not told or not within(os.path.realpath(path), folders) or not stat.S_ISREG(os.stat(path).st_mode):
+            return False
         digest = digest_of(path, max(size for _, _, size, _ in owners))
     except (IOError, OSError):
         return False
