@@ -72,6 +72,9 @@ BROAD = [
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package
     (f"{SCRIPTS}.libraries", "look"),  # likewise
+    (f"{SCRIPTS}.libraries", "cupy_settings"),  # CuPy's own module
+    (f"{SCRIPTS}.libraries", "optional_library"),  # likewise
+    (f"{SCRIPTS}.libraries", "tell_settings"),  # likewise
 ]
 STARTERS = {"Popen", "run", "call", "check_call", "check_output"}
 
@@ -281,10 +284,17 @@ def test_a_script_stands_on_its_own() -> None:
         if module.name.startswith(SCRIPTS)
     }
     others = {name: names - set(sys.stdlib_module_names) for name, names in found.items()}
-    assert others == {"nvml": {"pynvml"}, "cuda": set(), "kernel": set(), "interpreter": set(), "libraries": {"cuda"}}
+    assert others == {
+        "nvml": {"pynvml"},
+        "cuda": set(),
+        "kernel": set(),
+        "interpreter": set(),
+        "libraries": {"cuda"},
+        "files": set(),
+    }
 
 
-@pytest.mark.parametrize("name", ["interpreter", "libraries"])
+@pytest.mark.parametrize("name", ["files", "interpreter", "libraries"])
 def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons(name: str) -> None:
     """Old interpreters run it in another test, where there are some."""
     text = (PACKAGE / f"probe/scripts/{name}.py").read_text(encoding="utf-8")

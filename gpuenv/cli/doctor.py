@@ -32,6 +32,7 @@ def doctor(
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = 30.0,
+    deep: options.Deep = False,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
@@ -49,7 +50,7 @@ def doctor(
         raise typer.Exit
     started = time.monotonic()
     left_out = _left_out(only or (), skip or ())
-    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root)
+    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
     facts, rows = get_both(subject, matrix)
     resolution = resolve(facts, rows)
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, expect_no_gpu=expect_no_gpu, left_out=left_out)

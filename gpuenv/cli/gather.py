@@ -30,6 +30,7 @@ class Subject:
     no_probe: bool
     timeout: float
     driver_root: str
+    deep: bool = False
 
 
 def get_matrix(path: Path | None) -> Matrix:
@@ -105,6 +106,7 @@ def _base(subject: Subject) -> Snapshot:
         python=subject.python,
         root=subject.driver_root,
         timeout=subject.timeout,
+        deep=subject.deep,
         taken_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
     try:

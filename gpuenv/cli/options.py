@@ -47,6 +47,9 @@ Timeout = Annotated[
     float,
     typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="How long the machine may take to answer."),
 ]
+Deep = Annotated[
+    bool, typer.Option("--deep", help="Also what takes long: compare the digests of CuPy's and CUDA's installed files.")
+]
 Redact = Annotated[
     bool,
     typer.Option("--redact/--no-redact", help="Hide names, home folders, UUIDs and secrets in JSON. On by default."),

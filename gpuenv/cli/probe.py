@@ -17,6 +17,7 @@ def probe(
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = 30.0,
+    deep: options.Deep = False,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
@@ -25,7 +26,7 @@ def probe(
     With -v, where the time went, on standard error.
     """
     del offline  # nothing here uses the network
-    facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root), None)
+    facts = get_snapshot(Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep), None)
     if output_format is options.Format.JSON or output is not None:
         from gpuenv.cli.output import emit_json
 

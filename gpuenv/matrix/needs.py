@@ -74,7 +74,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         windows=host.os.value == "windows" or bool(host.wsl.value),
         tegra=is_tegra(snapshot),
         gpus=_gpus(snapshot, matrix),
-        toolkits=snapshot.toolkits,
+        toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
     )
 
 

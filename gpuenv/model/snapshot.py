@@ -85,7 +85,8 @@ class Source:
     """One source that was asked.
 
     Attributes:
-        name: ``kernel``, ``nvml``, ``libcuda``, ``nvidia-smi``, ``nvcc``, ``target`` or ``libraries``.
+        name: ``kernel``, ``nvml``, ``libcuda``, ``nvidia-smi``, ``nvcc``, ``target``, ``libraries`` or
+            ``files``.
         state: how it ended.
         detail: the file that answered, the error, or the signal.
         duration: seconds.

@@ -12,7 +12,7 @@ from gpuenv.model.versions import CudaVersion, PythonVersion
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:
-    """A CUDA toolkit on the host; it says nothing of the driver.
+    """A CUDA toolkit on the host or in the target; it says nothing of the driver.
 
     Attributes:
         path: its folder, links resolved.
@@ -28,6 +28,11 @@ class Toolkit:
     has_nvrtc: bool = False
     has_headers: bool = False
 
+    @property
+    def in_target(self) -> bool:
+        """Whether it is a part of the target environment, and not of the host."""
+        return self.found_via in ("conda", "wheels")
+
 
 @dataclass(frozen=True, slots=True)
 class CupyInstallation:
@@ -39,6 +44,7 @@ class CupyInstallation:
         location: the folder that it is installed in.
         tags: the wheel's tags, such as ``cp312-cp312-manylinux2014_x86_64``.
         for_this_interpreter: whether its extension modules are of the kind that this interpreter loads.
+        module: the file of the package ``cupy`` that lies beside its metadata.
     """
 
     distribution: str
@@ -46,6 +52,7 @@ class CupyInstallation:
     location: str | None = None
     tags: tuple[str, ...] = ()
     for_this_interpreter: bool | None = None
+    module: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

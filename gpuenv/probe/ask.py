@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -11,30 +10,16 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
-from packaging.version import InvalidVersion, Version
-
-from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.codes import Nvml
-from gpuenv.model.lines import cuda_major_of, is_cupy
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe import smi
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
-from gpuenv.probe.cuda_libraries import WANTED
-from gpuenv.probe.protocol import nested, numbered, parse_facts
-from gpuenv.probe.raw import (
-    CudaDevice,
-    CudaFacts,
-    KernelFacts,
-    LibraryFact,
-    NvmlFacts,
-    NvmlGpu,
-    SmiFacts,
-    TargetFacts,
-)
+from gpuenv.probe.protocol import nested, parse_facts
+from gpuenv.probe.raw import CudaDevice, CudaFacts, KernelFacts, NvmlFacts, NvmlGpu, SmiFacts
 
 F = TypeVar("F")
 
-_FIRST_WITH_PATHFINDER = Version("14")  # cupy/_environment.py of 13.6.0 has none, that of 14.0.0 has
 _TELL_START = ("nvml", "libcuda")
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
@@ -126,41 +111,6 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
     return SmiFacts(path, driver, cuda, gpus), Source(
         "nvidia-smi", SourceState.ANSWERED, detail, duration, banner.started
     )
-
-
-def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
-    """The target's own interpreter, with the caller's environment."""
-    result = run_child([interpreter, "-B", script("interpreter.py")], asking.environment, asking.deadline, asking.group)
-    facts = parse_facts(result.stdout)
-    target = _typed(TargetFacts, facts)
-    source = _source("target", result, facts)
-    if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
-        return target, _worse(source, f"exit code {result.exit_code}: {_last_line(result.stderr)}")
-    return target, source
-
-
-def ask_libraries(
-    asking: Asking, interpreter: str, target: TargetFacts
-) -> tuple[tuple[LibraryFact, ...] | None, Source]:
-    """The CUDA libraries that the target's CuPy would load; of several, the one that an import meets first."""
-    found_cupy = next((entry for entry in target.distributions if is_cupy(entry.name)), None)
-    major = cuda_major_of(found_cupy.name, target.conda_packages) if found_cupy else None
-    if found_cupy is None or major not in WANTED:
-        return None, Source("libraries", SourceState.NOT_ASKED, "no CuPy there of which the CUDA version is known")
-    wanted = WANTED[major]
-    finder = "pathfinder" if _uses_pathfinder(found_cupy.release) else "loader"
-    command = [interpreter, "-B", script("libraries.py"), finder, json.dumps([encode(entry) for entry in wanted])]
-    result = run_child(command, asking.environment, asking.deadline, asking.group)
-    facts = parse_facts(result.stdout)
-    found = tuple(_typed(LibraryFact, entry) for entry in numbered(facts, "library"))
-    return found, _source("libraries", result, facts)
-
-
-def _uses_pathfinder(release: str) -> bool:
-    try:
-        return Version(release) >= _FIRST_WITH_PATHFINDER
-    except InvalidVersion:
-        return True
 
 
 def _own(asking: Asking, name: str, *arguments: str) -> ChildResult:

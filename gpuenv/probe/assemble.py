@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 
 from gpuenv import __version__
-from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import (
     Container,
-    CupyInstallation,
     Driver,
     Host,
-    Library,
     Module,
     Snapshot,
-    Target,
     Toolkit,
 )
-from gpuenv.model.versions import CudaVersion, DriverVersion, Libc, PythonVersion
+from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
 from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
+from gpuenv.probe.assemble_target import assemble_target, target_toolkits
 from gpuenv.probe.parse import file_version, parsed
-from gpuenv.probe.raw import KernelFacts, RawFacts, TargetFacts
+from gpuenv.probe.raw import KernelFacts, RawFacts
+from gpuenv.probe.raw_target import TargetFacts
 
 PROC_VERSION = "/proc/driver/nvidia/version"
 SYS_VERSION = "/sys/module/nvidia/version"
@@ -42,8 +40,8 @@ def assemble(raw: RawFacts, taken_at: str | None) -> Snapshot:
         gpu_count=count_gpus(raw),
         visible_count=count_visible(raw),
         pci_gpus=raw.kernel.pci_gpus,
-        toolkits=_toolkits(raw.kernel),
-        target=_target(raw),
+        toolkits=(*_toolkits(raw.kernel), *target_toolkits(raw)),
+        target=assemble_target(raw),
         environment=dict(raw.environment),
         sources=raw.sources,
     )
@@ -164,30 +162,6 @@ def _toolkits(kernel: KernelFacts) -> tuple[Toolkit, ...]:
             has_headers=entry.has_headers,
         )
         for entry in kernel.toolkits
-    )
-
-
-def _target(raw: RawFacts) -> Target:
-    facts = raw.target
-    reason = raw.target_reason or "the target's interpreter did not tell"
-    packages = dict(facts.conda_packages) | {entry.name: entry.release for entry in reversed(facts.distributions)}
-    executable = facts.executable or raw.target_path
-    return Target(
-        executable=_from(_INTERPRETER if facts.executable else "the caller", executable, reason),
-        prefix=_from(_INTERPRETER, facts.prefix, reason),
-        kind=_from(_INTERPRETER, facts.kind, reason),
-        python=settle([parsed(PythonVersion.parse, facts.python, _INTERPRETER)], reason),
-        implementation=_from(_INTERPRETER, facts.implementation, reason),
-        platform=_from(_INTERPRETER, facts.platform, reason),
-        externally_managed=_from(_INTERPRETER, facts.externally_managed, reason),
-        cupy=tuple(
-            CupyInstallation(entry.name, entry.release, entry.location)
-            for entry in facts.distributions
-            if is_cupy(entry.name)
-        ),
-        numpy=_from("its metadata", packages.get("numpy"), "NumPy is not there" if facts.python else reason),
-        packages=dict(sorted(packages.items())),
-        libraries=tuple(Library(e.name, e.soname, e.path, e.found_via, e.finder_path) for e in raw.libraries or ()),
     )
 
 

@@ -31,3 +31,7 @@ WANTED: dict[int, tuple[WantedLibrary, ...]] = {
     12: _wanted("12", "12", "11", "10", "11", "12"),
     13: _wanted("13", "13", "12", "10", "12", "12"),
 }
+
+# Those that CuPy works without. Their sonames are read from the extension modules of the CuPy that is there, which need
+# them: cupy_backends/cuda/libs has nccl and cutensor in all these wheels, cudnn up to 13, and cusparselt in none.
+OPTIONAL = ("nccl", "cutensor", "cusparselt", "cudnn")

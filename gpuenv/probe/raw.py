@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuenv.model.snapshot import DeviceNode, PciGpu, Source
+from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,44 +224,6 @@ class SmiFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
-    """A distribution in the target."""
-
-    name: str
-    release: str
-    location: str | None = None
-    installer: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TargetFacts:
-    """What the target's own interpreter says."""
-
-    python: str | None = None
-    implementation: str | None = None
-    executable: str | None = None
-    prefix: str | None = None
-    kind: str | None = None
-    platform: str | None = None
-    libc: str | None = None
-    externally_managed: bool | None = None
-    distributions: tuple[Distribution, ...] = ()
-    conda_packages: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryFact:
-    """A CUDA library as the target's loader answers."""
-
-    name: str
-    soname: str
-    path: str | None = None
-    found_via: str | None = None
-    error: str | None = None
-    finder_path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RawFacts:
     """All that was said; ``sources`` says how each asking ended."""
 
@@ -271,6 +234,7 @@ class RawFacts:
     target: TargetFacts = TargetFacts()
     target_path: str | None = None
     target_reason: str | None = None
-    libraries: tuple[LibraryFact, ...] | None = None
+    libraries: LibraryFacts = LibraryFacts()
+    files: FileFacts = FileFacts()
     environment: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()

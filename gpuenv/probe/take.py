@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_libraries, ask_nvml, ask_smi, ask_target
+from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_nvml, ask_smi
+from gpuenv.probe.ask_target import ask_files, ask_libraries, ask_target
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.raw import CudaFacts, KernelFacts, LibraryFact, NvmlFacts, RawFacts, SmiFacts, TargetFacts
+from gpuenv.probe.raw import CudaFacts, KernelFacts, NvmlFacts, RawFacts, SmiFacts
+from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 from gpuenv.probe.target import find_interpreter
 
 # The first initialisation on an eight-GPU host without persistence mode takes long.
@@ -39,6 +41,7 @@ class Request:
         root: the driver root.
         timeout: seconds until every source must have answered.
         taken_at: the time of day to note, ISO 8601.
+        deep: also what takes long: the digests of the installed files.
     """
 
     environment: Mapping[str, str]
@@ -46,6 +49,7 @@ class Request:
     root: str = "/"
     timeout: float = DEFAULT_TIMEOUT
     taken_at: str | None = None
+    deep: bool = False
 
 
 def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snapshot:
@@ -69,15 +73,14 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
     }
     if interpreter is not None:
         tasks["target"] = lambda: _ask_environment(asking, interpreter)
+        tasks["files"] = lambda: ask_files(asking, interpreter, deep=request.deep)
     answers = _side_by_side(tasks, asking, announce)
     raw = _raw(answers, request, interpreter)
     sources = tuple(replace(source, started=max(0.0, source.started - began)) for source in raw.sources)
     return assemble(replace(raw, sources=sources), request.taken_at)
 
 
-def _ask_environment(
-    asking: Asking, interpreter: str
-) -> tuple[TargetFacts, Source, tuple[LibraryFact, ...] | None, Source]:
+def _ask_environment(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source, LibraryFacts, Source]:
     target, source = ask_target(asking, interpreter)
     libraries, libraries_source = ask_libraries(asking, interpreter, target)
     return target, source, libraries, libraries_source
@@ -125,6 +128,7 @@ def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) 
     cuda, cuda_source = answer("libcuda", CudaFacts())
     smi, smi_source = answer("nvidia-smi", SmiFacts())
     target, target_source, libraries, libraries_source = _target_answer(answers, interpreter, nobody)
+    files, files_source = _files_answer(answers, interpreter, nobody)
     return RawFacts(
         kernel=kernel,
         nvml=nvml,
@@ -134,20 +138,30 @@ def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) 
         target_path=interpreter,
         target_reason=target_source.detail,
         libraries=libraries,
+        files=files,
         environment=relevant(request.environment),
-        sources=(kernel_source, nvml_source, cuda_source, smi_source, target_source, libraries_source),
+        sources=(kernel_source, nvml_source, cuda_source, smi_source, target_source, libraries_source, files_source),
     )
 
 
 def _target_answer(
     answers: Mapping[str, Any], interpreter: str | None, nobody: Source
-) -> tuple[TargetFacts, Source, tuple[LibraryFact, ...] | None, Source]:
+) -> tuple[TargetFacts, Source, LibraryFacts, Source]:
     not_asked = Source("libraries", SourceState.NOT_ASKED, "the target was not to be asked")
     if interpreter is None:
-        return TargetFacts(), Source("target", SourceState.ABSENT, "no Python on PATH"), None, not_asked
+        return TargetFacts(), Source("target", SourceState.ABSENT, "no Python on PATH"), LibraryFacts(), not_asked
     if "target" not in answers:
-        return TargetFacts(), Source("target", nobody.state, nobody.detail, nobody.duration), None, not_asked
-    found: tuple[TargetFacts, Source, tuple[LibraryFact, ...] | None, Source] = answers["target"]
+        return TargetFacts(), Source("target", nobody.state, nobody.detail, nobody.duration), LibraryFacts(), not_asked
+    found: tuple[TargetFacts, Source, LibraryFacts, Source] = answers["target"]
+    return found
+
+
+def _files_answer(answers: Mapping[str, Any], interpreter: str | None, nobody: Source) -> tuple[FileFacts, Source]:
+    if interpreter is None:
+        return FileFacts(), Source("files", SourceState.NOT_ASKED, "the target was not to be asked")
+    found: tuple[FileFacts, Source] = answers.get(
+        "files", (FileFacts(), Source("files", nobody.state, nobody.detail, nobody.duration))
+    )
     return found
 
 

@@ -6,14 +6,16 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.ask import Asking, ask_kernel, ask_target
+from gpuenv.probe.ask import Asking, ask_kernel
+from gpuenv.probe.ask_target import ask_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from gpuenv.model.snapshot import Source
-    from gpuenv.probe.raw import KernelFacts, TargetFacts
+    from gpuenv.probe.raw import KernelFacts
+    from gpuenv.probe.raw_target import TargetFacts
 
 LONG = 20.0  # a deadline that no test may wait for
 MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}

@@ -16,11 +16,9 @@ from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import (
     CudaDevice,
     CudaFacts,
-    Distribution,
     DriverGpu,
     KernelFacts,
     KernelModules,
-    LibraryFact,
     NvmlFacts,
     NvmlGpu,
     RawFacts,
@@ -28,9 +26,9 @@ from gpuenv.probe.raw import (
     RawToolkit,
     SmiFacts,
     SmiGpu,
-    TargetFacts,
     Uname,
 )
+from gpuenv.probe.raw_target import Distribution, LibraryFact, LibraryFacts, TargetFacts
 
 MIB = 1024 * 1024
 ONE, TWO = "GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584", "GPU-48aeb943-9458-4282-da24-e5f49e0db44b"
@@ -494,7 +492,7 @@ def test_libraries_keep_their_order_and_their_way() -> None:
         LibraryFact("nvrtc", "libnvrtc.so.12", "/venv/libnvrtc.so.12", "site-packages"),
         LibraryFact("cublas", "libcublas.so.12", None, None, "cannot open shared object file"),
     )
-    found = assemble(RawFacts(libraries=libraries), None).target.libraries
+    found = assemble(RawFacts(libraries=LibraryFacts(libraries)), None).target.libraries
     assert [(entry.soname, entry.path) for entry in found] == [
         ("libnvrtc.so.12", "/venv/libnvrtc.so.12"),
         ("libcublas.so.12", None),

@@ -12,33 +12,18 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask import ask_libraries, ask_target, script
+from gpuenv.probe.ask import script
+from gpuenv.probe.ask_target import ask_libraries, ask_target
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw import Distribution, TargetFacts
+from gpuenv.probe.raw_target import Distribution, TargetFacts
 from gpuenv.probe.target import TargetError, find_interpreter
 from tests.probe.asking import MINIMAL, asking, target_of
 from tests.probe.pythons import python
+from tests.probe.venvs import interpreter_of, site_packages
 
 OLD = ["2.7", "3.6", "3.7", "3.8", "3.9"]
 NEW = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 NOTHING = TargetFacts()
-
-
-@pytest.fixture
-def venv(tmp_path: Path) -> Path:
-    """A virtual environment of the test's own."""
-    folder = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    return folder
-
-
-def interpreter_of(venv: Path) -> Path:
-    return venv / "bin" / "python3"
-
-
-def site_packages(venv: Path) -> Path:
-    (folder,) = venv.glob("lib/python*/site-packages")
-    return folder
 
 
 def program(path: Path, text: str) -> Path:
@@ -56,6 +41,13 @@ def distribution(folder: Path, name: str, release: str, *, form: str = "dist-inf
         return
     entry.mkdir(parents=True)
     (entry / ("METADATA" if form == "dist-info" else "PKG-INFO")).write_text(head, encoding="utf-8")
+
+
+def libraries_request(finder: str, libraries: list[dict[str, str]], cupy: Path | None = None) -> str:
+    """What the libraries' script is asked."""
+    where = None if cupy is None else str(cupy)
+    asked = {"finder": finder, "cupy": where, "libraries": libraries, "optional": [], "limit": 10, "without": []}
+    return json.dumps(asked)
 
 
 def cupy_lines(facts: TargetFacts) -> list[tuple[str, str]]:
@@ -78,12 +70,9 @@ def test_an_interpreter_of_any_age_tells_what_it_is(version: str) -> None:
 
 @pytest.mark.parametrize("version", OLD + NEW)
 def test_an_interpreter_of_any_age_can_be_asked_for_libraries(version: str) -> None:
-    wanted = [
-        {"name": "c", "soname": "libc.so.6", "pathfinder": "c"},
-        {"name": "no", "soname": "libnothing.so.1", "pathfinder": "nothing"},
-    ]
+    wanted = [{"name": "c", "soname": "libc.so.6"}, {"name": "no", "soname": "libnothing.so.1"}]
     for finder in ("loader", "pathfinder"):
-        command = [str(python(version)), "-B", script("libraries.py"), finder, json.dumps(wanted)]
+        command = [str(python(version)), "-B", script("libraries.py"), libraries_request(finder, wanted)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=20)
         assert done.returncode == 0, done.stderr
         facts = parse_facts(done.stdout)
@@ -265,8 +254,8 @@ def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path)
         "import ctypes\ndef load_nvidia_dynamic_lib(name):\n    raise RuntimeError('asked for ' + name)\n",
         encoding="utf-8",
     )
-    wanted = json.dumps([{"name": "nvrtc", "soname": "libnothing.so.1", "pathfinder": "nvrtc"}])
-    command = [str(interpreter_of(venv)), "-B", script("libraries.py"), "pathfinder", wanted]
+    wanted = libraries_request("pathfinder", [{"name": "nvrtc", "soname": "libnothing.so.1"}])
+    command = [str(interpreter_of(venv)), "-B", script("libraries.py"), wanted]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=MINIMAL, timeout=20)
     assert "pathfinder_error" not in parse_facts(done.stdout)
 
@@ -349,9 +338,9 @@ def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
 def test_libraries_are_asked_for_by_the_line_of_the_cupy_that_is_there(
     venv: Path, distributions: tuple[Distribution, ...], soname: str | None
 ) -> None:
-    libraries, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
+    told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
     assert source.state is (SourceState.ANSWERED if soname else SourceState.NOT_ASKED)
-    assert [entry.soname for entry in libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
+    assert [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
 
 
 def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Path) -> None:

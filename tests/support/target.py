@@ -12,13 +12,17 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpuenv.probe.cuda_libraries import WANTED
 from tests.support.profile import TargetSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,28 +78,30 @@ def _install(packages: tuple[str, ...], folder: Path, *where: str) -> None:
         _run([sys.executable, "-m", "uv", "pip", "install", *options, *where, *wheels])
 
 
-def metadata_wheel(folder: Path, package: str) -> Path:
-    """A wheel of a distribution that holds its name and version and no module."""
+def metadata_wheel(folder: Path, package: str, content: Mapping[str, bytes] = NOTHING) -> Path:
+    """A wheel of a distribution that holds its name and version and no module, or the files given."""
     name, _, release = package.partition("==")
     if not release:
         raise ValueError(f"{package} names no version; expected name==version")
     stem = f"{name.replace('-', '_')}-{release}"
+    wheel_text = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     files = {
-        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n",
-        f"{stem}.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        **content,
+        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n".encode(),
+        f"{stem}.dist-info/WHEEL": wheel_text.encode(),
     }
     record = f"{stem}.dist-info/RECORD"
     path = folder / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
-        for entry, text in files.items():
-            wheel.writestr(entry, text)
-        lines = [f"{entry},{_digest(text)},{len(text.encode())}\n" for entry, text in files.items()]
+        for entry, data in files.items():
+            wheel.writestr(entry, data)
+        lines = [f"{entry},{_digest(data)},{len(data)}\n" for entry, data in files.items()]
         wheel.writestr(record, "".join([*lines, f"{record},,\n"]))
     return path
 
 
-def _digest(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
+def _digest(data: bytes) -> str:
+    digest = hashlib.sha256(data).digest()
     return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 

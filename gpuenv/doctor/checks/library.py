@@ -101,7 +101,7 @@ def library_missing(facts: Facts) -> Outcome:
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
         yield NotKnown(state.detail or "the target's libraries were not asked for")
         return
-    missing = [library for library in snapshot.target.libraries if library.path is None]
+    missing = [library for library in snapshot.target.libraries if library.path is None and not library.optional]
     if not missing:
         return
     others = _other_toolkits(facts) + _cuda_wheels(facts)
@@ -140,7 +140,7 @@ def _other_toolkits(facts: Facts) -> tuple[Evidence, ...]:
     return tuple(
         Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
         for kit in facts.snapshot.toolkits
-        if kit.toolkit.value and kit.toolkit.value.major != _major(facts) and kit.has_nvrtc
+        if kit.toolkit.value and kit.toolkit.value.major != _major(facts) and kit.has_nvrtc and not kit.in_target
     )
 
 

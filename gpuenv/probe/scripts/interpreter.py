@@ -11,10 +11,14 @@ import platform
 import re
 import sys
 
+# What has to do with GPUs, by what the names of distributions and conda packages begin with.
 RELEVANT = re.compile(
-    r"(cupy|numpy|scipy|nvidia|cuda|torch|triton|jax|numba|cudf|cuml|cugraph|rmm|tensorflow|fastrlock|(pip|uv)-\d)",
+    r"(cupy|numpy|scipy|nvidia|cuda|cudnn|cutensor|cuquantum|custatevec|cudensitymat|lib(cu|nv|nccl|raft|rmm)|nccl|nvtx"
+    r"|torch|triton|jax|numba|tensorflow|tf[-_]nightly|pycuda|nvmath|onnxruntime|fastrlock|cudf|cuml|cugraph|cuspatial"
+    r"|cuvs|cucim|cuxfilter|rmm|raft|pylib(raft|cugraph|cudf)|rapids|dask[-_]cu|ucx|kvikio|nx[-_]cugraph|(pip|uv)-\d)",
     re.I,
 )
+KERNEL_LIMIT = 100
 
 
 def tell(key, value):
@@ -84,6 +88,54 @@ def kind():
     return "venv" if base != sys.prefix else "system"
 
 
+def made_by():
+    """The tool that made the environment, by the mark that it leaves.
+
+    venv, virtualenv and uv write ``pyvenv.cfg``, the last two with a line of their own; conda writes a history, and
+    pixi ``conda-meta/pixi`` or, older ones, ``pixi_env_prefix``: see pixi's documentation, Environments, "Environment
+    Installation Metadata".
+    """
+    conda = os.path.join(sys.prefix, "conda-meta")
+    if any(os.path.exists(os.path.join(conda, mark)) for mark in ("pixi", "pixi_env_prefix")):
+        return "pixi"
+    if os.path.exists(os.path.join(conda, "history")):
+        return "conda"
+    settings = read(os.path.join(sys.prefix, "pyvenv.cfg"))
+    keys = {line.split("=")[0].strip().lower() for line in settings.split("\n")}
+    for tool in ("uv", "virtualenv"):
+        if tool in keys:
+            return tool
+    return "venv" if settings else None
+
+
+def purelib():
+    """The folder that packages are installed into."""
+    try:
+        import sysconfig
+
+        return sysconfig.get_path("purelib")
+    except ImportError:
+        return None
+
+
+def writable():
+    """Whether this user may write where packages are installed; the next folder above, where it is yet to be made."""
+    folder = purelib()
+    while folder and not os.path.exists(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return os.access(folder, os.W_OK) if folder else None
+
+
+def user_site():
+    """The folder of the user's own packages, where this interpreter imports from it."""
+    import site
+
+    if not getattr(site, "ENABLE_USER_SITE", None):
+        return None
+    folder = site.getusersitepackages()
+    return folder if folder in sys.path else None
+
+
 def externally_managed():
     """Whether the system forbids installing into this environment (PEP 668)."""
     try:
@@ -137,9 +189,113 @@ def distributions():
                     "release": release.group(1),
                     "location": os.path.dirname(folder),
                     "installer": read(os.path.join(folder, "INSTALLER")).strip() or None,
+                    "tags": re.findall(r"^Tag: *(\S+)", read(os.path.join(folder, "WHEEL")), re.M),
                 }
             )
     return found
+
+
+def extension_suffixes():
+    """How the file names of the extension modules that this interpreter loads end."""
+    try:
+        from importlib.machinery import EXTENSION_SUFFIXES
+    except ImportError:
+        import imp  # Python 2
+
+        return [suffix for suffix, _, kind in imp.get_suffixes() if kind == imp.C_EXTENSION]
+    return EXTENSION_SUFFIXES
+
+
+def loads(names, suffixes):
+    """Whether one of the files is an extension module for these suffixes; None where none is one for anybody."""
+    modules = [name for name in names if name.endswith((".so", ".pyd"))]
+    if not modules:
+        return None
+    return any(name[len(name.split(".")[0]) :] in suffixes for name in modules)
+
+
+def cupy_modules():
+    """Each folder on the path with a package cupy: its file, and whether this interpreter loads its extensions."""
+    found = []
+    for entry in sys.path:
+        package = os.path.join(os.path.realpath(entry or "."), "cupy")
+        module = os.path.join(package, "__init__.py")
+        if os.path.isfile(module) and module not in [known["module"] for known in found]:
+            core = os.path.join(package, "_core")
+            names = os.listdir(core) if os.path.isdir(core) else []
+            found.append({"module": module, "loads": loads(names, extension_suffixes())})
+    return found
+
+
+def cupy_module():
+    """The file that ``import cupy`` would take, without importing it.
+
+    From the folder where the command runs, as ``python -m``, ``python -c``, an interactive session and Jupyter begin
+    their path; ``python script.py`` begins it with the script's folder, which nobody knows here. Under PYTHONSAFEPATH
+    neither is on it.
+    """
+    before = [] if getattr(sys.flags, "safe_path", False) else [os.getcwd()]
+    saved = sys.path[:]
+    sys.path[:0] = before
+    try:
+        path = found_module("cupy")
+    finally:
+        sys.path[:] = saved
+    if path is None:
+        return None
+    folder, name = os.path.split(path)
+    parent, package = os.path.split(folder)
+    if name.startswith("__init__."):
+        return os.path.join(os.path.realpath(parent), package, name)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def found_module(name):
+    """The file of a module by the finders that an import would ask."""
+    try:
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+    except ImportError:
+        import imp  # Python 2
+
+        try:
+            path = imp.find_module(name)[1]
+        except ImportError:
+            return None
+        return os.path.join(path, "__init__.py") if os.path.isdir(path) else path
+    if spec is None:
+        return None
+    places = [] if spec.has_location else list(spec.submodule_search_locations or [])
+    return spec.origin if spec.has_location else (places or [None])[0]
+
+
+def kernels():
+    """The kernels of Jupyter's that are offered here, with the interpreter that each starts.
+
+    Its folders: JUPYTER_PATH, the user's, the environment's (Jupyter's documentation, Common Directories and File
+    Locations, "Data files").
+    """
+    told = [entry for entry in os.environ.get("JUPYTER_PATH", "").split(os.pathsep) if entry]
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    user = os.environ.get("JUPYTER_DATA_DIR") or os.path.join(data, "jupyter")
+    found = {}
+    for folder in told + [user, os.path.join(sys.prefix, "share", "jupyter")]:
+        place = os.path.join(folder, "kernels")
+        for name in sorted(os.listdir(place))[:KERNEL_LIMIT] if os.path.isdir(place) else []:
+            executable = kernel_executable(os.path.join(place, name, "kernel.json"))
+            if executable:
+                found.setdefault(name.lower(), executable)
+    return [{"name": name, "executable": found[name]} for name in sorted(found)]
+
+
+def kernel_executable(path):
+    """The program that a kernel's specification starts; None where that is not to be understood."""
+    try:
+        words = json.loads(read(path)).get("argv")
+    except (ValueError, AttributeError):
+        return None
+    return words[0] if isinstance(words, list) and words and isinstance(words[0], type("")) else None
 
 
 def conda_packages():
@@ -168,9 +324,15 @@ def main():
         ("kind", kind),
         ("platform", machine_platform),
         ("libc", libc),
+        ("made_by", made_by),
         ("externally_managed", externally_managed),
         ("distributions", distributions),
         ("conda_packages", conda_packages),
+        ("writable", writable),
+        ("user_site", user_site),
+        ("cupy_modules", cupy_modules),
+        ("cupy_module", cupy_module),
+        ("kernels", kernels),
     ]
     for key, ask in facts:
         try:

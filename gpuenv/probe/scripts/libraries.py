@@ -1,15 +1,60 @@
 """Which CUDA libraries this environment's CuPy would load: asked of the loader, as CuPy itself asks it.
 
-Run in the target's interpreter: ``libraries.py FINDER JSON``. FINDER is ``pathfinder`` for CuPy 14 and later, which let
-cuda-pathfinder look in site-packages and conda first, and ``loader`` for older ones, which leave it to the dynamic
-loader. JSON is a list of objects with ``name`` and ``soname``. Standard library
-only, old syntax; a child of its own, since loading a library runs its code.
+Run in the target's interpreter: ``libraries.py JSON``, an object with
+
+``finder``
+    ``pathfinder`` for CuPy 14 and later, which let cuda-pathfinder look in site-packages and conda first, and
+    ``loader`` for older ones, which leave it to the dynamic loader;
+``cupy``
+    the folder that CuPy is installed in, or null;
+``libraries``
+    objects with ``name`` and ``soname``: those that CuPy's extension modules name;
+``optional``
+    names of those that CuPy loads where they are there;
+``limit``
+    seconds that one step may take; then the alarm ends this process;
+``without``
+    steps that ended an earlier process, and are not tried again.
+
+Standard library only, old syntax; a child of its own, since loading a library runs its code. What ends this process is
+known by the step told last. Only functions that tell a version are called, and NVRTC compiles an empty program, which
+is how it looks for its builtins: none of them opens the driver (seen by tracing them with the wheels of CUDA 12.9 and
+13.5), and no CUDA context comes to be.
 """
 
 import ctypes
 import json
 import os
+import re
+import signal
 import sys
+
+# How a library tells its version: three properties (major, minor, patch), a pair (major, minor) or one number.
+ASKED = {
+    "nvrtc": ("pair", "nvrtcVersion"),
+    "cublas": ("property", "cublasGetProperty"),
+    "cublasLt": ("property", "cublasLtGetProperty"),
+    "cufft": ("property", "cufftGetProperty"),
+    "curand": ("property", "curandGetProperty"),
+    "cusolver": ("property", "cusolverGetProperty"),
+    "cusparse": ("property", "cusparseGetProperty"),
+    "cusparselt": ("property", "cusparseLtGetProperty"),
+    "nvJitLink": ("pair", "nvJitLinkVersion"),
+    "cudart": ("cuda", "cudaRuntimeGetVersion"),
+    "nccl": ("nccl", "ncclGetVersion"),
+    "cutensor": ("size", "cutensorGetVersion"),
+}
+# Libraries that those above need or open by themselves, by what the file names begin with and how the soname ends.
+INDIRECT = (
+    ("nvrtc-builtins", r"libnvrtc-builtins(\.alt)?\.so\.\d+\.\d+"),
+    ("cublasLt", r"libcublasLt\.so\.\d+"),
+    ("nvJitLink", r"libnvJitLink\.so\.\d+"),
+    ("cudart", r"libcudart\.so\.\d+"),
+)
+FIRST_LONG = 10000  # NCCL 2.9 and later tell five digits, 20900
+NVRTC_LOG_LIMIT = 100000
+HEADER_LIMIT = 4000000
+FIRST_WITHOUT_BUNDLE = (12, 2)
 
 
 def tell(key, value):
@@ -18,14 +63,29 @@ def tell(key, value):
     sys.stdout.flush()
 
 
-def mapped(soname):
-    """The file that this process has mapped under a soname, or under a name that begins with it."""
+def step(asked, name):
+    """Tells what comes next and winds the alarm; False where it has ended a process before."""
+    if name in asked["without"]:
+        return False
+    tell("trying", name)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, asked["limit"])
+    return True
+
+
+def mapped_files():
+    """Every file that this process has mapped."""
     try:
         with open("/proc/self/maps") as maps:
-            paths = [line.split(None, 5)[-1].strip() for line in maps if "/" in line]
+            return [line.split(None, 5)[-1].strip() for line in maps if "/" in line]
     except (IOError, OSError):
-        return None
-    for path in paths:
+        return []
+
+
+def mapped(soname):
+    """The file that this process has mapped under a soname, or under a name that begins with it."""
+    for path in mapped_files():
         if os.path.basename(path).startswith(soname):
             return path
     return None
@@ -54,23 +114,273 @@ def look(library, load):
         except Exception as error:  # noqa: BLE001 - the finder raises its own errors and the loader's
             answer["error"] = str(error).split("\n")[0]
     try:
-        ctypes.CDLL(library["soname"])
+        handle = ctypes.CDLL(library["soname"])
     except OSError as error:
         answer["found_via"] = None
         answer["error"] = str(error)
         return answer
     answer["path"] = mapped(library["soname"])
     answer["found_via"] = answer["found_via"] or "loader"
+    answer["error"] = None
+    answer["release"] = release(library["name"], handle)
     return answer
 
 
+def release(name, handle):
+    """A library's version as it tells it itself; None where it has no such function."""
+    form, function = ASKED.get(name, (None, None))
+    try:
+        return FORMS[form](getattr(handle, function)) if function else None
+    except AttributeError:
+        return None
+
+
+def told_properties(ask):
+    """major.minor.patch, each asked for by itself (``libraryPropertyType``)."""
+    parts = [ctypes.c_int(-1) for _ in range(3)]
+    if any(ask(which, ctypes.byref(part)) for which, part in enumerate(parts)):
+        return None
+    return ".".join(str(part.value) for part in parts)
+
+
+def told_pair(ask):
+    """major.minor, both at once."""
+    major, minor = ctypes.c_int(-1), ctypes.c_int(-1)
+    failed = ask(ctypes.byref(major), ctypes.byref(minor))
+    return None if failed else "%d.%d" % (major.value, minor.value)
+
+
+def told_number(ask):
+    """One number behind a pointer; None where it fails."""
+    number = ctypes.c_int(-1)
+    return None if ask(ctypes.byref(number)) or number.value < 0 else number.value
+
+
+def told_cuda(ask):
+    """12.9 of 12090."""
+    number = told_number(ask)
+    return None if number is None else "%d.%d" % (number // 1000, number % 1000 // 10)
+
+
+def told_nccl(ask):
+    """2.32.3 of 23203; before 2.9 the minor has one digit less."""
+    number = told_number(ask)
+    if number is not None and number < FIRST_LONG:
+        return "%d.%d.%d" % (number // 1000, number % 1000 // 100, number % 100)
+    return None if number is None else dotted(number)
+
+
+def told_size(ask):
+    """2.8.0 of the 20800 that is returned."""
+    ask.restype = ctypes.c_size_t
+    return dotted(ask())
+
+
+def dotted(number):
+    """2.32.3 of 23203."""
+    return "%d.%d.%d" % (number // 10000, number % 10000 // 100, number % 100)
+
+
+FORMS = {
+    "property": told_properties,
+    "pair": told_pair,
+    "cuda": told_cuda,
+    "nccl": told_nccl,
+    "size": told_size,
+}
+
+
+def indirect(needed, pattern):
+    """A library that this process has mapped because another one needs it; None where none does."""
+    for path in mapped_files():
+        soname = re.match(pattern, os.path.basename(path))
+        if soname:
+            try:
+                handle = ctypes.CDLL(path)  # it is loaded: this only gives a handle
+            except OSError:
+                handle = None
+            told = release(needed, handle) if handle is not None else None
+            return {"name": needed, "soname": soname.group(0), "path": path, "found_via": "dependency", "release": told}
+    return None
+
+
+def compile_nothing(soname):
+    """Lets NVRTC compile an empty program, for which it opens its builtins; its complaint where it cannot."""
+    nvrtc = ctypes.CDLL(soname)
+    program = ctypes.c_void_p()
+    if nvrtc.nvrtcCreateProgram(ctypes.byref(program), b"", b"gpuenv.cu", 0, None, None):
+        return "NVRTC cannot make a program"
+    failed = nvrtc.nvrtcCompileProgram(program, 0, None)
+    return nvrtc_log(nvrtc, program) or "NVRTC's error %d" % failed if failed else None
+
+
+def nvrtc_log(nvrtc, program):
+    """The first line of what NVRTC said of a program."""
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    if not 0 < size.value < NVRTC_LOG_LIMIT:
+        return None
+    log = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetProgramLog(program, log)
+    return log.value.decode("utf-8", "replace").strip().split("\n")[0]
+
+
+def builtins(nvrtc):
+    """NVRTC's builtins, which it opens when it first compiles; None where this NVRTC cannot be asked."""
+    try:
+        complaint = compile_nothing(nvrtc["soname"])
+    except (AttributeError, OSError):
+        return None
+    found = indirect(INDIRECT[0][0], INDIRECT[0][1])
+    if found is not None or complaint is None:
+        return found
+    named = re.search(r"libnvrtc-builtins\S*\.so[.\d]*\d", complaint)
+    soname = named.group(0) if named else "libnvrtc-builtins.so"
+    return {"name": "nvrtc-builtins", "soname": soname, "path": None, "found_via": None, "error": complaint}
+
+
+def cupy_settings(folder):
+    """CuPy's module that finds CUDA, loaded by itself: it depends on nothing else of CuPy's, as it says."""
+    path = os.path.join(folder or "", "cupy", "_environment.py")
+    if not folder or not os.path.isfile(path):
+        return None
+    try:
+        import importlib.util
+
+        spec = importlib.util.spec_from_file_location("gpuenv_cupy_environment", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001 - someone else's module: whatever it raises is an answer
+        tell("settings_error", repr(error)[:300])
+        return None
+    return module
+
+
+def optional_library(name, folder, settings, load):
+    """A library that CuPy loads where it is there: the name that its extension module needs, found as CuPy does."""
+    soname = needed_soname(name, folder)
+    if soname is None:
+        return None
+    try:
+        settings._preload_library(name)  # noqa: SLF001 - what CuPy itself calls before it loads the module
+    except Exception as error:  # noqa: BLE001 - likewise
+        tell("preload_error", repr(error)[:300])
+    answer = look({"name": name, "soname": soname}, load)
+    answer["optional"] = True
+    return answer
+
+
+def needed_soname(name, folder):
+    """``libnccl.so.2``, as the extension module names it; None where this CuPy has no such module."""
+    libs = os.path.join(folder or "", "cupy_backends", "cuda", "libs")
+    try:
+        modules = [entry for entry in sorted(os.listdir(libs)) if entry.split(".")[0] == name]
+        with open(os.path.join(libs, next(entry for entry in modules if entry.endswith(".so"))), "rb") as module:
+            names = re.findall(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.\\d+)\\0", module.read())
+    except (IndexError, IOError, OSError):
+        return None
+    return names[0].decode("ascii") if names else None
+
+
+def preload(settings):
+    """The libraries that the wheel's own configuration loads beforehand, with the version it wants."""
+    config = settings.get_preload_config() or {}
+    return {name: entry["version"] for name, entry in config.items() if isinstance(entry, dict)}
+
+
+def header_folders(asked, settings, nvrtc, cuda_path):
+    """The folders in which run-time compilation looks for CUDA's headers, in order.
+
+    As the options show that CuPy 13.6.0 and 14.2.0 hand to NVRTC: up to 13 its own headers for CUDA 11 and for 12.0 and
+    12.1, then those of the toolkit, then those of the wheel of the same release; from 14 on what cuda-pathfinder names.
+    """
+    if asked["finder"] == "pathfinder":
+        from cuda.pathfinder import find_nvidia_header_directory
+
+        found = find_nvidia_header_directory("cudart")
+        return [found] if found else []
+    bundled = os.path.join(asked["cupy"], "cupy", "_core", "include", "cupy", "_cuda")
+    exact = "cuda-%d.%d" % nvrtc
+    rough = "cuda-%d" % nvrtc[0] if nvrtc < FIRST_WITHOUT_BUNDLE else exact
+    folders = [os.path.join(bundled, name) for name in (exact, rough) if os.path.isdir(os.path.join(bundled, name))][:1]
+    if cuda_path is not None:
+        folders.append(os.path.join(cuda_path, "include"))
+    further = getattr(settings, "_get_include_dir_from_conda_or_wheel", None)
+    return folders + [str(entry) for entry in (further(nvrtc[0], nvrtc[1]) if further else [])]
+
+
+def headers_version(folders):
+    """What the headers that are met first say of their version, and in which folder."""
+    for folder in folders:
+        runtime = defined(os.path.join(folder, "cuda_runtime_api.h"), "CUDART_VERSION")
+        driver = defined(os.path.join(folder, "cuda.h"), "CUDA_VERSION")
+        if runtime is not None or driver is not None:
+            return {"folder": folder, "runtime": runtime, "driver": driver}
+    return None
+
+
+def defined(path, name):
+    """The number that a header defines a name as."""
+    try:
+        with open(path, "rb") as header:
+            found = re.search(
+                b"^\\s*#\\s*define\\s+" + name.encode("ascii") + b"\\s+(\\d+)", header.read(HEADER_LIMIT), re.M
+            )
+    except (IOError, OSError):
+        return None
+    return int(found.group(1)) if found else None
+
+
+def tell_settings(asked, settings, nvrtc):
+    """The toolkit's folder and the headers' that CuPy takes, by its own code."""
+    if not step(asked, "settings"):
+        return
+    try:
+        cuda_path = settings.get_cuda_path()
+        tell("cuda_path", cuda_path)
+
+        tell("preload", preload(settings))
+        if nvrtc is not None or asked["finder"] == "pathfinder":
+            folders = header_folders(asked, settings, nvrtc, cuda_path)
+            tell("headers", folders)
+            tell("headers_cuda", headers_version(folders))
+    except Exception as error:  # noqa: BLE001 - someone else's module: whatever it raises is an answer
+        tell("settings_error", repr(error)[:300])
+
+
+def tell_libraries(asked, load):
+    """Tells one fact a library; what they need comes after all of them."""
+    told = []
+    for library in asked["libraries"]:
+        if step(asked, library["name"]):
+            told.append(look(library, load))
+            tell("library." + library["name"], told[-1])
+    nvrtc = [entry for entry in told if entry["name"] == "nvrtc" and entry["path"]]
+    if nvrtc and step(asked, "nvrtc-builtins"):
+        found = builtins(nvrtc[0])
+        if found is not None:
+            tell("library.nvrtc-builtins", found)
+    for needed, pattern in INDIRECT[1:]:
+        found = indirect(needed, pattern) if step(asked, needed) else None
+        if found is not None:
+            tell("library." + needed, found)
+    return nvrtc[0]["release"] if nvrtc else None
+
+
 def main():
-    """Tells one fact a library."""
+    """Loads what CuPy would load, in the order in which it would."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
-    load = finder(sys.argv[1])
-    for library in json.loads(sys.argv[2]):
-        tell("library." + library["name"], look(library, load))
+    asked = json.loads(sys.argv[1])
+    load = finder(asked["finder"]) if step(asked, "pathfinder") else None
+    nvrtc = tell_libraries(asked, load)
+    settings = cupy_settings(asked["cupy"]) if step(asked, "_environment") else None
+    if settings is not None:
+        for name in asked["optional"]:
+            found = optional_library(name, asked["cupy"], settings, load) if step(asked, name) else None
+            if found is not None:
+                tell("library." + name, found)
+        tell_settings(asked, settings, tuple(int(part) for part in nvrtc.split(".")) if nvrtc else None)
     tell("done", True)
 
 

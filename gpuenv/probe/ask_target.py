@@ -1,0 +1,129 @@
+"""Asks the target environment: its interpreter, its CUDA libraries and its files, each in a child of its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from gpuenv.model.codec import encode
+from gpuenv.model.lines import cuda_major_of, is_cupy
+from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.probe.ask import Asking, _last_line, _source, _typed, _worse, script
+from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.cuda_libraries import OPTIONAL, WANTED
+from gpuenv.probe.protocol import numbered, parse_facts
+from gpuenv.probe.raw_target import Distribution, FileFacts, LibraryFact, LibraryFacts, TargetFacts
+
+_FIRST_WITH_PATHFINDER = Version("14")  # cupy/_environment.py of 13.6.0 has none, that of 14.0.0 has
+_SHARE = 0.6  # of the time left that one library may take, so that those after a hung one are still asked
+_ALARM = "SIGALRM"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A step that ended the process that took it, and how."""
+
+    step: str
+    how: str
+    hung: bool
+
+
+def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
+    """The target's own interpreter, with the caller's environment."""
+    result = run_child([interpreter, "-B", script("interpreter.py")], asking.environment, asking.deadline, asking.group)
+    facts = parse_facts(result.stdout)
+    target = _typed(TargetFacts, facts)
+    source = _source("target", result, facts)
+    if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
+        return target, _worse(source, f"exit code {result.exit_code}: {_last_line(result.stderr)}")
+    return target, source
+
+
+def ask_files(asking: Asking, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
+    """The installed files of CuPy, NumPy and the CUDA distributions; ``deep`` computes their digests too."""
+    command = [interpreter, "-B", script("files.py"), *(["deep"] if deep else [])]
+    result = run_child(command, asking.environment, asking.deadline, asking.group)
+    facts = parse_facts(result.stdout)
+    return _typed(FileFacts, facts), _source("files", result, facts)
+
+
+def ask_libraries(asking: Asking, interpreter: str, target: TargetFacts) -> tuple[LibraryFacts, Source]:
+    """The CUDA libraries that the target's CuPy would load; of several, the one that an import meets first.
+
+    A library that ends the process, or does not come back, costs itself: the others are asked again without it.
+    """
+    found = next((entry for entry in target.distributions if is_cupy(entry.name)), None)
+    major = cuda_major_of(found.name, target.conda_packages) if found else None
+    if found is None or major not in WANTED:
+        return LibraryFacts(), Source(
+            "libraries", SourceState.NOT_ASKED, "no CuPy there of which the CUDA version is known"
+        )
+    facts, lost, source = _attempts(asking, interpreter, found, major)
+    told = _typed(LibraryFacts, {**facts, "settings": "cuda_path" in facts, "libraries": numbered(facts, "library")})
+    libraries = (*(told.libraries or ()), *_lost_libraries(lost, major))
+    return replace(told, libraries=libraries), source
+
+
+def _attempts(
+    asking: Asking, interpreter: str, cupy: Distribution, major: int
+) -> tuple[dict[str, Any], list[Lost], Source]:
+    """Asks until a process comes to its end, each time without what ended the one before."""
+    lost: list[Lost] = []
+    facts: dict[str, Any] = {}
+    started = time.monotonic()
+    while True:
+        result = _load(asking, interpreter, cupy, major, lost)
+        told = parse_facts(result.stdout)
+        culprit = told.pop("trying", None)
+        facts |= told
+        if result.ending is not Ending.CRASHED or not isinstance(culprit, str) or culprit in _steps(lost):
+            return facts, lost, _libraries_source(result, facts, lost, time.monotonic() - started)
+        hung = result.signal_name == _ALARM
+        lost.append(Lost(culprit, "does not come back" if hung else f"ended by {result.signal_name}", hung))
+
+
+def _load(asking: Asking, interpreter: str, cupy: Distribution, major: int, lost: list[Lost]) -> ChildResult:
+    asked = {
+        "finder": "pathfinder" if _uses_pathfinder(cupy.release) else "loader",
+        "cupy": cupy.location,
+        "libraries": [encode(entry) for entry in WANTED[major]],
+        "optional": OPTIONAL,
+        "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
+        "without": _steps(lost),
+    }
+    command = [interpreter, "-B", script("libraries.py"), json.dumps(asked)]
+    return run_child(command, asking.environment, asking.deadline, asking.group)
+
+
+def _steps(lost: list[Lost]) -> list[str]:
+    return [entry.step for entry in lost]
+
+
+def _lost_libraries(lost: list[Lost], major: int) -> list[LibraryFact]:
+    """Those that ended a process; of the other steps only the source's detail tells."""
+    sonames = {entry.name: entry.soname for entry in WANTED[major]}
+    return [
+        LibraryFact(entry.step, sonames[entry.step], error=f"loading it {entry.how}")
+        for entry in lost
+        if entry.step in sonames
+    ]
+
+
+def _libraries_source(result: ChildResult, facts: dict[str, Any], lost: list[Lost], duration: float) -> Source:
+    """How it ended: the worst of all attempts."""
+    last = _source("libraries", result, facts)
+    if not lost:
+        return last
+    state = SourceState.TIMED_OUT if all(entry.hung for entry in lost) else SourceState.CRASHED
+    return Source("libraries", state, "; ".join(f"{entry.step}: {entry.how}" for entry in lost), duration)
+
+
+def _uses_pathfinder(release: str) -> bool:
+    try:
+        return Version(release) >= _FIRST_WITH_PATHFINDER
+    except InvalidVersion:
+        return True

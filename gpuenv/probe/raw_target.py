@@ -1,0 +1,112 @@
+"""What the target's own interpreter said, before anything is settled: typed, and nothing more than it said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpuenv.model.snapshot import FileFault, JupyterKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A distribution in the target; ``tags`` are those of the wheel that it was installed from."""
+
+    name: str
+    release: str
+    location: str | None = None
+    installer: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CupyModule:
+    """A package ``cupy`` on the path: its file, and whether this interpreter loads its extension modules."""
+
+    module: str
+    loads: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What the target's own interpreter says."""
+
+    python: str | None = None
+    implementation: str | None = None
+    executable: str | None = None
+    prefix: str | None = None
+    kind: str | None = None
+    made_by: str | None = None
+    platform: str | None = None
+    libc: str | None = None
+    externally_managed: bool | None = None
+    writable: bool | None = None
+    user_site: str | None = None
+    distributions: tuple[Distribution, ...] = ()
+    conda_packages: Mapping[str, str] = field(default_factory=dict)
+    cupy_modules: tuple[CupyModule, ...] = ()
+    cupy_module: str | None = None
+    kernels: tuple[JupyterKernel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFact:
+    """A CUDA library as the target's loader answers."""
+
+    name: str
+    soname: str
+    path: str | None = None
+    found_via: str | None = None
+    error: str | None = None
+    finder_path: str | None = None
+    release: str | None = None
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderVersion:
+    """What the headers in a folder say: ``CUDART_VERSION`` and ``CUDA_VERSION``, 12090 for 12.9."""
+
+    folder: str
+    runtime: int | None = None
+    driver: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFacts:
+    """What a child of the target says that has loaded CuPy's libraries.
+
+    Attributes:
+        libraries: null where they were not asked for.
+        settings: whether CuPy's own module that finds CUDA answered; else what it would take is not known.
+        settings_error: why it did not.
+    """
+
+    libraries: tuple[LibraryFact, ...] | None = None
+    settings: bool = False
+    settings_error: str | None = None
+    cuda_path: str | None = None
+    headers: tuple[str, ...] | None = None
+    headers_cuda: HeaderVersion | None = None
+    preload: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetToolkit:
+    """A CUDA toolkit that conda or wheels have put into the target; ``source`` is the header that told its version."""
+
+    path: str
+    found_via: str
+    toolkit: str | None = None
+    source: str | None = None
+    has_nvrtc: bool = False
+    has_headers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What a child of the target says that has looked at the installed files."""
+
+    toolkits: tuple[TargetToolkit, ...] = ()
+    file_faults: tuple[FileFault, ...] = ()
+    file_faults_count: int | None = None

@@ -1,0 +1,15 @@
+"""Fixtures of the probe's tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.probe.venvs import make_venv
+
+
+@pytest.fixture
+def venv(tmp_path: Path) -> Path:
+    """A virtual environment of the test's own."""
+    return make_venv(tmp_path / "venv")

@@ -1,0 +1,231 @@
+"""What kind of environment the target is, and what ``import cupy`` would take there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuenv.model.snapshot import JupyterKernel
+from gpuenv.probe.ask import script
+from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.raw_target import CupyModule, TargetFacts
+from tests.probe.asking import MINIMAL, target_of
+from tests.probe.pythons import python
+from tests.probe.venvs import install, interpreter_of, make_venv, site_packages, uv
+from tests.support.target import metadata_wheel
+
+
+def asked_from(interpreter: Path, folder: Path, environment: dict[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
+    """The facts that the interpreter tells when the command runs in a folder."""
+    command = [str(interpreter), "-B", script("interpreter.py")]
+    given = {**MINIMAL, **(environment or {})}
+    done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=True, timeout=20)
+    return parse_facts(done.stdout)
+
+
+def facts_of(venv: Path, environment: dict[str, str] | None = None) -> TargetFacts:
+    return target_of(interpreter_of(venv), environment)[0]
+
+
+def test_python_s_own_environments_are_told(venv: Path) -> None:
+    assert facts_of(venv).made_by == "venv"
+
+
+def test_uv_s_environments_are_told(tmp_path: Path) -> None:
+    uv("venv", "--python", sys.executable, tmp_path / "venv")
+    assert facts_of(tmp_path / "venv").made_by == "uv"
+
+
+def test_virtualenv_s_environments_are_told_by_the_line_that_it_writes(venv: Path) -> None:
+    with (venv / "pyvenv.cfg").open("a", encoding="utf-8") as settings:
+        settings.write("virtualenv = 20.36.1\n")
+    assert facts_of(venv).made_by == "virtualenv"
+
+
+@pytest.mark.parametrize(
+    ("mark", "tool"), [("history", "conda"), ("pixi", "pixi"), ("pixi_env_prefix", "pixi"), ("x.json", "venv")]
+)
+def test_conda_s_and_pixi_s_prefixes_are_told_by_their_marks(venv: Path, mark: str, tool: str) -> None:
+    (venv / "conda-meta").mkdir()
+    (venv / "conda-meta" / mark).write_text("{}", encoding="utf-8")
+    (venv / "conda-meta/history").touch() if tool == "pixi" else None
+    assert (facts_of(venv).made_by, facts_of(venv).kind) == (tool, "conda")
+
+
+def test_a_python_that_no_tool_has_marked_is_nobody_s() -> None:
+    assert target_of(Path(sys.base_prefix) / "bin/python3")[0].made_by in (None, "conda", "pixi")
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere")
+def test_an_environment_of_somebody_else_s_is_not_writable(venv: Path) -> None:
+    assert facts_of(venv).writable is True
+    folder = site_packages(venv)
+    folder.chmod(0o555)
+    for parent in [venv, *venv.parents]:
+        if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):  # noqa: S108 - its mode is not ours
+            parent.chmod(parent.stat().st_mode | 0o055)
+    command = [str(interpreter_of(venv)), "-B", script("interpreter.py")]
+    if os.geteuid() == 0:
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
+    done = subprocess.run(command, cwd="/", env=MINIMAL, capture_output=True, text=True, check=False, timeout=20)
+    folder.chmod(0o755)
+    if "Permission denied" in done.stderr:
+        pytest.skip("another user may not even start this machine's Python")
+    assert parse_facts(done.stdout)["writable"] is False
+
+
+def test_the_user_s_own_packages_are_told_where_they_are_used(venv: Path, tmp_path: Path) -> None:
+    interpreter = Path(sys.base_prefix) / "bin/python3"
+    told = target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path)})[0].user_site
+    assert told is None, "a folder that is not there is not imported from"
+    major, minor = sys.version_info[:2]
+    folder = tmp_path / f"lib/python{major}.{minor}/site-packages"
+    folder.mkdir(parents=True)
+    assert target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path)})[0].user_site == str(folder)
+    assert target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path), "PYTHONNOUSERSITE": "1"})[0].user_site is None
+    assert facts_of(venv, {"PYTHONUSERBASE": str(tmp_path)}).user_site is None, "an environment is apart from it"
+
+
+def test_conda_s_packages_are_told_apart(venv: Path, tmp_path: Path) -> None:
+    (venv / "conda-meta").mkdir()
+    for record in ("cuda-nvrtc-12.9.86-h5888daf_0", "libcublas-12.9.1.4-h9ab20c4_0", "zlib-1.3-0", "cupy-14.2.0-py_0"):
+        (venv / f"conda-meta/{record}.json").write_text("{}", encoding="utf-8")
+    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==13.6.0"))
+    facts = facts_of(venv)
+    assert facts.conda_packages == {"cuda-nvrtc": "12.9.86", "libcublas": "12.9.1.4", "cupy": "14.2.0"}
+    assert [entry.name for entry in facts.distributions] == ["cupy-cuda12x"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cutensor-cu12", "cuquantum-python-cu12", "pycuda", "cuda-python", "cuda-bindings", "cuda-core", "nvmath-python",
+     "tensorflow", "cudf-cu12", "raft-dask-cu12", "pylibraft-cu12", "ucxx-cu12", "dask-cuda", "nx-cugraph-cu12",
+     "libcuml-cu12", "onnxruntime-gpu", "nvtx"],
+)  # fmt: skip
+def test_what_shares_cuda_with_cupy_is_told(venv: Path, tmp_path: Path, name: str) -> None:
+    install(venv, metadata_wheel(tmp_path, f"{name}==1.0"))
+    assert [entry.name for entry in facts_of(venv).distributions] == [name]
+
+
+# Extension modules.
+
+
+def suffixes(tag: str) -> list[str]:
+    """As CPython 3.11 to 3.15 have them: sysconfig's EXT_SUFFIX, the stable ABI's, and the plain one."""
+    stable = [] if tag.endswith("t") else [".abi3.so"]
+    return [f".cpython-{tag}-x86_64-linux-gnu.so", *stable, ".so"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tag", "answer"),
+    [
+        ("core.cpython-312-x86_64-linux-gnu.so", "312", True),
+        ("core.cpython-311-x86_64-linux-gnu.so", "312", False),
+        ("core.cpython-314-x86_64-linux-gnu.so", "314t", False),
+        ("core.cpython-314t-x86_64-linux-gnu.so", "314t", True),
+        ("core.cpython-315-x86_64-linux-gnu.so", "315", True),
+        ("core.cpython-312-aarch64-linux-gnu.so", "312", False),
+        ("core.cpython-312-x86_64-linux-musl.so", "312", False),
+        ("core.cp312-win_amd64.pyd", "312", False),
+        ("core.abi3.so", "312", True),
+        ("core.abi3.so", "314t", False),
+        ("core.so", "312", True),
+        ("core.pyx", "312", None),
+    ],
+)
+def test_an_extension_module_is_loaded_by_the_interpreter_that_it_names(name: str, tag: str, answer: object) -> None:
+    spec = spec_from_file_location("interpreter_script", script("interpreter.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.loads(["__init__.py", name], suffixes(tag)) is answer
+
+
+def cupy_wheel(folder: Path, extension: str) -> Path:
+    content = {"cupy/__init__.py": b"", f"cupy/_core/{extension}": b""}
+    return metadata_wheel(folder, "cupy-cuda12x==14.2.0", content)
+
+
+@pytest.mark.parametrize("version", ["3.6", "3.8", "3.10", "3.12", "3.13"])
+def test_cupy_of_another_interpreter_is_told(tmp_path: Path, version: str) -> None:
+    venv = make_venv(tmp_path / "venv", python(version))
+    number = version.replace(".", "")
+    own = f"core.cpython-{number}{'m' if version == '3.6' else ''}-x86_64-linux-gnu.so"
+    for extension, loads in ((own, True), ("core.cpython-39-x86_64-linux-gnu.so", False)):
+        package = site_packages(venv) / "cupy"
+        shutil.rmtree(package, ignore_errors=True)
+        (package / "_core").mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "_core" / extension).touch()
+        assert facts_of(venv).cupy_modules == (CupyModule(str(package / "__init__.py"), loads=loads),)
+
+
+# What import cupy takes.
+
+
+def test_import_takes_the_installed_package_and_nothing_is_imported(venv: Path, tmp_path: Path) -> None:
+    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b"raise SystemExit(9)"}))
+    assert facts_of(venv).cupy_module == str(site_packages(venv) / "cupy/__init__.py")
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.12", "3.13"])
+def test_a_file_of_that_name_in_the_folder_of_work_comes_first(tmp_path: Path, version: str) -> None:
+    interpreter = python(version)
+    (tmp_path / "cupy.py").write_text("raise SystemExit(9)", encoding="utf-8")
+    assert asked_from(interpreter, tmp_path)["cupy_module"] == str(tmp_path / "cupy.py")
+    told = subprocess.run(
+        [str(interpreter), "-c", "import cupy"], cwd=tmp_path, env=MINIMAL, capture_output=True, check=False
+    )
+    assert told.returncode == 9, "so it is indeed"
+
+
+def test_a_safe_path_leaves_the_folder_of_work_out(venv: Path, tmp_path: Path) -> None:
+    if sys.version_info < (3, 11):
+        pytest.skip("PYTHONSAFEPATH came with Python 3.11")
+    (tmp_path / "cupy.py").touch()
+    assert asked_from(interpreter_of(venv), tmp_path, {"PYTHONSAFEPATH": "1"})["cupy_module"] is None
+
+
+def test_a_folder_without_an_init_gives_way_to_the_package(venv: Path, tmp_path: Path) -> None:
+    """A checkout named cupy, or a folder of notes on it: a namespace package comes last."""
+    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b""}))
+    (tmp_path / "work/cupy").mkdir(parents=True)
+    told = asked_from(interpreter_of(venv), tmp_path / "work")
+    assert told["cupy_module"] == str(site_packages(venv) / "cupy/__init__.py")
+
+
+def test_a_module_on_pythonpath_is_told(venv: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/cupy.py").touch()
+    facts = facts_of(venv, {"PYTHONPATH": str(tmp_path / "mine")})
+    assert facts.cupy_module == str(tmp_path / "mine/cupy.py")
+
+
+# Jupyter.
+
+
+def kernel(folder: Path, name: str, text: str) -> None:
+    (folder / name).mkdir(parents=True)
+    (folder / name / "kernel.json").write_text(text, encoding="utf-8")
+
+
+def test_the_kernels_of_the_environment_and_of_the_user_are_told(venv: Path, tmp_path: Path) -> None:
+    here, user = venv / "share/jupyter/kernels", tmp_path / "data/jupyter/kernels"
+    kernel(here, "python3", json.dumps({"argv": ["python", "-m", "ipykernel_launcher"]}))
+    kernel(here, "Other", json.dumps({"argv": ["/opt/other/bin/python"]}))
+    kernel(user, "python3", json.dumps({"argv": ["/home/bin/python"]}))
+    for name, text in (("a", "{"), ("b", "[]"), ("c", '{"argv": []}'), ("d", '{"argv": [1]}'), ("e", "null")):
+        kernel(user, name, text)
+    assert facts_of(venv, {"XDG_DATA_HOME": str(tmp_path / "data")}).kernels == (
+        JupyterKernel("other", "/opt/other/bin/python"),
+        JupyterKernel("python3", "/home/bin/python"),
+    )

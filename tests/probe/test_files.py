@@ -1,0 +1,166 @@
+"""Installed files against their RECORD: real wheels, put by uv into real environments, then harmed."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gpuenv.model.snapshot import FileState, SourceState
+from gpuenv.probe.ask_target import ask_files
+from gpuenv.probe.raw_target import FileFacts
+from tests.probe.asking import asking
+from tests.probe.pythons import python
+from tests.probe.venvs import install, interpreter_of, site_packages
+from tests.support.target import metadata_wheel
+
+CUPY = {"cupy/__init__.py": b"x = 1\n", "cupy/_core/core.so": b"code" * 100}
+HEADER = b"#ifndef X\n#define CUDART_VERSION  12090\n#endif\n"
+
+
+def files_of(interpreter: Path, *, deep: bool = False) -> FileFacts:
+    facts, source = ask_files(asking(), str(interpreter), deep=deep)
+    assert source.state is SourceState.ANSWERED, source.detail
+    return facts
+
+
+def faults(venv: Path, *, deep: bool = False) -> list[tuple[str, str]]:
+    """State and path below site-packages of what is wrong."""
+    facts = files_of(interpreter_of(venv), deep=deep)
+    assert facts.file_faults_count == len(facts.file_faults)
+    folder = site_packages(venv)
+    return [(entry.state.value, str(Path(entry.path).relative_to(folder))) for entry in facts.file_faults]
+
+
+@pytest.fixture
+def with_cupy(venv: Path, tmp_path: Path) -> Path:
+    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", CUPY))
+    return venv
+
+
+def test_what_has_just_been_installed_has_no_faults(with_cupy: Path) -> None:
+    assert faults(with_cupy) == []
+    assert faults(with_cupy, deep=True) == []
+
+
+def test_a_file_that_is_gone_is_told_with_its_distribution(with_cupy: Path) -> None:
+    (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
+    assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
+    assert files_of(interpreter_of(with_cupy)).file_faults[0].distributions == ("cupy-cuda12x",)
+
+
+def test_a_file_of_another_size_is_told(with_cupy: Path) -> None:
+    """As a full disk or an interrupted copy leaves it."""
+    os.truncate(site_packages(with_cupy) / "cupy/_core/core.so", 10)
+    assert faults(with_cupy) == [("wrong-size", "cupy/_core/core.so")]
+
+
+def test_a_file_of_the_same_size_and_another_content_is_told_when_digests_are_asked_for(with_cupy: Path) -> None:
+    (site_packages(with_cupy) / "cupy/__init__.py").write_bytes(b"x = 2\n")
+    assert faults(with_cupy) == []
+    assert faults(with_cupy, deep=True) == [("changed", "cupy/__init__.py")]
+
+
+def test_two_cupy_lines_quarrel_over_every_file_that_they_share(with_cupy: Path, tmp_path: Path) -> None:
+    install(with_cupy, metadata_wheel(tmp_path, "cupy-cuda13x==14.2.0", {**CUPY, "cupy/_core/core.so": b"other"}))
+    assert faults(with_cupy) == [("owned-twice", "cupy/__init__.py"), ("owned-twice", "cupy/_core/core.so")]
+    assert files_of(interpreter_of(with_cupy)).file_faults[0].distributions == ("cupy-cuda12x", "cupy-cuda13x")
+
+
+def test_two_distributions_may_own_the_same_content_and_not_different_ones(venv: Path, tmp_path: Path) -> None:
+    """nvidia-nccl-cu12 and -cu13 install the same library's path; many CUDA wheels the same empty __init__.py."""
+    first = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for 12"}
+    second = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for CUDA 13"}
+    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu12==2.27.7", first))
+    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu13==2.27.7", second))
+    assert faults(venv) == [("owned-twice", "nvidia/nccl/lib/libnccl.so.2")]
+
+
+def test_the_gravest_come_first_and_no_more_than_fifty(venv: Path, tmp_path: Path) -> None:
+    content = {f"cupy/m{number:02}.py": b"x\n" for number in range(60)}
+    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", content))
+    for number in range(59):
+        (site_packages(venv) / f"cupy/m{number:02}.py").write_bytes(b"longer\n")
+    (site_packages(venv) / "cupy/m59.py").unlink()
+    facts = files_of(interpreter_of(venv))
+    assert (len(facts.file_faults), facts.file_faults_count) == (50, 60)
+    assert [entry.state for entry in facts.file_faults[:2]] == [FileState.MISSING, FileState.WRONG_SIZE]
+
+
+def test_no_path_in_a_record_leads_out_of_the_environment(with_cupy: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"secret")
+    record = site_packages(with_cupy) / "cupy_cuda12x-14.2.0.dist-info/RECORD"
+    up = os.path.relpath(outside, site_packages(with_cupy))
+    lines = [f"{up},sha256=x,1", f"{outside},sha256=x,1", "/etc/passwd,sha256=x,1", "../../../../../../etc/hosts,,1"]
+    lines += ["cupy/\0,sha256=x,1", ",,", "cupy/x,sha256=x,99999999999999999999999999", '"unclosed,' + "x" * 200000]
+    record.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert faults(with_cupy, deep=True) == [("missing", "cupy/x")]
+
+
+def test_a_link_out_of_the_environment_is_not_read(with_cupy: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_bytes(b"y = 1\n")
+    module = site_packages(with_cupy) / "cupy/__init__.py"
+    module.unlink()
+    module.symlink_to(tmp_path / "elsewhere")
+    assert faults(with_cupy, deep=True) == []
+
+
+def test_what_is_no_plain_file_holds_nobody_up(with_cupy: Path) -> None:
+    module = site_packages(with_cupy) / "cupy/__init__.py"
+    module.unlink()
+    os.mkfifo(module)
+    assert faults(with_cupy, deep=True) == []
+
+
+def test_conda_s_files_are_not_measured_since_conda_writes_its_prefix_into_them(with_cupy: Path) -> None:
+    folder = site_packages(with_cupy)
+    (folder / "cupy_cuda12x-14.2.0.dist-info/INSTALLER").write_text("conda", encoding="utf-8")
+    os.truncate(folder / "cupy/_core/core.so", 10)
+    assert faults(with_cupy, deep=True) == []
+    (folder / "cupy/_core/core.so").unlink()
+    assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_an_interpreter_of_any_age_looks_at_its_files(version: str, tmp_path: Path) -> None:
+    """Here through PYTHONPATH, since uv makes no environment for the oldest; the packages there are its own too."""
+    wheel = metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", CUPY)
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    (tmp_path / "site/cupy/__init__.py").write_bytes(b"x = 2\n")
+    (tmp_path / "site/cupy/_core/core.so").unlink()
+    environment = {"PYTHONPATH": str(tmp_path / "site")}
+    facts, source = ask_files(asking(environment), str(python(version)), deep=True)
+    assert source.state is SourceState.ANSWERED, source.detail
+    here = [entry for entry in facts.file_faults if Path(entry.path).is_relative_to(tmp_path)]
+    assert [entry.state for entry in here] == [FileState.MISSING, FileState.CHANGED]
+
+
+@pytest.mark.parametrize(
+    ("files", "path"),
+    [
+        (["nvidia/cu13/include/cuda_runtime_api.h", "nvidia/cu13/lib/libnvrtc.so.13"], "nvidia/cu13"),
+        (["nvidia/cuda_runtime/include/cuda_runtime_api.h", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"], "nvidia"),
+    ],
+    ids=["unified", "splayed"],
+)
+def test_a_toolkit_of_wheels_is_told(venv: Path, files: list[str], path: str) -> None:
+    for file in files:
+        place = site_packages(venv) / file
+        place.parent.mkdir(parents=True)
+        place.write_bytes(HEADER)
+    (kit,) = files_of(interpreter_of(venv)).toolkits
+    assert (kit.path, kit.found_via, kit.toolkit) == (str(site_packages(venv) / path), "wheels", "12.9")
+    assert (kit.has_nvrtc, kit.has_headers) == (True, True)
+
+
+def test_a_toolkit_of_conda_s_is_told(venv: Path) -> None:
+    (venv / "conda-meta").mkdir()
+    include = venv / "targets/x86_64-linux/include"
+    include.mkdir(parents=True)
+    (include / "cuda_runtime_api.h").write_bytes(HEADER)
+    (kit,) = files_of(interpreter_of(venv)).toolkits
+    assert (kit.path, kit.found_via, kit.toolkit) == (str(venv), "conda", "12.9")
+    assert (kit.has_nvrtc, kit.has_headers) == (False, True)

@@ -1,0 +1,175 @@
+"""What is loaded, what it says of itself, and what a library that crashes or hangs costs: real compiled libraries."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.ask_target import ask_libraries
+from gpuenv.probe.raw_target import Distribution, LibraryFact, LibraryFacts, TargetFacts
+from tests.probe.asking import asking
+from tests.probe.venvs import interpreter_of, make_venv
+
+if TYPE_CHECKING:
+    from gpuenv.model.snapshot import Source
+
+CUPY = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0"),))
+NAMES = {
+    "nvrtc": "libnvrtc.so.12",
+    "cublas": "libcublas.so.12",
+    "cufft": "libcufft.so.11",
+    "curand": "libcurand.so.10",
+    "cusolver": "libcusolver.so.11",
+    "cusparse": "libcusparse.so.12",
+}
+PROPERTY = "int {name}GetProperty(int which, int *value) {{ *value = (int[]){{12, 5, 10}}[which]; return 0; }}\n"
+PAIR = "int nvrtcVersion(int *major, int *minor) { *major = 12; *minor = 9; return 0; }\n"
+WHEN_LOADED = "__attribute__((constructor)) static void when_loaded(void) {{ {body} }}\n"
+CRASH = "#include <stdlib.h>\n" + WHEN_LOADED.format(body="abort();")
+HANG = "#include <unistd.h>\n" + WHEN_LOADED.format(body="for (;;) pause();")
+
+
+@pytest.fixture(scope="module")
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return interpreter_of(make_venv(tmp_path_factory.mktemp("libraries") / "venv"))
+
+
+@dataclass(frozen=True, slots=True)
+class Libraries:
+    """A folder of compiled libraries."""
+
+    folder: Path
+
+    def make(self, soname: str, source: str = "", *options: str) -> None:
+        """Compiles a library."""
+        text = self.folder / "source.c"
+        text.write_text(source, encoding="utf-8")
+        command = ["cc", "-shared", "-fPIC", str(text), f"-Wl,-soname,{soname}", "-o", str(self.folder / soname)]
+        subprocess.run([*command, f"-L{self.folder}", *options], check=True)
+
+    def make_all(self, **sources: str) -> None:
+        """Compiles the six that CuPy needs; of those not given, ones without any function."""
+        for name, soname in NAMES.items():
+            self.make(soname, sources.get(name, ""))
+
+    def ask(self, interpreter: Path, limit: float = 20.0) -> tuple[LibraryFacts, Source]:
+        """What a CuPy 13 would load from here."""
+        where = {"LD_LIBRARY_PATH": str(self.folder)}
+        return ask_libraries(asking(where, limit=limit), str(interpreter), CUPY)
+
+
+@pytest.fixture
+def libraries(tmp_path: Path) -> Libraries:
+    return Libraries(tmp_path)
+
+
+def by_name(facts: LibraryFacts) -> dict[str, LibraryFact]:
+    return {entry.name: entry for entry in facts.libraries or ()}
+
+
+def test_each_library_says_its_own_version(interpreter: Path, libraries: Libraries) -> None:
+    libraries.make_all(nvrtc=PAIR, cublas=PROPERTY.format(name="cublas"), cusparse=PROPERTY.format(name="cusparse"))
+    facts, source = libraries.ask(interpreter)
+    assert source.state is SourceState.ANSWERED, source.detail
+    found = by_name(facts)
+    assert {name: entry.path for name, entry in found.items()} == {
+        name: str(libraries.folder / soname) for name, soname in NAMES.items()
+    }
+    assert {entry.found_via for entry in found.values()} == {"loader"}
+    releases = {name: entry.release for name, entry in found.items() if entry.release}
+    assert releases == {"nvrtc": "12.9", "cublas": "12.5.10", "cusparse": "12.5.10"}
+
+
+def test_a_library_whose_version_call_fails_is_there_all_the_same(interpreter: Path, libraries: Libraries) -> None:
+    libraries.make_all(nvrtc="int nvrtcVersion(int *a, int *b) { return 1; }\n")
+    nvrtc = by_name(libraries.ask(interpreter)[0])["nvrtc"]
+    assert nvrtc.path is not None
+    assert (nvrtc.release, nvrtc.error) == (None, None)
+
+
+def test_what_a_library_needs_is_told_as_its_dependency(interpreter: Path, libraries: Libraries) -> None:
+    libraries.make("libcublasLt.so.12", PROPERTY.format(name="cublasLt"))
+    libraries.make_all()
+    libraries.make("libcublas.so.12", "", "-Wl,--no-as-needed", "-l:libcublasLt.so.12")
+    needed = by_name(libraries.ask(interpreter)[0])["cublasLt"]
+    assert (needed.soname, needed.found_via, needed.release) == ("libcublasLt.so.12", "dependency", "12.5.10")
+    assert needed.path == str(libraries.folder / "libcublasLt.so.12")
+
+
+def test_what_a_library_needs_and_lacks_is_the_reason_that_it_is_not_loaded(
+    interpreter: Path, libraries: Libraries
+) -> None:
+    libraries.make("libcublasLt.so.12")
+    libraries.make_all()
+    libraries.make("libcublas.so.12", "", "-Wl,--no-as-needed", "-l:libcublasLt.so.12")
+    (libraries.folder / "libcublasLt.so.12").unlink()
+    cublas = by_name(libraries.ask(interpreter)[0])["cublas"]
+    assert cublas.path is None
+    assert "libcublasLt.so.12" in (cublas.error or "")
+
+
+def test_a_library_that_crashes_costs_itself_alone(interpreter: Path, libraries: Libraries) -> None:
+    libraries.make_all(cufft=CRASH, nvrtc=PAIR)
+    facts, source = libraries.ask(interpreter)
+    assert (source.state, source.detail) == (SourceState.CRASHED, "cufft: ended by SIGABRT")
+    found = by_name(facts)
+    assert (found["cufft"].path, found["cufft"].error) == (None, "loading it ended by SIGABRT")
+    assert [name for name, entry in found.items() if entry.path] == [name for name in NAMES if name != "cufft"]
+    assert found["nvrtc"].release == "12.9"
+
+
+def test_all_that_crash_are_named(interpreter: Path, libraries: Libraries) -> None:
+    libraries.make_all(**dict.fromkeys(NAMES, CRASH))
+    facts, source = libraries.ask(interpreter)
+    assert source.state is SourceState.CRASHED
+    assert all(f"{name}: ended by SIGABRT" in (source.detail or "") for name in NAMES)
+    assert [entry.path for entry in facts.libraries or ()] == [None] * len(NAMES)
+
+
+def test_a_library_that_hangs_costs_itself_alone_within_the_deadline(interpreter: Path, libraries: Libraries) -> None:
+    libraries.make_all(cublas=HANG)
+    started = time.monotonic()
+    facts, source = libraries.ask(interpreter, limit=5)
+    assert time.monotonic() - started < 6
+    assert (source.state, source.detail) == (SourceState.TIMED_OUT, "cublas: does not come back")
+    assert [name for name, entry in by_name(facts).items() if entry.path] == [
+        name for name in NAMES if name != "cublas"
+    ]
+
+
+def test_when_all_hang_the_deadline_holds(interpreter: Path, libraries: Libraries) -> None:
+    libraries.make_all(**dict.fromkeys(NAMES, HANG))
+    started = time.monotonic()
+    facts, source = libraries.ask(interpreter, limit=2)
+    assert time.monotonic() - started < 3
+    assert source.state is SourceState.TIMED_OUT
+    assert by_name(facts)["nvrtc"].path is None
+
+
+def test_a_crash_that_a_version_call_brings_is_told_too(interpreter: Path, libraries: Libraries) -> None:
+    libraries.make_all(curand="#include <stdlib.h>\nint curandGetProperty(int a, int *b) { abort(); }\n")
+    facts, source = libraries.ask(interpreter)
+    assert (source.state, source.detail) == (SourceState.CRASHED, "curand: ended by SIGABRT")
+    assert by_name(facts)["cusparse"].path is not None
+
+
+def test_a_broken_module_of_cupy_s_leaves_the_libraries_told(
+    interpreter: Path, libraries: Libraries, tmp_path: Path
+) -> None:
+    """A truncated _environment.py, as an interrupted copy leaves it."""
+    libraries.make_all()
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy/_environment.py").write_text("def get_cuda_path(:", encoding="utf-8")
+    target = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0", str(tmp_path)),))
+    where = asking({"LD_LIBRARY_PATH": str(libraries.folder)})
+    facts, source = ask_libraries(where, str(interpreter), target)
+    assert source.state is SourceState.ANSWERED
+    assert len([entry for entry in facts.libraries or () if entry.path]) == len(NAMES)
+    assert facts.settings is False
+    assert "SyntaxError" in (facts.settings_error or "")
