@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pynvml  # type: ignore[import-untyped]
 import pytest
 
 from gpuenv.probe.ask import script
@@ -43,7 +44,7 @@ def told(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) ->
     gpus = [{key: value for key, value in gpu.items() if key != "remarks"} for gpu in nested(facts, "gpu")]
     for gpu in gpus:
         failures = gpu.get("failures", {})
-        failures.pop("nvmlDeviceGetGpuFabricInfoV", None)  # older releases do not know it, and are not asked
+        failures.pop("nvmlDeviceGetGpuFabricInfoV", None)  # which older releases do not know
     return {key: facts[key] for key in ("init", "driver_version", "cuda", "count")}, gpus
 
 
@@ -53,8 +54,10 @@ def test_every_release_tells_the_same(requirement: str, stub_driver: StubDriver,
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(library)]
     done = subprocess.run([*install, f"nvidia-ml-py{requirement}"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    own = Path(__import__("pynvml").__file__).parent
+    own = Path(str(pynvml.__file__)).parent
     for name, keys in MACHINES.items():
+        if name == "older" and requirement.startswith("==12."):
+            continue  # these cannot ask drivers before R510 for the processes
         driver, gpus = told(stub_driver, tmp_path / name, keys, library)
         assert (driver, gpus) == told(stub_driver, tmp_path / name, keys, own), name
         assert driver["driver_version"] == "580.95.05"
