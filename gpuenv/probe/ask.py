@@ -17,6 +17,7 @@ from gpuenv.probe import smi
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import CudaDevice, CudaFacts, KernelFacts, NvmlFacts, NvmlGpu, SmiFacts
+from gpuenv.probe.smi_xml import parse_xml
 
 F = TypeVar("F")
 
@@ -92,7 +93,7 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
         return SmiFacts(), Source("nvidia-smi", SourceState.ABSENT, "not on PATH")
     banner = run_child([path], asking.environment, asking.deadline, asking.group)
     driver, cuda = smi.parse_banner(banner.stdout)
-    if banner.ending is not Ending.EXITED or banner.exit_code != 0:
+    if not _whole(banner):
         complaint = banner.error or first_words(banner.stdout, banner.stderr)
         source = _source("nvidia-smi", banner, {}, finished=True)
         return SmiFacts(path, driver, cuda, None, complaint), _worse(
@@ -100,17 +101,33 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
         )
     command = [path, "--query-gpu=" + ",".join(smi.QUERY), "--format=csv,noheader,nounits"]
     listing = run_child(command, asking.environment, asking.deadline, asking.group)
-    gpus = smi.parse_gpus(listing.stdout) if listing.exit_code == 0 else None
-    source = _source("nvidia-smi", listing, {}, finished=True)
-    if source.state is not SourceState.ANSWERED:
-        complaint = first_words(listing.stdout, listing.stderr)
-        detail = f"exit code {listing.exit_code} to a query: {complaint}"
-        return SmiFacts(path, driver, cuda, gpus, complaint), _worse(source, detail)
-    detail = path if driver else f"{path}: no driver version in what it printed"
-    duration = banner.duration + listing.duration
-    return SmiFacts(path, driver, cuda, gpus), Source(
-        "nvidia-smi", SourceState.ANSWERED, detail, duration, banner.started
-    )
+    if _whole(listing):
+        detail = path if driver else f"{path}: no driver version in what it printed"
+        duration = banner.duration + listing.duration
+        facts = SmiFacts(path, driver, cuda, smi.parse_gpus(listing.stdout))
+        return facts, Source("nvidia-smi", SourceState.ANSWERED, detail, duration, banner.started)
+    facts = SmiFacts(path, driver, cuda, None, first_words(listing.stdout, listing.stderr))
+    if listing.ending is not Ending.EXITED:
+        return facts, _source("nvidia-smi", listing, {}, finished=True)
+    return _ask_smi_at_length(asking, facts, listing)
+
+
+def _ask_smi_at_length(asking: Asking, facts: SmiFacts, listing: ChildResult) -> tuple[SmiFacts, Source]:
+    """The long answer in XML, where a release refuses the short query."""
+    longer = run_child([facts.path or "", "-q", "-x"], asking.environment, asking.deadline, asking.group)
+    found = parse_xml(longer.stdout) if _whole(longer) else None
+    duration = listing.duration + longer.duration
+    if found is None:
+        detail = f"exit code {listing.exit_code} to a query: {facts.complaint}"
+        return facts, Source("nvidia-smi", SourceState.FAILED, detail, duration, listing.started)
+    driver, cuda = facts.driver_version or found.driver_version, facts.cuda or found.cuda
+    whole = SmiFacts(facts.path, driver, cuda, found.gpus)
+    return whole, Source("nvidia-smi", SourceState.ANSWERED, f"{facts.path}: by its XML", duration, listing.started)
+
+
+def _whole(result: ChildResult) -> bool:
+    """Whether nvidia-smi gave a whole answer, perhaps with a warning."""
+    return result.ending is Ending.EXITED and result.exit_code in (0, smi.WARNING_ONLY)
 
 
 def _own(asking: Asking, name: str, *arguments: str) -> ChildResult:

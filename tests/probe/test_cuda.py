@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from tests.probe.nvidia import CUDA_CALLED, MACHINE, MIG_UUID, PAIR, UUID, cuda_of, snapshot_of
+from gpuenv.probe.ask import Asking, ask_cuda, ask_nvml
+from gpuenv.probe.assemble import assemble
+from gpuenv.probe.raw import RawFacts
+from tests.native.build import StubDriver, lay_out
+from tests.probe.nvidia import CUDA_CALLED, MACHINE, MIG_UUID, PAIR, UUID, cuda_of, environment_of, snapshot_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.native.build import StubDriver
 
 H100 = {"gpu.count": "1", "gpu.0.uuid": UUID}
 
@@ -120,3 +123,20 @@ def test_a_hang_says_from_which_call_the_answer_is_missing(stub_driver: StubDriv
 def test_both_gpus_of_a_pair_are_told_of(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, {**PAIR, "gpu.0.mig": "0"})
     assert [device.ordinal for device in facts.devices] == [0, 1]
+
+
+def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_release(
+    stub_driver: StubDriver, tmp_path: Path
+) -> None:
+    """The loader finds it first; NVML, which is the driver's own, keeps to the driver's level."""
+    compat = lay_out(stub_driver, tmp_path / "compat", "580.65.06", with_nvml=False)
+    keys = {**H100, "driver.version": "535.183.01", "driver.cuda": "12020", "cuda.driver": "13000"}
+    environment = environment_of(stub_driver, tmp_path, keys)
+    environment["LD_LIBRARY_PATH"] = f"{compat}:{environment['LD_LIBRARY_PATH']}"
+    asking = Asking(environment, "/", time.monotonic() + 20)
+    (nvml, nvml_source), (cuda, cuda_source) = ask_nvml(asking), ask_cuda(asking)
+    assert cuda.library == str(compat / "libcuda.so.580.65.06")
+    driver = assemble(RawFacts(nvml=nvml, cuda=cuda, sources=(nvml_source, cuda_source)), None).driver
+    assert (str(driver.version.value), driver.version.source) == ("535.183.01", "nvml")
+    assert (str(driver.cuda.value), driver.cuda.source) == ("13.0", "libcuda")
+    assert [(str(answer.value), answer.source) for answer in driver.cuda.dissent] == [("12.2", "nvml")]

@@ -42,7 +42,8 @@ def symbols_of(function: str, called: set[str]) -> set[str]:
     """Under which symbols a function is called: pynvml takes the newest version of it."""
     if function == "nvmlInit":
         return called & {"nvmlInitWithFlags", "nvmlInit_v2"}
-    return {name for name in called if re.fullmatch(rf"{function}(_v\d+)?", name)}
+    others = {name for name in (*NVML_CALLED, *CUDA_CALLED) if name != function}
+    return {name for name in called - others if re.fullmatch(rf"{function}(_v\d+)?", name)}
 
 
 @pytest.fixture(scope="module")

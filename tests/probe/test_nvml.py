@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -207,22 +208,21 @@ def test_a_user_is_named_only_where_the_number_is_certainly_that_process(
     assert gpu.users == (GpuUser(own, comm if first else None, 1048576), GpuUser(4194304, None, 5))
 
 
-def test_a_user_in_another_namespace_of_processes_has_no_name(stub_driver: StubDriver, tmp_path: Path) -> None:
-    """In a container, NVML may count as the host does: the process of that number is somebody else."""
+@pytest.mark.parametrize(("opened", "name"), [("true", None), ("exec 3</dev/nvidia0", "sh")])
+def test_a_user_in_another_namespace_has_a_name_if_it_has_the_device_open(
+    opened: str, name: str | None, stub_driver: StubDriver, tmp_path: Path
+) -> None:
+    """In a container, NVML may count as the host does: then the process of that number is somebody else."""
     environment = environment_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": "1:1048576"})
-    folder = Path(pynvml.__file__).parent
-    inside = [sys.executable, "-I", "-B", script("nvml.py"), str(folder)]
-    done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", *inside],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0 and "unshare" in done.stderr:
-        pytest.skip(f"no namespace of its own to be had: {done.stderr.strip()}")
+    asked = shlex.join([sys.executable, "-I", "-B", script("nvml.py"), str(Path(str(pynvml.__file__)).parent)])
+    inside = f"mount -t tmpfs none /dev && touch /dev/nvidia0 && {opened} && {asked}; exit $?"
+    alone = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/dev"], capture_output=True, check=False).returncode:
+        pytest.skip("no namespace of its own to be had here")
+    done = subprocess.run([*alone, "sh", "-c", inside], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     (gpu,) = nested(parse_facts(done.stdout), "gpu")
-    assert gpu["users"] == [{"pid": 1, "name": None, "memory": 1048576}]
+    assert gpu["users"] == [{"pid": 1, "name": name, "memory": 1048576}]
 
 
 def test_users_with_numbers_that_no_process_has_are_not_listed(stub_driver: StubDriver, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.ask import Asking, ask_smi
 from gpuenv.probe.raw import SmiFacts, SmiGpu
 from gpuenv.probe.smi import parse_banner, parse_gpus
+from gpuenv.probe.smi_xml import parse_xml
+from tests.native.build import StubDriver, lay_out
 from tests.probe.asking import asking
 
 SAMPLES = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.txt")}
@@ -20,6 +22,10 @@ MIB = 1024 * 1024
 SAID = {
     "r390-no-cuda": ("390.67", None),
     "r410-under-r418-tool": ("410.79", "10.0"),
+    "r384-inforom": ("384.130", None),
+    "r460-err-power": ("460.32.03", "11.2"),
+    "r550-a40x10": ("550.127.05", "12.4"),
+    "r610-b200": ("610.43.02", "13.3"),
     "r418-k80": ("418.67", "10.1"),
     "r418-gtx760-no-cuda": ("418.152.00", None),
     "r450-t4": ("450.51.06", "11.0"),
@@ -138,6 +144,8 @@ def test_without_the_program_nothing_is_told(tmp_path: Path) -> None:
     [
         "",
         "bash: nvidia-smi: command not found",
+        "| NVIDIA-SMI 580.65.06   Driver Version: 580.6",
+        "| NVIDIA-SMI has failed 3.1 times",
         "Driver Version: N/A   CUDA Version: N/A",
         "Driver Version: ERR!  CUDA Version: ERR!",
         "Driver Version:       CUDA Version:",
@@ -147,6 +155,132 @@ def test_without_the_program_nothing_is_told(tmp_path: Path) -> None:
 )
 def test_a_text_without_versions_gives_none(text: str) -> None:
     assert parse_banner(text) == (None, None)
+
+
+RENAMED = (
+    "| NVIDIA-SMI 700.10.01    Treiberversion: 700.10.01    CUDA-Stufe: 14.1     |\n",
+    "| NVIDIA-SMI 700.10.01    \u9a71\u52a8\u7248\u672c: 700.10.01    CUDA \u7248\u672c: 14.1     |\n",
+    "| NVIDIA-SMI 560.35.02    Version 700.10.01    14.1 |\r\n",
+    "\x1b[1m| NVIDIA-SMI 700.10.01 \x1b[32m  Driver Version: 700.10.01\x1b[0m   CUDA Version: 14.1 |\x1b[0m\n",
+    "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n| NVIDIA-SMI 700.1  Driver Version: 700.10.01 CUDA: 14.1 |\n",
+)
+
+
+@pytest.mark.parametrize("text", RENAMED, ids=["German", "Chinese", "two numbers", "coloured", "after a warning"])
+def test_a_banner_in_other_words_is_read_by_the_look_of_its_numbers(text: str) -> None:
+    assert parse_banner(text) == ("700.10.01", "14.1")
+
+
+@pytest.mark.parametrize("name", [name for name, said in SAID.items() if said[0]])
+def test_every_sample_is_read_without_its_words(name: str) -> None:
+    """As the tool would print if the words of the banner changed once more."""
+    text = SAMPLES[name].read_text(encoding="utf-8")
+    if "NVIDIA-SMI" not in text:
+        pytest.skip("the line of the program's name is not in this sample")
+    for word in ("Driver Version", "KMD Version", "CUDA Version", "CUDA UMD Version"):
+        text = text.replace(word, "Level")
+    assert parse_banner(text) == SAID[name]
+
+
+@pytest.mark.parametrize("name", [name for name, said in SAID.items() if said[0]])
+def test_a_banner_cut_off_anywhere_is_never_read_wrongly(name: str) -> None:
+    text = SAMPLES[name].read_text(encoding="utf-8")[:400]
+    for length in range(len(text)):
+        driver, cuda = parse_banner(text[:length])
+        assert driver in (None, SAID[name][0])
+        assert cuda in (None, SAID[name][1])
+
+
+def test_a_warning_with_its_exit_code_is_a_whole_answer(tmp_path: Path) -> None:
+    """Return code 14, infoROM is corrupted: the table is printed all the same."""
+    banner = SAMPLES["r384-inforom"]
+    warned = f"echo 'WARNING: infoROM is corrupted at gpu 0000:B3:00.0'; echo '{ROW}'"
+    facts, source = ask_smi(program(tmp_path, f"case $1 in --query*) {warned};; *) cat {banner};; esac; exit 14"))
+    assert source.state is SourceState.ANSWERED
+    assert (facts.driver_version, facts.gpus) == ("384.130", (H200,))
+
+
+def test_the_long_answer_is_asked_for_where_the_query_is_refused(stub_driver: StubDriver, tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    profile = tmp_path / "stub.txt"
+    profile.write_text("gpu.count=2\ngpu.1.memory.total=none\ngpu.1.name=Orin & <sons>\n", encoding="utf-8")
+    lay_out(stub_driver, real, "580.95.05", with_smi=True)
+    refused = "echo 'Field \"uuid\" is not a valid field to query.'; exit 2"
+    text = f'case $1 in --query*) {refused};; *) GPUENV_STUB={profile} exec {real}/nvidia-smi "$@";; esac'
+    facts, source = ask_smi(program(tmp_path, text))
+    assert source.state is SourceState.ANSWERED
+    assert (facts.driver_version, facts.cuda) == ("580.95.05", "13.0")
+    assert facts.gpus is not None
+    first = facts.gpus[0]
+    assert (first.name, first.pci, first.memory_total) == ("NVIDIA H100 80GB HBM3", "00000000:01:00.0", 80 << 30)
+
+
+XML = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.xml")}
+XML_SAID = {
+    "xml-r340-8800gt": ("340.102", None, "GeForce 8800 GT", "GPU-da613ba8-27bb-76b9-2c57-d36a5905478a"),
+    "xml-r430-gtx1080": ("430.26", "10.2", "GeForce GTX 1080", "GPU-90e3dab0-b59d-8bf6-d909-d4fab8d2f29b"),
+    "xml-r460-gtx950": ("460.56", "11.2", "GeForce GTX 950", "GPU-0738929a-d4ff-aef4-0bf1-7d4bc7d6597f"),
+    "xml-r531-windows": ("531.41", "12.1", "NVIDIA GeForce RTX 3080 Ti", "GPU-63259fac-e138-76b5-a59e-9fc57a9990a4"),
+}
+
+
+def test_every_document_has_its_answer_and_its_source() -> None:
+    assert set(XML) == set(XML_SAID)
+    sources = (Path(__file__).parent / "samples/SOURCES.md").read_text(encoding="utf-8")
+    assert [name for name in XML if f"`{name}.xml`" not in sources] == []
+
+
+@pytest.mark.parametrize("warning", ["", "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n\n"])
+@pytest.mark.parametrize("name", XML_SAID)
+def test_the_document_of_each_era_is_read_also_where_it_is_cut_off(name: str, warning: str) -> None:
+    facts = parse_xml(warning + XML[name].read_text(encoding="utf-8"))
+    assert facts is not None
+    assert facts.gpus is not None
+    (gpu,) = facts.gpus
+    assert (facts.driver_version, facts.cuda, gpu.name, gpu.uuid) == XML_SAID[name]
+
+
+def test_an_entity_of_its_own_ends_the_reading() -> None:
+    """The classic document that grows to gigabytes."""
+    levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
+    text = f'<?xml version="1.0"?><!DOCTYPE nvidia_smi_log [<!ENTITY a0 "x">{levels}]>'
+    assert parse_xml(f"{text}<nvidia_smi_log><driver_version>&a9;</driver_version></nvidia_smi_log>") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "No devices were found", "<?xml", "<html><gpu id='x'/></html>", "<?xml version='1.0'?><nvidia_smi_log", "\0"],
+)
+def test_what_is_no_such_document_tells_nothing(text: str) -> None:
+    facts = parse_xml(text)
+    assert facts is None or (facts.driver_version, facts.gpus) == (None, ())
+
+
+@pytest.mark.parametrize("nothing", ["N/A", "ERR!", "GPU is lost", "Unknown Error", "[N/A]", ""])
+def test_an_element_without_a_value_is_unknown(nothing: str) -> None:
+    gpu = (
+        f"<gpu id='{nothing}'><product_name>{nothing}</product_name><uuid>{nothing}</uuid>"
+        f"<fb_memory_usage><total>{nothing}</total></fb_memory_usage></gpu>"
+    )
+    facts = parse_xml(
+        f"<?xml version='1.0'?><nvidia_smi_log><driver_version>{nothing}</driver_version>{gpu}</nvidia_smi_log>"
+    )
+    assert facts is not None
+    assert (facts.driver_version, facts.gpus) == (None, (SmiGpu(0),))
+
+
+def test_a_document_of_any_depth_and_length_is_read() -> None:
+    deep = "<a>" * 100_000 + "</a>" * 100_000
+    facts = parse_xml(f"<nvidia_smi_log>{deep}<driver_version>580.65.06</driver_version></nvidia_smi_log>")
+    assert facts is not None
+    assert facts.driver_version == "580.65.06"
+
+
+@pytest.mark.parametrize("memory", ["9" * 5000, "-1", "\u0661", "1e5", "ERR!"])
+def test_a_memory_that_is_no_number_is_unknown(memory: str) -> None:
+    (gpu,) = parse_gpus(ROW.rpartition(",")[0] + f", {memory}")
+    assert (gpu.memory_total, gpu.name) == (None, "NVIDIA H200")
 
 
 def test_rows_are_read_with_bytes_in_place_of_mebibytes() -> None:

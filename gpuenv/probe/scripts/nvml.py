@@ -43,6 +43,26 @@ FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of include/linux/proc_
 MOST_MEMORY_OF_THIS_PROCESS = 2 << 30  # nvidia-ml-py makes an array of as many entries as the library says
 
 
+class FabricInfo(ctypes.Structure):
+    """``nvmlGpuFabricInfo_t`` of nvml.h.
+
+    nvidia-ml-py has had a longer UUID in it up to 13.580 at least, and so has read zeros behind the facts.
+    """
+
+    _fields_ = (
+        ("cluster", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_uint),
+        ("clique", ctypes.c_uint),
+        ("state", ctypes.c_ubyte),
+    )
+
+
+class FabricInfoV2(ctypes.Structure):
+    """``nvmlGpuFabricInfo_v2_t``."""
+
+    _fields_ = (("version", ctypes.c_uint), *FabricInfo._fields_, ("health", ctypes.c_uint))
+
+
 class OddAnswerError(ValueError):
     """An answer that makes no sense."""
 
@@ -247,18 +267,13 @@ class Gpu(Asked):
 
     def fabric(self) -> None:
         """The place in an NVSwitch fabric, by the newer call, else by the older."""
-        for function, structure in (
-            ("nvmlDeviceGetGpuFabricInfoV", "c_nvmlGpuFabricInfo_v2_t"),
-            ("nvmlDeviceGetGpuFabricInfo", "c_nvmlGpuFabricInfo_t"),
-        ):
-            kind = getattr(pynvml, structure, None)
-            if kind is None:
-                self.remark(function, "is not known to the nvidia-ml-py there")
-                continue
-            info = kind()
-            if self.ask(function, self.handle, ctypes.byref(info)) is not None:
-                self.tell("fabric", [int(info.state), int(info.status)])
-                return
+        newer = FabricInfoV2(version=ctypes.sizeof(FabricInfoV2) | 2 << 24)  # NVML_STRUCT_VERSION of nvml.h
+        if self.ask("nvmlDeviceGetGpuFabricInfoV", self.handle, ctypes.byref(newer)) is not None:
+            self.tell("fabric", [int(newer.state), int(newer.status)])
+            return
+        older = FabricInfo()
+        if self.ask("nvmlDeviceGetGpuFabricInfo", self.handle, ctypes.byref(older)) is not None:
+            self.tell("fabric", [int(older.state), int(older.status)])
 
     def users(self) -> None:
         """The compute processes; drivers before R510 know the older call alone."""

@@ -1,0 +1,133 @@
+"""The state of the GPUs: what is a finding, how severe it is, and what is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.checks import state
+from gpuenv.doctor.registry import CheckFunction, Facts, Symptom
+from gpuenv.matrix.load import load
+from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import Severity
+from gpuenv.model.gpu import ComputeMode, Fabric, Gpu, GpuHealth, GpuUser, NvLink
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import Snapshot
+
+GIB = 1 << 30
+EMPTY = Gpu(
+    index=known(0, "nvml"),
+    ordinal=known(0, "libcuda"),
+    name=known("NVIDIA H100 80GB HBM3", "nvml"),
+    memory_total=known(80 * GIB, "nvml"),
+    memory_free=known(79 * GIB, "nvml"),
+    compute_mode=known(ComputeMode.DEFAULT, "nvml"),
+    processes=known(0, "nvml"),
+)
+SECOND = replace(EMPTY, index=known(1, "nvml"), ordinal=known(1, "libcuda"))
+HELD = replace(
+    EMPTY,
+    compute_mode=known(ComputeMode.EXCLUSIVE_PROCESS, "nvml"),
+    processes=known(1, "nvml"),
+    users=(GpuUser(4711, "python3", 9 * GIB),),
+)
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    return load(data_path("matrix.yaml"))
+
+
+def found(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[Symptom]:
+    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
+    return [symptom for symptom in function(facts) if isinstance(symptom, Symptom)]
+
+
+EVERY = (state.compute_mode, state.memory_errors, state.nvlink_down, state.memory_taken)
+
+
+@pytest.mark.parametrize("function", EVERY)
+def test_a_healthy_gpu_and_an_unknown_one_are_no_findings(matrix: Matrix, function: CheckFunction) -> None:
+    assert found(matrix, function, Snapshot(gpus=(EMPTY, SECOND))) == []
+    assert found(matrix, function, Snapshot(gpus=(Gpu(),))) == []
+    assert found(matrix, function, Snapshot()) == []
+
+
+def test_a_gpu_that_another_process_holds_is_an_error_and_with_an_open_one_a_warning(matrix: Matrix) -> None:
+    (alone,) = found(matrix, state.compute_mode, Snapshot(gpus=(HELD,)))
+    assert alone.severity is Severity.ERROR
+    assert any("4711 (python3), 9216 MiB" in entry.value for entry in alone.evidence)
+    (beside,) = found(matrix, state.compute_mode, Snapshot(gpus=(HELD, SECOND)))
+    assert beside.severity is Severity.WARNING
+    assert "CUDA_VISIBLE_DEVICES=1" in beside.fix[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "closed"),
+    [
+        ("nvidia-cuda-mps", {}, False),
+        (None, {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}, False),
+        (None, {}, True),
+        ("python3", {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}, True),
+    ],
+)
+def test_the_server_of_mps_lets_others_in(
+    matrix: Matrix,
+    name: str | None,
+    variables: dict[str, str],
+    closed: bool,  # noqa: FBT001 - a column
+) -> None:
+    gpu = replace(HELD, users=(GpuUser(4711, name, None),))
+    snapshot = Snapshot(gpus=(gpu,), environment=variables)
+    assert bool(found(matrix, state.compute_mode, snapshot)) is closed
+
+
+def test_a_gpu_that_this_process_does_not_see_is_not_its_affair(matrix: Matrix) -> None:
+    hidden = replace(HELD, ordinal=Gpu().ordinal)
+    assert (
+        found(matrix, state.compute_mode, Snapshot(gpus=(hidden, replace(SECOND, ordinal=known(0, "libcuda"))))) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("health", "severity"),
+    [
+        (GpuHealth(rows_failed=known(value=True, source="nvml")), Severity.ERROR),
+        (GpuHealth(rows_pending=known(value=True, source="nvml")), Severity.WARNING),
+        (GpuHealth(pages_pending=known(value=True, source="nvml")), Severity.WARNING),
+        (GpuHealth(ecc_uncorrected=known(1, "nvml")), Severity.WARNING),
+        (GpuHealth(ecc_corrected=known(10**6, "nvml"), ecc_uncorrected_ever=known(3, "nvml")), None),
+        (GpuHealth(rows_uncorrected=known(2, "nvml"), pages_retired=known(5, "nvml")), None),
+    ],
+)
+def test_memory_errors_that_wait_are_warnings_and_those_past_mending_errors(
+    matrix: Matrix, health: GpuHealth, severity: Severity | None
+) -> None:
+    symptoms = found(matrix, state.memory_errors, Snapshot(gpus=(replace(EMPTY, health=health),)))
+    assert [symptom.severity for symptom in symptoms] == ([] if severity is None else [severity])
+
+
+@pytest.mark.parametrize(
+    ("registration", "up", "findings"),
+    [("completed", 17, 1), ("completed", 18, 0), ("completed", 0, 0), ("not-supported", 12, 0), (None, 12, 0)],
+)
+def test_a_link_is_missed_only_where_every_link_leads_to_a_switch(
+    matrix: Matrix, registration: str | None, up: int, findings: int
+) -> None:
+    links = tuple(NvLink(number, active=number < up) for number in range(18))
+    fabric = Fabric(known(registration, "nvml")) if registration else Fabric()
+    gpu = replace(EMPTY, nvlinks=links, fabric=fabric)
+    assert len(found(matrix, state.nvlink_down, Snapshot(gpus=(gpu,)))) == findings
+
+
+def test_a_full_first_gpu_is_a_warning_that_names_the_freest(matrix: Matrix) -> None:
+    full = replace(EMPTY, memory_free=known(GIB, "nvml"))
+    (symptom,) = found(matrix, state.memory_taken, Snapshot(gpus=(full, SECOND)))
+    assert symptom.severity is Severity.WARNING
+    assert "CUDA_VISIBLE_DEVICES=1" in symptom.fix[1].text
+    other = replace(SECOND, memory_free=known(GIB, "nvml"))
+    assert found(matrix, state.memory_taken, Snapshot(gpus=(EMPTY, other))) == []

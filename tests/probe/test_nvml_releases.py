@@ -1,0 +1,64 @@
+"""Releases of nvidia-ml-py from the lowest that pyproject.toml allows to the newest: all tell the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pynvml  # type: ignore[import-untyped]
+import pytest
+
+from gpuenv.probe.ask import script
+from gpuenv.probe.protocol import nested, parse_facts
+from tests.probe.nvidia import OLDER, PAIR, environment_of
+
+if TYPE_CHECKING:
+    from tests.native.build import StubDriver
+
+pytestmark = pytest.mark.network
+
+PROJECT = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+(LOWEST,) = re.findall(r'"nvidia-ml-py>=([\d.]+)"', PROJECT)
+REQUIREMENTS = (f"=={LOWEST}", "==12.550.*", "==12.570.*", "==13.580.*", "")
+LOST = "nvml.return.nvmlDeviceGetHandleByIndex_v2@1"
+# A number that makes no sense, a function that fails, an older driver, a GPU that is lost.
+MACHINES = {
+    "usual": PAIR,
+    "older": PAIR | OLDER,
+    "failing": PAIR | {"nvml.return.nvmlDeviceGetMemoryInfo": "999", "gpu.0.temperature": "4000000000"},
+    "lost": PAIR | {LOST: "15"},
+}
+
+
+def told(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) -> tuple[dict[str, Any], list[Any]]:
+    """What a release of nvidia-ml-py makes of a machine: of the driver, and of each GPU."""
+    folder.mkdir(exist_ok=True)
+    command = [sys.executable, "-I", "-S", "-B", script("nvml.py"), str(library)]
+    environment = environment_of(stub, folder, keys)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    facts = parse_facts(done.stdout)
+    assert facts["done"] is True
+    gpus = [{key: value for key, value in gpu.items() if key != "remarks"} for gpu in nested(facts, "gpu")]
+    for gpu in gpus:
+        failures = gpu.get("failures", {})
+        failures.pop("nvmlDeviceGetGpuFabricInfoV", None)  # which older releases do not know
+    return {key: facts[key] for key in ("init", "driver_version", "cuda", "count")}, gpus
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda text: text or "newest")
+def test_every_release_tells_the_same(requirement: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(library)]
+    done = subprocess.run([*install, f"nvidia-ml-py{requirement}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    own = Path(str(pynvml.__file__)).parent
+    for name, keys in MACHINES.items():
+        if name == "older" and requirement == f"=={LOWEST}":
+            continue  # it cannot ask drivers before R510 for the processes
+        driver, gpus = told(stub_driver, tmp_path / name, keys, library)
+        assert (driver, gpus) == told(stub_driver, tmp_path / name, keys, own), name
+        assert driver["driver_version"] == "580.95.05"
+        assert [type(gpu["name"]) for gpu in gpus if "name" in gpu] == [str] * (1 if name == "lost" else 2)
