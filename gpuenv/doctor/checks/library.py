@@ -101,12 +101,13 @@ def library_missing(facts: Facts) -> Outcome:
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
         yield NotKnown(state.detail or "the target's libraries were not asked for")
         return
-    missing = [library for library in snapshot.target.libraries if library.path is None and not library.optional]
+    needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
+    missing = [library for library in needed if library.path is None]
     if not missing:
         return
     others = _other_toolkits(facts) + _cuda_wheels(facts)
-    evidence = tuple(_evidence(library) for library in snapshot.target.libraries) + others
-    if others and len(missing) == len(snapshot.target.libraries):
+    evidence = tuple(_evidence(library) for library in needed) + others
+    if others and len(missing) == len(needed):
         yield Symptom(
             f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {_major(facts)}, "
             "but those there are of another major version",

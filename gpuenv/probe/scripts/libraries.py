@@ -51,6 +51,7 @@ INDIRECT = (
     ("nvJitLink", r"libnvJitLink\.so\.\d+"),
     ("cudart", r"libcudart\.so\.\d+"),
 )
+FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder spells it otherwise than CuPy
 FIRST_LONG = 10000  # NCCL 2.9 and later tell five digits, 20900
 NVRTC_LOG_LIMIT = 100000
 HEADER_LIMIT = 4000000
@@ -108,7 +109,7 @@ def look(library, load):
     answer = {"name": library["name"], "soname": library["soname"], "path": None, "found_via": None, "error": None}
     if load is not None:
         try:
-            found = load(library["name"])
+            found = load(FINDER_NAMES.get(library["name"], library["name"]))
             answer["found_via"] = getattr(found, "found_via", None) or "pathfinder"
             answer["finder_path"] = found.abs_path
         except Exception as error:  # noqa: BLE001 - the finder raises its own errors and the loader's
@@ -273,13 +274,15 @@ def optional_library(name, folder, settings, load):
 def needed_soname(name, folder):
     """``libnccl.so.2``, as the extension module names it; None where this CuPy has no such module."""
     libs = os.path.join(folder or "", "cupy_backends", "cuda", "libs")
-    try:
-        modules = [entry for entry in sorted(os.listdir(libs)) if entry.split(".")[0] == name]
-        with open(os.path.join(libs, next(entry for entry in modules if entry.endswith(".so"))), "rb") as module:
-            names = re.findall(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.\\d+)\\0", module.read())
-    except (IndexError, IOError, OSError):
-        return None
-    return names[0].decode("ascii") if names else None
+    names = sorted(os.listdir(libs)) if os.path.isdir(libs) else []
+    for module in [entry for entry in names if entry.split(".")[0] == name and entry.endswith(".so")]:
+        try:
+            with open(os.path.join(libs, module), "rb") as file:
+                found = re.search(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.\\d+)\\0", file.read(), re.IGNORECASE)
+        except (IOError, OSError):
+            return None
+        return found.group(1).decode("ascii") if found else None
+    return None
 
 
 def preload(settings):
