@@ -117,11 +117,7 @@ def headers_of_another_major(facts: Facts) -> Outcome:
         + (Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),)
         + fact("target.cuda_path", target.cuda_path)
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in variables),
-        (
-            Fix(
-                f"Let CUDA_PATH name a toolkit of CUDA {nvrtc.release.split('.')[0]}, as CuPy's headers come from there."
-            ),
-        ),
+        (Fix(f"Let CUDA_PATH name a toolkit of CUDA {nvrtc.release.split('.')[0]}: its headers are taken then."),),
         Severity.WARNING,
         cause=None if variables else Cause.LIBRARY_PATH_CONFLICT,
     )

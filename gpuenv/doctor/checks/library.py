@@ -125,7 +125,13 @@ def _major(facts: Facts) -> int | None:
 
 
 def _evidence(library: Library) -> Evidence:
-    return Evidence(library.soname, library.path or "not found", library.found_via or "the target's loader")
+    return Evidence(library.soname, library.path or _why_not(library), library.found_via or "the target's loader")
+
+
+def _why_not(library: Library) -> str:
+    """Not found; or what else keeps it from being loaded, such as a library that it needs itself."""
+    error = library.error or ""
+    return "not found" if not error or error.startswith(library.soname) else error
 
 
 def _searched(facts: Facts) -> tuple[Evidence, ...]:
