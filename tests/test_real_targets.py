@@ -15,9 +15,12 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.native.build import StubDriver
 
 pytestmark = pytest.mark.network
 
@@ -201,6 +204,35 @@ def test_the_libraries_told_are_those_that_a_process_maps(make: Any) -> None:  #
     major, minor, nccl = target.run(environment, versions).split()
     assert told["nvrtc"]["release"] == f"{major}.{minor}"
     assert told["nccl"]["release"] == f"{int(nccl) // 10000}.{int(nccl) % 10000 // 100}.{int(nccl) % 100}"
+
+
+@pytest.mark.parametrize(
+    "nvrtc", ["nvidia-cuda-nvrtc-cu12==12.0.140", "nvidia-cuda-nvrtc-cu12==12.8.93", NVRTC_12, NVRTC_13]
+)
+def test_no_nvrtc_is_led_to_initialise_the_driver(
+    make: Any,  # noqa: ANN401 - a cached function
+    stub_driver: StubDriver,
+    tmp_path: Path,
+    nvrtc: str,
+) -> None:
+    """With this libcuda whoever calls cuInit is ended; NVRTC does, from 12.9 on, unless its cache is put off."""
+    table = tmp_path / "stub.txt"
+    table.write_text("cuda.crash.cuInit = abort\n", encoding="utf-8")
+    target = make(FOURTEEN_13 if nvrtc == NVRTC_13 else FOURTEEN_12, nvrtc)
+    environment = {
+        **target.environment(),
+        "LD_LIBRARY_PATH": str(stub_driver.folder),
+        "GPUENV_STUB": str(table),
+        "GPUENV_DRIVER_ROOT": str(tmp_path),
+    }
+    facts = target.gpuenv(environment, "probe")
+    states = {source["name"]: source["state"] for source in facts["sources"]}
+    assert (states["libcuda"], states["libraries"]) == ("crashed", "answered")
+    libraries = {library["name"]: library for library in facts["target"]["libraries"]}
+    release = nvrtc.rpartition("==")[2].rpartition(".")[0]
+    assert libraries["nvrtc"]["release"] == release
+    assert libraries["nvrtc-builtins"]["soname"] == f"libnvrtc-builtins.so.{release}"
+    assert libraries["nvrtc-builtins"]["path"]
 
 
 def test_two_real_lines_quarrel_and_one_removed_breaks_the_other(make: Any) -> None:  # noqa: ANN401

@@ -18,8 +18,8 @@ Run in the target's interpreter: ``libraries.py JSON``, an object with
 
 Standard library only, old syntax; a child of its own, since loading a library runs its code. What ends this process is
 known by the step told last. Only functions that tell a version are called, and NVRTC compiles an empty program, which
-is how it looks for its builtins: none of them opens the driver (seen by tracing them with the wheels of CUDA 12.9 and
-13.5), and no CUDA context comes to be.
+is how it looks for its builtins. cuBLASLt opens libcuda when it is loaded; nothing here lets anybody call ``cuInit``
+(shown with the wheels of CUDA 12.9 and 13.5 and a libcuda that aborts there), so no CUDA context comes to be.
 """
 
 import ctypes
@@ -54,6 +54,7 @@ INDIRECT = (
 FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder spells it otherwise than CuPy
 FIRST_LONG = 10000  # NCCL 2.9 and later tell five digits, 20900
 NVRTC_LOG_LIMIT = 100000
+NVRTC_INVALID_OPTION = 5
 HEADER_LIMIT = 4000000
 FIRST_WITHOUT_BUNDLE = (12, 2)
 
@@ -206,13 +207,28 @@ def indirect(needed, pattern):
 
 
 def compile_nothing(soname):
-    """Lets NVRTC compile an empty program, for which it opens its builtins; its complaint where it cannot."""
+    """Lets NVRTC compile an empty program, for which it opens its builtins; its complaint where it cannot.
+
+    Without its cache, which from 12.9 on it keeps with the driver's help and for which it calls ``cuInit``. Older ones
+    (seen: 11.8 to 12.8) know neither the option nor the cache.
+    """
     nvrtc = ctypes.CDLL(soname)
+    failed, complaint = compiled(nvrtc, [b"--no-cache"])
+    if failed == NVRTC_INVALID_OPTION:
+        failed, complaint = compiled(nvrtc, [])
+    return complaint or "NVRTC's error %d" % failed if failed else None
+
+
+def compiled(nvrtc, options):
+    """NVRTC's return code for an empty program, and its complaint."""
     program = ctypes.c_void_p()
-    if nvrtc.nvrtcCreateProgram(ctypes.byref(program), b"", b"gpuenv.cu", 0, None, None):
-        return "NVRTC cannot make a program"
-    failed = nvrtc.nvrtcCompileProgram(program, 0, None)
-    return nvrtc_log(nvrtc, program) or "NVRTC's error %d" % failed if failed else None
+    failed = nvrtc.nvrtcCreateProgram(ctypes.byref(program), b"", b"gpuenv.cu", 0, None, None)
+    if failed:
+        return failed, None
+    given = (ctypes.c_char_p * max(1, len(options)))()
+    given[: len(options)] = options
+    failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
+    return failed, nvrtc_log(nvrtc, program) if failed else None
 
 
 def nvrtc_log(nvrtc, program):
