@@ -83,8 +83,15 @@ def test_the_prober_reads_the_real_wheel_as_python_itself_does(bare: Path) -> No
     code, facts = gpuenv("probe", bare)
     target = facts["target"]
     assert code == 0
-    assert target["cupy"] == [{"distribution": LINE, "release": cupy, "location": target["cupy"][0]["location"]}]
-    assert Path(target["cupy"][0]["location"]).is_relative_to(bare)
+    (installed,) = target["cupy"]
+    assert (installed["distribution"], installed["release"]) == (LINE, cupy)
+    assert Path(installed["location"]).is_relative_to(bare)
+    assert installed["for_this_interpreter"] is True
+    assert installed["tags"][0].startswith("cp{}{}-".format(*sys.version_info[:2]))
+    module = in_target(bare, "import cupy; print(cupy.__file__)").stdout.strip()
+    assert module == installed["module"] == target["cupy_module"]["value"]
+    assert target["made_by"]["value"] == "uv"
+    assert (target["file_faults"], target["file_faults_count"]["value"]) == ([], 0)
     assert target["numpy"]["value"] == numpy
     assert (target["kind"]["value"], target["prefix"]["value"]) == ("venv", str(bare))
     assert target["packages"][LINE] == cupy
@@ -99,8 +106,10 @@ def test_the_matrix_knows_the_newest_release(bare: Path) -> None:
 
 def test_every_cuda_library_is_said_to_be_missing_where_none_is(bare: Path) -> None:
     _, facts = gpuenv("probe", bare)
-    told = [(library["soname"], library["path"]) for library in facts["target"]["libraries"]]
-    assert told == [(soname, None) for soname in SONAMES]
+    told = facts["target"]["libraries"]
+    assert [library["soname"] for library in told if not library["optional"]] == SONAMES
+    assert {library["path"] for library in told} == {None}
+    assert {library["name"] for library in told if library["optional"]} == {"nccl", "cutensor"}
     for soname in SONAMES:
         assert in_target(bare, f"import ctypes; ctypes.CDLL({soname!r})").returncode == 1, "so it is indeed"
 
@@ -131,14 +140,17 @@ def test_asking_for_libraries_changes_nothing_in_the_target(bare: Path) -> None:
 
 def test_the_file_that_is_told_is_the_one_that_is_loaded(with_nvrtc: Path) -> None:
     _, facts = gpuenv("probe", with_nvrtc)
-    nvrtc, *others = facts["target"]["libraries"]
+    libraries = {library["name"]: library for library in facts["target"]["libraries"]}
+    nvrtc, built_in = libraries.pop("nvrtc"), libraries.pop("nvrtc-builtins")
     assert nvrtc["soname"] == "libnvrtc.so.12"
+    assert built_in["soname"] == "libnvrtc-builtins.so." + nvrtc["release"]
+    assert Path(built_in["path"]).parent == Path(nvrtc["path"]).parent
     for program in (BY_CUPY, BY_FINDER):
         done = in_target(with_nvrtc, program)
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == [nvrtc["path"]]
     assert Path(nvrtc["path"]).is_relative_to(with_nvrtc)
-    assert [library["path"] for library in others] == [None] * len(others)
+    assert {library["path"] for library in libraries.values()} == {None}
     assert NVRTC in facts["target"]["packages"]
 
 

@@ -9,15 +9,19 @@ from gpuenv.doctor.checks import driver
 from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import target
 from gpuenv.doctor.checks import wheel
+from gpuenv.doctor.checks import installation
 from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import library
+from gpuenv.doctor.checks import compilation
 
 __all__ = [
+    "compilation",
     "container",
     "driver",
     "fit",
     "gpu",
     "initialisation",
+    "installation",
     "library",
     "presence",
     "sources",

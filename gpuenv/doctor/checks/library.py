@@ -101,12 +101,13 @@ def library_missing(facts: Facts) -> Outcome:
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
         yield NotKnown(state.detail or "the target's libraries were not asked for")
         return
-    missing = [library for library in snapshot.target.libraries if library.path is None and not library.optional]
+    needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
+    missing = [library for library in needed if library.path is None]
     if not missing:
         return
     others = _other_toolkits(facts) + _cuda_wheels(facts)
-    evidence = tuple(_evidence(library) for library in snapshot.target.libraries) + others
-    if others and len(missing) == len(snapshot.target.libraries):
+    evidence = tuple(_evidence(library) for library in needed) + others
+    if others and len(missing) == len(needed):
         yield Symptom(
             f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {_major(facts)}, "
             "but those there are of another major version",
@@ -124,7 +125,13 @@ def _major(facts: Facts) -> int | None:
 
 
 def _evidence(library: Library) -> Evidence:
-    return Evidence(library.soname, library.path or "not found", library.found_via or "the target's loader")
+    return Evidence(library.soname, library.path or _why_not(library), library.found_via or "the target's loader")
+
+
+def _why_not(library: Library) -> str:
+    """Not found; or what else keeps it from being loaded, such as a library that it needs itself."""
+    error = library.error or ""
+    return "not found" if not error or error.startswith(library.soname) else error
 
 
 def _searched(facts: Facts) -> tuple[Evidence, ...]:

@@ -18,8 +18,8 @@ Run in the target's interpreter: ``libraries.py JSON``, an object with
 
 Standard library only, old syntax; a child of its own, since loading a library runs its code. What ends this process is
 known by the step told last. Only functions that tell a version are called, and NVRTC compiles an empty program, which
-is how it looks for its builtins: none of them opens the driver (seen by tracing them with the wheels of CUDA 12.9 and
-13.5), and no CUDA context comes to be.
+is how it looks for its builtins. cuBLASLt opens libcuda when it is loaded; nothing here lets anybody call ``cuInit``
+(shown with the wheels of CUDA 12.9 and 13.5 and a libcuda that aborts there), so no CUDA context comes to be.
 """
 
 import ctypes
@@ -51,8 +51,10 @@ INDIRECT = (
     ("nvJitLink", r"libnvJitLink\.so\.\d+"),
     ("cudart", r"libcudart\.so\.\d+"),
 )
+FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder spells it otherwise than CuPy
 FIRST_LONG = 10000  # NCCL 2.9 and later tell five digits, 20900
 NVRTC_LOG_LIMIT = 100000
+NVRTC_INVALID_OPTION = 5
 HEADER_LIMIT = 4000000
 FIRST_WITHOUT_BUNDLE = (12, 2)
 
@@ -108,7 +110,7 @@ def look(library, load):
     answer = {"name": library["name"], "soname": library["soname"], "path": None, "found_via": None, "error": None}
     if load is not None:
         try:
-            found = load(library["name"])
+            found = load(FINDER_NAMES.get(library["name"], library["name"]))
             answer["found_via"] = getattr(found, "found_via", None) or "pathfinder"
             answer["finder_path"] = found.abs_path
         except Exception as error:  # noqa: BLE001 - the finder raises its own errors and the loader's
@@ -205,13 +207,28 @@ def indirect(needed, pattern):
 
 
 def compile_nothing(soname):
-    """Lets NVRTC compile an empty program, for which it opens its builtins; its complaint where it cannot."""
+    """Lets NVRTC compile an empty program, for which it opens its builtins; its complaint where it cannot.
+
+    Without its cache, which from 12.9 on it keeps with the driver's help and for which it calls ``cuInit``. Older ones
+    (seen: 11.8 to 12.8) know neither the option nor the cache.
+    """
     nvrtc = ctypes.CDLL(soname)
+    failed, complaint = compiled(nvrtc, [b"--no-cache"])
+    if failed == NVRTC_INVALID_OPTION:
+        failed, complaint = compiled(nvrtc, [])
+    return complaint or "NVRTC's error %d" % failed if failed else None
+
+
+def compiled(nvrtc, options):
+    """NVRTC's return code for an empty program, and its complaint."""
     program = ctypes.c_void_p()
-    if nvrtc.nvrtcCreateProgram(ctypes.byref(program), b"", b"gpuenv.cu", 0, None, None):
-        return "NVRTC cannot make a program"
-    failed = nvrtc.nvrtcCompileProgram(program, 0, None)
-    return nvrtc_log(nvrtc, program) or "NVRTC's error %d" % failed if failed else None
+    failed = nvrtc.nvrtcCreateProgram(ctypes.byref(program), b"", b"gpuenv.cu", 0, None, None)
+    if failed:
+        return failed, None
+    given = (ctypes.c_char_p * max(1, len(options)))()
+    given[: len(options)] = options
+    failed = nvrtc.nvrtcCompileProgram(program, len(options), given)
+    return failed, nvrtc_log(nvrtc, program) if failed else None
 
 
 def nvrtc_log(nvrtc, program):
@@ -273,13 +290,15 @@ def optional_library(name, folder, settings, load):
 def needed_soname(name, folder):
     """``libnccl.so.2``, as the extension module names it; None where this CuPy has no such module."""
     libs = os.path.join(folder or "", "cupy_backends", "cuda", "libs")
-    try:
-        modules = [entry for entry in sorted(os.listdir(libs)) if entry.split(".")[0] == name]
-        with open(os.path.join(libs, next(entry for entry in modules if entry.endswith(".so"))), "rb") as module:
-            names = re.findall(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.\\d+)\\0", module.read())
-    except (IndexError, IOError, OSError):
-        return None
-    return names[0].decode("ascii") if names else None
+    names = sorted(os.listdir(libs)) if os.path.isdir(libs) else []
+    for module in [entry for entry in names if entry.split(".")[0] == name and entry.endswith(".so")]:
+        try:
+            with open(os.path.join(libs, module), "rb") as file:
+                found = re.search(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.\\d+)\\0", file.read(), re.IGNORECASE)
+        except (IOError, OSError):
+            return None
+        return found.group(1).decode("ascii") if found else None
+    return None
 
 
 def preload(settings):

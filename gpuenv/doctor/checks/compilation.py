@@ -1,0 +1,132 @@
+"""Run-time compilation: NVRTC, its builtins and the headers that it meets must go together."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.installed import pip_fix
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.snapshot import Library
+
+_LIBRARIES = ("LIB602", "LIB603", "LIB601")
+_BUNDLED = "/cupy/_core/include/cupy/_cuda/"
+_MINOR = re.compile(r"\.so\.(\d+\.\d+)")
+
+
+@check("LIB604", Cause.NVRTC_BUILTINS_MISMATCH, requires=_LIBRARIES)
+def builtins(facts: Facts) -> Outcome:
+    """NVRTC does not find its builtins library, or finds that of another release.
+
+    What it means: NVRTC is two files, libnvrtc.so and libnvrtc-builtins.so, and the second must be of the very release
+    of the first. The wheels of some releases (13.0) do not say where it lies, and only cuda-pathfinder knows.
+    Without it the first kernel that is compiled fails with NVRTC_ERROR_BUILTIN_OPERATION_FAILURE.
+    How it is seen: NVRTC compiles an empty program in the target, for which no GPU is needed; then the file that is
+    loaded is looked up.
+    What to do: install NVRTC again, or take the release that the other CUDA libraries are of, and let
+    LD_LIBRARY_PATH hold one CUDA release only.
+    """
+    nvrtc, found = _library(facts, "nvrtc"), _library(facts, "nvrtc-builtins")
+    if nvrtc is None or found is None:
+        return
+    release = _MINOR.search(found.soname)
+    if found.path is not None and (release is None or nvrtc.release in (None, release[1])):
+        return
+    said = found.error or f"{found.path} is not of NVRTC's release {nvrtc.release}"
+    yield Symptom(
+        f"NVRTC cannot use its builtins: {said}",
+        (
+            Evidence(nvrtc.soname, f"{nvrtc.release or 'unknown'} in {nvrtc.path}", "NVRTC itself"),
+            Evidence(found.soname, found.path or "not found", "NVRTC's compilation of an empty program"),
+            Evidence(
+                "environment.LD_LIBRARY_PATH",
+                facts.snapshot.environment.get("LD_LIBRARY_PATH") or "not set",
+                "the environment",
+            ),
+        ),
+        (_nvrtc_fix(facts, nvrtc),),
+    )
+
+
+def _nvrtc_fix(facts: Facts, nvrtc: Library) -> Fix:
+    packages = facts.snapshot.target.packages
+    wheels = [name for name in packages if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)]
+    if wheels and "/site-packages/" in (nvrtc.path or ""):
+        requirements = [f"{name}=={packages[name]}" for name in wheels]
+        return pip_fix(facts, "Install NVRTC again.", "install", "--force-reinstall", "--no-deps", *requirements)
+    return Fix("Let the loader find NVRTC and its builtins in one folder, that of one CUDA toolkit.")
+
+
+@check("LIB605", Cause.CUDA_HEADERS_MISSING, requires=_LIBRARIES)
+def headers_missing(facts: Facts) -> Outcome:
+    """The CUDA headers that run-time compilation needs are not found.
+
+    What it means: CuPy compiles most of its kernels when they are first used, and they include CUDA's headers. CuPy 14
+    brings none of them; CuPy 13 brings those of CUDA 11 and of 12.0 and 12.1. An image of the kind "runtime" has none
+    either.
+    How it is seen: CuPy's own code, and cuda-pathfinder, are asked in which folders they would be; then they are looked
+    for there.
+    What to do: install the wheel with the headers of the CUDA runtime, of NVRTC's minor release, or a whole toolkit.
+    """
+    target = facts.snapshot.target
+    folders = target.headers.value
+    if folders is None or target.headers_cuda.known or any(_BUNDLED in folder for folder in folders):
+        return
+    searched = ", ".join(folders) or "no folder at all"
+    yield Symptom(
+        f"CUDA's headers are not found: {searched} was searched",
+        fact("target.headers", target.headers)
+        + fact("target.cuda_path", target.cuda_path)
+        + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(facts)),
+        (_headers_fix(facts),),
+    )
+
+
+def _headers_fix(facts: Facts) -> Fix:
+    major = cuda_major_of(facts.snapshot.target.cupy[0].distribution, facts.snapshot.target.packages)
+    nvrtc = _library(facts, "nvrtc")
+    if major is None or nvrtc is None or nvrtc.release is None:
+        return Fix("Install the headers of the CUDA runtime, of NVRTC's release, or a whole CUDA toolkit.")
+    name = "nvidia-cuda-runtime" + ("" if major >= _FIRST_WITHOUT_SUFFIX else f"-cu{major}")
+    return pip_fix(facts, "Install the headers of NVRTC's release.", "install", f"{name}=={nvrtc.release}.*")
+
+
+_FIRST_WITHOUT_SUFFIX = 13  # from CUDA 13 on, NVIDIA's wheels no longer bear the major in their names
+
+
+@check("LIB606", Cause.CUDA_PATH_WRONG, Cause.LIBRARY_PATH_CONFLICT, requires=(*_LIBRARIES, "LIB605"))
+def headers_of_another_major(facts: Facts) -> Outcome:
+    """The CUDA headers that are met first are of another major version than NVRTC.
+
+    What it means: headers and compiler go together. Most headers of another minor release compile; those of another
+    major need not: NVRTC 12.4 compiles the cuda_fp16.h of CUDA 13.0, and fails on its cuda_fp8.h.
+    How it is seen: CUDART_VERSION in the header that is found first, against NVRTC's own word.
+    What to do: let CUDA_PATH name a toolkit of NVRTC's major, or unset it, and take the other nvcc from PATH.
+    """
+    target, nvrtc = facts.snapshot.target, _library(facts, "nvrtc")
+    headers = target.headers_cuda.value
+    if headers is None or nvrtc is None or nvrtc.release is None or nvrtc.release.split(".")[0] == str(headers.major):
+        return
+    variables = _variables(facts)
+    yield Symptom(
+        f"NVRTC is of CUDA {nvrtc.release}, and the CUDA headers that it meets first are of {headers}",
+        fact("target.headers_cuda", target.headers_cuda)
+        + (Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),)
+        + fact("target.cuda_path", target.cuda_path)
+        + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in variables),
+        (Fix(f"Let CUDA_PATH name a toolkit of CUDA {nvrtc.release.split('.')[0]}: its headers are taken then."),),
+        Severity.WARNING,
+        cause=None if variables else Cause.LIBRARY_PATH_CONFLICT,
+    )
+
+
+def _variables(facts: Facts) -> list[tuple[str, str]]:
+    environment = facts.snapshot.environment
+    return [(name, environment[name]) for name in ("CUDA_PATH", "CUDA_HOME") if name in environment]
+
+
+def _library(facts: Facts, name: str) -> Library | None:
+    return next((entry for entry in facts.snapshot.target.libraries if entry.name == name), None)

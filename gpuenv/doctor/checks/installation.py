@@ -1,0 +1,176 @@
+"""The CuPy that is installed: are its files whole, is it the one that is imported, and is it for this interpreter?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.installed import install_fix, pip_fix
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.lines import is_cupy
+from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState
+
+_ONE_CUPY = ("WHL502", "WHL503")
+_USED = re.compile(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
+_BINARY = re.compile(r"\.(so(\.[\d.]+)?|pyd)$")
+_NOT_USED = {"tests", "testing", "test", "doc", "docs", "licenses"}
+_SHOWN = 5
+# CUDA as conda-forge and NVIDIA's channel package it.
+_CONDA_CUDA = re.compile(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
+
+
+@check("WHL510", Cause.CORRUPT_INSTALLATION, requires=_ONE_CUPY)
+def files_at_fault(facts: Facts) -> Outcome:
+    """Installed files of CuPy or of the CUDA wheels are missing or changed.
+
+    What it means: an installation was interrupted, a disk was full, files were deleted to make an image smaller, or
+    another distribution that owns the same files was removed or installed over them. What is missing fails when it is
+    used, often with an error that names something else.
+    How it is seen: every file that the RECORD of these distributions names is looked for, and its size compared; with
+    --deep its digest too. Tests and documentation do not count, and a changed text file is a warning only.
+    What to do: install the distributions named again, with --force-reinstall.
+    """
+    target = facts.snapshot.target
+    if not target.file_faults_count.known and facts.snapshot.source("files").state is not SourceState.NOT_ASKED:
+        yield NotKnown(target.file_faults_count.reason or "nobody looked at the files")
+        return
+    used = [entry for entry in target.file_faults if _is_used(entry)]
+    broken = [entry for entry in used if entry.state is FileState.MISSING or _is_harmed_binary(entry)]
+    for found, severity in ((broken, Severity.ERROR), ([e for e in used if e not in broken], Severity.WARNING)):
+        if found:
+            yield _at_fault(facts, found, severity)
+
+
+def _at_fault(facts: Facts, found: list[FileFault], severity: Severity) -> Symptom:
+    names = sorted({name for entry in found for name in entry.distributions})
+    states = sorted({_WORDS[entry.state] for entry in found})
+    many = "1 file" if len(found) == 1 else f"{len(found)} files"
+    if facts.snapshot.target.file_faults_count.value != len(facts.snapshot.target.file_faults):
+        many = f"At least {many}"
+    packages = facts.snapshot.target.packages
+    requirements = [f"{name}=={packages[name]}" for name in names if name in packages]
+    return Symptom(
+        f"{many} of {', '.join(names)} {'is' if len(found) == 1 else 'are'} {' or '.join(states)}",
+        tuple(Evidence(entry.path, _WORDS[entry.state], "RECORD") for entry in found[:_SHOWN]),
+        (pip_fix(facts, "Install them again.", "install", "--force-reinstall", "--no-deps", *requirements),),
+        severity,
+    )
+
+
+_WORDS = {
+    FileState.MISSING: "missing",
+    FileState.WRONG_SIZE: "of another size than installed",
+    FileState.CHANGED: "changed",
+    FileState.OWNED_TWICE: "claimed by two distributions",
+}
+
+
+def _is_used(entry: FileFault) -> bool:
+    path = PurePosixPath(entry.path)
+    return bool(_USED.search(path.name)) and not _NOT_USED & set(path.parts)
+
+
+def _is_harmed_binary(entry: FileFault) -> bool:
+    return entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path))
+
+
+@check("WHL511", Cause.CUPY_SHADOWED, requires=_ONE_CUPY)
+def shadowed(facts: Facts) -> Outcome:
+    """Another file or folder named cupy is imported in place of CuPy.
+
+    What it means: Python takes the first module of that name on its path: a script of your own called cupy.py, or a
+    folder cupy with an __init__.py, hides the one that is installed. Then nothing of CuPy's is there.
+    How it is seen: Python's own finders are asked which file an import would take from the folder where this command
+    runs; nothing is imported. A program started as "python script.py" looks in the script's folder instead.
+    What to do: give the file another name, remove its __pycache__, or start the program from another folder.
+    """
+    target = facts.snapshot.target
+    module = target.cupy_module.value
+    installed = [entry.module for entry in target.cupy if entry.module]
+    if module is None or not installed or module in installed:
+        return
+    yield Symptom(
+        f"import cupy takes {module}, not the CuPy that is installed",
+        fact("target.cupy_module", target.cupy_module)
+        + tuple(Evidence(entry.distribution, entry.module or "", "its metadata") for entry in target.cupy),
+        (Fix("Give that file or folder another name, or start the program from another folder."),),
+        # What lies in the folder of work is met by programs that are started from there alone.
+        Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
+    )
+
+
+def _on_path(facts: Facts, module: str) -> bool:
+    """Whether a folder of PYTHONPATH or of the environment itself holds the module."""
+    told = facts.snapshot.environment.get("PYTHONPATH", "").split(":")
+    prefix = facts.snapshot.target.prefix.value
+    folders = [*(entry for entry in told if entry), *([prefix] if prefix else [])]
+    return any(PurePosixPath(module).is_relative_to(folder) for folder in folders)
+
+
+@check("WHL512", Cause.PYTHON_UNSUPPORTED, requires=_ONE_CUPY)
+def for_another_interpreter(facts: Facts) -> Outcome:
+    """CuPy is installed for another interpreter than this one.
+
+    What it means: CuPy's compiled modules name the Python that they are built for, such as cpython-312. They were
+    put here by another Python's pip, by a copied folder, or by PYTHONPATH; this interpreter does not load them.
+    How it is seen: the names of the extension modules in cupy/_core, against those that this interpreter loads.
+    What to do: install CuPy with this interpreter's own pip.
+    """
+    for entry in facts.snapshot.target.cupy:
+        if entry.for_this_interpreter is False:
+            yield Symptom(
+                f"{entry.distribution} in {entry.location} is for another interpreter: {_tags(entry)}",
+                fact("target.python", facts.snapshot.target.python)
+                + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
+                (
+                    pip_fix(facts, "Remove it.", "uninstall", "-y", entry.distribution),
+                    *install_fix(facts, "Install it with this interpreter."),
+                ),
+            )
+
+
+def _tags(entry: CupyInstallation) -> str:
+    return ", ".join(entry.tags) or "no module of it can be loaded"
+
+
+@check("WHL513", Cause.MIXED_PIP_CONDA, requires=("ENV401",))
+def pip_and_conda(facts: Facts) -> Outcome:
+    """Pip and conda have each put CuPy, or the CUDA that it loads, into one environment.
+
+    What it means: neither knows of the other's files: an update by one breaks what the other has installed, and the
+    libraries that are loaded come from two CUDA releases.
+    How it is seen: conda's records beside the metadata of the distributions, and the paths of the libraries loaded.
+    What to do: let one of them install CuPy together with its CUDA: conda install cupy, or pip with the extra ctk in an
+    environment without conda's CUDA packages.
+    """
+    target = facts.snapshot.target
+    conda_cupy = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}
+    pip_cupy = {entry.distribution: entry.release for entry in target.cupy} if target.conda_packages else {}
+    foreign = {name: release for name, release in pip_cupy.items() if name not in target.conda_packages}
+    conda_cuda = {name: release for name, release in target.conda_packages.items() if _CONDA_CUDA.fullmatch(name)}
+    places = {entry.found_via for entry in target.libraries if entry.path} & {"site-packages", "conda"}
+    if foreign and conda_cupy:
+        title = f"pip has installed {', '.join(foreign)} beside conda's {', '.join(conda_cupy)}"
+        severity = Severity.ERROR
+    elif foreign and conda_cuda and len(places) > 1:
+        title = f"{', '.join(foreign)} loads CUDA libraries of pip's wheels and of conda's packages together"
+        severity = Severity.WARNING
+    else:
+        return
+    involved = foreign | conda_cupy | conda_cuda
+    yield Symptom(
+        title,
+        tuple(Evidence(f"target.packages.{name}", release, _who(facts, name)) for name, release in involved.items()),
+        (
+            pip_fix(facts, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign),
+            Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages."),
+        ),
+        severity,
+    )
+
+
+def _who(facts: Facts, name: str) -> str:
+    return "conda's records" if name in facts.snapshot.target.conda_packages else "its metadata"

@@ -1,0 +1,196 @@
+"""What the doctor makes of installed files, of the module that is imported, and of NVRTC with its headers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, Library, Snapshot, Target, Toolkit
+from gpuenv.model.versions import CudaVersion
+
+SITE = "/venv/lib/python3.12/site-packages"
+MODULE = f"{SITE}/cupy/__init__.py"
+CUPY = CupyInstallation("cupy-cuda12x", "14.2.0", SITE, ("cp312-cp312-linux_x86_64",), True, MODULE)
+NAMES = {
+    "nvrtc": "libnvrtc.so.12",
+    "cublas": "libcublas.so.12",
+    "cufft": "libcufft.so.11",
+    "curand": "libcurand.so.10",
+    "cusolver": "libcusolver.so.11",
+    "cusparse": "libcusparse.so.12",
+    "nvrtc-builtins": "libnvrtc-builtins.so.12.9",
+}
+LIBRARIES = tuple(
+    Library(name, soname, f"{SITE}/nvidia/lib/{soname}", "site-packages", release="12.9" if name == "nvrtc" else None)
+    for name, soname in NAMES.items()
+)
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    return load(data_path("matrix.yaml"))
+
+
+@pytest.fixture(scope="module")
+def healthy(matrix: Matrix) -> Snapshot:
+    """A right machine whose target has told all there is to tell."""
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
+    target = replace(
+        snapshot.target,
+        prefix=known("/venv", "x"),
+        cupy=(CUPY,),
+        cupy_module=known(MODULE, "x"),
+        libraries=LIBRARIES,
+        headers=known((f"{SITE}/nvidia/cuda_runtime/include",), "x"),
+        headers_cuda=known(CudaVersion.parse("12.9"), "x"),
+        file_faults_count=known(0, "x"),
+    )
+    return replace(snapshot, target=target)
+
+
+def found(matrix: Matrix, snapshot: Snapshot) -> dict[str, Finding]:
+    diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
+    assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
+    assert all("\n" not in finding.title for finding in diagnosis.findings)
+    return {finding.code: finding for finding in diagnosis.findings}
+
+
+def changed(snapshot: Snapshot, **fields: object) -> Snapshot:
+    return replace(snapshot, target=replace(snapshot.target, **fields))  # type: ignore[arg-type]  # a field of any kind
+
+
+def test_a_healthy_target_has_no_finding(matrix: Matrix, healthy: Snapshot) -> None:
+    assert found(matrix, healthy) == {}
+
+
+def faulty(healthy: Snapshot, path: str, state: FileState, *names: str) -> Snapshot:
+    fault = FileFault(f"{SITE}/{path}", state, names or ("cupy-cuda12x",))
+    return changed(healthy, file_faults=(fault,), file_faults_count=known(1, "RECORD"))
+
+
+@pytest.mark.parametrize(
+    ("path", "state", "severity"),
+    [
+        ("cupy/_core/core.cpython-312-x86_64-linux-gnu.so", FileState.MISSING, Severity.ERROR),
+        ("nvidia/cublas/lib/libcublasLt.so.12", FileState.WRONG_SIZE, Severity.ERROR),
+        ("nvidia/cublas/lib/libcublasLt.so.12", FileState.CHANGED, Severity.ERROR),
+        ("cupy/fft/_fft.py", FileState.MISSING, Severity.ERROR),
+        ("cupy/_core/include/cupy/complex.cuh", FileState.MISSING, Severity.ERROR),
+        ("cupy/fft/_fft.py", FileState.WRONG_SIZE, Severity.WARNING),
+        ("nvidia/nccl/lib/libnccl.so.2", FileState.OWNED_TWICE, Severity.WARNING),
+        ("numpy/tests/test_x.py", FileState.MISSING, None),
+        ("numpy/_core/lib/libnpymath.a", FileState.MISSING, None),
+        ("cupy_cuda12x-14.2.0.dist-info/licenses/LICENSE", FileState.MISSING, None),
+    ],
+)
+def test_a_file_at_fault_is_as_grave_as_its_use(
+    matrix: Matrix, healthy: Snapshot, path: str, state: FileState, severity: Severity | None
+) -> None:
+    finding = found(matrix, faulty(healthy, path, state)).get("WHL510")
+    assert (finding and finding.severity) == severity
+    if finding:
+        assert finding.cause is Cause.CORRUPT_INSTALLATION
+        assert any("cupy-cuda12x==14.2.0" in (fix.command or ()) for fix in finding.fix)
+
+
+def test_what_is_known_in_part_is_counted_as_such(matrix: Matrix, healthy: Snapshot) -> None:
+    faults = tuple(FileFault(f"{SITE}/cupy/{n}.py", FileState.MISSING, ("cupy-cuda12x",)) for n in range(50))
+    snapshot = changed(healthy, file_faults=faults, file_faults_count=known(4000, "RECORD"))
+    assert found(matrix, snapshot)["WHL510"].title.startswith("At least 50 files of cupy-cuda12x are missing")
+
+
+def test_a_module_of_one_s_own_in_the_way_is_a_warning_where_it_lies_in_the_folder_of_work(
+    matrix: Matrix, healthy: Snapshot
+) -> None:
+    finding = found(matrix, changed(healthy, cupy_module=known("/home/me/cupy.py", "x")))["WHL511"]
+    assert (finding.cause, finding.severity) == (Cause.CUPY_SHADOWED, Severity.WARNING)
+    on_path = replace(healthy, environment={"PYTHONPATH": "/opt/lib:/home/me"})
+    finding = found(matrix, changed(on_path, cupy_module=known("/home/me/cupy.py", "x")))["WHL511"]
+    assert finding.severity is Severity.ERROR
+
+
+def test_a_cupy_that_is_installed_as_a_link_to_its_source_is_not_shadowed(matrix: Matrix, healthy: Snapshot) -> None:
+    linked = replace(CUPY, module=None, for_this_interpreter=None)
+    snapshot = changed(healthy, cupy=(linked,), cupy_module=known("/src/cupy/cupy/__init__.py", "x"))
+    assert found(matrix, snapshot) == {}
+
+
+def test_cupy_of_another_interpreter_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
+    other = replace(CUPY, for_this_interpreter=False, tags=("cp311-cp311-linux_x86_64",))
+    finding = found(matrix, changed(healthy, cupy=(other,)))["WHL512"]
+    assert (finding.cause, finding.severity) == (Cause.PYTHON_UNSUPPORTED, Severity.ERROR)
+    assert "cp311" in finding.title
+
+
+def test_pip_s_cupy_beside_conda_s_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
+    finding = found(matrix, changed(healthy, conda_packages={"cupy-core": "14.2.0", "cupy": "14.2.0"}))["WHL513"]
+    assert (finding.cause, finding.severity) == (Cause.MIXED_PIP_CONDA, Severity.ERROR)
+
+
+def test_pip_s_cupy_on_conda_s_cuda_alone_is_fine_and_on_both_is_not(matrix: Matrix, healthy: Snapshot) -> None:
+    packages = {"cuda-nvrtc": "12.9.86", "libcublas": "12.9.1.4"}
+    assert found(matrix, changed(healthy, conda_packages=packages)) == {}
+    both = (replace(LIBRARIES[0], found_via="conda"), *LIBRARIES[1:])
+    finding = found(matrix, changed(healthy, conda_packages=packages, libraries=both))["WHL513"]
+    assert finding.severity is Severity.WARNING
+
+
+def test_optional_libraries_may_be_missing(matrix: Matrix, healthy: Snapshot) -> None:
+    nccl = Library("nccl", "libnccl.so.2", optional=True, error="not there")
+    assert found(matrix, changed(healthy, libraries=(*LIBRARIES, nccl))) == {}
+
+
+@pytest.mark.parametrize(
+    ("soname", "path"), [("libnvrtc-builtins.so.12.9", None), ("libnvrtc-builtins.so.12.4", "/usr/lib/x")]
+)
+def test_nvrtc_without_its_own_builtins_is_an_error(
+    matrix: Matrix, healthy: Snapshot, soname: str, path: str | None
+) -> None:
+    other = Library("nvrtc-builtins", soname, path, "dependency", error=None if path else "failed to open it")
+    finding = found(matrix, changed(healthy, libraries=(*LIBRARIES[:-1], other)))["LIB604"]
+    assert (finding.cause, finding.severity) == (Cause.NVRTC_BUILTINS_MISMATCH, Severity.ERROR)
+
+
+@pytest.mark.parametrize("folders", [(), ("/usr/local/cuda/include",)])
+def test_headers_that_are_not_found_are_an_error(matrix: Matrix, healthy: Snapshot, folders: tuple[str, ...]) -> None:
+    snapshot = changed(healthy, headers=known(folders, "x"), headers_cuda=Target().headers_cuda)
+    finding = found(matrix, snapshot)["LIB605"]
+    assert (finding.cause, finding.severity) == (Cause.CUDA_HEADERS_MISSING, Severity.ERROR)
+    assert any("nvidia-cuda-runtime-cu12==12.9.*" in (fix.command or ()) for fix in finding.fix)
+
+
+def test_the_headers_that_cupy_13_brings_are_enough(matrix: Matrix, healthy: Snapshot) -> None:
+    own = (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-12",)
+    assert found(matrix, changed(healthy, headers=known(own, "x"), headers_cuda=Target().headers_cuda)) == {}
+
+
+@pytest.mark.parametrize(
+    ("environment", "cause"),
+    [({"CUDA_PATH": "/usr/local/cuda-13.0"}, Cause.CUDA_PATH_WRONG), ({}, Cause.LIBRARY_PATH_CONFLICT)],
+)
+def test_headers_of_another_major_are_a_warning_and_of_another_minor_nothing(
+    matrix: Matrix, healthy: Snapshot, environment: dict[str, str], cause: Cause
+) -> None:
+    snapshot = replace(healthy, environment=environment)
+    other = changed(snapshot, headers_cuda=known(CudaVersion.parse("13.0"), "/usr/local/cuda/include"))
+    finding = found(matrix, other)["LIB606"]
+    assert (finding.cause, finding.severity) == (cause, Severity.WARNING)
+    assert found(matrix, changed(snapshot, headers_cuda=known(CudaVersion.parse("12.4"), "x"))) == {}
+
+
+def test_a_toolkit_in_the_target_is_not_one_of_the_host(matrix: Matrix, healthy: Snapshot) -> None:
+    """The wheels' NVRTC serves a CuPy that looks for wheels; a CuPy without the extra cannot count on it."""
+    kit = Toolkit(f"{SITE}/nvidia", "wheels", known(CudaVersion.parse("12.9"), "x"), has_nvrtc=True, has_headers=True)
+    without = replace(healthy, toolkits=())
+    assert resolve(replace(healthy, toolkits=(kit,)), matrix) == resolve(without, matrix)
