@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_libraries, ask_nvml, ask_smi, ask_target
+from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_libraries, ask_nvcc, ask_nvml, ask_smi, ask_target
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import CudaFacts, KernelFacts, LibraryFact, NvmlFacts, RawFacts, SmiFacts, TargetFacts
 from gpuenv.probe.target import find_interpreter
@@ -23,7 +23,8 @@ _LATE = 0.7  # seconds beyond the deadline in which a killed child is buried
 
 _VARIABLES = (
     "CUDA", "NVIDIA_", "CUPY_", "NVCC", "NUMBA_", "LD_LIBRARY_PATH", "LD_PRELOAD", "CONDA_PREFIX", "VIRTUAL_ENV",
-    "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE",
+    "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "SLURM_JOB_ID", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS",
+    "SLURM_GPUS_ON_NODE", "GPU_DEVICE_ORDINAL", "_CONDOR_AssignedGPUs", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
 )  # fmt: skip
 
 Announce = Callable[[str], None]
@@ -61,7 +62,7 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
     interpreter = find_interpreter(request.python, request.environment)
     asking = Asking(request.environment, request.root, time.monotonic() + request.timeout)
     tasks: dict[str, Callable[[], Any]] = {
-        "kernel": lambda: ask_kernel(asking),
+        "kernel": lambda: _ask_files(asking),
         "nvml": lambda: ask_nvml(asking),
         "libcuda": lambda: ask_cuda(asking),
         "nvidia-smi": lambda: ask_smi(asking),
@@ -70,6 +71,11 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
         tasks["target"] = lambda: _ask_environment(asking, interpreter)
     answers = _side_by_side(tasks, asking, announce)
     return assemble(_raw(answers, request, interpreter), request.taken_at)
+
+
+def _ask_files(asking: Asking) -> tuple[KernelFacts, Source, dict[str, str], Source]:
+    kernel, source = ask_kernel(asking)
+    return kernel, source, *ask_nvcc(asking, kernel)
 
 
 def _ask_environment(
@@ -118,12 +124,14 @@ def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) 
         return given[0], given[1]
 
     kernel, kernel_source = answer("kernel", KernelFacts())
+    nvcc, nvcc_source = _nvcc_answer(answers, nobody)
     nvml, nvml_source = answer("nvml", NvmlFacts())
     cuda, cuda_source = answer("libcuda", CudaFacts())
     smi, smi_source = answer("nvidia-smi", SmiFacts())
     target, target_source, libraries, libraries_source = _target_answer(answers, interpreter, nobody)
     return RawFacts(
         kernel=kernel,
+        nvcc=nvcc,
         nvml=nvml,
         cuda=cuda,
         smi=smi,
@@ -132,8 +140,15 @@ def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) 
         target_reason=target_source.detail,
         libraries=libraries,
         environment=relevant(request.environment),
-        sources=(kernel_source, nvml_source, cuda_source, smi_source, target_source, libraries_source),
+        sources=(kernel_source, nvcc_source, nvml_source, cuda_source, smi_source, target_source, libraries_source),
     )
+
+
+def _nvcc_answer(answers: Mapping[str, Any], nobody: Source) -> tuple[dict[str, str], Source]:
+    if "kernel" not in answers:
+        return {}, Source("nvcc", nobody.state, nobody.detail, nobody.duration)
+    told: tuple[dict[str, str], Source] = answers["kernel"][2:]
+    return told
 
 
 def _target_answer(
