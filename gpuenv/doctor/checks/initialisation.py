@@ -12,7 +12,7 @@ from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Fix
 
 _BEFORE = (
-    *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204"),
+    *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
     *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114"),
 )

@@ -40,6 +40,7 @@ def container(root: str, environment: Mapping[str, str]) -> str:
         ),
         ("lxc", named == "lxc" or "/lxc" in control_groups),
         ("systemd-nspawn", named == "systemd-nspawn"),
+        ("other", exists(root, "/.flatpak-info")),
         ("other", bool(named) or "/containerd/" in mounted or (root_type in _CONTAINER_ROOTS and not is_booted(root))),
     )
     return next((name for name, seen in signs if seen), "none")
