@@ -279,3 +279,18 @@ def test_an_amd_gpu_does_not_fit_a_cupy_for_cuda(matrix: Matrix, cupy: str | Non
     assert (finding.code, finding.cause) == ("GPU201", cause)
     assert "gfx90a" in finding.title
     assert ("which cupy-cuda12x cannot use" in finding.title) is (cause is Cause.ROCM_MISMATCH)
+
+
+@pytest.mark.parametrize(("holder", "named"), [("vfio-pci", True), ("nvidia", False), (None, False)])
+def test_a_gpu_that_is_kept_for_a_virtual_machine_is_told_as_such(
+    matrix: Matrix,
+    holder: str | None,
+    named: bool,  # noqa: FBT001 - a table
+) -> None:
+    snapshot = replace(working(cuda=100), gpus=(), gpu_count=known(0, "nvml"))
+    held = replace(snapshot, pci_gpus=(replace(BUS[0], device="ffff", kernel_driver=holder),))
+    (finding,) = findings(held, matrix)
+    assert finding.code == "DRV113"
+    assert ("vfio-pci holds it" in finding.title) is named
+    assert any("virtual machine" in fix.text for fix in finding.fix) is named
+    assert (f"kernel driver of {BUS[0].pci}", holder or "none") in {(e.fact, e.value) for e in finding.evidence}

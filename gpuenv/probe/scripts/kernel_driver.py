@@ -47,7 +47,7 @@ def _has_module(root: str, folder: str, deep: int) -> bool:
     found = names(root, folder)
     if any(_MODULE_FILE.fullmatch(name) for name in found):
         return True
-    below = [f"{folder}/{name}" for name in found if "." not in name] if deep else []
+    below = [f"{folder}/{name}" for name in found if ".ko" not in name] if deep else []
     return any(_has_module(root, path, deep - 1) for path in below if is_folder(root, path))
 
 
