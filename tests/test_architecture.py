@@ -148,7 +148,9 @@ def test_a_part_imports_only_those_below_it() -> None:
 
 def test_a_library_of_others_is_imported_in_its_one_place() -> None:
     def out_of_place(module: Module) -> set[str]:
-        names = {name.split(".")[0] for name in imports(module.tree)} - {"gpuenv", *sys.stdlib_module_names}
+        beside = {"telling", *(path.stem for path in (PACKAGE / "probe/scripts").glob("kernel_*.py"))}
+        ours = beside if module.name.startswith(f"{SCRIPTS}.") else set()
+        names = {name.split(".")[0] for name in imports(module.tree)} - {"gpuenv", *sys.stdlib_module_names, *ours}
         return {name for name in names if not THIRD_PARTY.get(name, set()) & {module.part, module.name}}
 
     assert strangers(out_of_place) == {}
@@ -283,11 +285,15 @@ def test_a_script_stands_on_its_own() -> None:
         for module in modules()
         if module.name.startswith(SCRIPTS)
     }
+    family = {name for name in found if name.startswith("kernel_")} | {"telling"}
     others = {name: names - set(sys.stdlib_module_names) for name, names in found.items()}
-    assert others == {
+    assert {name: names - family for name, names in others.items() if name in {"kernel", *family}} == {
+        name: set() for name in {"kernel", *family}
+    }, "the kernel's scripts import each other alone"
+    alone = {name: names for name, names in others.items() if name not in {"kernel", *family}}
+    assert alone == {
         "nvml": {"pynvml"},
         "cuda": set(),
-        "kernel": set(),
         "interpreter": set(),
         "libraries": {"cuda"},
         "files": set(),

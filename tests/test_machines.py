@@ -116,8 +116,23 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
         assert report["findings"] == []
     if expect.status == "fit":
         assert_is_read_right(report["snapshot"], bench.profile)
+    assert {path: fact_at(report["snapshot"], path) for path in expect.facts} == dict(expect.facts)
     if expect.primary:
         assert_text_names_the_same_cause(bench, written, findings)
+
+
+def fact_at(snapshot: Any, path: str) -> str:  # noqa: ANN401 - JSON
+    """The value at a path, as text: of a list its entries, of a reading the value settled on."""
+    found = snapshot
+    for part in path.split("."):
+        found = found[int(part)] if isinstance(found, list) else found[part]
+    if isinstance(found, dict) and "value" in found:
+        found = found["value"]
+    if isinstance(found, list):
+        return ", ".join(map(str, found))
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    return "none" if found is None else str(found)
 
 
 def assert_is_read_right(snapshot: Any, profile: Profile) -> None:  # noqa: ANN401 - JSON
@@ -162,6 +177,7 @@ def test_resolve_names_the_right_wheel(bench: Bench) -> None:
         ("toolkit: 13.0", "found_first: {libcuda: empty}", "found_first: libcuda is no file name"),
         ("packages:", "package:", "target: package"),
         ("target:", "target:\n  lib64: perhaps", "target: lib64"),
+        ("status: fit", "status: fit, facts: {driver.branch: [580]}", "expect: facts"),
     ],
 )
 def test_a_slip_in_a_profile_is_named(tmp_path: Path, written: str, misspelt: str, named: str) -> None:

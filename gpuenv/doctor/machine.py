@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.snapshot import Container, Module, PciGpu, Snapshot, SourceState
+from gpuenv.model.snapshot import (
+    Container,
+    DriverLibrary,
+    LibraryOrigin,
+    Module,
+    PciGpu,
+    Snapshot,
+    SourceState,
+)
 
 _OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
 
@@ -43,6 +51,22 @@ def module_loaded(snapshot: Snapshot) -> bool:
 def contained(snapshot: Snapshot) -> bool:
     """Whether this process is in a container."""
     return snapshot.host.container.value not in (None, Container.NONE)
+
+
+def baked_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
+    """The libraries in use that are files of a container's image, and of another version than the host's module."""
+    module = snapshot.driver.module_version.value
+    used = [path for path in (snapshot.driver.cuda_library.value, snapshot.driver.nvml_library.value) if path]
+    if module is None or not contained(snapshot):
+        return ()
+    return tuple(
+        entry
+        for entry in snapshot.driver.libraries
+        if entry.mounted is False
+        and entry.origin in (LibraryOrigin.SYSTEM, LibraryOrigin.OTHER)
+        and entry.release not in (None, module)
+        and any(path.endswith(entry.path) for path in used)
+    )
 
 
 def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:

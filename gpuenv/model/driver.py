@@ -67,11 +67,14 @@ class DriverLibrary:
         path: the file, links resolved.
         release: the driver version in its name.
         origin: where it comes from.
+        mounted: whether it is mounted there, and so no part of a container's image; null where mounts are not to be
+            seen.
     """
 
     path: str
     release: DriverVersion | None = None
     origin: LibraryOrigin = LibraryOrigin.OTHER
+    mounted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class Host:
         tegra: the release line of a Jetson's root file system.
         secure_boot: whether the firmware lets signed kernels alone start, which then refuse unsigned modules.
         lockdown: the kernel's lockdown mode: ``none``, ``integrity`` or ``confidentiality``.
+        module_signatures: whether the kernel refuses modules without a valid signature.
     """
 
     os: Reading[str] = Reading()
@@ -51,6 +52,7 @@ class Host:
     tegra: Reading[str] = Reading()
     secure_boot: Reading[bool] = Reading()
     lockdown: Reading[str] = Reading()
+    module_signatures: Reading[bool] = Reading()
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,7 @@ class Snapshot:
         gpu_count: how many GPUs the driver has, asked of each source.
         visible_count: how many CUDA devices this process sees.
         pci_gpus: display and 3D controllers on the PCI bus; null where the bus could not be read.
+        pointing_nowhere: the variables CUDA_PATH and CUDA_HOME, where they name a folder that is not there.
         amd_gpus: the AMD GPUs that the kernel's KFD nodes tell of.
         rocm: the ROCm release on the host.
         kernel_log: the lines of the kernel's log that concern the driver, the newest last; at most 50.
@@ -129,6 +130,7 @@ class Snapshot:
     visible_count: Reading[int] = Reading()
     pci_gpus: tuple[PciGpu, ...] | None = None
     toolkits: tuple[Toolkit, ...] = ()
+    pointing_nowhere: tuple[str, ...] = ()
     amd_gpus: tuple[AmdGpu, ...] = ()
     rocm: Reading[str] = Reading()
     kernel_log: Reading[tuple[KernelMessage, ...]] = Reading()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -22,6 +24,8 @@ from gpuenv.probe.smi_xml import parse_xml
 F = TypeVar("F")
 
 _TELL_START = ("nvml", "libcuda")
+_NVCC_COURTESY = 2.0  # seconds for all compilers together: files tell the same, and a sound one answers in 0.1 s
+_NVCC_RELEASE = re.compile(r"\brelease (\d{1,2}\.\d{1,2})\b")
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
 
@@ -53,6 +57,36 @@ def ask_kernel(asking: Asking) -> tuple[KernelFacts, Source]:
     result = _own(asking, "kernel.py", asking.root)
     facts = parse_facts(result.stdout)
     return _typed(KernelFacts, facts), _source("kernel", result, facts)
+
+
+def ask_nvcc(asking: Asking, kernel: KernelFacts) -> tuple[dict[str, str], Source]:
+    """The compiler of each toolkit, for its version; none of another root, whose programs are not for this one."""
+    compilers = [kit.path for kit in kernel.toolkits if kit.nvcc] if asking.root.rstrip("/") == "" else []
+    if not compilers:
+        return {}, Source("nvcc", SourceState.ABSENT, "no toolkit with a compiler")
+    deadline = min(asking.deadline, time.monotonic() + _NVCC_COURTESY)
+    told: dict[str, str] = {}
+    worst = Source("nvcc", SourceState.ANSWERED)
+    for path in compilers:
+        result = run_child([f"{path}/bin/nvcc", "--version"], asking.environment, deadline, asking.group)
+        release = _NVCC_RELEASE.search(result.stdout) if result.exit_code == 0 else None
+        if release:
+            told[path] = release[1]
+        source = _nvcc_source(path, result, answered=release is not None)
+        worst = replace(
+            source if worst.state is SourceState.ANSWERED else worst, duration=worst.duration + result.duration
+        )
+    return told, worst
+
+
+def _nvcc_source(path: str, result: ChildResult, *, answered: bool) -> Source:
+    source = _source("nvcc", result, {}, finished=True)
+    program = f"{path}/bin/nvcc"
+    if source.state is not SourceState.ANSWERED:
+        return replace(source, detail=f"{program}: {source.detail}")
+    if not answered:
+        return replace(source, state=SourceState.FAILED, detail=f"{program}: no release in what it printed")
+    return replace(source, detail=program)
 
 
 def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
@@ -132,7 +166,9 @@ def _whole(result: ChildResult) -> bool:
 
 def _own(asking: Asking, name: str, *arguments: str) -> ChildResult:
     """Runs a script under gpuenv's own interpreter, apart from PYTHONPATH: that is the target's affair."""
-    command = [sys.executable, "-I", "-B", script(name), *arguments]
+    # The scripts import each other: without -B they are compiled once, unless this process was told to write nothing.
+    flags = ["-I", "-B"] if sys.dont_write_bytecode else ["-I"]
+    command = [sys.executable, *flags, script(name), *arguments]
     return run_child(command, asking.environment, asking.deadline, asking.group)
 
 

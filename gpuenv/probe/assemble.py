@@ -15,10 +15,12 @@ from gpuenv.model.snapshot import (
     Toolkit,
 )
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
+from gpuenv.probe.assemble_container import container_support, grant, mps
 from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
+from gpuenv.probe.assemble_kernel import amd_gpus, cuda_origin, driver_libraries, kernel_log, rocm
 from gpuenv.probe.assemble_target import assemble_target, target_toolkits
 from gpuenv.probe.parse import file_version, parsed
-from gpuenv.probe.raw import KernelFacts, RawFacts
+from gpuenv.probe.raw import KernelFacts, RawFacts, RawToolkit
 from gpuenv.probe.raw_target import TargetFacts
 
 PROC_VERSION = "/proc/driver/nvidia/version"
@@ -40,7 +42,14 @@ def assemble(raw: RawFacts, taken_at: str | None) -> Snapshot:
         gpu_count=count_gpus(raw),
         visible_count=count_visible(raw),
         pci_gpus=raw.kernel.pci_gpus,
-        toolkits=(*_toolkits(raw.kernel), *target_toolkits(raw)),
+        toolkits=(*_toolkits(raw), *target_toolkits(raw)),
+        pointing_nowhere=raw.kernel.pointing_nowhere,
+        amd_gpus=amd_gpus(raw.kernel),
+        rocm=rocm(raw.kernel),
+        kernel_log=kernel_log(raw.kernel.kernel_log),
+        container_support=container_support(raw.kernel),
+        grant=grant(raw.kernel, raw.environment),
+        mps=mps(raw.kernel),
         target=assemble_target(raw),
         environment=dict(raw.environment),
         sources=raw.sources,
@@ -61,6 +70,12 @@ def _host(raw: RawFacts) -> Host:
         container=settle([container], NO_SOURCE),
         wsl=_from("kernel release and /dev/dxg", kernel.wsl),
         tegra=_from("/etc/nv_tegra_release", kernel.tegra),
+        sandbox=_from("/proc/version and uname", kernel.sandbox, "the kernel bears no mark of one"),
+        secure_boot=_from("the firmware's variable SecureBoot", kernel.secure_boot, "its variables are not to be seen"),
+        lockdown=_from("/sys/kernel/security/lockdown", kernel.lockdown, "/sys/kernel/security is not to be seen"),
+        module_signatures=_from(
+            "module.sig_enforce", kernel.module_signatures, "/sys/module/module/parameters is not to be seen"
+        ),
     )
 
 
@@ -106,6 +121,9 @@ def _driver(raw: RawFacts) -> Driver:
         nouveau=_from("/proc/modules", kernel.modules.nouveau_loaded if kernel.modules else None),
         nvml_library=_from("the loader", nvml.library, nvml.message),
         cuda_library=_from("the loader", cuda.library, cuda.absent or cuda.unloadable),
+        cuda_origin=cuda_origin(cuda.library, kernel),
+        libraries=driver_libraries(kernel),
+        dkms=kernel.dkms,
         nvml_init=_from("nvml", nvml.init),
         cuda_init=_from("libcuda", cuda.init, cuda.absent or cuda.unloadable),
         device_nodes=kernel.device_nodes,
@@ -152,16 +170,24 @@ def _flavor(kernel: KernelFacts) -> Reading[str]:
     return known("open" if "Open Kernel Module" in kernel.proc_version else "proprietary", PROC_VERSION)
 
 
-def _toolkits(kernel: KernelFacts) -> tuple[Toolkit, ...]:
-    return tuple(
-        Toolkit(
-            path=entry.path,
-            found_via=entry.found_via,
-            toolkit=settle([parsed(CudaVersion.parse, entry.toolkit, entry.source or "")], "no version file"),
-            has_nvrtc=entry.has_nvrtc,
-            has_headers=entry.has_headers,
-        )
-        for entry in kernel.toolkits
+def _toolkits(raw: RawFacts) -> tuple[Toolkit, ...]:
+    kits = ((entry, _toolkit(raw, entry)) for entry in raw.kernel.toolkits)
+    # One with a compiler alone is told where the compiler has answered.
+    return tuple(kit for entry, kit in kits if entry.toolkit or kit.toolkit.known)
+
+
+def _toolkit(raw: RawFacts, entry: RawToolkit) -> Toolkit:
+    answers = [
+        parsed(CudaVersion.parse, entry.toolkit, entry.source or ""),
+        *(parsed(CudaVersion.parse, told, source) for source, told in entry.others.items()),
+        parsed(CudaVersion.parse, raw.nvcc.get(entry.path), "nvcc"),
+    ]
+    return Toolkit(
+        path=entry.path,
+        found_via=entry.found_via,
+        toolkit=settle(answers, "no file of it tells its version"),
+        has_nvrtc=entry.has_nvrtc,
+        has_headers=entry.has_headers,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuenv.model.snapshot import DeviceNode, PciGpu, Source
+from gpuenv.model.snapshot import CdiFile, DeviceNode, DkmsBuild, PciGpu, Source
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 
 
@@ -38,14 +38,86 @@ class DriverGpu:
 
 @dataclass(frozen=True, slots=True)
 class RawToolkit:
-    """A CUDA toolkit's folder."""
+    """A CUDA toolkit's folder.
+
+    Attributes:
+        path: the folder.
+        found_via: how it was found.
+        toolkit: its version by the most trusted of its files.
+        source: that file.
+        others: what its other files say, the most trusted first.
+        nvcc: whether its compiler may be run.
+    """
 
     path: str
     found_via: str
     toolkit: str | None = None
     source: str | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
+    nvcc: bool = False
     has_nvrtc: bool = False
     has_headers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RawLibrary:
+    """A file of libcuda or libnvidia-ml; ``mounted`` tells whether it is a mount, where the mounts are to be seen."""
+
+    path: str
+    mounted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AmdNode:
+    """A node of AMD's compute driver, in the kernel's own numbers; the memory in bytes."""
+
+    node: int
+    name: str | None = None
+    properties: Mapping[str, int] = field(default_factory=dict)
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawLog:
+    """Lines of the kernel's log, the newest last, or why there are none to be had."""
+
+    source: str | None = None
+    lines: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawRules:
+    """The control group's rules for NVIDIA's devices, or why they are not to be had."""
+
+    rules: tuple[str, ...] | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawEngine:
+    """What Docker's configuration says."""
+
+    configured: bool = False
+    runtimes: tuple[str, ...] | None = None
+    default_runtime: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawContainerToolkit:
+    """The NVIDIA container toolkit: whether its program is there, and the package's release."""
+
+    there: bool = False
+    release: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawMps:
+    """Where clients of MPS look for its daemon, whether the caller said so, and whether it has left its pipe there."""
+
+    folder: str
+    told: bool = False
+    daemon: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +136,22 @@ class KernelFacts:
     device_nodes: tuple[DeviceNode, ...] = ()
     driver_gpus: tuple[DriverGpu, ...] = ()
     toolkits: tuple[RawToolkit, ...] = ()
+    pointing_nowhere: tuple[str, ...] = ()
+    sandbox: str | None = None
+    secure_boot: bool | None = None
+    lockdown: str | None = None
+    module_signatures: bool | None = None
+    dkms: tuple[DkmsBuild, ...] = ()
+    libraries: tuple[RawLibrary, ...] = ()
+    amd_nodes: tuple[AmdNode, ...] = ()
+    rocm: Mapping[str, str] = field(default_factory=dict)
+    device_rules: RawRules | None = None
+    cdi_files: tuple[CdiFile, ...] = ()
+    engine: RawEngine | None = None
+    container_toolkit: RawContainerToolkit | None = None
+    mounted_requests: tuple[str, ...] = ()
+    mps: RawMps | None = None
+    kernel_log: RawLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +313,10 @@ class SmiFacts:
 
 @dataclass(frozen=True, slots=True)
 class RawFacts:
-    """All that was said; ``sources`` says how each asking ended."""
+    """All that was said; ``sources`` says how each asking ended, ``nvcc`` what the compiler in each toolkit says."""
 
     kernel: KernelFacts = KernelFacts()
+    nvcc: Mapping[str, str] = field(default_factory=dict)
     nvml: NvmlFacts = NvmlFacts()
     cuda: CudaFacts = CudaFacts()
     smi: SmiFacts = SmiFacts()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_nvml, ask_smi
+from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_nvcc, ask_nvml, ask_smi
 from gpuenv.probe.ask_target import ask_files, ask_libraries, ask_target
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import CudaFacts, KernelFacts, NvmlFacts, RawFacts, SmiFacts
@@ -25,7 +25,8 @@ _LATE = 0.7  # seconds beyond the deadline in which a killed child is buried
 
 _VARIABLES = (
     "CUDA", "NVIDIA_", "CUPY_", "NVCC", "NUMBA_", "LD_LIBRARY_PATH", "LD_PRELOAD", "CONDA_PREFIX", "VIRTUAL_ENV",
-    "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE",
+    "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "SLURM_JOB_ID", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS",
+    "SLURM_GPUS_ON_NODE", "GPU_DEVICE_ORDINAL", "_CONDOR_AssignedGPUs", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
 )  # fmt: skip
 
 Announce = Callable[[str], None]
@@ -66,7 +67,7 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
     began = time.monotonic()
     asking = Asking(request.environment, request.root, began + request.timeout)
     tasks: dict[str, Callable[[], Any]] = {
-        "kernel": lambda: ask_kernel(asking),
+        "kernel": lambda: _ask_kernel(asking),
         "nvml": lambda: ask_nvml(asking),
         "libcuda": lambda: ask_cuda(asking),
         "nvidia-smi": lambda: ask_smi(asking),
@@ -78,6 +79,11 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
     raw = _raw(answers, request, interpreter)
     sources = tuple(replace(source, started=max(0.0, source.started - began)) for source in raw.sources)
     return assemble(replace(raw, sources=sources), request.taken_at)
+
+
+def _ask_kernel(asking: Asking) -> tuple[KernelFacts, Source, dict[str, str], Source]:
+    kernel, source = ask_kernel(asking)
+    return kernel, source, *ask_nvcc(asking, kernel)
 
 
 def _ask_environment(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source, LibraryFacts, Source]:
@@ -124,6 +130,7 @@ def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) 
         return given[0], given[1]
 
     kernel, kernel_source = answer("kernel", KernelFacts())
+    nvcc, nvcc_source = _nvcc_answer(answers, nobody)
     nvml, nvml_source = answer("nvml", NvmlFacts())
     cuda, cuda_source = answer("libcuda", CudaFacts())
     smi, smi_source = answer("nvidia-smi", SmiFacts())
@@ -131,6 +138,7 @@ def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) 
     files, files_source = _files_answer(answers, interpreter, nobody)
     return RawFacts(
         kernel=kernel,
+        nvcc=nvcc,
         nvml=nvml,
         cuda=cuda,
         smi=smi,
@@ -140,8 +148,18 @@ def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) 
         libraries=libraries,
         files=files,
         environment=relevant(request.environment),
-        sources=(kernel_source, nvml_source, cuda_source, smi_source, target_source, libraries_source, files_source),
+        sources=(
+            *(kernel_source, nvcc_source, nvml_source, cuda_source, smi_source),
+            *(target_source, libraries_source, files_source),
+        ),
     )
+
+
+def _nvcc_answer(answers: Mapping[str, Any], nobody: Source) -> tuple[dict[str, str], Source]:
+    if "kernel" not in answers:
+        return {}, Source("nvcc", nobody.state, nobody.detail, nobody.duration)
+    told: tuple[dict[str, str], Source] = answers["kernel"][2:]
+    return told
 
 
 def _target_answer(

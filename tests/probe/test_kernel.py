@@ -206,9 +206,9 @@ def test_device_files_are_told_with_mode_and_owner(tmp_path: Path) -> None:
 def test_a_device_file_that_may_not_be_opened_is_told_as_such() -> None:
     """Asked as a user without rights: root may open everything."""
     with tempfile.TemporaryDirectory() as folder:
-        root = lay(
-            Path(folder), {"dev/nvidia0": "", "dev/nvidiactl": "", "kernel.py": Path(script("kernel.py")).read_bytes()}
-        )
+        scripts = Path(script("kernel.py")).parent
+        copies = {path.name: path.read_bytes() for path in [scripts / "telling.py", *scripts.glob("kernel*.py")]}
+        root = lay(Path(folder), {"dev/nvidia0": "", "dev/nvidiactl": "", **copies})
         for path, mode in ((root, 0o755), (root / "dev/nvidia0", 0o600), (root / "dev/nvidiactl", 0o666)):
             path.chmod(mode)
         command = _as_nobody([*_python_for_all(), "-B", str(root / "kernel.py"), str(root)])

@@ -54,6 +54,9 @@ def materialise(
         _write(root / path, text)
     for device in _devices_on_bus(profile):
         _bind(root, device)
+    for path, target in profile.links.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).symlink_to(target)
     for node in _nodes(profile):
         _write(root / "dev" / node.name, "")
         (root / "dev" / node.name).chmod(node.mode)

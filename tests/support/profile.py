@@ -196,13 +196,24 @@ class TargetSpec:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What is right to say of a machine; ``wheel`` is the distribution that ``resolve`` names, None where none fits."""
+    """What is right to say of a machine.
+
+    Attributes:
+        exit_code: of doctor.
+        status: of doctor.
+        primary: the cause to cure first.
+        causes: all causes.
+        wheel: the distribution that ``resolve`` names; None where none fits.
+        facts: what ``probe`` says, by path: ``driver.cuda_origin``, ``amd_gpus.0.gfx``; ``none`` is a fact that is
+            missing.
+    """
 
     exit_code: int
     status: str
     primary: str | None
     causes: tuple[str, ...]
     wheel: str | None
+    facts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +228,7 @@ class Profile:
         toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None where there is none.
         found_first: broken libraries in ``/usr/local/lib``, by file name, which the loader finds before all others.
         files: further files below the driver root, by path.
+        links: links below the driver root, by path, with where each leads.
         environment: variables of the caller.
         stub: raw keys of the stub driver, which win over the derived ones.
         timeout: seconds to hand to ``--timeout``; None leaves the default.
@@ -233,6 +245,7 @@ class Profile:
     toolkit: str | None
     found_first: Mapping[str, Planted]
     files: Mapping[str, str]
+    links: Mapping[str, str]
     environment: Mapping[str, str]
     stub: Mapping[str, str]
     target: TargetSpec
@@ -365,7 +378,7 @@ def load(path: Path) -> Profile:
         raise ProfileError(f"{path.name}: expected a mapping")
     top = _Part(path.name, value).only(
         "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "found_first", "files",
-        "environment", "stub", "target", "timeout", "expect",
+        "links", "environment", "stub", "target", "timeout", "expect",
     )  # fmt: skip
     if not top.texts("source"):
         raise top.fault("source", "where the facts come from")
@@ -382,6 +395,7 @@ def load(path: Path) -> Profile:
         toolkit=top.optional("toolkit"),
         found_first=_found_first(top.part("found_first")),
         files=top.mapping("files"),
+        links=top.mapping("links"),
         environment=top.mapping("environment"),
         stub=top.mapping("stub"),
         target=_target(top.part("target")),
@@ -492,7 +506,7 @@ def _device(part: _Part) -> PciSpec:
 
 
 def _expectation(part: _Part) -> Expectation:
-    part.only("exit_code", "status", "primary", "causes", "wheel")
+    part.only("exit_code", "status", "primary", "causes", "wheel", "facts")
     causes, primary = part.texts("causes"), part.unless_none("primary")
     unknown = [slug for slug in causes if slug not in set(Cause)]
     if unknown or (primary and primary not in causes):
@@ -503,4 +517,5 @@ def _expectation(part: _Part) -> Expectation:
         primary=primary,
         causes=causes,
         wheel=part.unless_none("wheel"),
+        facts=part.mapping("facts"),
     )

@@ -3,8 +3,10 @@
 from gpuenv.doctor.checks import sources  # noqa: I001 - the order of runs
 from gpuenv.doctor.checks import presence
 from gpuenv.doctor.checks import container
+from gpuenv.doctor.checks import log
 from gpuenv.doctor.checks import gpu
 from gpuenv.doctor.checks import state
+from gpuenv.doctor.checks import module
 from gpuenv.doctor.checks import driver
 from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import target
@@ -23,6 +25,8 @@ __all__ = [
     "initialisation",
     "installation",
     "library",
+    "log",
+    "module",
     "presence",
     "sources",
     "state",

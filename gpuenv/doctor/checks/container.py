@@ -96,24 +96,33 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
     What it means: the container had the GPU, then the engine's control group was written anew, often by a systemd
     daemon-reload on the host, and the rules that allowed the device nodes were lost.
     How it is seen: in a container whose device nodes are there, NVML answers with an unknown error or no permission,
-    and CUDA finds no device.
+    and CUDA finds no device. Under control groups of version 1, their list of rules shows that none lets the nodes be
+    opened; that of version 2 cannot be read.
     What to do: start the container again; to keep it from happening, use CDI or the cgroupfs driver, or name the device
     nodes when it is started.
     """
     snapshot = facts.snapshot
-    refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
+    refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION) or _rules_keep_out(snapshot)
     if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
+    rules = snapshot.container_support.device_rules
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
         source(snapshot, "nvml")
         + source(snapshot, "libcuda")
-        + (Evidence("driver.device_nodes", ", ".join(driver_nodes(snapshot)), "/dev"),),
+        + (Evidence("driver.device_nodes", ", ".join(driver_nodes(snapshot)), "/dev"),)
+        + (fact("container_support.device_rules", rules) if rules.known else ()),
         (
             Fix("Start the container again."),
             Fix("To keep it from happening, name the device nodes when it is started, or use CDI."),
         ),
     )
+
+
+def _rules_keep_out(snapshot: Snapshot) -> bool:
+    """Whether the control group's rules are known, and none lets this process read NVIDIA's devices."""
+    rules = snapshot.container_support.device_rules.value
+    return rules is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules)
 
 
 @check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301", "CTR305"))

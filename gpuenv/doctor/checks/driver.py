@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
+    baked_libraries,
     contained,
     driver_sees_gpu,
     libcuda_absent,
@@ -17,9 +19,9 @@ from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.snapshot import Module, SourceState
+from gpuenv.model.snapshot import Container, Module, SourceState
 
-_ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
+_ABSENT = (*ABSENT, "DRV115", "DRV116")
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
@@ -49,7 +51,8 @@ def module_not_loaded(facts: Facts) -> Outcome:
 
     What it means: the libraries are there, yet the kernel does not drive the GPU: the module was not built for the
     running kernel, was refused (Secure Boot), or was not loaded yet.
-    How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded.
+    How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded. Where
+    DKMS's tree or the kernel's log tells why, a finding of its own says so.
     What to do: load it by hand and read what the kernel says; after a kernel update, rebuild it (DKMS) or restart.
     """
     snapshot = facts.snapshot
@@ -63,10 +66,12 @@ def module_not_loaded(facts: Facts) -> Outcome:
         "The NVIDIA driver is installed, but its kernel module is not loaded",
         fact("driver.module", snapshot.driver.module)
         + source(snapshot, "nvml")
-        + fact("host.kernel", snapshot.host.kernel),
+        + fact("host.kernel", snapshot.host.kernel)
+        + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ()),
         (
             Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia")),
             Fix("After a kernel update, build the module for this kernel.", ("sudo", "dkms", "autoinstall")),
+            *(signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()),
         ),
     )
 
@@ -97,14 +102,21 @@ def no_driver(facts: Facts) -> Outcome:
     )
 
 
-@check("DRV107", Cause.DRIVER_LIBRARY_VERSION_MISMATCH, requires=(*_ABSENT, "DRV105", "DRV106"))
+@check(
+    "DRV107",
+    Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
+    Cause.DRIVER_INSTALL_BROKEN,
+    requires=(*_ABSENT, "DRV105", "DRV106"),
+)
 def library_mismatch(facts: Facts) -> Outcome:
     """Kernel module and user-space library are of different versions.
 
     What it means: the driver was updated on disk while the old module is still loaded, so the two refuse to talk.
-    Nothing needs to be reinstalled.
-    How it is seen: NVML answers with a version mismatch, or CUDA with error 803.
-    What to do: restart the machine. In a container: the library was baked into the image; it must come from the host.
+    Nothing needs to be reinstalled. In a container the library in use may be a part of the image instead of the host's.
+    How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that is a file of the image
+    stands in no mount.
+    What to do: restart the machine. In a container: take the libraries out of the image, so that the host's are used;
+    in one that is set up like a machine (LXC), install those of exactly the host's version.
     """
     snapshot = facts.snapshot
     by_nvml = snapshot.driver.nvml_init.value == Nvml.LIB_RM_VERSION_MISMATCH
@@ -113,15 +125,22 @@ def library_mismatch(facts: Facts) -> Outcome:
     )
     if not (by_nvml or by_cuda):
         return
-    baked = Fix("Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts.")
+    baked = baked_libraries(snapshot)
+    out = Fix("Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts.")
+    if snapshot.host.container.value in (Container.LXC, Container.NSPAWN):
+        version = snapshot.driver.module_version.value or "the host's version"
+        out = Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
     restart = Fix("Restart the machine, so that the new kernel module is loaded.", ("sudo", "reboot"))
+    in_image = "The image has libraries of a driver in it that are of another version than the host's kernel module"
     yield Symptom(
-        "The loaded kernel module and the driver's libraries are of different versions",
+        in_image if baked else "The loaded kernel module and the driver's libraries are of different versions",
         fact("driver.module_version", snapshot.driver.module_version)
         + fact("driver.library_version", snapshot.driver.library_version)
+        + tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
         + source(snapshot, "nvml")
         + source(snapshot, "libcuda"),
-        (baked, restart) if contained(snapshot) else (restart,),
+        (out,) if baked else (out, restart) if contained(snapshot) else (restart,),
+        cause=Cause.DRIVER_INSTALL_BROKEN if baked else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.checks.log import event_evidence
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
@@ -35,6 +36,7 @@ def gpu_lost(facts: Facts) -> Outcome:
             )
             for gpu in lost
         )
+        + event_evidence(facts.snapshot)
         + source(facts.snapshot, "libcuda"),
         (
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),

@@ -9,14 +9,15 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
-from gpuenv.model.finding import Fix
+from gpuenv.model.finding import Evidence, Fix
 
 _UNREGISTERED: dict[str | None, str] = {
     "not-started": "no GPU's registration has begun, so the fabric manager does not run",
     "in-progress": "the GPUs wait for their registration, which the fabric manager has not completed",
 }
+_PASSED_ON = "vfio-pci"
 _BEFORE = (
-    *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204"),
+    *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
     *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114"),
 )
@@ -164,11 +165,22 @@ def initialisation_failed(facts: Facts) -> Outcome:
     if code == Cuda.NO_DEVICE and not driver_sees_gpu(snapshot) and not on_bus:
         yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
         return
-    unlisted = "The driver does not list the NVIDIA GPU that is on the PCI bus"
+    title = "CUDA cannot be initialised, though the driver answers"
+    passed_on: tuple[Fix, ...] = ()
+    if not driver_sees_gpu(snapshot):
+        title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
+        evidence += tuple(
+            Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices")
+            for gpu in on_bus or ()
+        )
+        if any(gpu.kernel_driver == _PASSED_ON for gpu in on_bus or ()):
+            title += f": {_PASSED_ON} holds it"
+            passed_on = (Fix("vfio-pci keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
     yield Symptom(
-        "CUDA cannot be initialised, though the driver answers" if driver_sees_gpu(snapshot) else unlisted,
+        title,
         evidence,
         (
+            *passed_on,
             Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
             Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg")),
         ),

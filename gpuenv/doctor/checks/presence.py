@@ -7,6 +7,7 @@ from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, nvid
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.lines import is_rocm
 from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.visible import listed, uuids_of, visible_entries
 
@@ -14,16 +15,17 @@ _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU
 
 
-@check("GPU201", Cause.NO_NVIDIA_GPU, requires=("DRV101",))
+@check("GPU201", Cause.NO_NVIDIA_GPU, Cause.ROCM_MISMATCH, requires=("DRV101",))
 def no_nvidia_gpu(facts: Facts) -> Outcome:
     """The machine has no NVIDIA GPU.
 
     What it means: the PCI bus has no device of NVIDIA's, and no library of the driver shows a GPU either. CuPy cannot
     compute here; a CUDA toolkit on the machine does not change that.
-    How it is seen: the kernel's list of PCI devices. Under WSL and on Jetson boards the GPU is not on the PCI bus, and
-    there this is not asked.
+    Where AMD's driver shows a GPU and the CuPy in the target is one for CUDA, the two do not fit each other.
+    How it is seen: the kernel's list of PCI devices, and AMD's nodes in it. Under WSL and on Jetson boards the GPU is
+    not on the PCI bus, and there this is not asked.
     What to do: work on a machine that has one. For a virtual machine or a cloud instance, choose a type with a GPU; for
-    a job, ask the scheduler for one.
+    a job, ask the scheduler for one. For an AMD GPU, build CuPy for ROCm from its source.
     """
     snapshot = facts.snapshot
     if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or facts.needs.tegra:
@@ -48,6 +50,9 @@ def _nothing(snapshot: Snapshot) -> Symptom:
         )
         for kit in snapshot.toolkits
     ]
+    amd = tuple(dict.fromkeys(gpu.gfx or gpu.name or f"node {gpu.node}" for gpu in snapshot.amd_gpus))
+    if amd:
+        return _amd(snapshot, ", ".join(amd), tuple(evidence))
     return Symptom(
         "This machine has no NVIDIA GPU",
         tuple(evidence),
@@ -55,6 +60,26 @@ def _nothing(snapshot: Snapshot) -> Symptom:
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
             Fix("Where none is expected, gpuenv doctor --expect-no-gpu makes this a note."),
         ),
+    )
+
+
+def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symptom:
+    """The GPU is AMD's: a CuPy for CUDA cannot use it, and one for ROCm is not for this program to examine."""
+    for_cuda = [entry for entry in snapshot.target.cupy if not is_rocm(entry.distribution)]
+    installed = tuple(Evidence("target.cupy", f"{e.distribution} {e.release}", "its metadata") for e in for_cuda)
+    nodes = tuple(
+        Evidence("amd_gpus", f"{gpu.gfx or gpu.name} at {gpu.pci or 'an unknown place'}", "/sys/class/kfd")
+        for gpu in snapshot.amd_gpus
+    )
+    title = f"This machine has no NVIDIA GPU, but AMD's {kinds}"
+    return Symptom(
+        f"{title}, which {for_cuda[0].distribution} cannot use" if for_cuda else title,
+        nodes + installed + fact("rocm", snapshot.rocm) + evidence,
+        (
+            Fix("Build CuPy for ROCm from its source: CuPy's installation guide, Using CuPy on AMD GPU."),
+            Fix("Or use a machine with an NVIDIA GPU; gpuenv examines those alone."),
+        ),
+        cause=Cause.ROCM_MISMATCH if for_cuda else None,
     )
 
 

@@ -1,0 +1,89 @@
+"""What the kernel's log says of the GPUs."""
+
+from __future__ import annotations
+
+from gpuenv.doctor.machine import contained
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.identity import pci_key
+from gpuenv.model.snapshot import KernelMessage, Snapshot
+
+# NVIDIA, Xid Errors, Analyzing Xid Errors with the Xid Catalog (catalogue of October 2025): those that are resolved by
+# a reset, a restart or a look at the board, and then by support. Left out are those that it resolves by restarting the
+# application (13, 31, 69, 94), by nothing (43, 44, 45, 63, 92), or by its software (109, 119, 120), and 46, "GPU
+# stopped processing", which a kernel without end may bring about.
+HARDWARE = {
+    48: "double-bit memory error",
+    54: "auxiliary power is not connected",
+    62: "internal micro-controller halted",
+    64: "memory remapping failed",
+    74: "NVLink error",
+    79: "GPU has fallen off the bus",
+    95: "uncontained memory error",
+    136: "link training failed",
+    140: "unrecovered memory error",
+    143: "GPU could not be initialised",
+    158: "GPU fatal timeout",
+}
+
+
+@check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))
+def hardware_events(facts: Facts) -> Outcome:
+    """The kernel's log has a hardware event of a GPU since the machine was started.
+
+    What it means: the driver reports faults as Xid events. Many are brought about by an application and mean nothing
+    for the next one; these are of the GPU's memory, its link or its power, after which it needs a reset or a look.
+    How it is seen: the lines of the kernel's log with an Xid number that NVIDIA's catalogue resolves by a reset, a
+    restart or a look at the board. Where the log cannot be read, this is not known.
+    What to do: reset the GPU or restart the machine; where the event comes back, check seating, power and cooling, and
+    have the GPU replaced.
+    """
+    snapshot = facts.snapshot
+    if snapshot.kernel_log.value is None:
+        yield NotKnown(snapshot.kernel_log.reason or "the kernel's log cannot be read")
+        return
+    if any(gpu.fault.known for gpu in snapshot.gpus):
+        return  # NVML tells of the same GPU
+    events = [event for event in hardware_lines(snapshot) if _is_ours(event, snapshot)]
+    if not events:
+        return
+    kinds = dict.fromkeys(f"Xid {event.xid} ({HARDWARE[event.xid]})" for event in events if event.xid)
+    named = dict.fromkeys(_label(event, snapshot) for event in events)
+    yield Symptom(
+        f"The kernel's log has a hardware event of {' and '.join(named)}: {', '.join(kinds)}",
+        event_evidence(snapshot),
+        (
+            Fix(
+                "Restart the machine; a single GPU that nobody uses can be reset.",
+                ("sudo", "nvidia-smi", "--gpu-reset"),
+            ),
+            Fix("Where it comes back, check seating, power and cooling, and have the GPU replaced."),
+        ),
+        Severity.ERROR if snapshot.driver.cuda_init.value else Severity.WARNING,
+    )
+
+
+def hardware_lines(snapshot: Snapshot) -> tuple[KernelMessage, ...]:
+    """The lines of the kernel's log that report a fault of hardware."""
+    return tuple(message for message in snapshot.kernel_log.value or () if message.xid in HARDWARE)
+
+
+def event_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
+    """The newest of these lines."""
+    return tuple(
+        Evidence("kernel_log", event.text, snapshot.kernel_log.source or "") for event in hardware_lines(snapshot)[-3:]
+    )
+
+
+def _is_ours(event: KernelMessage, snapshot: Snapshot) -> bool:
+    """Inside a container the log is the host's, and a GPU that was not given to it is not its affair."""
+    if not contained(snapshot) or snapshot.driver.cuda_init.value:
+        return True
+    return event.pci in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
+
+
+def _label(event: KernelMessage, snapshot: Snapshot) -> str:
+    same = (gpu for gpu in snapshot.gpus if event.pci and pci_key(gpu.pci.value) == event.pci)
+    name = next((gpu.name.value for gpu in same if gpu.name.value), "the GPU")
+    return f"{name} at {event.pci}" if event.pci else name

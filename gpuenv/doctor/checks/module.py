@@ -1,0 +1,104 @@
+"""Why the driver's kernel module cannot be loaded: it was not built for this kernel, or the kernel refuses it."""
+
+from __future__ import annotations
+
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.machine import contained, driver_sees_gpu, module_loaded
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot
+
+ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
+# As the kernel words it: Linux, kernel/module/signing.c (mod_sig_check) and security/lockdown/lockdown.c.
+_REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected")
+
+
+@check("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204"))
+def module_not_built(facts: Facts) -> Outcome:
+    """DKMS has not built the driver's module for the running kernel.
+
+    What it means: the driver is installed, and DKMS has its sources, but this kernel has no module of it: the build
+    failed, usually since the kernel is newer than the driver knows or its headers are missing, or nobody has started
+    it. The module of another kernel cannot be loaded.
+    How it is seen: DKMS's tree has the driver, but no module of the running kernel, nor has that kernel's own folder.
+    What to do: install the headers of this kernel and build again; where the build fails, read its log and install a
+    newer driver, or start the kernel that the module was built for.
+    """
+    snapshot = facts.snapshot
+    kernel, builds = snapshot.host.kernel.value, snapshot.driver.dkms
+    if not builds or kernel is None or _is_usable(snapshot) or snapshot.driver.module.value is not Module.NOT_INSTALLED:
+        return
+    if any(build.state == "built" and build.kernel == kernel for build in builds):
+        return
+    failed = [build for build in builds if build.state == "failed" and build.kernel == kernel]
+    what = "could not build" if failed else "has not built"
+    yield Symptom(
+        f"DKMS {what} the NVIDIA driver's module for this kernel, {kernel}",
+        fact("host.kernel", snapshot.host.kernel)
+        + tuple(Evidence("driver.dkms", _told(build), "/var/lib/dkms") for build in builds)
+        + fact("driver.module", snapshot.driver.module),
+        (
+            *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
+            *_headers(snapshot, kernel),
+            Fix("Build the module for this kernel.", ("sudo", "dkms", "autoinstall", "-k", kernel)),
+            Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
+        ),
+    )
+
+
+def _told(build: DkmsBuild) -> str:
+    return f"{build.module} {build.release} {build.state}" + (f" for {build.kernel}" if build.kernel else "")
+
+
+def _headers(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
+    """The package with the headers, where it is called the same as the kernel."""
+    name = (snapshot.host.distribution.value or "").partition(" ")[0]
+    commands = {
+        "ubuntu": ("sudo", "apt-get", "install", f"linux-headers-{kernel}"),
+        "debian": ("sudo", "apt-get", "install", f"linux-headers-{kernel}"),
+        "fedora": ("sudo", "dnf", "install", f"kernel-devel-{kernel}"),
+    }
+    return (Fix("Install the headers of this kernel.", commands.get(name)),)
+
+
+@check("DRV116", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204", "DRV115"))
+def module_refused(facts: Facts) -> Outcome:
+    """The kernel refuses the driver's module, since no key that it trusts has signed it.
+
+    What it means: with Secure Boot the kernel loads signed modules alone. A module that was built on this machine is
+    signed with a key of this machine, which the firmware has to be told once, or it is not signed at all.
+    How it is seen: the module is installed for this kernel and not loaded, and the kernel's log has a refusal.
+    What to do: enrol the key that signs the modules (mokutil asks for a password, and the next start for it again), or
+    install modules that the distribution has signed, or turn Secure Boot off in the firmware.
+    """
+    snapshot = facts.snapshot
+    if _is_usable(snapshot) or snapshot.driver.module.value is not Module.NOT_LOADED:
+        return
+    lines = [m.text for m in snapshot.kernel_log.value or () if any(words in m.text for words in _REFUSALS)]
+    if not lines:
+        return
+    yield Symptom(
+        "The kernel refuses the NVIDIA driver's module: it bears no signature that is trusted here",
+        tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])
+        + fact("host.secure_boot", snapshot.host.secure_boot)
+        + fact("driver.module", snapshot.driver.module),
+        signing_fixes(snapshot),
+    )
+
+
+def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """How to get a module loaded under Secure Boot."""
+    keys = {"ubuntu": "/var/lib/shim-signed/mok/MOK.der", "debian": "/var/lib/dkms/mok.pub"}
+    key = keys.get((snapshot.host.distribution.value or "").partition(" ")[0])
+    enrol = ("sudo", "mokutil", "--import", key) if key else None
+    return (
+        Fix("Enrol the key that signs this machine's modules, then restart and confirm it.", enrol),
+        Fix("Or install modules that the distribution has signed, or turn Secure Boot off in the firmware."),
+    )
+
+
+def _is_usable(snapshot: Snapshot) -> bool:
+    """Whether the module is loaded, or is not for this system to load."""
+    elsewhere = contained(snapshot) or bool(snapshot.host.wsl.value)
+    return module_loaded(snapshot) or elsewhere or driver_sees_gpu(snapshot)

@@ -1,0 +1,168 @@
+"""The driver's files: its module, where the module was built, its device files and its libraries."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+from kernel_container import mounts
+from telling import is_folder, names, place, read, real, word
+
+_WHOLE = 8_000_000  # bytes; modules.dep has about one million
+_MOST_BUILDS = 64
+_MOST_LIBRARIES = 64
+_DEEP = 4  # folders below updates/ and extra/ in which modules are looked for
+_DEVICES = re.compile(r"nvidia(\d+|ctl|-uvm|-modeset)|dxg")
+_MODULE_FILE = re.compile(r"nvidia(-current)?\.ko(\.\w+)?")
+_LIBRARY = re.compile(r"lib(cuda|nvidia-ml)\.so(\.\d[\d.]*)?")
+_LOG = re.compile(r"make\.log for \S+ for kernel (\S+)")
+
+
+def modules(root: str) -> dict[str, object]:
+    """Which kernel modules are loaded, and whether the nvidia one is built for this kernel."""
+    listed = read(root, "/proc/modules", _WHOLE)
+    loaded = {line.split(" ", 1)[0] for line in (listed or "").splitlines()}
+    loaded |= {name for name in ("nvidia", "nouveau") if is_folder(root, f"/sys/module/{name}")}
+    told = listed is not None or is_folder(root, "/sys/module")
+    return {
+        "nvidia_loaded": "nvidia" in loaded if told else None,
+        "nouveau_loaded": "nouveau" in loaded if told else None,
+        "module_installed": module_installed(root),
+    }
+
+
+def module_installed(root: str) -> bool | None:
+    """Whether an nvidia module lies in the folder of the running kernel; None where that folder is not to be seen."""
+    folder = f"/lib/modules/{os.uname().release}"
+    dependencies = read(root, folder + "/modules.dep", _WHOLE)
+    if dependencies is not None and re.search(r"(^|/)nvidia(-current)?\.ko", dependencies, re.MULTILINE):
+        return True
+    if any(_has_module(root, f"{folder}/{part}", _DEEP) for part in ("updates", "extra")):
+        return True
+    return False if is_folder(root, folder) else None
+
+
+def _has_module(root: str, folder: str, deep: int) -> bool:
+    found = names(root, folder)
+    if any(_MODULE_FILE.fullmatch(name) for name in found):
+        return True
+    below = [f"{folder}/{name}" for name in found if ".ko" not in name] if deep else []
+    return any(_has_module(root, path, deep - 1) for path in below if is_folder(root, path))
+
+
+def module_version(root: str) -> str | None:
+    """The loaded module's version, as sysfs has it."""
+    return word(root, "/sys/module/nvidia/version")
+
+
+def module_banner(root: str) -> str | None:
+    """The loaded module's version, kind and build, as it words them itself."""
+    return word(root, "/proc/driver/nvidia/version")
+
+
+def dkms(root: str) -> list[dict[str, object]]:
+    """The driver's modules in DKMS's tree, which the manual page of dkms describes under ACTIONS (add, build).
+
+    A release that was added has a folder; one that was built for a kernel has that kernel's folder with the module in
+    it. The build folder is removed at the end of a build that succeeds, so a log in it is of one that failed.
+    """
+    tree, found = "/var/lib/dkms", []
+    for module in names(root, tree, begin="nvidia"):
+        for release in names(root, f"{tree}/{module}"):
+            folder = f"{tree}/{module}/{release}"
+            if release.startswith(("kernel-", "original_module")) or not is_folder(root, folder):
+                continue
+            found += [{"module": module, "release": release, **state} for state in _builds(root, folder)]
+    return found[:_MOST_BUILDS]
+
+
+def _builds(root: str, folder: str) -> list[dict[str, object]]:
+    """What became of one release: built for some kernels, failed for one, or only added."""
+    built = [
+        {"kernel": kernel, "state": "built"}
+        for kernel in names(root, folder)
+        if kernel[:1].isdigit()
+        and any(names(root, f"{folder}/{kernel}/{a}/module") for a in names(root, f"{folder}/{kernel}"))
+    ]
+    log = _LOG.search(read(root, folder + "/build/make.log", 4096) or "")
+    if log and log[1] not in {entry["kernel"] for entry in built}:
+        built.append({"kernel": log[1], "state": "failed"})
+    return built or [{"kernel": None, "state": "added"}]
+
+
+def device_nodes(root: str) -> list[dict[str, object]]:
+    """The driver's device files; access is asked of the kernel, nothing is opened."""
+    nodes = []
+    for name in names(root, "/dev"):
+        if not _DEVICES.fullmatch(name):
+            continue
+        path = place(root, f"/dev/{name}")
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        nodes.append(
+            {
+                "path": f"/dev/{name}",
+                "accessible": os.access(path, os.R_OK | os.W_OK),
+                "mode": stat.filemode(status.st_mode),
+                "owner": f"{status.st_uid}:{status.st_gid}",
+            }
+        )
+    return nodes
+
+
+def libraries(root: str) -> list[dict[str, object]]:
+    """Every file of libcuda and libnvidia-ml in the folders that drivers use, and whether it is mounted there.
+
+    A folder of the system may have many thousands of files: its names are read, and no file in it is asked for more.
+    """
+    points = mounts(root)[2]
+    found: dict[str, dict[str, object]] = {}
+    for folder in library_folders(root):
+        for name in names(root, folder, begin="lib"):
+            if not _LIBRARY.fullmatch(name):
+                continue
+            path = real(root, f"{folder}/{name}")
+            if path not in found and stat.S_ISREG(_mode(place(root, path))):
+                found[path] = {"path": path, "mounted": None if points is None else _is_mounted(path, points)}
+    return list(found.values())[:_MOST_LIBRARIES]
+
+
+def library_folders(root: str) -> list[str]:
+    """Where drivers, engines and clouds put libcuda, and where others of that name lie.
+
+    Debian's and Ubuntu's multiarch folders, /usr/lib64 (Fedora, openSUSE), /usr/lib (Arch); lib64-nvidia (Colab);
+    /usr/local/nvidia (GKE); /run/opengl-driver (NixOS); wsl (Windows); tegra and nvidia (Jetson); GL/nvidia-*
+    (Flatpak); /.singularity.d/libs (Apptainer's --nv); compat and stubs (a toolkit's).
+    """
+    archs = [f"/usr/lib/{arch}-linux-gnu" for arch in ("x86_64", "aarch64")]
+    folders = [
+        *archs,
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/lib64-nvidia",
+        "/usr/local/nvidia/lib64",
+        "/usr/local/nvidia/lib",
+    ]
+    folders += ["/run/opengl-driver/lib", "/usr/lib/wsl/lib", "/.singularity.d/libs"]
+    for arch in archs:
+        folders += [f"{arch}/tegra", f"{arch}/nvidia", f"{arch}/nvidia/current"]
+        folders += [f"{arch}/GL/{name}/lib" for name in names(root, f"{arch}/GL", begin="nvidia-")]
+    for name in names(root, "/usr/local", begin="cuda"):
+        folders += [f"/usr/local/{name}/{part}" for part in ("compat", "lib64/stubs")]
+    return folders
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode
+    except OSError:
+        return 0
+
+
+def _is_mounted(path: str, points: frozenset[str]) -> bool:
+    """Whether the file or a folder above it, other than the root, is a mount point."""
+    parts = path.split("/")
+    return any("/".join(parts[:length]) in points for length in range(2, len(parts) + 1))

@@ -1,0 +1,114 @@
+"""Grants of schedulers and engines, MPS, and what gives containers their GPUs. Pure."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.model.reading import Reading
+from gpuenv.probe.assemble_container import container_support, grant, listed, mps
+from gpuenv.probe.raw import KernelFacts, RawContainerToolkit, RawEngine, RawMps, RawRules
+from gpuenv.probe.take import relevant
+
+UUID = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
+MIG = "MIG-fb42055e-9e53-5764-9278-438605a3014c"
+HOST, DOCKER, POD = (KernelFacts(container=name) for name in ("none", "docker", "kubernetes"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "environment", "told"),
+    [
+        (HOST, {}, (None, None, None)),
+        (HOST, {"CUDA_VISIBLE_DEVICES": "0,1"}, (None, None, None)),
+        (HOST, {"NVIDIA_VISIBLE_DEVICES": "0"}, (None, None, None)),
+        (HOST, {"SLURM_JOB_ID": "1", "SLURM_JOB_GPUS": "2,3"}, ("slurm", 2, ("2", "3"))),
+        (HOST, {"SLURM_JOB_GPUS": "0-3,6"}, ("slurm", 5, ("0", "1", "2", "3", "6"))),
+        (HOST, {"SLURM_JOB_GPUS": "2,3", "SLURM_STEP_GPUS": "3"}, ("slurm", 1, ("3",))),
+        (HOST, {"SLURM_GPUS_ON_NODE": "4"}, ("slurm", 4, None)),
+        (HOST, {"SLURM_JOB_ID": "1"}, ("slurm", None, None)),
+        (HOST, {"SLURM_JOB_ID": "1", "SLURM_GPUS_ON_NODE": "gpu:2"}, ("slurm", None, None)),
+        (HOST, {"_CONDOR_AssignedGPUs": "CUDA1, CUDA2"}, ("htcondor", 2, ("CUDA1", "CUDA2"))),
+        (HOST, {"_CONDOR_AssignedGPUs": "10000"}, ("htcondor", 0, ())),
+        (DOCKER, {}, (None, None, None)),
+        (DOCKER, {"NVIDIA_VISIBLE_DEVICES": "all"}, ("container-engine", None, None)),
+        (DOCKER, {"NVIDIA_VISIBLE_DEVICES": "none"}, ("container-engine", 0, ())),
+        (DOCKER, {"NVIDIA_VISIBLE_DEVICES": "void"}, ("container-engine", None, None)),
+        (DOCKER, {"NVIDIA_VISIBLE_DEVICES": ""}, ("container-engine", None, None)),
+        (DOCKER, {"NVIDIA_VISIBLE_DEVICES": "0,2"}, ("container-engine", 2, ("0", "2"))),
+        (DOCKER, {"NVIDIA_VISIBLE_DEVICES": "0:1"}, ("container-engine", 1, ("0:1",))),
+        (POD, {"NVIDIA_VISIBLE_DEVICES": f"{UUID},{MIG}"}, ("kubernetes", 2, (UUID, MIG))),
+        (DOCKER, {"NVIDIA_VISIBLE_DEVICES": "all", "SLURM_STEP_GPUS": "1"}, ("slurm", 1, ("1",))),
+    ],
+)
+def test_who_granted_which_gpus(
+    kernel: KernelFacts, environment: dict[str, str], told: tuple[str | None, int | None, tuple[str, ...] | None]
+) -> None:
+    found = grant(kernel, environment)
+    assert (found.by.value, found.gpus.value, found.devices.value) == told
+    for reading in (found.by, found.gpus, found.devices):
+        assert (reading.source is not None) is reading.known
+        assert (reading.reason is not None) is not reading.known
+
+
+def test_mounts_in_place_of_the_variable_are_read_first() -> None:
+    found = grant(KernelFacts(container="docker", mounted_requests=("0", "1")), {"NVIDIA_VISIBLE_DEVICES": "void"})
+    assert (found.gpus.value, found.gpus.source) == (2, "/var/run/nvidia-container-devices")
+    every = grant(KernelFacts(container="docker", mounted_requests=("all",)), {})
+    assert (every.by.value, every.gpus.value) == ("container-engine", None)
+
+
+@pytest.mark.parametrize("text", ["", ",", " , ", "-", "3-1", "0-99999999999", "a-b", "GPU-1"])
+def test_a_list_that_makes_no_sense_is_kept_as_it_is_written(text: str) -> None:
+    assert ",".join(listed(text)) == text.strip(" ,")
+
+
+def test_the_variables_of_a_grant_are_kept_and_those_of_people_are_not() -> None:
+    kept = dict.fromkeys(("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_JOB_ID"), "0")
+    kept |= {"GPU_DEVICE_ORDINAL": "0", "_CONDOR_AssignedGPUs": "CUDA0"}
+    names = ("SLURM_JOB_USER", "SLURM_JOB_NAME", "SLURM_SUBMIT_HOST", "SLURM_JOB_ACCOUNT", "SLURM_JOB_NODELIST")
+    dropped = dict.fromkeys((*names, "_CONDOR_SCRATCH_DIR", "KUBERNETES_SERVICE_HOST"), "somebody")
+    assert relevant({**kept, **dropped}) == kept
+
+
+def test_what_gives_containers_their_gpus() -> None:
+    kernel = KernelFacts(
+        device_rules=RawRules(rules=("c 195:* rwm",)),
+        engine=RawEngine(configured=True, runtimes=("nvidia",), default_runtime="nvidia"),
+        container_toolkit=RawContainerToolkit(there=True, release="1.17.8-1"),
+    )
+    support = container_support(kernel)
+    assert support.device_rules == Reading(("c 195:* rwm",), "devices.list")
+    assert support.toolkit == Reading("1.17.8-1", "/var/lib/dpkg/status")
+    assert support.runtimes == Reading(("nvidia",), "/etc/docker/daemon.json")
+    assert support.default_runtime == Reading("nvidia", "/etc/docker/daemon.json")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "toolkit", "runtimes"),
+    [
+        (KernelFacts(), "nobody looked", "nobody looked"),
+        (
+            KernelFacts(engine=RawEngine(), container_toolkit=RawContainerToolkit()),
+            "neither nvidia-ctk nor its package is there",
+            "there is no /etc/docker/daemon.json",
+        ),
+        (
+            KernelFacts(engine=RawEngine(configured=True), container_toolkit=RawContainerToolkit(there=True)),
+            "nvidia-ctk is there, but Debian's list of packages does not have it",
+            "/etc/docker/daemon.json names none",
+        ),
+    ],
+)
+def test_what_is_not_known_of_containers_has_a_reason(kernel: KernelFacts, toolkit: str, runtimes: str) -> None:
+    support = container_support(kernel)
+    assert (support.toolkit.reason, support.runtimes.reason) == (toolkit, runtimes)
+
+
+def test_the_daemon_of_mps_is_looked_for_where_clients_do() -> None:
+    told = mps(KernelFacts(mps=RawMps("/run/mps", told=True, daemon=True)))
+    assert (told.pipe_directory.source, told.daemon.value, told.daemon.source) == (
+        "CUDA_MPS_PIPE_DIRECTORY",
+        True,
+        "/run/mps/control",
+    )
+    assert mps(KernelFacts(mps=RawMps("/tmp/nvidia-mps"))).pipe_directory.source == "CUDA's default"  # noqa: S108
+    assert mps(KernelFacts()).daemon.reason == "nobody looked"

@@ -1,0 +1,312 @@
+"""The families of facts that the kernel's scripts tell, on made-up driver roots of real files."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.model.snapshot import CdiFile, DkmsBuild
+from gpuenv.probe.raw import RawContainerToolkit, RawLibrary, RawMps, RawRules
+from tests.probe.asking import kernel_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+RELEASE = os.uname().release
+TREE = "var/lib/dkms/nvidia"
+SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+LOG = "DKMS make.log for nvidia-535.104.05 for kernel 6.5.2-arch1-1 (x86_64)\n"
+DOCKER = {".dockerenv": ""}
+BPF = "control groups of version 2 keep their rules in a BPF program, which cannot be read"
+
+
+GENERATED = """cdiVersion: 0.5.0
+devices:
+- containerEdits:
+    deviceNodes:
+    - path: /dev/nvidia0
+  name: "0"
+- name: all
+kind: nvidia.com/gpu
+"""
+WRITTEN = """kind: 'nvidia.com/gpu'   # GPUs
+devices:
+    - name: all
+      containerEdits: {}
+containerEdits:
+    hooks:
+        - hookName: createContainer
+          name: no-device
+"""
+CTK = {"usr/bin/nvidia-ctk": "", "var/lib/dpkg/info/nvidia-container-toolkit.list": ""}
+PACKAGES = """Package: nvidia-container-toolkit-base
+Version: 9
+
+Package: nvidia-container-toolkit
+Status: install ok installed
+Description: a
+ b
+Version: 1.17.8-1
+"""
+
+
+def lay(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("files", "builds"),
+    [
+        ({}, ()),
+        ({f"{TREE}/535.104.05/build/dkms.conf": ""}, (DkmsBuild("nvidia", "535.104.05"),)),
+        (
+            {f"{TREE}/535.104.05/6.5.1/x86_64/module/nvidia.ko.zst": "", f"{TREE}/535.104.05/6.5.1/x86_64/log/x": ""},
+            (DkmsBuild("nvidia", "535.104.05", "6.5.1", "built"),),
+        ),
+        (
+            {f"{TREE}/535.104.05/build/make.log": LOG},
+            (DkmsBuild("nvidia", "535.104.05", "6.5.2-arch1-1", "failed"),),
+        ),
+        (
+            # As DKMS 3.1 and later words it.
+            {f"{TREE}/575.64/build/make.log": "DKMS (dkms-3.2.0) make.log for nvidia/575.64 for kernel 6.15.4 (x)\n"},
+            (DkmsBuild("nvidia", "575.64", "6.15.4", "failed"),),
+        ),
+        (
+            # The log of a build that a later one has made good is no failure.
+            {f"{TREE}/535.104.05/build/make.log": LOG, f"{TREE}/535.104.05/6.5.2-arch1-1/x86_64/module/nvidia.ko": ""},
+            (DkmsBuild("nvidia", "535.104.05", "6.5.2-arch1-1", "built"),),
+        ),
+        (
+            {f"{TREE}/535.104.05/6.5.1/x86_64/module/x": "", "var/lib/dkms/zfs/2.2/6.5.1/x86_64/module/zfs.ko": ""},
+            (DkmsBuild("nvidia", "535.104.05", "6.5.1", "built"),),
+        ),
+        (
+            {f"{TREE}/original_module/6.5.1/x86_64/nvidia.ko": "", "var/lib/dkms/nvidia-current/470.1/source/x": ""},
+            (DkmsBuild("nvidia-current", "470.1"),),
+        ),
+        ({f"{TREE}/535.104.05/build/make.log": "garbage"}, (DkmsBuild("nvidia", "535.104.05"),)),
+    ],
+)
+def test_dkms_tree_tells_what_was_built_for_which_kernel(
+    tmp_path: Path, files: dict[str, str], builds: tuple[DkmsBuild, ...]
+) -> None:
+    root = lay(tmp_path, files)
+    if f"{TREE}/535.104.05/6.5.1/x86_64/module/nvidia.ko.zst" in files:
+        (root / TREE / "kernel-6.5.1-x86_64").symlink_to("535.104.05/6.5.1/x86_64")
+    assert kernel_of(root).dkms == builds
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("\x06\0\0\0\x01", True), ("\x06\0\0\0\0", False), ("\x06\0\0\0", None), ("", None), ("\x06\0\0\0\x01\x01", None)],
+)
+def test_secure_boot_is_the_byte_behind_the_attributes(tmp_path: Path, text: str, told: bool | None) -> None:  # noqa: FBT001 - a table
+    assert kernel_of(lay(tmp_path, {SECURE_BOOT: text})).secure_boot is told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[none] integrity confidentiality\n", "none"),
+        ("none [integrity] confidentiality\n", "integrity"),
+        ("none integrity [confidentiality]\n", "confidentiality"),
+        ("none integrity confidentiality\n", None),
+        ("", None),
+    ],
+)
+def test_the_lockdown_mode_stands_in_brackets(tmp_path: Path, text: str, told: str | None) -> None:
+    assert kernel_of(lay(tmp_path, {"sys/kernel/security/lockdown": text})).lockdown == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n", "gvisor"),
+        ("Linux version 5.15.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016\n", "gvisor"),
+        ("Linux version 4.4.0-210-generic (buildd@lcy01) #242-Ubuntu SMP Fri Apr 16 09:57:56 UTC 2021\n", None),
+        ("", None),
+    ],
+)
+def test_gvisor_is_told_by_the_build_that_it_pretends_to_be(tmp_path: Path, text: str, told: str | None) -> None:
+    assert kernel_of(lay(tmp_path, {"proc/version": text})).sandbox == told
+
+
+@pytest.mark.parametrize(
+    ("files", "rules"),
+    [
+        ({}, RawRules(reason="no control group for devices is to be seen")),
+        ({"proc/self/cgroup": "0::/init.scope\n"}, RawRules(reason=BPF)),
+        ({"sys/fs/cgroup/cgroup.controllers": "cpu io\n"}, RawRules(reason=BPF)),
+        (
+            {
+                "proc/self/cgroup": "7:devices:/user.slice\n0::/x\n",
+                "sys/fs/cgroup/devices/user.slice/devices.list": "a *:* rwm\n",
+            },
+            RawRules(rules=("a *:* rwm",)),
+        ),
+        (
+            {
+                **DOCKER,
+                "proc/self/cgroup": "7:cpu,devices:/docker/3f\n",
+                "sys/fs/cgroup/devices/devices.list": "c 195:0 rw\n",
+            },
+            RawRules(rules=("c 195:0 rw",)),
+        ),
+        (
+            # On a host, the rules of the root group are not those of this process.
+            {"proc/self/cgroup": "7:devices:/docker/3f\n", "sys/fs/cgroup/devices/devices.list": "a *:* rwm\n"},
+            RawRules(reason="no control group for devices is to be seen"),
+        ),
+        (
+            {
+                **DOCKER,
+                "proc/devices": " 29 fb\n195 nvidia-frontend\n511 nvidia-uvm\n",
+                "sys/fs/cgroup/devices/devices.list": "c *:* m\nb *:* m\nc 511:* rw\nb 195:0 r\nc 1955:0 r\n?\n",
+            },
+            RawRules(rules=("c *:* m", "c 511:* rw")),
+        ),
+        ({**DOCKER, "sys/fs/cgroup/devices/devices.list": "c 1:3 rwm\n"}, RawRules(rules=())),
+    ],
+)
+def test_the_rules_for_nvidias_devices_are_told(tmp_path: Path, files: dict[str, str], rules: RawRules) -> None:
+    assert kernel_of(lay(tmp_path, files)).device_rules == rules
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "devices"),
+    [
+        ("a.yaml", GENERATED, "nvidia.com/gpu", ("0", "all")),
+        ("b.yml", WRITTEN, "nvidia.com/gpu", ("all",)),
+        ("c.json", '{"kind": "a.b/c", "devices": [{"name": "0"}, {"name": 1}, 2, {}]}', "a.b/c", ("0",)),
+        ("d.json", '{"kind": 7, "devices": {"name": "0"}}', None, ()),
+        ("e.json", "[]", None, ()),
+        ("f.yaml", "", None, ()),
+        ("g.yaml", "devices: []\nkind: x.y/z\n", "x.y/z", ()),
+        ("h.yaml", "kind:\n  - nvidia.com/gpu\n", None, ()),
+    ],
+)
+def test_kind_and_devices_of_a_cdi_file_are_told(
+    tmp_path: Path, name: str, text: str, kind: str | None, devices: tuple[str, ...]
+) -> None:
+    assert kernel_of(lay(tmp_path, {f"etc/cdi/{name}": text})).cdi_files == (
+        CdiFile(f"/etc/cdi/{name}", kind, devices),
+    )
+
+
+def test_other_files_beside_cdis_are_left_alone(tmp_path: Path) -> None:
+    root = lay(
+        tmp_path, {"etc/cdi/README": "kind: a/b", "etc/cdi/x.yaml.bak": "", "var/run/cdi/y.yaml": "kind: a.b/c\n"}
+    )
+    assert kernel_of(root).cdi_files == (CdiFile("/var/run/cdi/y.yaml", "a.b/c"),)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, RawContainerToolkit()),
+        ({"usr/bin/nvidia-ctk": ""}, RawContainerToolkit(there=True)),
+        ({**CTK, "var/lib/dpkg/status": PACKAGES}, RawContainerToolkit(there=True, release="1.17.8-1")),
+        ({**CTK, "var/lib/dpkg/status": PACKAGES.replace("\nVersion: 1", "\nX: 1")}, RawContainerToolkit(there=True)),
+    ],
+)
+def test_the_release_of_the_container_toolkit_is_that_of_its_package(
+    tmp_path: Path, files: dict[str, str], told: RawContainerToolkit
+) -> None:
+    assert kernel_of(lay(tmp_path, files)).container_toolkit == told
+
+
+def test_the_daemon_of_mps_leaves_its_pipe(tmp_path: Path) -> None:
+    assert kernel_of(tmp_path).mps == RawMps("/tmp/nvidia-mps")  # noqa: S108 - the documented place
+    (tmp_path / "tmp/nvidia-mps").mkdir(parents=True)
+    os.mkfifo(tmp_path / "tmp/nvidia-mps/control")
+    assert kernel_of(tmp_path).mps == RawMps("/tmp/nvidia-mps", daemon=True)  # noqa: S108
+    told = kernel_of(tmp_path, {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}).mps
+    assert told == RawMps("/run/mps", told=True, daemon=False)
+
+
+LIBRARY = "usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
+
+
+@pytest.mark.parametrize(
+    ("mounts", "mounted"),
+    [
+        (None, None),
+        (("/",), False),
+        (("/", f"/{LIBRARY}"), True),
+        (("/", "/usr/lib/x86_64-linux-gnu"), True),
+        (("/", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"), False),
+        (("/", "/usr/lib/x86_64"), False),
+    ],
+)
+def test_a_library_in_a_mount_is_no_part_of_the_image(
+    tmp_path: Path,
+    mounts: tuple[str, ...] | None,
+    mounted: bool | None,  # noqa: FBT001 - a table
+) -> None:
+    root = lay(tmp_path, {LIBRARY: ""})
+    (root / "usr/lib/x86_64-linux-gnu/libcuda.so.1").symlink_to("libcuda.so.550.163.01")
+    if mounts is not None:
+        lines = (f"{n} 1 8:1 /x {point} rw - ext4 /dev/sda1 rw" for n, point in enumerate(mounts))
+        lay(root, {"proc/self/mountinfo": "\n".join(lines) + "\nshort line\n"})
+    assert kernel_of(root).libraries == (RawLibrary(f"/{LIBRARY}", mounted),)
+
+
+def test_every_library_in_every_folder_of_drivers_is_told_once(tmp_path: Path) -> None:
+    places = (
+        LIBRARY,
+        "usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01",
+        "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.550.163.01",
+        "usr/lib/aarch64-linux-gnu/libcuda.so.550.163.01",
+        "usr/lib64/libcuda.so.550.163.01",
+        "usr/lib/libcuda.so.550.163.01",
+        "usr/lib64-nvidia/libcuda.so.1",
+        "usr/local/nvidia/lib64/libcuda.so.1",
+        "usr/lib/wsl/lib/libcuda.so.1.1",
+        ".singularity.d/libs/libcuda.so.1",
+        "usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1",
+        "usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1",
+        "usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1.1",
+        "usr/lib/x86_64-linux-gnu/GL/nvidia-580-82-07/lib/libcuda.so.580.82.07",
+        "usr/local/cuda-12.4/compat/libcuda.so.550.54.15",
+        "usr/local/cuda-12.4/lib64/stubs/libcuda.so",
+    )
+    others = ("libcudart.so.12", "libcuda.so.550.bak", "libcudadebugger.so.1", "libnvidia-ml.so.txt")
+    root = lay(tmp_path, {**dict.fromkeys(places, ""), **{f"usr/lib64/{name}": "" for name in others}})
+    (root / "usr/local/cuda").symlink_to("cuda-12.4")
+    (root / "usr/lib64/libcuda.so.1").symlink_to("libcuda.so.550.163.01")
+    (root / "usr/lib64/libcuda.so.9").symlink_to("nothing")
+    assert {entry.path for entry in kernel_of(root).libraries} == {f"/{place}" for place in places}
+
+
+def test_a_link_into_the_store_is_followed_below_the_root(tmp_path: Path) -> None:
+    root = lay(tmp_path, {"nix/store/b-nvidia/lib/libcuda.so.545.29.06": ""})
+    (root / "run").mkdir()
+    (root / "nix/store/a-drivers").mkdir()
+    (root / "run/opengl-driver").symlink_to("/nix/store/a-drivers")
+    (root / "nix/store/a-drivers/lib").symlink_to("../b-nvidia/./lib")
+    (root / "nix/store/b-nvidia/lib/libcuda.so.1").symlink_to("/nix/store/b-nvidia/lib/libcuda.so.545.29.06")
+    assert [entry.path for entry in kernel_of(root).libraries] == ["/nix/store/b-nvidia/lib/libcuda.so.545.29.06"]
+
+
+def test_links_that_go_in_circles_or_above_the_root_end_nothing(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "usr").mkdir(parents=True)
+    (root / "usr/lib64").symlink_to("/usr/lib64")
+    (root / "etc").mkdir()
+    (tmp_path / "os-release").write_text("ID=outside\n", encoding="utf-8")
+    (root / "etc/os-release").symlink_to("../../os-release")
+    facts = kernel_of(root)
+    assert facts.libraries == ()
+    assert facts.distribution is None
+
+
+def test_a_flatpak_application_is_contained(tmp_path: Path) -> None:
+    assert kernel_of(lay(tmp_path, {".flatpak-info": ""})).container == "other"

@@ -1,0 +1,281 @@
+"""A machine on which every file that the kernel's scripts read has something to tell, and each broken in turn."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuenv.probe.ask import script
+from gpuenv.probe.protocol import parse_facts
+from tests.probe.asking import MINIMAL, kernel_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RELEASE = os.uname().release
+NODE = "sys/class/kfd/kfd/topology/nodes"
+BUS = "sys/bus/pci/devices/0000:01:00.0"
+SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+# What a file stands in for where another one is there too.
+SECOND = {
+    "etc/os-release": "usr/lib/os-release",
+    "dev/kmsg": "var/log/kern.log",
+    "var/log/kern.log": "var/log/messages",
+    "var/log/messages": "var/log/dmesg",
+    "usr/share/misc/pci.ids": "usr/share/hwdata/pci.ids",
+}
+WHOLE: dict[str, bytes] = {
+    "etc/os-release": b"ID=ubuntu\nVERSION_ID=24.04\n",
+    "usr/lib/os-release": b"ID=other\nVERSION_ID=1\n",
+    "proc/1/cgroup": b"7:devices:/docker/3f1c0e\n",
+    "proc/1/comm": b"python\n",
+    "proc/self/mountinfo": (
+        b"28 1 0:26 / / rw - overlay overlay rw\n30 28 8:1 /x /usr/lib64/libcuda.so.1.1 ro - ext4 /x rw\n"
+    ),
+    "proc/self/cgroup": b"7:devices:/docker/3f1c0e\n",
+    "run/systemd/container": b"docker\n",
+    "proc/version": b"Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n",
+    "etc/nv_tegra_release": b"# R36 (release), REVISION: 4.3\n",
+    "proc/device-tree/compatible": b"nvidia,tegra234\0",
+    SECURE_BOOT: b"\x06\0\0\0\x01",
+    "sys/kernel/security/lockdown": b"none [integrity] confidentiality\n",
+    "sys/module/module/parameters/sig_enforce": b"Y\n",
+    f"{BUS}/class": b"0x030200\n",
+    f"{BUS}/vendor": b"0x10de\n",
+    f"{BUS}/device": b"0x2330\n",
+    "usr/share/misc/pci.ids": b"10de  NVIDIA Corporation\n\t2330  GH100\n",
+    "usr/share/hwdata/pci.ids": b"10de  NVIDIA Corporation\n\t2330  Another name\n",
+    "usr/local/cuda-12.4/version.json": b'{"cuda": {"version": "12.4.1"}}',
+    "usr/local/cuda-12.4/version.txt": b"CUDA Version 12.4.1\n",
+    "usr/local/cuda-12.4/include/cuda.h": b"#define CUDA_VERSION 12040\n",
+    "usr/local/cuda-13.0/targets/sbsa-linux/include/cuda.h": b"#define CUDA_VERSION 13000\n",
+    "opt/cuda/version.json": b'{"cuda": {"version": "12.1.1"}}',
+    "opt/cuda/version.txt": b"CUDA Version 12.1.1\n",
+    "opt/cuda/include/cuda.h": b"#define CUDA_VERSION 12010\n",
+    "opt/cuda/targets/x86_64-linux/include/cuda.h": b"#define CUDA_VERSION 12010\n",
+    "proc/modules": b"nvidia 1 0 - Live 0x0\n",
+    f"lib/modules/{RELEASE}/modules.dep": b"updates/dkms/nvidia.ko:\n",
+    "sys/module/nvidia/version": b"580.95.05\n",
+    "proc/driver/nvidia/version": b"NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Sat Aug 19\n",
+    "proc/driver/nvidia/gpus/0000:01:00.0/information": b"Model: \t\t H100\nBus Location: \t 0000:01:00.0\n",
+    "var/lib/dkms/nvidia/580.95.05/build/make.log": b"DKMS make.log for nvidia-580.95.05 for kernel 6.5.2 (x86_64)\n",
+    "usr/lib64/libcuda.so.1.1": b"",
+    f"{NODE}/1/name": b"aldebaran\n",
+    f"{NODE}/1/properties": b"gfx_target_version 90010\nvendor_id 4098\nlocation_id 37632\ndomain 0\n",
+    f"{NODE}/1/mem_banks/0/properties": b"heap_type 1\nsize_in_bytes 1024\n",
+    "opt/rocm/.info/version": b"6.2.0-66\n",
+    "opt/rocm/include/rocm-core/rocm_version.h": (
+        b"#define ROCM_VERSION_MAJOR 6\n#define ROCM_VERSION_MINOR 2\n#define ROCM_VERSION_PATCH 0\n"
+    ),
+    "proc/devices": b"Character devices:\n195 nvidia-frontend\n511 nvidia-uvm\n",
+    "sys/fs/cgroup/devices/docker/3f1c0e/devices.list": b"c 195:0 rw\nc 511:0 rw\nc 1:3 rwm\n",
+    "etc/cdi/nvidia.yaml": b'kind: nvidia.com/gpu\ndevices:\n- name: "0"\n',
+    "var/run/cdi/more.json": b'{"kind": "nvidia.com/gpu", "devices": [{"name": "all"}]}',
+    "etc/docker/daemon.json": b'{"runtimes": {"nvidia": {}}, "default-runtime": "nvidia"}',
+    "usr/bin/nvidia-ctk": b"",
+    "var/lib/dpkg/info/nvidia-container-toolkit.list": b"",
+    "var/lib/dpkg/status": b"Package: nvidia-container-toolkit\nVersion: 1.17.8-1\n",
+    "var/run/nvidia-container-devices/0": b"",
+    "dev/kmsg": b"4,1,1,-;NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.\n",
+    "var/log/kern.log": b"Nov 21 06:00:09 node17 kernel: [    9.4] NVRM: of kern.log\n",
+    "var/log/messages": b"Nov 21 06:00:09 node17 kernel: NVRM: of messages\n",
+    "var/log/dmesg": b"[    9.4] kernel: NVRM: of dmesg\n",
+    "tmp/nvidia-mps/control": b"",
+}
+# Named for no fact: that something lies there is all that is asked.
+ONLY_THERE = {
+    "usr/lib64/libcuda.so.1.1",
+    "usr/bin/nvidia-ctk",
+    "var/lib/dpkg/info/nvidia-container-toolkit.list",
+    "var/run/nvidia-container-devices/0",
+    "tmp/nvidia-mps/control",
+}
+
+
+@cache
+def table() -> dict[str, list[str]]:
+    """The scripts' own table: each fact with the files that are read for it."""
+    program = (
+        "import json, sys; sys.argv = ['', '']; sys.path.insert(0, sys.argv.pop()); "
+        f"sys.path.insert(0, {str(Path(script('kernel.py')).parent)!r}); import kernel; "
+        "print(json.dumps({key: files for key, (_, files) in kernel.FACTS.items()}))"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True, timeout=20)
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+def facts_of(name: str) -> set[str]:
+    """The facts that may change with a file."""
+    return {fact for fact, files in table().items() if any(fnmatch.fnmatch(f"/{name}", file) for file in files)}
+
+
+def lay(root: Path) -> Path:
+    for name, content in WHOLE.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return root
+
+
+def tell(root: Path, limit: float = 20.0) -> dict[str, Any]:
+    """Every fact of a root; a traceback, an error's words and a missing end are failures."""
+    command = [sys.executable, "-I", script("kernel.py"), str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=limit)
+    assert done.stderr == ""
+    facts = parse_facts(done.stdout)
+    assert facts.pop("done") is True
+    return facts
+
+
+def tell_all(roots: list[Path]) -> list[dict[str, Any]]:
+    """The facts of many roots, told by the script's own main in one process: starting one for each takes minutes."""
+    program = (
+        f"import sys; sys.path.insert(0, {str(Path(script('kernel.py')).parent)!r}); import kernel\n"
+        "for root in sys.stdin.read().splitlines():\n"
+        "    sys.argv = ['kernel.py', root]; kernel.main(); print('next', flush=True)\n"
+    )
+    command = [sys.executable, "-I", "-c", program]
+    lines = "".join(f"{root}\n" for root in roots)
+    done = subprocess.run(
+        command, input=lines, capture_output=True, text=True, check=True, env=MINIMAL, timeout=10 + len(roots)
+    )
+    found = [parse_facts(part) for part in done.stdout.split("next\n")[:-1]]
+    assert [facts.pop("done") for facts in found] == [True] * len(roots)
+    return found
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return tell(lay(tmp_path_factory.mktemp("sound") / "root"))
+
+
+def test_every_fact_is_told_on_a_machine_that_has_everything(sound: dict[str, Any]) -> None:
+    assert set(sound) == set(table())
+    empty = {fact for fact, value in sound.items() if value in (None, [], {})}
+    # A virtual machine has no such device; the variables are not set.
+    assert empty == {"device_nodes", "pointing_nowhere"}
+
+
+def test_every_file_of_the_table_is_on_that_machine() -> None:
+    for files in table().values():
+        for pattern in files:
+            folders = pattern.startswith(("/usr/local/cuda", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit"))
+            assert folders or any(fnmatch.fnmatch(f"/{name}", pattern) for name in WHOLE), pattern
+    assert {name for name in WHOLE if not facts_of(name)} == ONLY_THERE
+
+
+def test_the_files_that_are_opened_are_those_of_the_table(tmp_path: Path) -> None:
+    """By the interpreter's own report of every file that it opens."""
+    root = lay(tmp_path / "root")
+    program = (
+        "import os, runpy, sys\n"
+        "opened = []\n"
+        "sys.addaudithook(lambda event, details: opened.append(details[0]) if event == 'open' else None)\n"
+        f"sys.argv = ['kernel.py', {str(root)!r}]\n"
+        f"runpy.run_path({script('kernel.py')!r}, run_name='__main__')\n"
+        "print('\\n'.join(str(path) for path in opened), file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-I", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=MINIMAL, timeout=20)
+    opened = {line.removeprefix(f"{root}/") for line in done.stderr.splitlines() if line.startswith(f"{root}/")}
+    assert "etc/os-release" in opened
+    patterns = {pattern for files in table().values() for pattern in files}
+    stray = {name for name in opened if not any(fnmatch.fnmatch(f"/{name}", pattern) for pattern in patterns)}
+    assert stray == set()
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+FAULTS: dict[str, Callable[[Path], object]] = {
+    "absent": lambda _: None,
+    "empty": lambda path: path.write_bytes(b""),
+    "rubbish": lambda path: path.write_bytes(bytes(range(256)) * 20),
+    "deep": lambda path: path.write_bytes(b"[" * 100_000),
+    "one endless line": lambda path: path.write_bytes(b"x" * 3_000_000),
+    "numbers without end": lambda path: path.write_bytes(b"9" * 60_000 + b"\n"),
+    "folder": lambda path: path.mkdir(),
+    "fifo": fifo,
+    "loop": lambda path: path.symlink_to(path.name),
+    "out of the root": lambda path: path.symlink_to("/etc/hostname"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_bad_file_loses_only_its_own_facts(tmp_path: Path, sound: dict[str, Any], fault: str) -> None:
+    """Root may read everything; a folder and a loop stand for what a user may not read."""
+    roots = []
+    for number, name in enumerate(WHOLE):
+        root = lay(tmp_path / str(number))
+        (root / name).unlink()
+        FAULTS[fault](root / name)
+        roots.append(root)
+    for name, facts in zip(WHOLE, tell_all(roots), strict=True):
+        changed = {fact for fact in sound if facts.get(fact) != sound[fact]}
+        if name not in ONLY_THERE:
+            assert changed <= facts_of(name), f"{name}: {changed}"
+        assert set(facts) - {"failed"} | set(facts.get("failed", {})) == set(table()), name
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_where_the_first_file_is_not_there_the_second_one_tells(
+    tmp_path: Path, sound: dict[str, Any], name: str
+) -> None:
+    root = lay(tmp_path / "root")
+    for first in list(SECOND)[1 : list(SECOND).index(name) + 1] if name.startswith("var/log") else [name]:
+        (root / first).unlink()
+    facts = tell(root)
+    (fact,) = facts_of(name)
+    assert facts[fact] not in (None, sound[fact])
+    if fact == "kernel_log":
+        assert facts[fact]["source"] == f"/{SECOND[name]}"
+
+
+def test_all_files_bad_at_once_end_nothing(tmp_path: Path) -> None:
+    for fault, spoil in FAULTS.items():
+        root = lay(tmp_path / fault)
+        for name in WHOLE:
+            (root / name).unlink()
+            spoil(root / name)
+        assert tell(root)["uname"]["os"] == "linux"
+
+
+def test_a_folder_with_a_hundred_thousand_files_costs_little(tmp_path: Path) -> None:
+    folder = tmp_path / "usr/lib/x86_64-linux-gnu"
+    folder.mkdir(parents=True)
+    (folder / "libcuda.so.580.95.05").write_bytes(b"")
+    before = _seconds(tmp_path)
+    for number in range(100_000):
+        os.mknod(folder / f"other-{number}.so")
+    assert [entry.path for entry in kernel_of(tmp_path).libraries] == ["/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05"]
+    assert _seconds(tmp_path) < before + 1.0  # 0.05 s when nothing else runs here
+
+
+def _seconds(root: Path) -> float:
+    """The best of three."""
+    taken = []
+    for _ in range(3):
+        started = time.monotonic()
+        tell(root)
+        taken.append(time.monotonic() - started)
+    return min(taken)
+
+
+def test_a_name_that_is_no_text_is_told_as_far_as_it_is_one(tmp_path: Path) -> None:
+    (tmp_path / "etc/cdi").mkdir(parents=True)
+    with (tmp_path / "etc/cdi").joinpath(os.fsdecode(b"gpu-\xff.yaml")).open("w", encoding="utf-8") as file:
+        file.write("kind: nvidia.com/gpu\n")
+    (entry,) = kernel_of(tmp_path).cdi_files
+    assert entry.path == "/etc/cdi/gpu-?.yaml"
+    assert entry.path.encode("utf-8")

@@ -1,0 +1,127 @@
+"""Which lines of the kernel's log are kept, from which source, and what is read out of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.probe.assemble_kernel import kernel_log
+from gpuenv.probe.raw import RawLog
+from tests.probe.asking import kernel_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1122, GPU has fallen off the bus."
+
+
+def log_of(root: Path, files: Mapping[str, str]) -> RawLog:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    log = kernel_of(root).kernel_log
+    assert log is not None
+    return log
+
+
+@pytest.mark.parametrize(
+    ("line", "xid", "pci"),
+    [
+        (XID, 79, "0000:3b:00.0"),
+        ("NVRM: Xid (0000:03:00): 14, Channel 00000001", 14, "0000:03:00.0"),
+        ("NVRM: Xid (PCI:00000000:3B:00): 48, pid='<unknown>', name=<unknown>, DBE", 48, "0000:3b:00.0"),
+        ("NVRM: Xid (PCI:0000:41:00 GPU-I:05): 45, pid=1896, name=python, Ch 00000010", 45, "0000:41:00.0"),
+        ("NVRM: Xid (PCI:0000:41:00.0): 119, pid=1896", 119, "0000:41:00.0"),
+        ("NVRM: GPU at PCI:0000:03:00: GPU-b850f46d-d5ea-c752-ddf3-c4453e44d3f7", None, "0000:03:00.0"),
+        ("NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.", None, "0000:01:00.0"),
+        ("nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 28006, Non-fatal, Link 46 MC TS crumbstore", None, None),
+        ("NVRM: Xid (PCI:0000:3b:00): seventy-nine", None, None),
+        ("NVRM: Xid (PCI:0000:3b:00): 4294967296, x", None, None),
+        ("nvidia: module license 'NVIDIA' taints kernel.", None, None),
+    ],
+)
+def test_the_number_and_the_gpu_of_an_event_are_read_in_all_its_forms(
+    line: str, xid: int | None, pci: str | None
+) -> None:
+    (message,) = kernel_log(RawLog("/dev/kmsg", (line,))).value or ()
+    assert (message.text, message.xid, message.pci) == (line, xid, pci)
+
+
+@pytest.mark.parametrize(
+    ("file", "written"),
+    [
+        ("dev/kmsg", f"4,2305,9217441013,-;{XID}\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"),
+        ("dev/kmsg", f"4,2305,9217441013,-,caller=T1;{XID}\n"),
+        ("var/log/kern.log", f"Nov 22 18:29:55 gauss kernel: [  966.503025] {XID}\n"),
+        ("var/log/kern.log", f"2025-10-01T13:00:00.123456+00:00 gauss kernel: {XID}\n"),
+        ("var/log/messages", f"Okt 06 17:59:27 gauss kernel: {XID}\n"),
+        ("var/log/dmesg", f"[    5.412091] {XID}\n"),
+        ("var/log/dmesg", f"[    5.412091][  T812] {XID}\n"),
+        ("var/log/dmesg", f"[    5.412091] kernel: {XID}\n"),
+    ],
+)
+def test_a_line_is_told_without_its_time_and_host(tmp_path: Path, file: str, written: str) -> None:
+    assert log_of(tmp_path, {file: written}) == RawLog(f"/{file}", (XID,))
+
+
+def test_what_other_programs_write_to_syslog_is_not_the_kernels(tmp_path: Path) -> None:
+    lines = "Nov 22 18:29:55 gauss nvidia-persistenced[812]: started\nNov 22 18:29:56 gauss sudo: NVRM: Xid of nobody\n"
+    assert log_of(tmp_path, {"var/log/messages": lines}).lines == ()
+
+
+def test_the_lines_of_a_former_start_are_left_out(tmp_path: Path) -> None:
+    lines = [
+        f"kernel: {XID}",
+        "kernel: Linux version 6.8.0 (a)",
+        "kernel: NVRM: loading",
+        "kernel: usb 1-1: new device",
+    ]
+    log = log_of(tmp_path, {"var/log/kern.log": "".join(f"Nov 22 18:29:55 gauss {line}\n" for line in lines)})
+    assert log.lines == ("NVRM: loading",)
+
+
+def test_what_is_said_again_and_again_does_not_drive_out_the_event(tmp_path: Path) -> None:
+    flood = [f"4,{n},1,-;NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:{n})" for n in range(500)]
+    again = ["4,900,1,-;nvidia: the same"] * 40
+    log = log_of(tmp_path, {"dev/kmsg": "\n".join([f"4,1,1,-;{XID}", *flood, *again]) + "\n"})
+    assert len(log.lines) == 50
+    assert log.lines[0] == XID
+    assert log.lines[-2:] == ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:499)", "nvidia: the same")
+
+
+def test_many_events_leave_room_for_what_stands_around_them(tmp_path: Path) -> None:
+    events = [f"4,{n},1,-;NVRM: Xid (PCI:0000:3b:00): 31, pid={n}" for n in range(200)]
+    log = log_of(tmp_path, {"dev/kmsg": "\n".join([*events, "4,201,1,-;nvidia: the last"]) + "\n"})
+    assert (len(log.lines), log.lines[0].endswith("pid=151")) == (50, True)
+    assert log.lines[-1] == "nvidia: the last"
+
+
+def test_the_serial_number_of_a_board_is_not_told(tmp_path: Path) -> None:
+    text = "4,1,1,-;NVRM: GPU Board Serial Number: 1320221075234\n4,2,1,-;NVRM: GPU serial number is 1320221075234.\n"
+    assert log_of(tmp_path, {"dev/kmsg": text}).lines == ()
+
+
+def test_only_the_end_of_a_large_file_is_read(tmp_path: Path) -> None:
+    filling = "Nov 22 18:29:55 gauss kernel: something else that is long enough to fill a file with it\n" * 60_000
+    old = "Nov 22 18:00:00 gauss kernel: NVRM: old\n"
+    log = log_of(tmp_path, {"var/log/kern.log": old + filling + f"Nov 22 18:29:55 gauss kernel: {XID}\n"})
+    assert log.lines == (XID,)
+
+
+def test_why_there_is_no_log_is_told(tmp_path: Path) -> None:
+    log = log_of(tmp_path, {})
+    assert log.source is None
+    assert log.reason == "/dev/kmsg: No such file or directory; nor can a file of syslog be read"
+    assert kernel_log(log).reason == log.reason
+
+
+@pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="this user may not read the kernel's buffer")
+def test_the_kernels_own_buffer_is_read_to_its_end_without_waiting() -> None:
+    log = kernel_of(Path("/")).kernel_log
+    assert log is not None
+    assert log.source == "/dev/kmsg" or "not permitted" in (log.reason or "")
+    assert len(log.lines) <= 50

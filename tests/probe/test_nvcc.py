@@ -1,0 +1,131 @@
+"""The compiler of each toolkit is asked for its version, and one that hangs or lies loses nothing else."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.ask import ask_nvcc
+from gpuenv.probe.assemble import assemble
+from gpuenv.probe.raw import KernelFacts, RawFacts, RawToolkit
+from gpuenv.probe.take import Request, take_snapshot
+from tests.probe.asking import MINIMAL, asking
+
+# As CUDA 13.0's prints.
+ANSWER = """nvcc: NVIDIA (R) Cuda compiler driver
+Copyright (c) 2005-2025 NVIDIA Corporation
+Built on Wed_Aug_20_01:58:59_PM_PDT_2025
+Cuda compilation tools, release 13.0, V13.0.88
+Build cuda_13.0.r13.0/compiler.36424714_0
+"""
+
+
+def toolkit(folder: Path, script: str, *, version: str | None = "13.0.1") -> str:
+    (folder / "bin").mkdir(parents=True)
+    (folder / "include").mkdir()
+    (folder / "include/cuda_runtime.h").touch()
+    if version:
+        (folder / "version.json").write_text(json.dumps({"cuda": {"version": version}}), encoding="utf-8")
+    compiler = folder / "bin/nvcc"
+    compiler.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    compiler.chmod(0o755)
+    return str(folder)
+
+
+def saying(text: str) -> str:
+    return f"cat <<'END'\n{text}END"
+
+
+def asked(*paths: str) -> KernelFacts:
+    return KernelFacts(toolkits=tuple(RawToolkit(path, "folder", "13.0", "version.json", nvcc=True) for path in paths))
+
+
+def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
+    path = toolkit(tmp_path / "cuda", saying(ANSWER))
+    told, source = ask_nvcc(asking(), asked(path))
+    assert told == {path: "13.0"}
+    assert (source.name, source.state, source.detail) == ("nvcc", SourceState.ANSWERED, f"{path}/bin/nvcc")
+
+
+@pytest.mark.parametrize(
+    ("script", "state", "words"),
+    [
+        ("exit 3", SourceState.FAILED, "exit code 3"),
+        ("kill -SEGV $$", SourceState.CRASHED, "SIGSEGV"),
+        ("sleep 60", SourceState.TIMED_OUT, "no answer"),
+        ("echo hello", SourceState.FAILED, "no release in what it printed"),
+        ("head -c 30000000 /dev/zero", SourceState.FAILED, "no release in what it printed"),
+        (saying("Cuda compilation tools, release thirteen\n"), SourceState.FAILED, "no release"),
+    ],
+)
+def test_a_compiler_that_fails_is_a_failed_source(tmp_path: Path, script: str, state: SourceState, words: str) -> None:
+    bad, good = toolkit(tmp_path / "bad", script), toolkit(tmp_path / "good", saying(ANSWER))
+    told, source = ask_nvcc(asking(), asked(good, bad))
+    assert told == {good: "13.0"}
+    assert source.state is state
+    assert words in (source.detail or "")
+    assert (source.detail or "").startswith(bad)
+
+
+def test_no_compiler_is_an_absent_source() -> None:
+    told, source = ask_nvcc(asking(), KernelFacts(toolkits=(RawToolkit("/opt/cuda", "folder", "12.4"),)))
+    assert (told, source.state) == ({}, SourceState.ABSENT)
+
+
+def test_the_compiler_of_another_root_is_not_run(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    marker = tmp_path / "was-run"
+    toolkit(root / "usr/local/cuda-13.0", f"touch {marker}")
+    snapshot = take_snapshot(Request(environment=MINIMAL, root=str(root)))
+    assert snapshot.source("nvcc").state is SourceState.ABSENT
+    assert [kit.path for kit in snapshot.toolkits] == ["/usr/local/cuda-13.0"]
+    assert not marker.exists()
+
+
+def test_a_hung_compiler_loses_nothing_else(tmp_path: Path) -> None:
+    path = toolkit(tmp_path / "cuda", "sleep 60 & sleep 60")
+    started = time.monotonic()
+    snapshot = take_snapshot(Request(environment={**MINIMAL, "CUDA_PATH": path}, timeout=4))
+    assert time.monotonic() - started < 6
+    assert snapshot.source("nvcc").state is SourceState.TIMED_OUT
+    assert snapshot.source("kernel").state is SourceState.ANSWERED
+    (kit,) = (kit for kit in snapshot.toolkits if kit.path == path)
+    assert (str(kit.toolkit.value), kit.toolkit.source, kit.toolkit.others) == ("13.0", "version.json", ())
+
+
+def test_a_lying_compiler_is_kept_beside_the_files(tmp_path: Path) -> None:
+    path = toolkit(tmp_path / "cuda", saying(ANSWER), version="12.4.1")
+    (tmp_path / "cuda/include/cuda.h").write_text("#define CUDA_VERSION 12060\n", encoding="utf-8")
+    (tmp_path / "cuda/version.txt").write_text("CUDA Version 12.5.0\n", encoding="utf-8")
+    snapshot = take_snapshot(Request(environment={**MINIMAL, "CUDA_HOME": path}))
+    (kit,) = (kit for kit in snapshot.toolkits if kit.path == path)
+    assert (str(kit.toolkit.value), kit.toolkit.source, kit.found_via) == ("12.4", "version.json", "CUDA_HOME")
+    assert [(str(answer.value), answer.source) for answer in kit.toolkit.others] == [
+        ("12.6", "cuda.h"),
+        ("12.5", "version.txt"),
+        ("13.0", "nvcc"),
+    ]
+
+
+def test_a_toolkit_with_a_compiler_and_headers_alone_is_told_once_it_has_answered(tmp_path: Path) -> None:
+    path = toolkit(tmp_path / "cuda", saying(ANSWER), version=None)
+    snapshot = take_snapshot(Request(environment={**MINIMAL, "CUDA_HOME": path}))
+    assert [(str(kit.toolkit.value), kit.toolkit.source) for kit in snapshot.toolkits if kit.path == path] == [
+        ("13.0", "nvcc")
+    ]
+    silent = KernelFacts(toolkits=(RawToolkit("/opt/cuda", "folder", nvcc=True),))
+    assert assemble(RawFacts(kernel=silent), None).toolkits == ()
+
+
+def test_a_variable_that_points_nowhere_is_told(tmp_path: Path) -> None:
+    environment = {**MINIMAL, "CUDA_PATH": "/nowhere", "CUDA_HOME": "/opt"}
+    assert take_snapshot(Request(environment=environment, root=str(tmp_path))).pointing_nowhere == (
+        "CUDA_PATH",
+        "CUDA_HOME",
+    )
+    (tmp_path / "opt").mkdir()
+    assert take_snapshot(Request(environment=environment, root=str(tmp_path))).pointing_nowhere == ("CUDA_PATH",)
