@@ -40,9 +40,19 @@ class Bench:
         with self.table.open("a", encoding="utf-8") as table:
             table.writelines(f"{key}={value}\n" for key, value in faults.items())
         command = [sys.executable, "-m", "gpuenv", "probe", "--python", str(python or self.interpreter)]
+        done, took = self._timed(*command, "--format", "json", *options)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), done.stderr, took
+
+    def idle(self) -> float:
+        """The seconds that the program takes where it asks nothing: what a busy host makes of it."""
+        return self._timed(sys.executable, "-m", "gpuenv", "probe", "--no-probe", "--format", "json")[1]
+
+    def _timed(self, *command: str) -> tuple[subprocess.CompletedProcess[str], float]:
         started = time.monotonic()
         done = subprocess.run(
-            [*command, "--format", "json", *options],
+            command,
             env=self.machine.environment,
             cwd=self.machine.root,
             capture_output=True,
@@ -50,10 +60,7 @@ class Bench:
             check=False,
             timeout=60,
         )
-        took = time.monotonic() - started
-        assert "Traceback" not in done.stderr, done.stderr
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout), done.stderr, took
+        return done, time.monotonic() - started
 
 
 @pytest.fixture
@@ -87,7 +94,7 @@ def test_a_hung_machine_is_told_within_the_deadline(bench: Bench, tmp_path: Path
     (site / "sitecustomize.py").write_text(FOREVER, encoding="utf-8")
     limit = 5.0
     snapshot, _, took = bench.probe(HUNG, "--timeout", str(limit), python=hung_target)
-    assert took < limit + 1.0
+    assert took < limit + 1.0 or took < limit + 1.0 + bench.idle()
     states = {source["name"]: source["state"] for source in snapshot["sources"]}
     for name in ("nvml", "libcuda", "nvidia-smi", "target"):
         assert states[name] == "timed-out", states
