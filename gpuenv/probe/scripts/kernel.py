@@ -77,14 +77,14 @@ FACTS: dict[str, tuple[Ask, tuple[str, ...]]] = {
     "container_toolkit": (lambda root, _: containers.container_toolkit(root), ("/var/lib/dpkg/status",)),
     "mounted_requests": (lambda root, _: containers.mounted_requests(root), ()),
     "mps": (containers.mps_daemon, ()),
-    # The driver's own files come last, since reading them can hang, and what was told before is kept.
-    "sys_version": (lambda root, _: driver.module_version(root), ("/sys/module/nvidia/version",)),
-    "proc_version": (lambda root, _: driver.module_banner(root), ("/proc/driver/nvidia/version",)),
-    "driver_gpus": (lambda root, _: gpus.driver_gpus(root), ("/proc/driver/nvidia/gpus/*/information",)),
     "kernel_log": (
         lambda root, _: log.kernel_log(root),
         ("/dev/kmsg", "/var/log/kern.log", "/var/log/messages", "/var/log/dmesg"),
     ),
+    # The driver's own files come last, since reading them can hang, and what was told before is kept.
+    "sys_version": (lambda root, _: driver.module_version(root), ("/sys/module/nvidia/version",)),
+    "proc_version": (lambda root, _: driver.module_banner(root), ("/proc/driver/nvidia/version",)),
+    "driver_gpus": (lambda root, _: gpus.driver_gpus(root), ("/proc/driver/nvidia/gpus/*/information",)),
 }
 
 
