@@ -15,8 +15,12 @@ def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
     """The value settled on and those that differ; why it is missing, where it is."""
     if reading.value is None:
         return (Evidence(path, "unknown", reading.reason or "no source could tell"),)
-    first = Evidence(path, str(reading.value), reading.source or "")
-    return (first, *(Evidence(path, str(answer.value), answer.source) for answer in reading.dissent))
+    first = Evidence(path, _spelt(reading.value), reading.source or "")
+    return (first, *(Evidence(path, _spelt(answer.value), answer.source) for answer in reading.dissent))
+
+
+def _spelt(value: object) -> str:
+    return (", ".join(map(str, value)) or "none") if isinstance(value, tuple) else str(value)
 
 
 def source(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:

@@ -21,6 +21,7 @@ def fact_lines(snapshot: Snapshot) -> Iterator[Line]:
 def _lines(path: str, value: Any) -> Iterator[Line]:  # noqa: ANN401 - JSON
     if isinstance(value, dict) and set(value) == _READING:
         yield _reading(path, value)
+        yield from _lines(path, [entry for entry in _entries(value["value"]) if isinstance(entry, dict)])
     elif isinstance(value, dict):
         for name, entry in value.items():
             yield from _lines(f"{path}.{name}", entry)
@@ -31,11 +32,25 @@ def _lines(path: str, value: Any) -> Iterator[Line]:  # noqa: ANN401 - JSON
         yield Line(f"{path}: {value}", hang=2)
 
 
+def _entries(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    return value if isinstance(value, list) else []
+
+
+def _spelt(value: Any) -> str:  # noqa: ANN401 - JSON
+    """A list as its entries, or as their number where each is told on lines of its own."""
+    if not isinstance(value, list):
+        return str(value)
+    records = sum(isinstance(entry, dict) for entry in value)
+    return f"{records} lines" if records else ", ".join(map(str, value)) or "none"
+
+
 def _reading(path: str, reading: dict[str, Any]) -> Line:
     if reading["value"] is None:
         return Line(f"{path}: unknown ({reading['reason']})", Style.QUIET, 2)
     differing = [answer for answer in reading["others"] if answer["value"] != reading["value"]]
-    others = "; but " + ", ".join(f"{a['value']} [{a['source']}]" for a in differing) if differing else ""
+    others = "; but " + ", ".join(f"{_spelt(a['value'])} [{a['source']}]" for a in differing) if differing else ""
     return Line(
-        f"{path}: {reading['value']} [{reading['source']}]{others}", Style.WARNING if differing else Style.PLAIN, 2
+        f"{path}: {_spelt(reading['value'])} [{reading['source']}]{others}",
+        Style.WARNING if differing else Style.PLAIN,
+        2,
     )

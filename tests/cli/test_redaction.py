@@ -122,6 +122,26 @@ def test_this_machine_shown_to_others_tells_nothing_of_its_user(machine: Mapping
         assert in_all(shown, identity) == []
 
 
+def test_the_kernels_log_and_the_grant_name_nobody(machine: Mapping[str, str]) -> None:
+    """Hosts, boards and folders in lines of syslog; users, jobs and UUIDs in the variables of a scheduler."""
+    lines = [
+        "NVRM: Xid (PCI:0000:3b:00): 31, pid=7, name=python",
+        f"NVRM: GPU at PCI:0000:3b:00: {UUID}",
+        "NVRM: GPU Board Serial Number: 0322917021132",
+        f"nvidia-tool: {HOME}/cupy https://me:p4ssw0rd@git.example/x",
+    ]
+    log = Path(machine["GPUENV_DRIVER_ROOT"]) / "var/log/kern.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(f"Nov 22 18:29:55 {HOST} kernel: [  9.5] {line}\n" for line in lines), encoding="utf-8")
+    job = {"SLURM_JOB_USER": USER, "SLURM_JOB_NAME": "my-secret-project", "SLURM_SUBMIT_HOST": HOST}
+    environment = {**machine, **job, "SLURM_JOB_GPUS": UUID, "CUDA_MPS_PIPE_DIRECTORY": f"{HOME}/mps"}
+    _, shown = answer("probe", environment=environment)
+    assert len(shown["kernel_log"]["value"]) == 3
+    assert shown["grant"]["devices"]["value"][0].startswith("GPU-")
+    for identity in (USER, HOME, HOST, UUID, UUID[4:], "0322917021132", "p4ssw0rd", "my-secret-project"):
+        assert in_all(shown, identity) == []
+
+
 def test_what_is_no_secret_is_left_as_it_is(recording: Path) -> None:
     _, shown = answer("probe", "--snapshot", recording, environment=WHO)
     assert shown["target"]["executable"]["value"] == "~/envs/cupy/bin/python3"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.data import data_path
-from gpuenv.doctor.checks.log import HARDWARE
 from gpuenv.doctor.diagnose import diagnose
+from gpuenv.doctor.events import HARDWARE
 from gpuenv.matrix.load import load
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
@@ -254,7 +254,10 @@ def test_rules_without_the_gpu_are_why_cuda_finds_none(
 ) -> None:
     support = ContainerSupport(device_rules=Reading() if rules is None else known(rules, "devices.list"))
     snapshot = replace(working(cuda=100, container=Container.DOCKER), container_support=support)
-    assert [finding.code for finding in findings(snapshot, matrix)] == found
+    (finding,) = findings(snapshot, matrix)
+    assert [finding.code] == found
+    told = {entry.value for entry in finding.evidence if entry.fact == "container_support.device_rules"}
+    assert told == ({"c *:* m" if rules else "none"} if found == ["CTR306"] else set())
     healthy = replace(working(container=Container.DOCKER), container_support=support)
     assert findings(healthy, matrix) == []
 
@@ -294,3 +297,11 @@ def test_a_gpu_that_is_kept_for_a_virtual_machine_is_told_as_such(
     assert ("vfio-pci holds it" in finding.title) is named
     assert any("virtual machine" in fix.text for fix in finding.fix) is named
     assert (f"kernel driver of {BUS[0].pci}", holder or "none") in {(e.fact, e.value) for e in finding.evidence}
+
+
+def test_a_driver_that_hangs_is_told_with_the_event_behind_it(matrix: Matrix) -> None:
+    snapshot = replace(working(), kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
+    hung = replace(snapshot, sources=(*snapshot.sources[:2], Source("libcuda", SourceState.TIMED_OUT)))
+    (finding,) = findings(hung, matrix)
+    assert finding.code == "DRV100"
+    assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}

@@ -100,8 +100,12 @@ def test_many_events_leave_room_for_what_stands_around_them(tmp_path: Path) -> N
     assert log.lines[-1] == "nvidia: the last"
 
 
-def test_the_serial_number_of_a_board_is_not_told(tmp_path: Path) -> None:
-    text = "4,1,1,-;NVRM: GPU Board Serial Number: 1320221075234\n4,2,1,-;NVRM: GPU serial number is 1320221075234.\n"
+def test_the_serial_number_of_a_board_and_whose_program_crashed_are_not_told(tmp_path: Path) -> None:
+    text = (
+        "4,1,1,-;NVRM: GPU Board Serial Number: 1320221075234\n"
+        "4,2,1,-;NVRM: GPU serial number is 1320221075234.\n"
+        "6,3,1,-;secret[4711]: segfault at 0 ip 00007fc5 sp 00007ffc error 6 in libnvidia-ml.so.580.95.05[499f]\n"
+    )
     assert log_of(tmp_path, {"dev/kmsg": text}).lines == ()
 
 

@@ -13,7 +13,8 @@ from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import CheckRun, CheckStatus, Severity
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import CupyInstallation, Snapshot
+from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, KernelMessage, Snapshot
+from gpuenv.report.facts import fact_lines
 from gpuenv.report.report import Report, Status, judge, make_report
 from gpuenv.report.text import report_lines
 
@@ -77,3 +78,16 @@ def test_text_says_what_the_record_says(given: tuple[str, ...]) -> None:
         assert all(fix.text in text for fix in finding.fix)
         assert finding.severity in Severity
     assert text.isascii()
+
+
+def test_lines_of_the_kernels_log_stand_on_lines_of_their_own() -> None:
+    messages = (KernelMessage("NVRM: loading"), KernelMessage("NVRM: Xid", 79, "0000:3b:00.0"))
+    support = ContainerSupport(
+        device_rules=known(("c 195:0 rw", "c 511:0 rw"), "devices.list"), runtimes=known((), "x")
+    )
+    snapshot = Snapshot(kernel_log=known(messages, "/dev/kmsg"), container_support=support)
+    told = [line.text for line in fact_lines(snapshot)]
+    assert "kernel_log: 2 lines [/dev/kmsg]" in told
+    assert {"kernel_log[0].text: NVRM: loading", "kernel_log[1].xid: 79", "kernel_log[1].pci: 0000:3b:00.0"} <= {*told}
+    assert "container_support.device_rules: c 195:0 rw, c 511:0 rw [devices.list]" in told
+    assert "container_support.runtimes: none [x]" in told

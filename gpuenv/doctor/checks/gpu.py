@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.checks.log import event_evidence
+from gpuenv.doctor.events import event_evidence
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from gpuenv.doctor.events import event_evidence
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_nodes, libraries_absent, module_loaded
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -36,7 +37,7 @@ def driver_unresponsive(facts: Facts) -> Outcome:
     evidence = tuple(entry for name in dead for entry in source(facts.snapshot, name))
     yield Symptom(
         f"{' and '.join(map(_spelt, dead))} {_PREDICATES[hung, len(dead) > 1]}",
-        evidence + fact("driver.version", facts.snapshot.driver.version),
+        evidence + event_evidence(facts.snapshot) + fact("driver.version", facts.snapshot.driver.version),
         (
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Restart the machine; if it comes back at once, reinstall the driver."),

@@ -58,9 +58,6 @@ FACTS: dict[str, tuple[Ask, tuple[str, ...]]] = {
     ),
     "pointing_nowhere": (kits.pointing_nowhere, ()),
     "modules": (lambda root, _: driver.modules(root), ("/proc/modules", "/lib/modules/*/modules.dep")),
-    "sys_version": (lambda root, _: driver.module_version(root), ("/sys/module/nvidia/version",)),
-    "proc_version": (lambda root, _: driver.module_banner(root), ("/proc/driver/nvidia/version",)),
-    "driver_gpus": (lambda root, _: gpus.driver_gpus(root), ("/proc/driver/nvidia/gpus/*/information",)),
     "dkms": (lambda root, _: driver.dkms(root), ("/var/lib/dkms/*/*/build/make.log",)),
     "libraries": (lambda root, _: driver.libraries(root), ("/proc/self/mountinfo",)),
     "amd_nodes": (
@@ -84,6 +81,10 @@ FACTS: dict[str, tuple[Ask, tuple[str, ...]]] = {
         lambda root, _: log.kernel_log(root),
         ("/dev/kmsg", "/var/log/kern.log", "/var/log/messages", "/var/log/dmesg"),
     ),
+    # The driver's own files come last, since reading them can hang, and what was told before is kept.
+    "sys_version": (lambda root, _: driver.module_version(root), ("/sys/module/nvidia/version",)),
+    "proc_version": (lambda root, _: driver.module_banner(root), ("/proc/driver/nvidia/version",)),
+    "driver_gpus": (lambda root, _: gpus.driver_gpus(root), ("/proc/driver/nvidia/gpus/*/information",)),
 }
 
 

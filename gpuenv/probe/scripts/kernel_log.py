@@ -19,6 +19,7 @@ _OURS = (
     *("nvrm", "nvidia", "nouveau", "xid", "module verification failed", "unsigned module", "is rejected"),
     *("key was rejected", "lockdown: ", "pkcs#7"),
 )
+_NOBODYS = ("serial", "segfault at")  # a board's number; whose program crashed
 # What may be behind a fault, and shall not be driven out by what is said again and again after it.
 _DECISIVE = re.compile(r"NVRM: Xid|is rejected|unsigned module|Key was rejected|fallen off the bus")
 _BOOT = re.compile(r"^Linux version \d")
@@ -96,7 +97,7 @@ def chosen(lines: Iterable[str]) -> list[str]:
     kept: dict[str, None] = {}
     for line in lines:
         small = line.lower()
-        if any(mark in small for mark in _OURS) and "serial" not in small:  # a board's is nobody's business
+        if any(mark in small for mark in _OURS) and not any(mark in small for mark in _NOBODYS):
             text = line[:_LONGEST]
             kept.pop(text, None)
             kept[text] = None
