@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
@@ -165,3 +166,20 @@ class Target:
     file_faults: tuple[FileFault, ...] = ()
     file_faults_count: Reading[int] = Reading()
     kernels: tuple[JupyterKernel, ...] = ()
+
+    def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Target:
+        """The same environment with another CuPy, of which nothing but its name is known."""
+        return replace(
+            self,
+            cupy=cupy,
+            packages=packages,
+            conda_packages={name: told for name, told in self.conda_packages.items() if not is_cupy(name)},
+            cupy_module=Reading(),
+            libraries=(),
+            cuda_path=Reading(),
+            headers=Reading(),
+            headers_cuda=Reading(),
+            preload={},
+            file_faults=(),
+            file_faults_count=Reading(),
+        )
