@@ -216,19 +216,14 @@ def _assume_cupy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     del matrix
     if value.lower() == _NONE:
         kept = {name: release for name, release in snapshot.target.packages.items() if not is_cupy(name)}
-        target = replace(snapshot.target, cupy=(), packages=kept)
+        target = snapshot.target.with_cupy((), kept)
         return _noted(replace(snapshot, target=target), "target.cupy")
     name, _, release = (part.strip() for part in value.partition("=="))
     name = _canonical(name)
     if not is_cupy(name) or not _is_version(release):
         raise ValueError("expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0")
     kept = {entry: version for entry, version in snapshot.target.packages.items() if not is_cupy(entry)}
-    target = replace(
-        snapshot.target,
-        cupy=(CupyInstallation(name, release),),
-        packages={**kept, name: release},
-        libraries=(),  # those that were found belong to the CuPy that was there
-    )
+    target = snapshot.target.with_cupy((CupyInstallation(name, release),), {**kept, name: release})
     return _noted(replace(snapshot, target=target), "target.cupy")
 
 
@@ -260,7 +255,7 @@ def _assume_cupy_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     if value.lower() != _NONE:
         others += (CupyInstallation(name, value),)
         packages[name] = value
-    target = replace(snapshot.target, cupy=others, packages=packages, libraries=())
+    target = snapshot.target.with_cupy(others, packages)
     return _noted(replace(snapshot, target=target), "target.cupy")
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
@@ -63,7 +64,7 @@ class Library:
         name: ``nvrtc``, ``cublas`` and so on.
         soname: the name that was looked for, such as ``libnvrtc.so.12``.
         path: the file that would be loaded; null when there is none.
-        found_via: ``loader``, or the place that cuda-pathfinder names.
+        found_via: ``loader``, the place that cuda-pathfinder names, or ``dependency`` where another library needs it.
         finder_path: the file that cuda-pathfinder loads first, which may be of another CUDA major version.
         release: its version as the library itself answers, such as ``12.9``.
         optional: whether CuPy works without it.
@@ -128,7 +129,8 @@ class Target:
         writable: whether this user may install into it.
         user_site: the folder of the user's own packages, where this interpreter uses it.
         cupy: every CuPy distribution there.
-        cupy_module: the file that ``import cupy`` would take, from the folder where this command runs.
+        cupy_module: the file that ``import cupy`` would take, from the folder where this command runs, as with
+            ``python -m`` or ``python -c``; ``python script.py`` begins with the script's folder instead.
         numpy: NumPy's release.
         packages: the distributions there that have to do with GPUs, by canonical name.
         conda_packages: the packages among them that conda has installed.
@@ -165,3 +167,20 @@ class Target:
     file_faults: tuple[FileFault, ...] = ()
     file_faults_count: Reading[int] = Reading()
     kernels: tuple[JupyterKernel, ...] = ()
+
+    def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Target:
+        """The same environment with another CuPy, of which nothing but its name is known."""
+        return replace(
+            self,
+            cupy=cupy,
+            packages=packages,
+            conda_packages={name: told for name, told in self.conda_packages.items() if not is_cupy(name)},
+            cupy_module=Reading(),
+            libraries=(),
+            cuda_path=Reading(),
+            headers=Reading(),
+            headers_cuda=Reading(),
+            preload={},
+            file_faults=(),
+            file_faults_count=Reading(),
+        )

@@ -25,6 +25,8 @@ def _lines(path: str, value: Any) -> Iterator[Line]:  # noqa: ANN401 - JSON
     elif isinstance(value, dict):
         for name, entry in value.items():
             yield from _lines(f"{path}.{name}", entry)
+    elif isinstance(value, list) and value and all(isinstance(entry, str) for entry in value):
+        yield Line(f"{path}: {_spelt(value)}", hang=2)
     elif isinstance(value, list):
         for number, entry in enumerate(value):
             yield from _lines(f"{path}[{number}]", entry)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import CupyInstallation, Library, MigInstance, Toolkit
+from gpuenv.model.snapshot import (
+    CupyInstallation,
+    FileFault,
+    FileState,
+    JupyterKernel,
+    Library,
+    MigInstance,
+    Toolkit,
+)
+from gpuenv.model.versions import CudaVersion
 from tests.cli.program import answer, gpuenv
 from tests.cli.recorded import FIT, UNFIT, UUID, changed, record
 from tests.native.build import StubDriver, lay_out
@@ -86,7 +95,18 @@ def recording(tmp_path: Path) -> Path:
         executable=known(f"{HOME}/envs/cupy/bin/python3", "the target's interpreter"),
         prefix=known(f"{HOME}/envs/cupy", "the target's interpreter"),
         cupy=(CupyInstallation("cupy-cuda12x", "14.2.0", f"{HOME}/envs/cupy/lib/python3.12/site-packages"),),
-        libraries=(Library("nvrtc", "libnvrtc.so.12", f"/home/{USER}/lib/libnvrtc.so.12", "loader"),),
+        cupy_module=known(f"{HOME}/work/cupy.py", "the target's import system"),
+        user_site=known(f"{HOME}/.local/lib/python3.12/site-packages", "the target's interpreter"),
+        libraries=(
+            Library("nvrtc", "libnvrtc.so.12", f"/home/{USER}/lib/libnvrtc.so.12", "loader"),
+            Library("cufft", "libcufft.so.11", error=f"{HOME}/lib/libcufft.so.11: file too short"),
+        ),
+        cuda_path=known(f"{HOME}/cuda-12.4", "CuPy's own code"),
+        headers=known((f"{HOME}/cuda-12.4/include", f"/home/{USER}/include"), "CuPy's own code"),
+        headers_cuda=known(CudaVersion(12, 4), f"{HOME}/cuda-12.4/include/cuda_runtime_api.h"),
+        file_faults=(FileFault(f"{HOME}/envs/cupy/cupy/_core/core.so", FileState.MISSING, ("cupy-cuda12x",)),),
+        file_faults_count=known(1, "RECORD"),
+        kernels=(JupyterKernel("python3", f"{HOME}/envs/cupy/bin/python"),),
     )
     gpu = replace(UNFIT.gpus[0], mig_instances=(MigInstance(MIG, "MIG 1g.10gb"),))
     facts = changed(

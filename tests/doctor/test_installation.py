@@ -15,7 +15,17 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, Library, Snapshot, Target, Toolkit
+from gpuenv.model.snapshot import (
+    CupyInstallation,
+    FileFault,
+    FileState,
+    Library,
+    Snapshot,
+    Source,
+    SourceState,
+    Target,
+    Toolkit,
+)
 from gpuenv.model.versions import CudaVersion
 
 SITE = "/venv/lib/python3.12/site-packages"
@@ -194,3 +204,19 @@ def test_a_toolkit_in_the_target_is_not_one_of_the_host(matrix: Matrix, healthy:
     kit = Toolkit(f"{SITE}/nvidia", "wheels", known(CudaVersion.parse("12.9"), "x"), has_nvrtc=True, has_headers=True)
     without = replace(healthy, toolkits=())
     assert resolve(replace(healthy, toolkits=(kit,)), matrix) == resolve(without, matrix)
+
+
+def test_what_was_seen_of_one_cupy_is_not_said_of_an_assumed_one(matrix: Matrix, healthy: Snapshot) -> None:
+    broken = faulty(healthy, "cupy/_core/core.so", FileState.MISSING)
+    broken = changed(broken, headers=known((), "x"), cupy_module=known("/home/me/cupy.py", "x"))
+    assert {"WHL510", "WHL511"} <= set(found(matrix, broken))
+    assert found(matrix, assume(broken, ["cupy=cupy-cuda13x==14.2.0"], matrix)) == {}
+
+
+def test_a_library_that_crashes_is_named(matrix: Matrix, healthy: Snapshot) -> None:
+    lost = replace(LIBRARIES[2], path=None, error="loading it ended by SIGABRT")
+    snapshot = changed(healthy, libraries=(*LIBRARIES[:2], lost, *LIBRARIES[3:]))
+    crashed = replace(snapshot, sources=(Source("libraries", SourceState.CRASHED, "cufft: ended by SIGABRT"),))
+    finding = found(matrix, crashed)["LIB602"]
+    assert finding.title == "Loading libcufft.so.11 for cupy-cuda12x crashes"
+    assert "LIB601" not in found(matrix, crashed), "it is there, and that is the worse of it"

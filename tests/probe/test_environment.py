@@ -115,6 +115,22 @@ def test_what_shares_cuda_with_cupy_is_told(venv: Path, tmp_path: Path, name: st
     assert [entry.name for entry in facts_of(venv).distributions] == [name]
 
 
+@pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_an_environment_of_any_python_is_told(tmp_path: Path, version: str) -> None:
+    facts = facts_of(make_venv(tmp_path / "venv", python(version)))
+    assert (facts.kind, facts.made_by, facts.prefix) == ("venv", "venv", str(tmp_path / "venv"))
+    assert (facts.python or "").startswith(version + ".")
+    assert (facts.writable, facts.externally_managed, facts.cupy_module) == (True, False, None)
+
+
+def test_a_python_that_the_system_manages_is_told() -> None:
+    """As Debian's, and uv's own."""
+    marks = [*Path("/usr/lib").glob("python3*/EXTERNALLY-MANAGED")]
+    if not marks or not Path("/usr/bin/python3").exists():
+        pytest.skip("the system of this machine manages no Python")
+    assert target_of(Path("/usr/bin/python3"))[0].externally_managed is True
+
+
 # Extension modules.
 
 

@@ -34,7 +34,12 @@ def files_at_fault(facts: Facts) -> Outcome:
     What to do: install the distributions named again, with --force-reinstall.
     """
     target = facts.snapshot.target
-    if not target.file_faults_count.known and facts.snapshot.source("files").state is not SourceState.NOT_ASKED:
+    told = "target.cupy" in facts.snapshot.assumed
+    if (
+        not target.file_faults_count.known
+        and not told
+        and facts.snapshot.source("files").state is not SourceState.NOT_ASKED
+    ):
         yield NotKnown(target.file_faults_count.reason or "nobody looked at the files")
         return
     used = [entry for entry in target.file_faults if _is_used(entry)]

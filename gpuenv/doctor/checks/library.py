@@ -19,21 +19,23 @@ _SONAME = re.compile(r"(lib\w+\.so\.\d+)")
 
 @check("LIB602", Cause.CORRUPT_INSTALLATION, requires=_THERE, unless=_OTHER_WHEEL)
 def loading_crashes(facts: Facts) -> Outcome:
-    """Loading the CUDA libraries crashes or hangs.
+    """Loading a CUDA library crashes or hangs.
 
     What it means: a library that CuPy would load ends the process, or does not come back. CuPy will do the same at its
     first use.
-    How it is seen: a process of the target's interpreter loads them one by one; it was killed at the deadline or by a
-    signal.
+    How it is seen: a process of the target's interpreter loads them one by one; it was ended by a signal, or by an
+    alarm after most of the time that was left. The others are loaded again without it.
     What to do: install the CUDA libraries again; on a slow network file system, give it more time with --timeout.
     """
     state = facts.snapshot.source("libraries")
     if state.state not in (SourceState.CRASHED, SourceState.TIMED_OUT):
         return
-    loaded = tuple(_evidence(library) for library in facts.snapshot.target.libraries)
+    libraries = facts.snapshot.target.libraries
+    loaded = tuple(_evidence(library) for library in libraries)
+    lost = [entry.soname for entry in libraries if entry.path is None and (entry.error or "").startswith("loading it")]
     does = "crashes" if state.state is SourceState.CRASHED else "does not end"
     yield Symptom(
-        f"Loading the CUDA libraries of {facts.snapshot.target.cupy[0].distribution} {does}",
+        f"Loading {', '.join(lost) or 'the CUDA libraries'} for {facts.snapshot.target.cupy[0].distribution} {does}",
         source(facts.snapshot, "libraries") + loaded,
         _fixes(facts, again=True),
     )

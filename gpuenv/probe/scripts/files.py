@@ -175,10 +175,11 @@ def look_at_files(deep):
     owned = gather()
     states = [(path, state_of(path, owners)) for path, owners in owned.items()]
     faults = [fault(path, state, owned[path]) for path, state in states if state]
+    tell_faults(faults)  # the digests of some gigabytes may outlast the deadline
     if deep:
         whole = [path for path, state in states if state is None]
         faults += [fault(path, "changed", owned[path]) for path in whole if changed(path, owned[path])]
-    tell_faults(faults)
+        tell_faults(faults)
 
 
 def toolkits():
