@@ -12,9 +12,10 @@ from packaging.version import InvalidVersion, Version
 from gpuenv.model.codec import encode
 from gpuenv.model.lines import cuda_major_of, is_cupy
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.ask import Asking, _last_line, _source, _typed, _worse, script
+from gpuenv.probe.asking import Asking, script
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.probe.cuda_libraries import OPTIONAL, WANTED
+from gpuenv.probe.outcome import last_line, source_of, typed, worse
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.probe.raw_target import Distribution, FileFacts, LibraryFact, LibraryFacts, TargetFacts
 
@@ -36,10 +37,10 @@ def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's own interpreter, with the caller's environment."""
     result = run_child([interpreter, "-B", script("interpreter.py")], asking.environment, asking.deadline, asking.group)
     facts = parse_facts(result.stdout)
-    target = _typed(TargetFacts, facts)
-    source = _source("target", result, facts)
+    target = typed(TargetFacts, facts)
+    source = source_of("target", result, facts)
     if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
-        return target, _worse(source, f"exit code {result.exit_code}: {_last_line(result.stderr)}")
+        return target, worse(source, f"exit code {result.exit_code}: {last_line(result.stderr)}")
     return target, source
 
 
@@ -48,7 +49,7 @@ def ask_files(asking: Asking, interpreter: str, *, deep: bool) -> tuple[FileFact
     command = [interpreter, "-B", script("files.py"), *(["deep"] if deep else [])]
     result = run_child(command, asking.environment, asking.deadline, asking.group)
     facts = parse_facts(result.stdout)
-    return _typed(FileFacts, facts), _source("files", result, facts)
+    return typed(FileFacts, facts), source_of("files", result, facts)
 
 
 def ask_libraries(asking: Asking, interpreter: str, target: TargetFacts) -> tuple[LibraryFacts, Source]:
@@ -63,7 +64,7 @@ def ask_libraries(asking: Asking, interpreter: str, target: TargetFacts) -> tupl
             "libraries", SourceState.NOT_ASKED, "no CuPy there of which the CUDA version is known"
         )
     facts, lost, source = _attempts(asking, interpreter, found, major)
-    told = _typed(LibraryFacts, {**facts, "settings": "cuda_path" in facts, "libraries": numbered(facts, "library")})
+    told = typed(LibraryFacts, {**facts, "settings": "cuda_path" in facts, "libraries": numbered(facts, "library")})
     libraries = (*(told.libraries or ()), *_lost_libraries(lost, major))
     return replace(told, libraries=libraries), source
 
@@ -115,7 +116,7 @@ def _lost_libraries(lost: list[Lost], major: int) -> list[LibraryFact]:
 
 def _libraries_source(result: ChildResult, facts: dict[str, Any], lost: list[Lost], duration: float) -> Source:
     """How it ended: the worst of all attempts."""
-    last = _source("libraries", result, facts)
+    last = source_of("libraries", result, facts)
     if not lost:
         return last
     state = SourceState.TIMED_OUT if all(entry.hung for entry in lost) else SourceState.CRASHED

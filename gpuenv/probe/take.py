@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.probe.ask import Asking, ask_cuda, ask_kernel, ask_nvcc, ask_nvml, ask_smi
+from gpuenv.probe.ask import ask_cuda, ask_kernel, ask_nvml
+from gpuenv.probe.ask_programs import ask_nvcc, ask_smi
 from gpuenv.probe.ask_target import ask_files, ask_libraries, ask_target
+from gpuenv.probe.asking import Asking
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import CudaFacts, KernelFacts, NvmlFacts, RawFacts, SmiFacts
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts

@@ -6,8 +6,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.ask import Asking, ask_kernel
+from gpuenv.probe.ask import ask_kernel
 from gpuenv.probe.ask_target import ask_target
+from gpuenv.probe.asking import Asking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

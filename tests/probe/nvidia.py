@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.ask import Asking, ask_cuda, ask_nvml, script
+from gpuenv.probe.ask import ask_cuda, ask_nvml
+from gpuenv.probe.asking import Asking, script
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts
 from tests.native.build import StubDriver, lay_out

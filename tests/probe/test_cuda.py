@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask import Asking, ask_cuda, ask_nvml
+from gpuenv.probe.ask import ask_cuda, ask_nvml
+from gpuenv.probe.asking import Asking
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
 from tests.native.build import StubDriver, lay_out

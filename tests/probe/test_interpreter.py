@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask import script
 from gpuenv.probe.ask_target import ask_libraries, ask_target
+from gpuenv.probe.asking import script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw_target import Distribution, TargetFacts
 from gpuenv.probe.target import TargetError, find_interpreter
@@ -235,7 +235,7 @@ def test_the_machine_is_told_whatever_pythonpath_holds(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}
     code = (
-        "import time; from gpuenv.probe.ask import *\n"
+        "import time; from gpuenv.probe.ask import *; from gpuenv.probe.asking import Asking\n"
         f"asking = Asking({environment!r}, '/', time.monotonic() + 20)\n"
         "print(ask_kernel(asking)[1].state.value, ask_cuda(asking)[1].state.value, ask_nvml(asking)[1].state.value)\n"
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import PciGpu
-from gpuenv.probe.ask import script
+from gpuenv.probe.asking import script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import DriverGpu, KernelModules
 from tests.probe.asking import kernel_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask import ask_nvcc
+from gpuenv.probe.ask_programs import ask_nvcc
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import KernelFacts, RawFacts, RawToolkit
 from gpuenv.probe.take import Request, take_snapshot

@@ -13,7 +13,7 @@ import pytest
 
 from gpuenv.model.gpu import Gpu, GpuUser, NvLink, Peer
 from gpuenv.model.snapshot import ComputeMode, Snapshot, Source, SourceState, Virtualization
-from gpuenv.probe.ask import script
+from gpuenv.probe.asking import script
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import NvmlFacts, RawFacts

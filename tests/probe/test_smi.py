@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask import Asking, ask_smi
+from gpuenv.probe.ask_programs import ask_smi
+from gpuenv.probe.asking import Asking
 from gpuenv.probe.raw import SmiFacts, SmiGpu
 from gpuenv.probe.smi import parse_banner, parse_gpus
 from gpuenv.probe.smi_xml import parse_xml
