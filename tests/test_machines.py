@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuenv.model.reading import ASSUMED
+from gpuenv.probe.facts import rank, sources_of
 from tests.support.machine import SimulatedMachine, counted, materialise
 from tests.support.profile import Profile, ProfileError, Shown, load
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.native.build import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 PROFILES = tuple(load(path) for path in sorted((Path(__file__).parent / "machines").glob("*.yaml")))
 EVERY = pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 NOTHING_FITS = 3
-ASSUMED = ("--assume", "python=3.12")  # whatever Python runs the tests
+WITH_PYTHON = ("--assume", "python=3.12")  # whatever Python runs the tests
 OVER = 1.0  # seconds beyond --timeout: starting Python, burying the killed, printing
 
 
@@ -41,11 +45,11 @@ class Bench:
         """Runs a command of the program; a traceback or a fault of its own is never right."""
         timeout = self.profile.timeout
         limit = [] if timeout is None else ["--timeout", str(timeout)]
-        done, took = self._timed(command, "--python", str(self.interpreter), *ASSUMED, *limit, *options)
+        done, took = self._timed(command, "--python", str(self.interpreter), *WITH_PYTHON, *limit, *options)
         assert "Traceback" not in done.stderr, done.stderr
         assert done.returncode != 70, done.stderr
         if timeout is not None and took >= timeout + OVER:
-            _, asking_nothing = self._timed(command, "--no-probe", *ASSUMED)  # what a busy host makes of it
+            _, asking_nothing = self._timed(command, "--no-probe", *WITH_PYTHON)  # what a busy host makes of it
             assert took < timeout + OVER + asking_nothing, f"took {took:.1f} s"
         return done
 
@@ -112,6 +116,7 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
         "crashed": [],
     }, json.dumps(findings, indent=1)
     assert report["exit_code"] == code
+    assert_sources_stand_in_the_table(report["snapshot"])
     if not expect.causes:
         assert report["findings"] == []
     if expect.status == "fit":
@@ -133,6 +138,29 @@ def fact_at(snapshot: Any, path: str) -> str:  # noqa: ANN401 - JSON
     if isinstance(found, bool):
         return "yes" if found else "no"
     return "none" if found is None else str(found)
+
+
+def assert_sources_stand_in_the_table(snapshot: Any) -> None:  # noqa: ANN401 - JSON
+    """Whoever told a fact is in its row, and the answers stand in the order of trust."""
+    for path, reading in readings(snapshot, ""):
+        row = sources_of(path)
+        assert row is not None, path
+        named = [answer["source"] for answer in ({"source": reading["source"]}, *reading["others"]) if answer["source"]]
+        ranks = [rank(row, name) for name in named if name != ASSUMED]
+        assert None not in ranks, f"{path}: {named} are not all among {row.trust}"
+        assert ranks == sorted(ranks, key=lambda place: place or 0), f"{path}: {named}"
+
+
+def readings(value: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - JSON
+    """Every reading with its path, the entries of lists under ``[]``."""
+    if isinstance(value, dict) and {"value", "source", "others", "reason"} == set(value):
+        yield path, value
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            yield from readings(entry, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from readings(entry, f"{path}[]")
 
 
 def assert_is_read_right(snapshot: Any, profile: Profile) -> None:  # noqa: ANN401 - JSON

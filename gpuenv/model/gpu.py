@@ -84,7 +84,14 @@ class GpuHealth:
 
 @dataclass(frozen=True, slots=True)
 class PcieLink:
-    """The PCIe link now and at most; an idle one trains down, which is no fault."""
+    """The PCIe link; an idle one trains down, which is no fault.
+
+    Attributes:
+        generation: of the link now.
+        generation_most: the highest that GPU and slot can do together.
+        width: lanes now.
+        width_most: lanes at most.
+    """
 
     generation: Reading[int] = Reading()
     generation_most: Reading[int] = Reading()

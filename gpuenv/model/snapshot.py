@@ -105,6 +105,8 @@ class Snapshot:
     """Everything that was read, in one record.
 
     Attributes:
+        gpus: one record a GPU, in the order of the first source that lists any.
+        toolkits: the CUDA toolkits on the host and in the target.
         gpu_count: how many GPUs the driver has, asked of each source.
         visible_count: how many CUDA devices this process sees.
         pci_gpus: display and 3D controllers on the PCI bus; null where the bus could not be read.

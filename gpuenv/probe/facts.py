@@ -34,15 +34,42 @@ def _one(*trust: str) -> Sources:
     return Sources(trust)
 
 
-FACTS: Mapping[str, Sources] = {
+_KEPT = "both are kept; the first is used"
+_BY_IDENTITY = "nothing: GPUs are matched by UUID or PCI address"
+_METADATA, _RECORD, _CUPY = "its metadata", "RECORD", "CuPy's own code"
+_DAEMON_JSON, _DPKG = "/etc/docker/daemon.json", "/var/lib/dpkg/status"
+_SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
+_GRANTORS = ("_CONDOR_AssignedGPUs", "/var/run/nvidia-container-devices", "NVIDIA_VISIBLE_DEVICES")
+_HOST: Mapping[str, Sources] = {
     "host.os": _one("uname"),
     "host.distribution": _one("/etc/os-release"),
     "host.kernel": _one("uname"),
     "host.arch": Sources((_TARGET, "uname"), "nothing: wheels are chosen for the target, which may be emulated"),
     "host.libc": _one(_TARGET),
     "host.container": _one("the marks container engines leave"),
+    "host.sandbox": _one("/proc/version and uname"),
     "host.wsl": _one("kernel release and /dev/dxg"),
     "host.tegra": _one("/etc/nv_tegra_release"),
+    "host.secure_boot": _one("the firmware's variable SecureBoot"),
+    "host.lockdown": _one("/sys/kernel/security/lockdown"),
+    "host.module_signatures": _one("module.sig_enforce"),
+    "kernel_log": _one("/dev/kmsg", "/var/log/*"),
+    "pci_gpus[]": _one("/sys/bus/pci/devices"),
+    "amd_gpus[]": _one("/sys/class/kfd/kfd/topology/nodes"),
+    "rocm": Sources(("/opt/rocm/.info/version", "rocm_version.h"), _KEPT),
+    "container_support.device_rules": _one("devices.list"),
+    "container_support.toolkit": _one(_DPKG),
+    "container_support.runtimes": _one(_DAEMON_JSON),
+    "container_support.default_runtime": _one(_DAEMON_JSON),
+    "container_support.cdi_files[]": _one("/etc/cdi", "/var/run/cdi"),
+    "grant.by": _one(*_SLURM, "SLURM_JOB_ID", *_GRANTORS),
+    "grant.gpus": _one(*_SLURM, *_GRANTORS),
+    "grant.devices": _one(*_SLURM, *_GRANTORS),
+    "mps.pipe_directory": _one("CUDA_MPS_PIPE_DIRECTORY", "CUDA's default"),
+    "mps.daemon": _one("*/control"),
+    "environment": _one("the environment"),
+}
+_DRIVER: Mapping[str, Sources] = {
     "driver.version": Sources(
         (_PROC_VERSION, _SYS_VERSION, _NVML, _SMI, "the name of *"),
         "DRV102 sources-disagree; where NVML itself complains, driver-library-version-mismatch",
@@ -61,40 +88,59 @@ FACTS: Mapping[str, Sources] = {
     "driver.nouveau": _one("/proc/modules"),
     "driver.nvml_library": _one(_LOADER),
     "driver.cuda_library": _one(_LOADER),
+    "driver.cuda_origin": _one("its path and the mounts", "its path"),
+    "driver.libraries[]": _one("the folders that drivers use"),
+    "driver.dkms[]": _one("/var/lib/dkms"),
     "driver.nvml_init": _one(_NVML),
     "driver.cuda_init": _one(_LIBCUDA),
-    "gpus[].index": Sources((_NVML, _SMI), "nothing: nvidia-smi is matched by UUID"),
+    "driver.device_nodes[]": _one("/dev"),
+}
+_GPUS: Mapping[str, Sources] = {
+    "gpus[]": _one(_NVML, _LIBCUDA, _KERNEL_GPUS, _SMI),
+    "gpus[].index": Sources((_NVML, _SMI), _BY_IDENTITY),
     "gpus[].ordinal": _one(_LIBCUDA),
-    "gpus[].uuid": Sources((_NVML, _LIBCUDA, _KERNEL_GPUS, _SMI), "nothing: GPUs are matched by UUID or PCI address"),
-    "gpus[].pci": Sources((_NVML, _LIBCUDA, _KERNEL_GPUS, _SMI), "nothing: GPUs are matched by UUID or PCI address"),
-    "gpus[].name": Sources((_NVML, _LIBCUDA, _KERNEL_GPUS, _SMI), "both are kept; NVML's is used"),
-    "gpus[].compute_capability": Sources((_NVML, _LIBCUDA), "both are kept; NVML's is used"),
+    "gpus[].hidden_by": _one(_NVML, "/dev", _LIBCUDA, "CUDA_VISIBLE_DEVICES"),
+    "gpus[].uuid": Sources((_NVML, _LIBCUDA, _KERNEL_GPUS, _SMI), _BY_IDENTITY),
+    "gpus[].pci": Sources((_NVML, _LIBCUDA, _KERNEL_GPUS, _SMI), _BY_IDENTITY),
+    "gpus[].name": Sources((_NVML, _LIBCUDA, _KERNEL_GPUS, _SMI), _KEPT),
+    "gpus[].compute_capability": Sources((_NVML, _LIBCUDA, _SMI), "DRV102 sources-disagree"),
+    "gpus[].architecture": Sources((_NVML, "libcuda's compute capability", "nvml's compute capability"), _KEPT),
     "gpus[].memory_total": Sources(
         (_NVML, _LIBCUDA, _SMI), "both are kept: libcuda leaves out what the driver keeps for itself"
     ),
-    "gpus[].memory_free": _one(_NVML),
-    "gpus[].mig": _one(_NVML),
-    "gpus[].fault": _one(_NVML),
-    "gpus[].compute_mode": _one(_NVML),
-    "gpus[].persistence": _one(_NVML),
-    "gpus[].processes": _one(_NVML),
-    "gpus[].virtualization": _one(_NVML),
-    "gpus[].health.*": _one(_NVML),
-    "gpus[].pcie.*": _one(_NVML),
+    "gpus[].mig_instances[]": _one(_NVML),
+    "gpus[].users[]": _one(_NVML),
+    "gpus[].nvlinks[]": _one(_NVML),
+    "gpus[].peers[]": _one(_NVML),
+    "gpus[].*": _one(_NVML),
     "gpu_count": Sources(
         (_NVML, _KERNEL_GPUS, _SMI),
         "DRV102 sources-disagree, unless the kernel alone lists more: a container or a job was given some of them",
     ),
     "visible_count": _one(_LIBCUDA),
-    "target.executable": _one(_TARGET, "the caller"),
-    "target.prefix": _one(_TARGET),
-    "target.kind": _one(_TARGET),
-    "target.python": _one(_TARGET),
-    "target.implementation": _one(_TARGET),
-    "target.platform": _one(_TARGET),
-    "target.externally_managed": _one(_TARGET),
-    "target.numpy": _one("its metadata"),
 }
+_OF_TARGET: Mapping[str, Sources] = {
+    "toolkits[]": _one("CUDA_PATH and CUDA_HOME", "PATH", "default folders", "conda's prefix", "wheels in the target"),
+    "toolkits[].toolkit": Sources(("version.json", "*cuda.h", "version.txt", "*cuda_runtime_api.h", "nvcc"), _KEPT),
+    "target.executable": _one(_TARGET, "the caller"),
+    "target.made_by": _one("pyvenv.cfg or conda-meta"),
+    "target.writable": _one("the permissions of its folder of packages"),
+    "target.cupy[]": _one(_METADATA),
+    "target.cupy_module": _one("the target's import system"),
+    "target.numpy": _one(_METADATA),
+    "target.packages": _one(_METADATA, "conda-meta"),
+    "target.conda_packages": _one("conda-meta"),
+    "target.libraries[]": _one("cuda-pathfinder", _LOADER),
+    "target.cuda_path": _one(_CUPY),
+    "target.headers": _one(_CUPY),
+    "target.headers_cuda": Sources(("*/cuda_runtime_api.h", "*/cuda.h"), "both are kept; the first is compiled with"),
+    "target.preload": _one("CuPy's _wheel.json"),
+    "target.file_faults[]": _one(_RECORD),
+    "target.file_faults_count": _one(_RECORD),
+    "target.kernels[]": _one("kernel.json"),
+    "target.*": _one(_TARGET),
+}
+FACTS: Mapping[str, Sources] = {**_HOST, **_DRIVER, **_GPUS, **_OF_TARGET}
 
 
 def sources_of(path: str) -> Sources | None:

@@ -1,0 +1,46 @@
+"""The table of facts and their sources: complete, without dead rows, and the page made from it up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gpuenv
+from gpuenv.probe.facts import FACTS, rank, sources_of
+from gpuenv.probe.facts_page import fact_paths, page
+
+PAGE = Path(gpuenv.__file__).parent / "docs/facts.md"
+
+
+def test_every_fact_has_its_sources() -> None:
+    without = [path for path, _ in fact_paths() if sources_of(path) is None]
+    assert without == []
+
+
+def test_every_row_is_of_a_fact() -> None:
+    paths = {path for path, _ in fact_paths()}
+    families = {row for row in FACTS if row.endswith(".*")}
+    assert set(FACTS) - families <= paths
+    for family in families:
+        by_family = [path for path in paths if path not in FACTS and path.startswith(family[:-1])]
+        assert by_family, f"{family} stands for nothing"
+
+
+def test_facts_with_several_sources_say_what_follows_when_they_differ() -> None:
+    """A row without such words is one whose sources are asked in turn, so that one alone answers."""
+    told = {path for path, row in FACTS.items() if row.differ}
+    assert {"driver.version", "driver.cuda", "gpu_count", "gpus[].compute_capability", "toolkits[].toolkit"} <= told
+
+
+def test_every_fact_is_explained() -> None:
+    assert [path for path, meaning in fact_paths() if not meaning] == []
+
+
+def test_the_page_is_the_one_made_from_the_table() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "make docs writes it anew"
+
+
+def test_ranks() -> None:
+    row = sources_of("driver.version")
+    assert row is not None
+    ranks = [rank(row, name) for name in ("/proc/driver/nvidia/version", "nvml", "the name of libcuda.so.1", "hearsay")]
+    assert ranks == [0, 2, 4, None]
