@@ -10,6 +10,7 @@ from gpuenv.probe.raw import KernelFacts
 
 _NOT_READ = "nobody looked"
 _MOST = 256  # devices of a range
+_UNASSIGNED = ("10000", "none")
 
 
 def container_support(kernel: KernelFacts) -> ContainerSupport:
@@ -80,14 +81,15 @@ def _slurm(environment: Mapping[str, str]) -> Grant | None:
 
 
 def _condor(environment: Mapping[str, str]) -> Grant | None:
-    """HTCondor Manual, Environment variables for jobs: _CONDOR_Assigned<name>; 10000 where none was assigned.
+    """HTCondor's variable for the GPUs of a job's slot.
 
-    The number is the default of ENVIRONMENT_VALUE_FOR_UnAssigned<name>: HTCondor Manual, Configuration macros.
+    Where it has none, a word of the pool's stands there (HTCondor Manual, Configuration macros,
+    ENVIRONMENT_VALUE_FOR_UnAssigned<name>): none in the manual's example, 10000 in jobs as published.
     """
     name = "_CONDOR_AssignedGPUs"
     if not environment.get(name):
         return None
-    devices = tuple(entry for entry in listed(environment[name]) if entry != "10000")
+    devices = tuple(entry for entry in listed(environment[name]) if entry not in _UNASSIGNED)
     return Grant(known("htcondor", name), known(len(devices), name), known(devices, name))
 
 

@@ -122,6 +122,8 @@ def test_nouveau_that_has_taken_the_gpu_meanwhile_is_no_cause_of_its_own(matrix:
     [
         (Module.NOT_LOADED, (REFUSED,), "DRV116"),
         (Module.NOT_LOADED, (LOCKDOWN,), "DRV116"),
+        (Module.NOT_LOADED, ("nvidia: loading of unsigned module is rejected",), "DRV116"),
+        (Module.NOT_LOADED, ("vboxdrv: loading of unsigned module is rejected",), "DRV105"),
         (Module.NOT_LOADED, (TAINTED,), "DRV105"),
         (Module.NOT_LOADED, (), "DRV105"),
         (Module.NOT_INSTALLED, (REFUSED,), "DRV105"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_sees_gpu, module_loaded
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
@@ -10,8 +12,9 @@ from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot
 
 ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
-# As the kernel words it: Linux, kernel/module/signing.c (mod_sig_check) and security/lockdown/lockdown.c.
+# As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.
 _REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected")
+_OF_ANOTHER = re.compile(r"(?!nvidia)\w+: loading of")  # some releases name the module
 
 
 @check("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204"))
@@ -75,7 +78,8 @@ def module_refused(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     if _is_usable(snapshot) or snapshot.driver.module.value is not Module.NOT_LOADED:
         return
-    lines = [m.text for m in snapshot.kernel_log.value or () if any(words in m.text for words in _REFUSALS)]
+    told = [m.text for m in snapshot.kernel_log.value or () if any(words in m.text for words in _REFUSALS)]
+    lines = [line for line in told if not _OF_ANOTHER.match(line)]
     if not lines:
         return
     yield Symptom(
