@@ -9,11 +9,13 @@ from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
 
 UNKNOWN = "unknown: "  # how the reason of a check begins that could not tell
 _OF_THE_GPU = ("DRV", "GPU", "CTR")
+_NO_CUPY = "WHL503"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,15 @@ class Diagnosis:
     checks: tuple[CheckRun, ...]
 
 
-def diagnose(
+def diagnose(  # noqa: PLR0913 - what is expected are options
     snapshot: Snapshot,
     matrix: Matrix,
     resolution: Resolution,
     clock: Callable[[], float],
     *,
+    requirements: tuple[RequirementResult, ...] = (),
     expect_no_gpu: bool = False,
+    expect_no_cupy: bool = False,
 ) -> Diagnosis:
     """Holds every check against a Snapshot; one that crashes is reported and the others go on.
 
@@ -39,9 +43,12 @@ def diagnose(
         matrix: the compatibility matrix.
         resolution: what would fit, for the cures.
         clock: seconds, for the checks' durations.
+        requirements: what the caller asked for, held against the machine.
         expect_no_gpu: the caller said that there is none.
+        expect_no_cupy: likewise of CuPy.
     """
-    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution)
+    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, requirements)
+    expected = (*(_OF_THE_GPU if expect_no_gpu else ()), *((_NO_CUPY,) if expect_no_cupy else ()))
     findings: list[Finding] = []
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
@@ -54,7 +61,7 @@ def diagnose(
             runs.append(CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0))
             continue
         found, run = _run(check, facts)
-        if expect_no_gpu and check.code.startswith(_OF_THE_GPU):
+        if check.code.startswith(expected):
             found = [replace(finding, severity=_milder(finding.severity)) for finding in found]
         runs.append(replace(run, duration=clock() - started))
         findings += found
@@ -64,7 +71,7 @@ def diagnose(
 
 
 def _milder(severity: Severity) -> Severity:
-    """Where no GPU is expected, what keeps one from working is a note."""
+    """Where nothing is expected, its absence and what keeps it from working are notes."""
     return Severity.NOTE if severity is Severity.ERROR else severity
 
 

@@ -10,6 +10,7 @@ from gpuenv.doctor.checks import target
 from gpuenv.doctor.checks import wheel
 from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import library
+from gpuenv.doctor.checks import requirement
 
 __all__ = [
     "container",
@@ -19,6 +20,7 @@ __all__ = [
     "initialisation",
     "library",
     "presence",
+    "requirement",
     "sources",
     "target",
     "wheel",
