@@ -72,8 +72,8 @@ def load_config(path: Path, shown: str | None = None) -> Config:
     Raises:
         ConfigError: with every fault.
     """
-    text = _read(path)
     name = shown or str(path)
+    text = _read(path, name)
     data: Any = _toml(path, text, name)
     start = 1
     if path.name == PROJECT_FILE:
@@ -83,16 +83,17 @@ def load_config(path: Path, shown: str | None = None) -> Config:
     return _Reader(name, text, start).config(data)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, shown: str | None = None) -> str:
+    name = shown or str(path)
     try:
         with path.open("rb") as file:
             if len(file.read(_LARGEST + 1)) > _LARGEST:
-                raise ConfigError([f"{path}: larger than any configuration"])
+                raise ConfigError([f"{name}: larger than any configuration"])
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError([f"{path}: {error.strerror or error}"]) from error
+        raise ConfigError([f"{name}: {error.strerror or error}"]) from error
     except UnicodeDecodeError as error:
-        raise ConfigError([f"{path}: not a text in UTF-8"]) from error
+        raise ConfigError([f"{name}: not a text in UTF-8"]) from error
 
 
 def _toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def _toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         told = re.sub(r"\s*\(at .*\)$", "", str(error)) or "nested too deeply"
         place = re.search(r"line (\d+)", str(error))
-        line = int(place[1]) if place else text.count("\n") + 1
+        line = int(place[1]) if place else max(1, len(text.splitlines()))
         raise ConfigError([f"{shown or path}: line {line}: {told}; expected TOML"]) from error
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from gpuenv.preflight.keys import KEYS, Key
 
 _FORM = re.compile(r"([^<>=!~,\s]+)\s*(.*)", re.DOTALL)
-_CLAUSE = re.compile(r"(>=|<=|==|!=|~=|>|<)\s*(\S.*)", re.DOTALL)
+_CLAUSE = re.compile(r"(>=|<=|==|!=|~=|>|<)\s*([^<>=!~\s].*)", re.DOTALL)
 _ALIASES = {
     "gpus": "gpu", "gpu-count": "gpu", "count": "gpu", "compute-capability": "cc", "capability": "cc", "sm": "cc",
     "gpu-memory": "memory", "vram": "memory", "memory-free": "free-memory", "memory-total": "total-memory",
