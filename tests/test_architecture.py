@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "report": {"model", "matrix", "doctor", "preflight"},
     "data": set[str](),
     "cli": {"model", "matrix", "doctor", "probe", "preflight", "report", "data"},
+    "pytest_plugin": {"model", "probe", "preflight", "report"},
     "__main__": {"cli"},
     "__init__": set[str](),
 }
@@ -42,6 +43,7 @@ THIRD_PARTY = {
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
     "docker": set[str](),
+    "pytest": {"pytest_plugin"},
 }
 # Parts without a touch of the world outside, and the modules in them that are its edge.
 PURE = ("model", "matrix", "doctor", "preflight", "report")
