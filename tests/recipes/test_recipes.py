@@ -262,7 +262,7 @@ def test_the_slurm_prolog_leaves_jobs_without_a_gpu_alone(runner: Callable[[str]
     assert runner(BROKEN).run(["sh", str(RECIPES / "slurm/prolog.sh")]).returncode == 0
 
 
-@pytest.mark.parametrize(("machine", "code", "calls"), [(FIT, 0, []), (BROKEN, 75, ["update", "requeue"])])
+@pytest.mark.parametrize(("machine", "code", "calls"), [(FIT, 0, []), (BROKEN, 75, ["requeue", "update"])])
 def test_the_slurm_job_goes_to_another_node(
     runner: Callable[[str], Runner], machine: str, code: int, calls: list[str]
 ) -> None:
