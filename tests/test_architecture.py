@@ -25,26 +25,30 @@ MAY_IMPORT = {
     "matrix": {"model"},
     "doctor": {"model", "matrix"},
     "probe": {"model", "matrix", "doctor"},
-    "report": {"model", "matrix", "doctor"},
+    "preflight": {"model", "matrix"},
+    "report": {"model", "matrix", "doctor", "preflight"},
     "image": {"model", "matrix", "doctor"},
     "data": set[str](),
-    "cli": {"model", "matrix", "doctor", "probe", "report", "image", "data"},
+    "cli": {"model", "matrix", "doctor", "probe", "preflight", "report", "image", "data"},
+    "pytest_plugin": {"model", "probe", "preflight", "report"},
     "__main__": {"cli"},
     "__init__": set[str](),
 }
 # Libraries of others, and the one place that may import each.
 THIRD_PARTY = {
-    "packaging": {"model", "matrix", "doctor", "probe"},
+    "packaging": {"model", "matrix", "doctor", "probe", "preflight"},
+    "tomli": {"gpuenv.preflight.config"},
     "yaml": {"gpuenv.matrix.strict_yaml"},
     "typer": {"cli"},
     "rich": {"gpuenv.cli.output"},
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
     "docker": set[str](),
+    "pytest": {"pytest_plugin"},
 }
 # Parts without a touch of the world outside, and the modules in them that are its edge.
-PURE = ("model", "matrix", "doctor", "report")
-EDGES = {"gpuenv.matrix.load"}
+PURE = ("model", "matrix", "doctor", "preflight", "report")
+EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config"}
 IMPURE_MODULES = {
     "time",
     "subprocess",

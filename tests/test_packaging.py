@@ -130,7 +130,7 @@ def test_the_metadata_say_what_the_package_says(built: Built) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
     required = [text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
     names = {re.split(r"[<>=!~ ;\[]", text)[0].lower() for text in required}
-    assert names == {"typer", "rich", "packaging", "nvidia-ml-py", "pyyaml"}
+    assert names == {"typer", "rich", "packaging", "nvidia-ml-py", "pyyaml", "tomli"}
 
 
 def test_a_package_that_says_it_is_typed_is_taken_to_be(built: Built) -> None:
@@ -149,7 +149,7 @@ def test_the_installed_program_runs(installed: Path, tmp_path: Path, program: li
 
 def test_the_installed_program_uses_its_own_files(installed: Path, tmp_path: Path) -> None:
     code = (
-        "import gpuenv, gpuenv.data as d, gpuenv.probe.ask as a\n"
+        "import gpuenv, gpuenv.data as d, gpuenv.probe.asking as a\n"
         "print(gpuenv.__file__, d.data_path('matrix.yaml'), d.data_path('images'), a.script('nvml.py'), sep='\\n')\n"
     )
     for line in run([installed / "bin/python", "-c", code], tmp_path).splitlines():

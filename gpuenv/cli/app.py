@@ -15,6 +15,7 @@ from gpuenv.cli.diff import diff
 from gpuenv.cli.doctor import doctor
 from gpuenv.cli.errors import CommandError, OutputClosed
 from gpuenv.cli.explain import explain
+from gpuenv.cli.preflight import preflight
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
 from gpuenv.cli.schema import schema
@@ -33,6 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(doctor)
+app.command()(preflight)
 app.command()(resolve)
 app.command()(probe)
 app.command()(explain)

@@ -26,8 +26,9 @@ def doctor(
     skip: Annotated[Optional[list[str]], typer.Option(metavar="CODE", help="Leave a check out. Repeatable.")] = None,
     expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here.")] = False,
     matrix: options.MatrixFile = None,
-    output_format: options.OutputFormat = options.Format.TEXT,
+    formats: options.Formats = None,
     output: options.OutputFile = None,
+    history: options.History = None,
     offline: options.Offline = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
@@ -41,29 +42,25 @@ def doctor(
     Exit code: 0 fit, 1 unfit, 8 could not be told. With -v, every check, and on standard error where the time went.
     """
     del offline  # nothing here uses the network
-    from gpuenv.doctor.diagnose import diagnose
+    from gpuenv.cli.formats import How, emit_report, read_formats
+    from gpuenv.cli.history import read_history
+    from gpuenv.doctor.diagnose import Terms, diagnose
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 
     if list_checks:
         _list(no_color=no_color)
         raise typer.Exit
+    wanted = read_formats(formats, output)
     started = time.monotonic()
-    left_out = _left_out(only or (), skip or ())
+    terms = Terms(no_gpu=expect_no_gpu, left_out=_left_out(only or (), skip or ()))
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
     facts, rows = get_both(subject, matrix)
     resolution = resolve(facts, rows)
-    diagnosis = diagnose(facts, rows, resolution, time.monotonic, expect_no_gpu=expect_no_gpu, left_out=left_out)
-    report = make_report(diagnosis, resolution, facts, time.monotonic() - started, expect_no_gpu=expect_no_gpu)
-    if output_format is options.Format.JSON:
-        from gpuenv.cli.output import emit_json
-
-        emit_json(report, output, redacted=redact)
-    else:
-        from gpuenv.cli.output import emit_lines
-        from gpuenv.report.text import report_lines
-
-        emit_lines(report_lines(report, verbose=verbose), output, color=not no_color, redacted=redact)
+    diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)
+    report = make_report(diagnosis, resolution, facts, time.monotonic() - started, terms)
+    how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
+    emit_report(report, wanted, how)
     if verbose:
         from gpuenv.cli.output import write_stderr
         from gpuenv.report.phases import phase_lines

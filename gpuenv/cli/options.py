@@ -37,6 +37,18 @@ Assume = Annotated[
 NoProbe = Annotated[bool, typer.Option("--no-probe", help="Ask nothing of this machine; start from nothing.")]
 MatrixFile = Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE", help="Another compatibility matrix.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Form of the output.")]
+Formats = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--format",
+        metavar="FORMAT[=FILE]",
+        help="text, json, junit, github, gitlab, sarif, prometheus, markdown or html. Repeatable with files.",
+    ),
+]
+History = Annotated[
+    Optional[Path],
+    typer.Option("--history", metavar="DIR", help="Reports of earlier runs in JSON, for the page in HTML."),
+]
 OutputFile = Annotated[
     Optional[Path], typer.Option("-o", "--output", metavar="FILE", help="Write the result to a file.")
 ]

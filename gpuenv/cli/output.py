@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from gpuenv.report.redact import Identity
     from gpuenv.report.text import Line
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# Controls, and what hides or reorders text.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _STYLES = {
     "heading": "bold",
     "good": "bold green",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
 
 UNKNOWN = "unknown: "  # how the reason of a check begins that could not tell
 _OF_THE_GPU = ("DRV", "GPU", "CTR")
+_NO_CUPY = "WHL503"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +26,32 @@ class Diagnosis:
     checks: tuple[CheckRun, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the caller asks for and expects.
+
+    Attributes:
+        requirements: what was asked for, held against the machine.
+        no_gpu: that there is none is expected.
+        no_cupy: likewise of CuPy.
+        left_out: codes of checks that are not wanted.
+    """
+
+    requirements: tuple[RequirementResult, ...] = ()
+    no_gpu: bool = False
+    no_cupy: bool = False
+    left_out: frozenset[str] = frozenset()
+
+
+NO_TERMS = Terms()
+
+
 def diagnose(
     snapshot: Snapshot,
     matrix: Matrix,
     resolution: Resolution,
     clock: Callable[[], float],
-    *,
-    expect_no_gpu: bool = False,
-    left_out: Collection[str] = (),
+    terms: Terms = NO_TERMS,
 ) -> Diagnosis:
     """Holds every check against a Snapshot; one that crashes is reported and the others go on.
 
@@ -40,15 +60,15 @@ def diagnose(
         matrix: the compatibility matrix.
         resolution: what would fit, for the cures.
         clock: seconds, for the checks' durations.
-        expect_no_gpu: the caller said that there is none.
-        left_out: codes of checks that the caller does not want.
+        terms: what the caller asks for and expects.
     """
-    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution)
+    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements)
+    expected = (*(_OF_THE_GPU if terms.no_gpu else ()), *((_NO_CUPY,) if terms.no_cupy else ()))
     findings: list[Finding] = []
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
     for check in all_checks():
-        if check.code in left_out:
+        if check.code in terms.left_out:
             runs.append(CheckRun(check.code, CheckStatus.SKIPPED, "left out, as was asked for", 0.0))
             continue
         started = clock()
@@ -59,7 +79,7 @@ def diagnose(
             runs.append(CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0))
             continue
         found, run = _run(check, facts)
-        if expect_no_gpu and check.code.startswith(_OF_THE_GPU):
+        if check.code.startswith(expected):
             found = [replace(finding, severity=_milder(finding.severity)) for finding in found]
         runs.append(replace(run, duration=clock() - started))
         findings += found
@@ -69,7 +89,7 @@ def diagnose(
 
 
 def _milder(severity: Severity) -> Severity:
-    """Where no GPU is expected, what keeps one from working is a note."""
+    """Where nothing is expected, its absence and what keeps it from working are notes."""
     return Severity.NOTE if severity is Severity.ERROR else severity
 
 

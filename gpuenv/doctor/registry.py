@@ -11,6 +11,7 @@ from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
 
@@ -26,12 +27,14 @@ class Facts:
         needs: the same as the resolver sees it.
         matrix: the compatibility matrix.
         resolution: what would fit.
+        requirements: what the caller asked for, held against the machine.
     """
 
     snapshot: Snapshot
     needs: Needs
     matrix: Matrix
     resolution: Resolution
+    requirements: tuple[RequirementResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv import __version__
-from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis
+from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot, SourceState
 
@@ -29,7 +30,11 @@ class Status(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the doctor says, whole. ``smoke`` is null unless the GPU tests were asked for; ``duration`` in seconds."""
+    """What the doctor says, whole.
+
+    ``smoke`` is null unless the GPU tests were asked for; ``duration`` is in seconds; ``requirements`` are those of
+    preflight; ``retry_elsewhere`` says why another host should be tried, where the exit code asks for that.
+    """
 
     status: Status
     exit_code: int
@@ -41,14 +46,18 @@ class Report:
     duration: float
     gpuenv_version: str
     matrix_revision: str
+    requirements: tuple[RequirementResult, ...] = ()
+    retry_elsewhere: str | None = None
     schema: str = SCHEMA
 
 
 def make_report(
-    diagnosis: Diagnosis, resolution: Resolution, snapshot: Snapshot, duration: float, *, expect_no_gpu: bool = False
+    diagnosis: Diagnosis, resolution: Resolution, snapshot: Snapshot, duration: float, terms: Terms = NO_TERMS
 ) -> Report:
     """Puts a report together and judges it."""
-    status = judge(diagnosis, snapshot, expect_no_gpu=expect_no_gpu)
+    status = judge(diagnosis, snapshot, terms)
+    if any(entry.status is RequirementStatus.UNKNOWN for entry in terms.requirements) and status is not Status.UNFIT:
+        status = Status.UNKNOWN
     codes = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
     return Report(
         status=status,
@@ -61,26 +70,29 @@ def make_report(
         duration=duration,
         gpuenv_version=__version__,
         matrix_revision=resolution.matrix_revision,
+        requirements=terms.requirements,
     )
 
 
-def judge(diagnosis: Diagnosis, snapshot: Snapshot, *, expect_no_gpu: bool) -> Status:
+def judge(diagnosis: Diagnosis, snapshot: Snapshot, terms: Terms = NO_TERMS) -> Status:
     """Unfit with any error; fit only where all that decides is known and good; otherwise unknown."""
     severities = {finding.severity for finding in diagnosis.findings}
     if Severity.ERROR in severities:
         return Status.UNFIT
     if any(run.status is CheckStatus.CRASHED for run in diagnosis.checks):
         return Status.UNKNOWN
-    if not expect_no_gpu and (not is_proven(snapshot) or _undecided(diagnosis, snapshot)):
+    proven = is_proven(snapshot, expect_no_cupy=terms.no_cupy)
+    if not terms.no_gpu and (not proven or _undecided(diagnosis, snapshot)):
         return Status.UNKNOWN
     return Status.DEGRADED if Severity.WARNING in severities else Status.FIT
 
 
-def is_proven(snapshot: Snapshot) -> bool:
-    """Whether CUDA was initialised and showed a GPU, or the caller told to assume one; and CuPy is there."""
+def is_proven(snapshot: Snapshot, *, expect_no_cupy: bool = False) -> bool:
+    """Whether CUDA was initialised and showed a GPU, or one was told to be assumed; and an expected CuPy is there."""
     told = "driver.version" in snapshot.assumed and snapshot.driver.version.known and bool(snapshot.gpus)
     started = snapshot.driver.cuda_init.value == 0
-    return (told or started) and bool(snapshot.visible_count.value) and bool(snapshot.target.cupy)
+    with_cupy = expect_no_cupy or bool(snapshot.target.cupy)
+    return (told or started) and bool(snapshot.visible_count.value) and with_cupy
 
 
 def _undecided(diagnosis: Diagnosis, snapshot: Snapshot) -> bool:

@@ -11,9 +11,11 @@ from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
 from gpuenv.model.identity import NVIDIA
+from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState
 from gpuenv.report.report import Report, Status, is_proven
+from gpuenv.report.verdict import verdict
 
 
 class Style(str, Enum):
@@ -37,11 +39,16 @@ class Line:
     hang: int = 0
 
 
-_VERDICT = {
-    Status.FIT: ("FIT", "CuPy can use the GPU here.", Style.GOOD),
-    Status.DEGRADED: ("FIT, with warnings", "CuPy can use the GPU here.", Style.WARNING),
-    Status.UNKNOWN: ("UNKNOWN", "Whether CuPy can use a GPU here could not be told.", Style.WARNING),
-    Status.UNFIT: ("UNFIT", "", Style.BAD),
+_STYLES = {
+    Status.FIT: Style.GOOD,
+    Status.DEGRADED: Style.WARNING,
+    Status.UNKNOWN: Style.WARNING,
+    Status.UNFIT: Style.BAD,
+}
+_REQUIRED = {
+    RequirementStatus.MET: ("met", Style.PLAIN),
+    RequirementStatus.VIOLATED: ("NOT MET", Style.BAD),
+    RequirementStatus.UNKNOWN: ("unknown", Style.WARNING),
 }
 _MIB = 1024 * 1024
 _LABEL = 10
@@ -49,11 +56,13 @@ _LABEL = 10
 
 def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     """The whole report."""
-    word, sentence, style = _VERDICT[report.status]
-    first = report.findings[0].title + "." if report.status is Status.UNFIT else sentence
-    yield Line(f"{word}: {first}", style, len(word) + 2)
+    word, sentence = verdict(report)
+    yield Line(f"{word}: {sentence}", _STYLES[report.status], len(word) + 2)
+    if report.retry_elsewhere:
+        yield Line(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
     yield Line()
     yield from machine_lines(report.snapshot)
+    yield from requirement_lines(report.requirements)
     yield from _finding_groups(report.findings)
     yield Line()
     yield from wheel_lines(report.resolution)
@@ -65,34 +74,46 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
 def machine_lines(snapshot: Snapshot) -> Iterator[Line]:
     """The machine and the target in a few lines."""
     yield Line("Machine", Style.HEADING)
-    yield _row("system", _system(snapshot))
-    yield _row("driver", _driver(snapshot))
+    for label, text in machine_rows(snapshot):
+        yield Line(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
+
+
+def requirement_lines(requirements: Sequence[RequirementResult]) -> Iterator[Line]:
+    """What was asked for, and whether it is there."""
+    if not requirements:
+        return
+    yield Line()
+    yield Line("Requirements", Style.HEADING)
+    for entry in requirements:
+        word, style = _REQUIRED[entry.status]
+        told = f"cannot tell {entry.missing}" if entry.missing else f"found {entry.found}"
+        yield Line(f"  {word:<{_LABEL - 2}}{entry.text}: {told} [{entry.source}]", style, _LABEL)
+
+
+def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """The machine and the target: a label and a few words each."""
+    yield "system", _system(snapshot)
+    yield "driver", _driver(snapshot)
     for text in _gpus(snapshot):
-        yield _row("GPU", text)
+        yield "GPU", text
     for kit in snapshot.toolkits:
         lacks = "" if kit.has_nvrtc else ", without NVRTC"
-        yield _row("toolkit", f"CUDA {kit.toolkit.value or 'unknown'} in {kit.path}{lacks}")
+        yield "toolkit", f"CUDA {kit.toolkit.value or 'unknown'} in {kit.path}{lacks}"
     target = snapshot.target
     if target.python.known:
-        yield _row(
-            "target",
-            f"Python {target.python.value} ({target.kind.value or 'assumed'}) {target.executable.value or ''}".rstrip(),
-        )
+        place = f"({target.kind.value or 'assumed'}) {target.executable.value or ''}".rstrip()
+        yield "target", f"Python {target.python.value} {place}"
     else:
-        yield _row("target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not asked'}")
+        yield "target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not asked'}"
     none = "none" if _was_asked(snapshot, "target", "target.cupy") else "unknown, not asked"
     cupy = ", ".join(f"{entry.distribution} {entry.release}" for entry in target.cupy) or none
     numpy = f", NumPy {target.numpy.value}" if target.numpy.known else ""
-    yield _row("CuPy", cupy + numpy)
+    yield "CuPy", cupy + numpy
 
 
 def _was_asked(snapshot: Snapshot, source: str, path: str) -> bool:
     """Whether an absence was seen or told; else nobody knows."""
     return path in snapshot.assumed or snapshot.source(source).state is not SourceState.NOT_ASKED
-
-
-def _row(label: str, text: str) -> Line:
-    return Line(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
 
 
 def _system(snapshot: Snapshot) -> str:
@@ -219,7 +240,7 @@ def _closing(report: Report) -> Iterator[Line]:
         for run in report.checks:
             if (run.reason or "").startswith(UNKNOWN):
                 yield Line(f"  {run.code} {(run.reason or '').removeprefix(UNKNOWN)}", hang=4)
-        if not is_proven(report.snapshot):
+        if not is_proven(report.snapshot, expect_no_cupy=bool(report.requirements)):
             yield Line("  No GPU was seen that CUDA can use together with a CuPy.", hang=4)
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
     crashed = [run.code for run in report.checks if run.status is CheckStatus.CRASHED]

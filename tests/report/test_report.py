@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.data import data_path
-from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, diagnose
+from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, Terms, diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
@@ -52,18 +52,18 @@ def test_unknown_is_not_fit_without_a_gpu_that_was_seen() -> None:
         Snapshot(), visible_count=known(1, "libcuda"), driver=replace(Snapshot().driver, cuda_init=known(0, "libcuda"))
     )
     with_cupy = replace(seen, target=replace(seen.target, cupy=(CupyInstallation("cupy-cuda13x", "14.2.0"),)))
-    assert judge(nothing, Snapshot(), expect_no_gpu=False) is Status.UNKNOWN
-    assert judge(nothing, seen, expect_no_gpu=False) is Status.UNKNOWN
-    assert judge(nothing, with_cupy, expect_no_gpu=False) is Status.FIT
+    assert judge(nothing, Snapshot()) is Status.UNKNOWN
+    assert judge(nothing, seen) is Status.UNKNOWN
+    assert judge(nothing, with_cupy) is Status.FIT
     unjudged = Diagnosis((), (CheckRun("WHL504", CheckStatus.SKIPPED, f"{UNKNOWN}not in the matrix", 0.0),))
-    assert judge(unjudged, with_cupy, expect_no_gpu=False) is Status.UNKNOWN
-    assert judge(nothing, Snapshot(), expect_no_gpu=True) is Status.FIT
+    assert judge(unjudged, with_cupy) is Status.UNKNOWN
+    assert judge(nothing, Snapshot(), Terms(no_gpu=True)) is Status.FIT
 
 
 def test_a_crashed_check_is_never_fit() -> None:
     crashed = Diagnosis((), (CheckRun("DRV100", CheckStatus.CRASHED, "ZeroDivisionError", 0.0),))
     report = _report(*HEALTHY, "cupy=cupy-cuda13x==14.2.0")
-    assert judge(crashed, report.snapshot, expect_no_gpu=False) is Status.UNKNOWN
+    assert judge(crashed, report.snapshot) is Status.UNKNOWN
 
 
 @pytest.mark.parametrize("given", [(*HEALTHY, "cupy=none"), ("driver=none", "cupy=none", "python=3.12"), HEALTHY])

@@ -15,6 +15,7 @@ from gpuenv.doctor.checks import installation
 from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import library
 from gpuenv.doctor.checks import compilation
+from gpuenv.doctor.checks import requirement
 
 __all__ = [
     "compilation",
@@ -28,6 +29,7 @@ __all__ = [
     "log",
     "module",
     "presence",
+    "requirement",
     "sources",
     "state",
     "target",

@@ -1,0 +1,150 @@
+"""One report in several forms at once: ``--format FORMAT`` and ``--format FORMAT=FILE``."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.errors import CommandError
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.report.history import Earlier
+    from gpuenv.report.report import Report
+
+NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
+# One module a form, imported where that form is wanted.
+_RENDERERS = {
+    "junit": ("junit", "junit_text"),
+    "github": ("github", "annotations_text"),
+    "gitlab": ("gitlab", "code_quality_text"),
+    "sarif": ("sarif", "sarif_text"),
+    "prometheus": ("prometheus", "metrics_text"),
+    "markdown": ("markdown", "markdown_text"),
+}
+_SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A form, and the file that it goes to; None is standard output."""
+
+    form: str
+    path: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """The options that say how a report is shown; ``history`` are reports of earlier runs, the oldest first."""
+
+    verbose: bool
+    color: bool
+    redact: bool
+    history: Callable[[], tuple[Earlier, ...]] = tuple
+
+
+def read_formats(given: Sequence[str] | None, output: Path | None) -> tuple[Wanted, ...]:
+    """The forms that are wanted; text goes to standard output (or ``-o``) unless another form does.
+
+    Raises:
+        CommandError: for an unknown form, a file that is named twice, or two forms for one place.
+    """
+    wanted = tuple(_wanted(text) for text in given or ())
+    if not any(entry.path is None for entry in wanted):
+        wanted = (Wanted("text", None), *wanted)
+    placed = tuple(Wanted(entry.form, output) if entry.path is None else entry for entry in wanted)
+    places = [str(entry.path or "standard output") for entry in placed]
+    twice = next((place for place in places if places.count(place) > 1), None)
+    if twice is not None:
+        raise CommandError(ExitCode.USAGE, f"--format: two forms for {twice}", "name a file: --format FORMAT=FILE")
+    return placed
+
+
+def _wanted(text: str) -> Wanted:
+    name, equals, path = text.partition("=")
+    if name not in NAMES:
+        near = difflib.get_close_matches(name.lower(), NAMES, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", _known())
+    if equals and not path:
+        raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", _known())
+    return Wanted(name, Path(path) if equals else None)
+
+
+def _known() -> str:
+    return f"one of {', '.join(NAMES)}"
+
+
+def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
+    """Writes every form, files first.
+
+    Raises:
+        CommandError: when a place cannot be written to, after the others have been.
+    """
+    failed: CommandError | None = None
+    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+        try:
+            _emit(report, entry, how)
+        except CommandError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
+
+
+def _emit(report: Report, wanted: Wanted, how: How) -> None:
+    if wanted.form == "json":
+        from gpuenv.cli.output import emit_json
+
+        emit_json(report, wanted.path, redacted=how.redact)
+    elif wanted.form == "text":
+        from gpuenv.cli.output import emit_lines
+        from gpuenv.report.text import report_lines
+
+        emit_lines(report_lines(report, verbose=how.verbose), wanted.path, color=how.color, redacted=how.redact)
+    else:
+        _emit_rendered(report, wanted, how)
+
+
+def _emit_rendered(report: Report, wanted: Wanted, how: How) -> None:
+    from gpuenv.cli.output import identity, write_file, write_stdout
+    from gpuenv.report.prepared import prepared
+
+    clean = prepared(report, identity() if how.redact else None)
+    text = _render(clean, wanted.form, how)
+    if wanted.form == "github":
+        _append_summary(clean)
+    if wanted.path is None:
+        write_stdout(text)
+    else:
+        write_file(wanted.path, text)
+
+
+def _render(report: Report, form: str, how: How) -> str:
+    if form == "html":
+        from gpuenv.report.html import html_text
+
+        return html_text(report, how.history())
+    module, function = _RENDERERS[form]
+    render: Callable[[Report], str] = getattr(importlib.import_module(f"gpuenv.report.{module}"), function)
+    return render(report)
+
+
+def _append_summary(report: Report) -> None:
+    """The job summary goes where the runner says; other steps may have written there."""
+    path = os.environ.get(_SUMMARY)
+    if not path:
+        return
+    from gpuenv.report.markdown import markdown_text
+
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(markdown_text(report))
+    except OSError as error:
+        raise CommandError(
+            ExitCode.USAGE, f"{_SUMMARY}={path}: cannot be written: {error.strerror or error}"
+        ) from error

@@ -1,0 +1,213 @@
+"""``gpuenv preflight``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject, announce, get_both
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.preflight.config import Config
+    from gpuenv.preflight.requirement import Requirement
+    from gpuenv.report.report import Report
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two looks at a busy GPU
+
+Require = Annotated[
+    Optional[list[str]],
+    typer.Option("--require", metavar="REQUIREMENT", help="What must hold, such as 'gpu>=1' or 'cc>=8.0'. Repeatable."),
+]
+ConfigFile = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Requirements in TOML. Default: the nearest gpuenv.toml, or pyproject.toml with [tool.gpuenv].",
+    ),
+]
+NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no configuration file.")]
+ListRequirements = Annotated[
+    bool, typer.Option("--list-requirements", help="Print the grammar and every key of requirements, and end.")
+]
+RetryElsewhere = Annotated[
+    Optional[bool],
+    typer.Option("--retry-elsewhere/--no-retry-elsewhere", help="End in 75 where this host is bad or busy."),
+]
+Wait = Annotated[
+    Optional[float],
+    typer.Option("--wait", metavar="SECONDS", min=0, max=86400, help="Wait that long for a busy GPU."),
+]
+Timeout = Annotated[
+    Optional[float],
+    typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="The time budget, waiting aside. [30]"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be examined, against which requirements, and how it is judged."""
+
+    subject: Subject
+    matrix: Path | None
+    requirements: tuple[Requirement, ...]
+    expect_no_gpu: bool
+    wait: float
+    retry_elsewhere: bool
+
+
+def preflight(
+    require: Require = None,
+    config: ConfigFile = None,
+    no_config: NoConfig = False,
+    list_requirements: ListRequirements = False,
+    retry_elsewhere: RetryElsewhere = None,
+    wait: Wait = None,
+    expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here: gpu==0.")] = False,
+    python: options.Python = None,
+    snapshot: options.SnapshotFile = None,
+    assume: options.Assume = None,
+    no_probe: options.NoProbe = False,
+    matrix: options.MatrixFile = None,
+    formats: options.Formats = None,
+    output: options.OutputFile = None,
+    history: options.History = None,
+    offline: options.Offline = False,
+    no_color: options.NoColor = False,
+    verbose: options.Verbose = False,
+    timeout: Timeout = None,
+    redact: options.Redact = True,
+    driver_root: options.DriverRoot = "/",
+) -> None:
+    """The gate of a CI job: the doctor and your requirements, in a time budget, in the form that each system reads.
+
+    Exit code: 0 fit and every requirement met, 1 unfit, 8 could not be told; with --retry-elsewhere, 75 for a host that
+    is bad or busy.
+    """
+    del offline  # nothing here uses the network
+    if list_requirements:
+        _list_requirements(color=not no_color)
+        return
+    from gpuenv.cli.formats import How, emit_report, read_formats
+    from gpuenv.cli.history import read_history
+
+    wanted = read_formats(formats, output)
+    settings = _settings(config, no_config=no_config)
+    budget = timeout if timeout is not None else settings.timeout if settings.timeout is not None else 30.0
+    waiting = wait if wait is not None else settings.wait or 0.0
+    asked = _Asked(
+        subject=Subject(python, snapshot, assume or (), no_probe, budget, driver_root),
+        matrix=matrix,
+        requirements=(*settings.requirements, *_from_options(require or ())),
+        expect_no_gpu=expect_no_gpu,
+        wait=0.0 if snapshot is not None or no_probe else waiting,
+        retry_elsewhere=bool(settings.retry_elsewhere if retry_elsewhere is None else retry_elsewhere),
+    )
+    report = _examine(asked)
+    how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
+    emit_report(report, wanted, how)
+    raise typer.Exit(report.exit_code)
+
+
+def _settings(path: Path | None, *, no_config: bool) -> Config:
+    """What the configuration file says that was named, or is the nearest."""
+    from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
+
+    if no_config:
+        if path is not None:
+            raise CommandError(ExitCode.USAGE, "--config and --no-config exclude each other")
+        return Config()
+    try:
+        here = Path.cwd()
+        found = path or find_config(here)
+        if found is None:
+            return Config()
+        shown = str(found) if path is not None or not found.is_relative_to(here) else str(found.relative_to(here))
+        return load_config(found, shown)
+    except ConfigError as error:
+        raise CommandError(
+            ExitCode.USAGE, str(error), "gpuenv preflight --list-requirements shows the grammar"
+        ) from error
+    except OSError as error:  # the working folder is gone
+        raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}") from error
+
+
+def _from_options(texts: Sequence[str]) -> tuple[Requirement, ...]:
+    from gpuenv.preflight.requirement import RequirementError, parse_requirement
+
+    read, faults = [], []
+    for text in texts:
+        try:
+            read.append(parse_requirement(text))
+        except RequirementError as error:
+            faults.append(str(error))
+    if faults:
+        raise CommandError(ExitCode.USAGE, "\n".join(faults), "gpuenv preflight --list-requirements shows the grammar")
+    return tuple(read)
+
+
+def _examine(asked: _Asked) -> Report:
+    """Looks, and looks again while nothing but the GPU's being busy is wrong and there is time to wait."""
+    from gpuenv.preflight.elsewhere import reason_to_retry
+
+    started = time.monotonic()
+    until = started + asked.wait
+    pause = _FIRST_PAUSE
+    report = _look(asked, started)
+    while _is_busy(report) and time.monotonic() < until:
+        left = until - time.monotonic()
+        announce(f"the GPU is busy; looking again (at most {left:.0f} s more)")
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, _LONGEST_PAUSE)
+        report = _look(asked, started)
+    if not asked.retry_elsewhere or report.exit_code != ExitCode.UNFIT:
+        return report
+    reason = reason_to_retry(report.findings, report.requirements)
+    return replace(report, exit_code=int(ExitCode.RETRY_ELSEWHERE), retry_elsewhere=reason) if reason else report
+
+
+def _look(asked: _Asked, started: float) -> Report:
+    from gpuenv.doctor.diagnose import Terms, diagnose
+    from gpuenv.matrix.resolve import resolve
+    from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+    from gpuenv.report.report import make_report
+
+    facts, rows = get_both(asked.subject, asked.matrix)
+    resolution = resolve(facts, rows)
+    results = evaluate(asked.requirements, facts)
+    terms = Terms(
+        requirements=results,
+        no_gpu=asked.expect_no_gpu or no_gpu_expected(asked.requirements),
+        no_cupy=no_cupy_expected(asked.requirements),
+    )
+    diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)
+    return make_report(diagnosis, resolution, facts, time.monotonic() - started, terms)
+
+
+def _is_busy(report: Report) -> bool:
+    """Whether all that is wrong may pass by itself."""
+    from gpuenv.model.causes import Cause
+    from gpuenv.model.finding import Severity
+    from gpuenv.model.requirement import RequirementStatus
+    from gpuenv.preflight.elsewhere import BUSY_CAUSES
+    from gpuenv.preflight.evaluate import is_transient
+
+    errors = [finding for finding in report.findings if finding.severity is Severity.ERROR]
+    violated = [entry for entry in report.requirements if entry.status is RequirementStatus.VIOLATED]
+    passing = {*BUSY_CAUSES, Cause.REQUIREMENT_NOT_MET}
+    return bool(errors) and all(f.cause in passing for f in errors) and all(is_transient(entry) for entry in violated)
+
+
+def _list_requirements(*, color: bool) -> None:
+    from gpuenv.cli.output import emit_lines
+    from gpuenv.report.required import grammar_lines
+
+    emit_lines(grammar_lines(), None, color=color)

@@ -1,0 +1,182 @@
+"""Where requirements are written: ``gpuenv.toml``, or ``[tool.gpuenv]`` of ``pyproject.toml``. An edge."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from gpuenv.preflight.requirement import Origin, Requirement, RequirementError, parse_requirement
+
+OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
+_KEYS = ("require", "timeout", "wait", "retry-elsewhere")
+_LARGEST = 4 * 1024 * 1024
+
+
+class ConfigError(ValueError):
+    """A file that cannot be read or understood: every fault, each with file, line and what was expected."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(self.faults))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a configuration file says.
+
+    Attributes:
+        file: its path as it was found or given; None where there is none.
+        requirements: in the order of the file.
+        timeout: seconds that the machine may take to answer.
+        wait: seconds to wait for a busy GPU.
+        retry_elsewhere: whether a bad or busy host ends in exit code 75.
+    """
+
+    file: str | None = None
+    requirements: tuple[Requirement, ...] = ()
+    timeout: float | None = None
+    wait: float | None = None
+    retry_elsewhere: bool | None = None
+
+
+def find_config(folder: Path) -> Path | None:
+    """The nearest configuration: of the folder or the first above it that has one; ``gpuenv.toml`` goes first."""
+    for place in (folder, *folder.parents):
+        if (place / OWN_FILE).is_file():
+            return place / OWN_FILE
+        project = place / PROJECT_FILE
+        if project.is_file() and "gpuenv" in _read(project):
+            data = _toml(project, _read(project))
+            if isinstance(data.get("tool"), dict) and "gpuenv" in data["tool"]:
+                return project
+    return None
+
+
+def load_config(path: Path, shown: str | None = None) -> Config:
+    """Reads a configuration file.
+
+    Args:
+        path: a TOML file; in ``pyproject.toml`` the table ``[tool.gpuenv]`` counts, in any other file its top.
+        shown: how messages name it.
+
+    Raises:
+        ConfigError: with every fault.
+    """
+    name = shown or str(path)
+    text = _read(path, name)
+    data: Any = _toml(path, text, name)
+    start = 1
+    if path.name == PROJECT_FILE:
+        tool = data.get("tool", {})
+        data = tool.get("gpuenv", {}) if isinstance(tool, dict) else {}
+        start = _line_of(r"\[\s*tool\s*\.\s*[\"']?gpuenv\b", text, 1)
+    return _Reader(name, text, start).config(data)
+
+
+def _read(path: Path, shown: str | None = None) -> str:
+    name = shown or str(path)
+    try:
+        with path.open("rb") as file:
+            if len(file.read(_LARGEST + 1)) > _LARGEST:
+                raise ConfigError([f"{name}: larger than any configuration"])
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError([f"{name}: {error.strerror or error}"]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"{name}: not a text in UTF-8"]) from error
+
+
+def _toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        told = re.sub(r"\s*\(at .*\)$", "", str(error)) or "nested too deeply"
+        place = re.search(r"line (\d+)", str(error))
+        line = int(place[1]) if place else max(1, len(text.splitlines()))
+        raise ConfigError([f"{shown or path}: line {line}: {told}; expected TOML"]) from error
+
+
+def _line_of(pattern: str, text: str, start: int) -> int:
+    """The first line from ``start`` on that matches; ``start`` itself where none does."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if number >= start and re.search(pattern, line):
+            return number
+    return start
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """One file: its name and text, and the line in which its table begins."""
+
+    name: str
+    text: str
+    start: int
+
+    def config(self, data: Any) -> Config:  # noqa: ANN401 - TOML
+        faults: list[str] = []
+        if not isinstance(data, dict):
+            raise ConfigError([f"{self.name}: line {self.start}: expected a table"])
+        faults += [self._unknown(key) for key in data if key not in _KEYS]
+        requirements = self._requirements(data.get("require", []), faults)
+        timeout = self._seconds(data, "timeout", faults)
+        wait = self._seconds(data, "wait", faults)
+        retry = data.get("retry-elsewhere")
+        if retry is not None and not isinstance(retry, bool):
+            faults.append(self._fault("retry-elsewhere", f"expected true or false, found {retry!r:.40}"))
+        if faults:
+            raise ConfigError(faults)
+        return Config(self.name, requirements, timeout, wait, retry)
+
+    def _line(self, key: str) -> int:
+        return _line_of(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=|[{{,]\s*[\"']?{re.escape(key)}", self.text, self.start)
+
+    def _fault(self, key: str, expected: str) -> str:
+        return f"{self.name}: line {self._line(key)}: {_safe(key)}: {expected}"
+
+    def _unknown(self, key: str) -> str:
+        near = difflib.get_close_matches(key.lower().replace("_", "-"), _KEYS, 1, 0.5)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return self._fault(key, f"unknown key{hint} (one of {', '.join(_KEYS)})")
+
+    def _requirements(self, value: Any, faults: list[str]) -> tuple[Requirement, ...]:  # noqa: ANN401 - TOML
+        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+            faults.append(self._fault("require", 'expected a list of texts, such as ["gpu>=1", "cc>=8.0"]'))
+            return ()
+        read = []
+        line = self._line("require")
+        for entry in value:
+            line = self._line_of_entry(entry, line)
+            try:
+                read.append(parse_requirement(entry, Origin(file=self.name, line=line)))
+            except RequirementError as error:
+                faults.append(str(error))
+        return tuple(read)
+
+    def _line_of_entry(self, entry: str, start: int) -> int:
+        return _line_of(rf"[\"']{re.escape(entry)}[\"']", self.text, start)
+
+    def _seconds(self, data: dict[str, Any], key: str, faults: list[str]) -> float | None:
+        value = data.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_SECONDS:
+            faults.append(self._fault(key, f"expected seconds, at most {_MOST_SECONDS}, found {value!r:.40}"))
+            return None
+        return float(value)
+
+
+_MOST_SECONDS = 86400
+
+
+def _safe(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text[:60])

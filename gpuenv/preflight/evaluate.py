@@ -1,0 +1,85 @@
+"""Holds requirements against a machine. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gpuenv.model.finding import Evidence
+from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.preflight.keys import KEYS, TRANSIENT, Key
+from gpuenv.preflight.requirement import Clause, Requirement
+from gpuenv.preflight.seen import Observation, Seen
+
+
+def evaluate(requirements: Iterable[Requirement], snapshot: Snapshot) -> tuple[RequirementResult, ...]:
+    """Each requirement with its verdict: a fact that nobody could tell is neither met nor violated."""
+    return tuple(_evaluate(requirement, KEYS[requirement.key], snapshot) for requirement in requirements)
+
+
+def no_gpu_expected(requirements: Iterable[Requirement]) -> bool:
+    """Whether a caller says that no GPU is to be there."""
+    return any(entry.key == "gpu" and Clause("==", "0") in entry.clauses for entry in requirements)
+
+
+def no_cupy_expected(requirements: Iterable[Requirement]) -> bool:
+    """Whether a caller says that no CuPy is to be there."""
+    return any(
+        entry.key == "cupy" and any(c.operator == "==" and c.value.lower() == "none" for c in entry.clauses)
+        for entry in requirements
+    )
+
+
+def is_transient(result: RequirementResult) -> bool:
+    """Whether a violated requirement may be met in a while, on the same machine."""
+    return result.key in TRANSIENT
+
+
+def _evaluate(requirement: Requirement, key: Key[Any], snapshot: Snapshot) -> RequirementResult:
+    seen = key.look(snapshot)
+    tests = [key.kind.read(clause.operator, clause.value) for clause in requirement.clauses]
+    known = [entry for entry in seen.observations if entry.known]
+    unknown = [entry for entry in seen.observations if not entry.known]
+    failing = [entry for entry in known if not all(test(entry.value) for test in tests)]
+    if failing or seen.lacking:
+        status = RequirementStatus.VIOLATED
+    else:
+        status = RequirementStatus.UNKNOWN if unknown else RequirementStatus.MET
+    told = failing or (unknown if status is RequirementStatus.UNKNOWN else known)
+    return RequirementResult(
+        text=requirement.text,
+        key=key.name,
+        status=status,
+        found=seen.lacking or _found(key, told),
+        evidence=_evidence(key, told, seen),
+        missing=f"{unknown[0].fact} ({unknown[0].source})" if status is RequirementStatus.UNKNOWN else None,
+        of_host=key.of_host,
+        source=requirement.origin.text,
+        file=requirement.origin.file,
+        line=requirement.origin.line,
+    )
+
+
+def _found(key: Key[Any], observations: Sequence[Observation[Any]]) -> str:
+    """``GPU 0 and GPU 1: 15.0 GiB``; what is equal is said once."""
+    grouped: dict[str, list[str]] = {}
+    for entry in observations:
+        grouped.setdefault(key.kind.show(entry.value) if entry.known else "unknown", []).append(entry.subject)
+    return "; ".join(f"{_several(subjects)}{value}" for value, subjects in grouped.items())
+
+
+def _several(subjects: Sequence[str]) -> str:
+    named = [subject for subject in subjects if subject]
+    if not named:
+        return ""
+    return f"{named[0]} to {named[-1]}: " if len(named) > 2 else f"{' and '.join(named)}: "  # noqa: PLR2004 - a range
+
+
+def _evidence(key: Key[Any], observations: Sequence[Observation[Any]], seen: Seen[Any]) -> tuple[Evidence, ...]:
+    if seen.lacking:
+        return (Evidence(key.meaning, seen.lacking, ""),)
+    return tuple(
+        Evidence(entry.fact, key.kind.show(entry.value) if entry.known else "unknown", entry.source)
+        for entry in observations
+    )

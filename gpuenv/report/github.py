@@ -1,0 +1,77 @@
+"""A report as annotations of GitHub Actions: workflow commands, one a finding. Pure.
+
+The form and its escaping are GitHub's (GitHub Docs, "Workflow commands for GitHub Actions"; the runner unescapes %25,
+%0D and %0A everywhere and %3A and %2C in properties). No line is anything but a command, so that no text of a machine
+can be taken for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.requirement import RequirementStatus
+from gpuenv.report.report import Report
+from gpuenv.report.smoke_rows import BAD, smoke_rows
+from gpuenv.report.told import (
+    detail_lines,
+    machine_texts,
+    open_questions,
+    requirement_of,
+    requirement_text,
+    wheel_text,
+)
+from gpuenv.report.verdict import verdict
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+
+
+def annotations_text(report: Report) -> str:
+    """The commands; ``report`` must be prepared."""
+    return "".join(f"{line}\n" for line in _lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """What is to be cured first comes first: the runner shows ten of a kind a step."""
+    for finding in report.findings:
+        yield _finding(finding, report)
+    for row in smoke_rows(report):
+        if row.status in BAD:
+            yield _command("error", f"{row.detail or row.status}", title=f"gpuenv smoke: {row.name} {row.status}")
+    for result in report.requirements:
+        if result.status is RequirementStatus.UNKNOWN:
+            title = f"gpuenv: {result.text} could not be told"
+            yield _command("warning", requirement_text(result), title=title, file=result.file, line=result.line)
+    word, sentence = verdict(report)
+    told = [sentence, *machine_texts(report), f"wheel: {wheel_text(report)}"]
+    told += [requirement_text(result) for result in report.requirements]
+    told += [f"{code} could not tell: {why}" for code, why in open_questions(report)]
+    if report.retry_elsewhere:
+        told.append(f"try another host: {report.retry_elsewhere}")
+    yield _command("notice", "\n".join(told), title=f"gpuenv: {word} (exit code {report.exit_code})")
+
+
+def _finding(finding: Finding, report: Report) -> str:
+    result = requirement_of(finding, report)
+    first = "cure this first: " if finding.primary else ""
+    return _command(
+        _COMMANDS[finding.severity],
+        "\n".join([f"{first}{finding.title}.", *detail_lines(finding)]),
+        title=f"{finding.code} {finding.cause}",
+        file=result.file if result else None,
+        line=result.line if result else None,
+    )
+
+
+def _command(name: str, message: str, *, title: str, file: str | None = None, line: int | None = None) -> str:
+    given = {"file": file, "line": str(line) if file and line else None, "title": title}
+    properties = ",".join(f"{key}={_property(value)}" for key, value in given.items() if value)
+    return f"::{name} {properties}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

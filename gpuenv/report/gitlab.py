@@ -1,0 +1,62 @@
+"""A report as GitLab's code quality artefact; the test report of GitLab is JUnit. Pure.
+
+The form is GitLab's (GitLab Docs, "Code Quality", report format: description, check_name, fingerprint, severity,
+location.path and location.lines.begin).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.requirement import RequirementStatus
+from gpuenv.report.anchor import anchor, requirement_anchor
+from gpuenv.report.report import Report, Status
+from gpuenv.report.smoke_rows import BAD, smoke_rows
+from gpuenv.report.told import detail_lines, open_questions, requirement_text
+from gpuenv.report.verdict import verdict
+
+_SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: "info"}
+_FIRST = "blocker"
+
+
+def code_quality_text(report: Report) -> str:
+    """The artefact; ``report`` must be prepared."""
+    return json.dumps(list(_issues(report)), indent=2) + "\n"
+
+
+def _issues(report: Report) -> Iterator[dict[str, Any]]:
+    for finding in report.findings:
+        yield _finding(finding, report)
+    for row in smoke_rows(report):
+        if row.status in BAD:
+            told = f"GPU test {row.name} {row.status}: {row.detail}"
+            yield _issue(f"smoke/{row.name}", told, "critical", ("pyproject.toml", 1), row.gpu)
+    for result in report.requirements:
+        if result.status is RequirementStatus.UNKNOWN:
+            yield _issue("REQ801", requirement_text(result), "major", requirement_anchor(result), result.text)
+    if report.status is Status.UNKNOWN:
+        told = "; ".join(f"{code}: {why}" for code, why in open_questions(report))
+        yield _issue("unknown", f"{verdict(report)[1]} {told}".strip(), "major", ("pyproject.toml", 1), "")
+
+
+def _finding(finding: Finding, report: Report) -> dict[str, Any]:
+    severity = _FIRST if finding.primary else _SEVERITIES[finding.severity]
+    name = f"{finding.code} {finding.cause}"
+    issue = _issue(name, f"{finding.title}.", severity, anchor(finding, report), finding.title)
+    return {**issue, "content": {"body": "\n".join(detail_lines(finding))}}
+
+
+def _issue(name: str, description: str, severity: str, place: tuple[str, int], identity: str) -> dict[str, Any]:
+    path, line = place
+    return {
+        "type": "issue",
+        "check_name": name,
+        "description": description,
+        "severity": severity,
+        "fingerprint": hashlib.sha256(f"{name}\n{path}\n{identity}".encode()).hexdigest(),
+        "location": {"path": path, "lines": {"begin": line}},
+    }

@@ -1,0 +1,129 @@
+"""A report as JUnit XML: the verdict, each requirement, each check and each GPU test is a test case. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree as ET
+
+from gpuenv import __version__
+from gpuenv.doctor.registry import all_checks
+from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.report.report import Report, Status
+from gpuenv.report.smoke_rows import BAD, SmokeRow, smoke_rows
+from gpuenv.report.told import REQUIREMENT_CHECK, detail_lines, machine_texts, requirement_text, wheel_text
+from gpuenv.report.verdict import verdict
+
+_COUNTED = ("failure", "error", "skipped")
+
+
+def junit_text(report: Report) -> str:
+    """The document; ``report`` must be prepared."""
+    cases = list(_cases(report))
+    counts = {kind: sum(case.find(kind) is not None for case in cases) for kind in _COUNTED}
+    totals = {
+        "tests": str(len(cases)),
+        "failures": str(counts["failure"]),
+        "errors": str(counts["error"]),
+        "time": f"{report.duration:.3f}",
+    }
+    root = ET.Element("testsuites", {"name": "gpuenv", **totals})
+    suite = ET.SubElement(root, "testsuite", {"name": "gpuenv", **totals, "skipped": str(counts["skipped"])})
+    if report.snapshot.taken_at:
+        suite.set("timestamp", report.snapshot.taken_at)
+    properties = ET.SubElement(suite, "properties")
+    for name, value in _properties(report):
+        ET.SubElement(properties, "property", {"name": name, "value": value})
+    suite.extend(cases)
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _properties(report: Report) -> Iterator[tuple[str, str]]:
+    yield "status", report.status.value
+    yield "exit_code", str(report.exit_code)
+    yield "retry_elsewhere", report.retry_elsewhere or ""
+    yield "wheel", wheel_text(report)
+    for number, text in enumerate(machine_texts(report)):
+        yield f"machine.{number}", text
+    yield "gpuenv_version", __version__
+    yield "matrix_revision", report.matrix_revision
+
+
+def _cases(report: Report) -> Iterator[ET.Element]:
+    yield _verdict(report)
+    for result in report.requirements:
+        yield _requirement(result)
+    titles = {check.code: check.title for check in all_checks()}
+    for run in report.checks:
+        if run.code != REQUIREMENT_CHECK or run.status is CheckStatus.CRASHED:
+            found = [finding for finding in report.findings if finding.code == run.code]
+            yield _check(run, titles.get(run.code, ""), found)
+    for row in smoke_rows(report):
+        yield _smoke(row)
+
+
+def _case(classname: str, name: str, seconds: float) -> ET.Element:
+    return ET.Element("testcase", {"classname": classname, "name": name, "time": f"{seconds:.3f}"})
+
+
+def _outcome(case: ET.Element, kind: str, message: str, of_type: str, text: str) -> None:
+    ET.SubElement(case, kind, {"message": message, "type": of_type}).text = text
+
+
+def _verdict(report: Report) -> ET.Element:
+    case = _case("gpuenv", "verdict", report.duration)
+    word, sentence = verdict(report)
+    told = "\n".join([f"{word}: {sentence}", f"exit code {report.exit_code}", *machine_texts(report)])
+    if report.status is Status.UNFIT:
+        _outcome(case, "failure", sentence, "unfit", told)
+    elif report.status is Status.UNKNOWN:
+        _outcome(case, "error", sentence, "unknown", told)
+    else:
+        ET.SubElement(case, "system-out").text = told
+    return case
+
+
+def _requirement(result: RequirementResult) -> ET.Element:
+    case = _case("gpuenv.requirement", result.text, 0.0)
+    told = f"{requirement_text(result)} [{result.source}]"
+    if result.status is RequirementStatus.VIOLATED:
+        _outcome(case, "failure", told, "requirement-not-met", told)
+    elif result.status is RequirementStatus.UNKNOWN:
+        _outcome(case, "error", told, "unknown", told)
+    else:
+        ET.SubElement(case, "system-out").text = told
+    return case
+
+
+def _check(run: CheckRun, title: str, found: Sequence[Finding]) -> ET.Element:
+    case = _case(f"gpuenv.check.{run.code[:3]}", f"{run.code} {title}", run.duration)
+    if run.status is CheckStatus.CRASHED:
+        _outcome(case, "error", run.reason or "", "crashed", "a fault of gpuenv itself")
+    elif run.status is CheckStatus.SKIPPED:
+        ET.SubElement(case, "skipped", {"message": run.reason or ""})
+    errors = [finding for finding in found if finding.severity is Severity.ERROR]
+    for finding in errors[:1]:  # several outcomes of one case are not for every reader
+        told = "\n".join(_finding(entry) for entry in errors)
+        _outcome(case, "failure", finding.title, finding.cause.value, told)
+    others = [finding for finding in found if finding not in errors]
+    if others:
+        ET.SubElement(case, "system-out").text = "\n".join(_finding(finding) for finding in others)
+    return case
+
+
+def _finding(finding: Finding) -> str:
+    first = f"{finding.code} {finding.cause} ({finding.severity.value}): {finding.title}."
+    return "\n".join([first, *detail_lines(finding)])
+
+
+def _smoke(row: SmokeRow) -> ET.Element:
+    case = _case(f"gpuenv.smoke.{row.group}", f"{row.name} on {row.gpu}" if row.gpu else row.name, row.duration)
+    told = "\n".join([row.detail, *(f"{entry.name}: {entry.text}" for entry in row.measured)]).strip()
+    if row.status in BAD:
+        _outcome(case, "failure", row.detail or row.status, row.status, told)
+    elif row.status == "passed":
+        ET.SubElement(case, "system-out").text = told
+    else:
+        ET.SubElement(case, "skipped", {"message": f"{row.status}: {row.detail}"})
+    return case

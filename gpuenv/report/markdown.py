@@ -1,0 +1,133 @@
+"""A report as Markdown, made to be pasted into a bug report; also the job summary of GitHub Actions. Pure.
+
+What a machine says stands in code spans or is escaped, so that it can neither format, nor link, nor mention anybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gpuenv import __version__
+from gpuenv.model.finding import CheckStatus, Finding, Severity
+from gpuenv.model.requirement import RequirementStatus
+from gpuenv.report.report import Report
+from gpuenv.report.smoke_rows import smoke_rows
+from gpuenv.report.text import command_text, machine_rows
+from gpuenv.report.told import evidence_text, open_questions, wheel_text
+from gpuenv.report.verdict import verdict
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
+_GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.NOTE, "note"))
+_REQUIRED = {
+    RequirementStatus.MET: "met",
+    RequirementStatus.VIOLATED: "**not met**",
+    RequirementStatus.UNKNOWN: "unknown",
+}
+
+
+def markdown_text(report: Report) -> str:
+    """The document; ``report`` must be prepared."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    word, sentence = verdict(report)
+    yield f"## gpuenv: {word}"
+    yield ""
+    yield f"{_plain(sentence)} Exit code {report.exit_code}."
+    if report.retry_elsewhere:
+        yield ""
+        yield f"Try another host: {_plain(report.retry_elsewhere)}."
+    yield ""
+    yield from _table(("", ""), [(label, _code(text)) for label, text in machine_rows(report.snapshot)])
+    if report.requirements:
+        yield "### Requirements"
+        yield ""
+        rows = [
+            (_REQUIRED[r.status], _code(r.text), _code(r.missing or r.found), _code(r.source))
+            for r in report.requirements
+        ]
+        yield from _table(("", "required", "found", "by"), rows)
+    if report.findings:
+        yield "### Findings"
+        yield ""
+    for finding in report.findings:
+        yield from _finding(finding)
+    yield from _smoke(report)
+    yield "### The right wheel"
+    yield ""
+    yield _code(wheel_text(report))
+    yield ""
+    yield from _closing(report)
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    first = ", **cure this first**" if finding.primary else ""
+    follows = f", follows from {finding.follows_from}" if finding.follows_from else ""
+    severity = finding.severity.value
+    yield f"**{finding.code}** `{finding.cause}` ({severity}{first}{follows}): {_plain(finding.title)}."
+    yield ""
+    for entry in finding.evidence:
+        yield f"- {_code(evidence_text(entry))}"
+    for fix in finding.fix:
+        command = f" {_code(command_text(fix.command))}" if fix.command else ""
+        yield f"- *cure:* {_plain(fix.text)}{command}"
+    yield ""
+
+
+def _smoke(report: Report) -> Iterator[str]:
+    rows = smoke_rows(report)
+    if not rows:
+        return
+    yield "### GPU tests"
+    yield ""
+    cells = [
+        (
+            row.status,
+            _code(row.name),
+            _code(row.gpu),
+            f"{row.duration:.2f} s",
+            _code("; ".join([row.detail, *(f"{m.name} {m.text}" for m in row.measured)]).strip("; ")),
+        )
+        for row in rows
+    ]
+    yield from _table(("", "test", "GPU", "took", "detail"), cells)
+
+
+def _closing(report: Report) -> Iterator[str]:
+    unknown = list(open_questions(report))
+    if unknown:
+        yield "### Could not be told"
+        yield ""
+        yield from (f"- {code}: {_code(why)}" for code, why in unknown)
+        yield ""
+    skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
+    counts = ", ".join(f"{sum(f.severity is kind for f in report.findings)} {name}s" for kind, name in _GROUPS)
+    yield (
+        f"{len(report.checks)} checks, {skipped} skipped, {counts}; {report.duration:.1f} s; "
+        f"gpuenv {__version__}, matrix {_code(report.matrix_revision)}"
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    yield ""
+
+
+def _plain(text: str) -> str:
+    """Text that is shown as it is; a zero-width space keeps an @ from calling anybody."""
+    return _SPECIAL.sub(r"\\\1", text).replace("@", "@\u200b")
+
+
+def _code(text: str) -> str:
+    """A code span, fenced by more backticks than are in it (CommonMark 0.31, section 6.1)."""
+    if not text.strip():
+        return ""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"

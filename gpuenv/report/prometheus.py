@@ -1,0 +1,153 @@
+"""A report as metrics for the text-file collector of Prometheus's node exporter. Pure.
+
+The form is Prometheus's text exposition format, version 0.0.4 (Prometheus documentation, "Exposition formats").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpuenv import __version__
+from gpuenv.model.finding import Severity
+from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.snapshot import Gpu
+from gpuenv.report.report import Report, Status
+from gpuenv.report.smoke_rows import smoke_rows
+from gpuenv.report.told import wheel_text
+from gpuenv.report.verdict import verdict
+
+Labels = dict[str, str]
+_NUMBERS: tuple[tuple[str, str, Callable[[Gpu], float | None]], ...] = (
+    ("gpu_memory_total_bytes", "Memory of a GPU.", lambda gpu: gpu.memory_total.value),
+    ("gpu_memory_free_bytes", "Free memory of a GPU.", lambda gpu: gpu.memory_free.value),
+    ("gpu_processes", "Compute processes that hold a GPU.", lambda gpu: gpu.processes.value),
+    ("gpu_temperature_celsius", "Temperature of a GPU.", lambda gpu: gpu.health.temperature.value),
+    ("gpu_power_watts", "Power that a GPU takes.", lambda gpu: gpu.health.power.value),
+    ("gpu_ecc_uncorrected", "Uncorrected memory errors of a GPU.", lambda gpu: gpu.health.ecc_uncorrected.value),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Metric:
+    """One metric with its samples."""
+
+    name: str
+    help: str
+    samples: tuple[tuple[Labels, float], ...]
+
+
+def metrics_text(report: Report) -> str:
+    """The metrics; ``report`` must be prepared."""
+    return "".join(_text(metric) for metric in _metrics(report) if metric.samples)
+
+
+def _metrics(report: Report) -> Iterator[_Metric]:
+    word, sentence = verdict(report)
+    yield _one("fit", "Whether the machine is fit (1), or unfit or unknown (0).", float(word.startswith("FIT")))
+    yield _Metric(
+        "status",
+        "The verdict: 1 for the one that holds.",
+        tuple(({"status": s.value}, s is report.status) for s in Status),
+    )
+    yield _one("exit_code", "The exit code.", report.exit_code)
+    yield _info("verdict", "The verdict in words.", {"verdict": word, "sentence": sentence})
+    yield _Metric(
+        "findings",
+        "Findings by severity.",
+        tuple(({"severity": s.value}, sum(f.severity is s for f in report.findings)) for s in Severity),
+    )
+    yield _Metric("finding_info", "One a finding.", tuple((labels, 1.0) for labels in _findings(report)))
+    yield _Metric(
+        "requirement_status",
+        "1 for the status of a requirement that holds.",
+        tuple(
+            ({"requirement": r.text, "status": s.value, "number": str(n)}, s is r.status)
+            for n, r in enumerate(report.requirements)
+            for s in RequirementStatus
+        ),
+    )
+    yield from _machine(report)
+    yield from _smoke(report)
+    yield _one("duration_seconds", "How long the examination took.", report.duration)
+    if (taken := _seconds(report.snapshot.taken_at)) is not None:
+        yield _one("last_run_timestamp_seconds", "When the machine was asked.", taken)
+    build = {"version": __version__, "matrix_revision": report.matrix_revision, "wheel": wheel_text(report)}
+    yield _info("build", "What examined the machine, and the wheel that it names.", build)
+
+
+def _findings(report: Report) -> list[Labels]:
+    return [
+        {
+            "number": str(number),
+            "code": finding.code,
+            "cause": finding.cause.value,
+            "severity": finding.severity.value,
+            "primary": str(finding.primary).lower(),
+            "title": finding.title,
+        }
+        for number, finding in enumerate(report.findings)
+    ]
+
+
+def _machine(report: Report) -> Iterator[_Metric]:
+    snapshot = report.snapshot
+    level, version = snapshot.driver.cuda.value, snapshot.driver.version.value
+    yield _info("driver", "The driver.", {"version": str(version or ""), "cuda": str(level or "")})
+    yield _one("gpus", "GPUs that the driver lists.", len(snapshot.gpus))
+    labelled = [(_gpu_labels(number, gpu), gpu) for number, gpu in enumerate(snapshot.gpus)]
+    infos = ({**labels, **_gpu_words(gpu)} for labels, gpu in labelled)
+    yield _Metric("gpu_info", "One a GPU.", tuple((labels, 1.0) for labels in infos))
+    for name, told, read in _NUMBERS:
+        values = ((labels, read(gpu)) for labels, gpu in labelled)
+        yield _Metric(name, told, tuple((labels, float(value)) for labels, value in values if value is not None))
+
+
+def _gpu_labels(number: int, gpu: Gpu) -> Labels:
+    index = number if gpu.index.value is None else gpu.index.value
+    return {"gpu": str(index), "uuid": gpu.uuid.value or ""}
+
+
+def _gpu_words(gpu: Gpu) -> Labels:
+    return {"name": gpu.name.value or "", "compute_capability": str(gpu.compute_capability.value or "")}
+
+
+def _smoke(report: Report) -> Iterator[_Metric]:
+    rows = smoke_rows(report)
+    labelled = [({"test": row.name, "group": row.group, "uuid": row.gpu}, row) for row in rows]
+    passed = tuple(({**labels, "status": row.status}, float(row.status == "passed")) for labels, row in labelled)
+    yield _Metric("smoke_test_passed", "Whether a GPU test passed.", passed)
+    seconds = tuple((labels, row.duration) for labels, row in labelled)
+    yield _Metric("smoke_test_duration_seconds", "How long a GPU test took.", seconds)
+
+
+def _one(name: str, told: str, value: float) -> _Metric:
+    return _Metric(name, told, (({}, value),))
+
+
+def _info(name: str, told: str, labels: Labels) -> _Metric:
+    return _Metric(f"{name}_info", told, ((labels, 1.0),))
+
+
+def _text(metric: _Metric) -> str:
+    name = f"gpuenv_{metric.name}"
+    rows = [f"# HELP {name} {metric.help}", f"# TYPE {name} gauge"]
+    rows += [f"{name}{_labels(labels)} {float(value)!r}" for labels, value in metric.samples]
+    return "\n".join(rows) + "\n"
+
+
+def _labels(labels: Labels) -> str:
+    pairs: Sequence[str] = [f'{name}="{_escaped(value)}"' for name, value in labels.items()]
+    return f"{{{','.join(pairs)}}}" if pairs else ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except ValueError:
+        return None

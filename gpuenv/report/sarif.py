@@ -1,0 +1,117 @@
+"""A report as SARIF (Static Analysis Results Interchange Format Version 2.1.0, OASIS Standard). Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from gpuenv import __version__
+from gpuenv.doctor.registry import Check, all_checks
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.requirement import RequirementStatus
+from gpuenv.report.anchor import anchor
+from gpuenv.report.report import Report, Status
+from gpuenv.report.smoke_rows import BAD, smoke_rows
+from gpuenv.report.told import detail_lines, machine_texts, open_questions, requirement_text, wheel_text
+from gpuenv.report.verdict import verdict
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+
+
+def sarif_text(report: Report) -> str:
+    """The log; ``report`` must be prepared."""
+    found = {finding.code for finding in report.findings}
+    driver = {
+        "name": "gpuenv",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(check) for check in all_checks() if check.code in found],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": "gpuenv/"},
+        "invocations": [_invocation(report)],
+        "results": list(_results(report)),
+        "properties": _properties(report),
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _rule(check: Check) -> dict[str, Any]:
+    sections = check.sections
+    text = "\n\n".join(f"{name}: {told}" for name, told in sections.items())
+    return {
+        "id": check.code,
+        "name": "".join(part.title() for part in check.causes[0].value.split("-")),
+        "shortDescription": {"text": check.title},
+        "fullDescription": {"text": next(iter(sections.values()), check.title)},
+        "help": {"text": text},
+        "properties": {"tags": [cause.value for cause in check.causes]},
+    }
+
+
+def _results(report: Report) -> Iterator[dict[str, Any]]:
+    for finding in report.findings:
+        yield _result(finding, report)
+    for row in smoke_rows(report):
+        if row.status in BAD:
+            text = f"GPU test {row.name} {row.status}: {row.detail}"
+            yield {"level": "error", "kind": "fail", "message": {"text": text}}
+
+
+def _result(finding: Finding, report: Report) -> dict[str, Any]:
+    path, line = anchor(finding, report)
+    logical = [{"fullyQualifiedName": fact, "kind": "fact"} for fact in dict.fromkeys(e.fact for e in finding.evidence)]
+    location: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}}
+    }
+    return {
+        "ruleId": finding.code,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": "\n".join([f"{finding.title}.", *detail_lines(finding)])},
+        "locations": [location | ({"logicalLocations": logical} if logical else {})],
+        "partialFingerprints": {"gpuenv/1": _digest(f"{finding.code} {finding.cause} {finding.title}")},
+        "properties": {
+            "cause": finding.cause.value,
+            "primary": finding.primary,
+            "follows_from": finding.follows_from,
+        },
+    }
+
+
+def _uri(path: str) -> str:
+    safe = "-._~/"
+    return "".join(c if c.isascii() and (c.isalnum() or c in safe) else _percent(c) for c in path)
+
+
+def _percent(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _invocation(report: Report) -> dict[str, Any]:
+    notices = [f"{code} could not tell: {why}" for code, why in open_questions(report)]
+    notices += [requirement_text(entry) for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
+    return {
+        "executionSuccessful": report.status is not Status.UNKNOWN,
+        "exitCode": report.exit_code,
+        "exitCodeDescription": " ".join(verdict(report)),
+        "toolExecutionNotifications": [{"level": "warning", "message": {"text": text}} for text in notices],
+    }
+
+
+def _properties(report: Report) -> dict[str, Any]:
+    return {
+        "status": report.status.value,
+        "machine": machine_texts(report),
+        "requirements": [requirement_text(result) for result in report.requirements],
+        "wheel": wheel_text(report),
+        "retry_elsewhere": report.retry_elsewhere,
+        "matrix_revision": report.matrix_revision,
+    }

@@ -1,0 +1,60 @@
+"""Findings in plain words, as every form of a report needs them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuenv.doctor.diagnose import UNKNOWN
+from gpuenv.model.finding import Evidence, Finding
+from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.report.report import Report
+from gpuenv.report.text import command_text, machine_rows
+
+REQUIREMENT_CHECK = "REQ801"
+
+
+def evidence_text(entry: Evidence) -> str:
+    """``driver.version: 550.54.15 [nvml]``."""
+    return f"{entry.fact}: {entry.value} [{entry.source}]" if entry.source else f"{entry.fact}: {entry.value}"
+
+
+def detail_lines(finding: Finding) -> Iterator[str]:
+    """Evidence and cures, one line each."""
+    for entry in finding.evidence:
+        yield f"- {evidence_text(entry)}"
+    for fix in finding.fix:
+        yield f"> {fix.text}"
+        if fix.command:
+            yield f"  $ {command_text(fix.command)}"
+
+
+def requirement_text(result: RequirementResult) -> str:
+    """``met: gpu>=1: found 1``."""
+    told = f"cannot tell {result.missing}" if result.missing else f"found {result.found}"
+    word = "not met" if result.status is RequirementStatus.VIOLATED else result.status.value
+    return f"{word}: {result.text}: {told}"
+
+
+def requirement_of(finding: Finding, report: Report) -> RequirementResult | None:
+    """The requirement that a finding is about."""
+    if finding.code != REQUIREMENT_CHECK:
+        return None
+    return next((r for r in report.requirements if finding.title.startswith(f"{r.text} is required")), None)
+
+
+def open_questions(report: Report) -> Iterator[tuple[str, str]]:
+    """The checks that could not tell, and why."""
+    for run in report.checks:
+        if (run.reason or "").startswith(UNKNOWN):
+            yield run.code, (run.reason or "").removeprefix(UNKNOWN)
+
+
+def machine_texts(report: Report) -> list[str]:
+    """``driver: 550.54.15, up to CUDA 12.4 (nvml)``, one line a fact."""
+    return [f"{label}: {text}" for label, text in machine_rows(report.snapshot)]
+
+
+def wheel_text(report: Report) -> str:
+    """What would be installed, or that nothing fits."""
+    wheel = report.resolution.wheel
+    return " ".join(wheel.requirements) if wheel else "none fits"

@@ -1,0 +1,91 @@
+"""Interpreters with CuPy's metadata in which pytest and this package are found, and machines to run them on."""
+
+from __future__ import annotations
+
+import subprocess
+import sysconfig
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import gpuenv
+from tests.support.machine import SimulatedMachine, materialise
+from tests.support.profile import load
+from tests.support.target import CudaLibraries, Targets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.native.build import StubDriver
+    from tests.support.profile import TargetSpec
+
+MACHINES = Path(__file__).parents[1] / "machines"
+CHECKOUT = Path(gpuenv.__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A simulated machine, and an interpreter on it that has pytest."""
+
+    machine: SimulatedMachine
+    interpreter: Path
+    folder: Path
+
+    def pytest(self, text: str, *arguments: str, ini: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs a file of tests as its user would."""
+        (self.folder / "test_them.py").write_text(text, encoding="utf-8")
+        (self.folder / "pytest.ini").write_text(f"[pytest]\n{ini}", encoding="utf-8")
+        return subprocess.run(
+            [str(self.interpreter), "-m", "pytest", "-ra", "-p", "no:cacheprovider", *arguments, "test_them.py"],
+            cwd=self.folder,
+            env=dict(self.machine.environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def askings(self) -> int:
+        """How often the machine was asked: each time, nvidia-smi is asked the same."""
+        log = self.folder / "askings"
+        asked = Counter(log.read_text(encoding="utf-8").splitlines()) if log.exists() else Counter[str]()
+        return max(asked.values(), default=0)
+
+
+@pytest.fixture(scope="session")
+def interpreters(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TargetSpec], Path]:
+    """Target environments that find what these tests have."""
+    made = Targets(tmp_path_factory.mktemp("plugin-targets"))
+
+    def interpreter(target: TargetSpec) -> Path:
+        path = made.interpreter(target)
+        (site,) = path.parents[1].glob("lib/python*/site-packages")
+        # Both: a path file's own lines are not searched for further path files.
+        (site / "tests.pth").write_text(f"{CHECKOUT}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+        return path
+
+    return interpreter
+
+
+@pytest.fixture
+def lab(
+    tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, interpreters: Callable[[TargetSpec], Path]
+) -> Callable[[str], Lab]:
+    """Makes a lab of a profile by its name."""
+
+    def make(name: str) -> Lab:
+        profile = load(MACHINES / f"{name}.yaml")
+        machine = materialise(profile, tmp_path / "machine", stub_driver, cuda_libraries.of_major)
+        folder = tmp_path / "project"
+        folder.mkdir()
+        smi = machine.root / "usr/bin/nvidia-smi"
+        if smi.exists():
+            smi.rename(smi.with_name("nvidia-smi.real"))
+            smi.write_text(f'#!/bin/sh\necho "$*" >> {folder}/askings\nexec {smi}.real "$@"\n', encoding="utf-8")
+            smi.chmod(0o755)
+        return Lab(machine, interpreters(profile.target), folder)
+
+    return make

@@ -1,0 +1,209 @@
+"""The pytest plug-in as its users meet it: real runs of pytest on simulated machines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.plugin.conftest import Lab
+
+    Labs = Callable[[str], Lab]
+
+FIT, BROKEN, ABSENT = "h200-580", "mismatch-535", "no-gpu"
+TESTS = """
+import pytest
+
+@pytest.mark.gpu
+def test_any(): pass
+
+@pytest.mark.gpu(cc=">=9.0", memory=">=100GiB", count=1, name="H100|H200", driver=580)
+def test_fits(): pass
+
+@pytest.mark.gpu(cc="10.0")
+def test_newer(): pass
+
+@pytest.mark.gpu(count=2)
+def test_two(): pass
+
+def test_plain(): pass
+"""
+BAD = "UNFIT"
+
+
+def outcomes(text: str) -> dict[str, int]:
+    last = text.strip().splitlines()[-1]
+    return {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|errors?|deselected)", last)}
+
+
+def test_on_a_fit_machine_a_test_runs_where_it_fits(lab: Labs) -> None:
+    here = lab(FIT)
+    done = here.pytest(TESTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert outcomes(done.stdout) == {"passed": 3, "skipped": 2}
+    assert "gpuenv: FIT: CuPy can use the GPU here. [NVIDIA H200, compute capability 9.0" in done.stdout
+    assert re.search(r"SKIPPED .*gpuenv: cc>=10.0 is required, found GPU 0: 9.0", done.stdout)
+    assert re.search(r"SKIPPED .*gpuenv: gpu>=2 is required, found 1", done.stdout)
+    assert "GPU tests: 2 ran, 2 skipped" in done.stdout
+    assert here.askings() == 1
+
+
+def test_on_a_broken_machine_tests_are_skipped_with_the_doctor_s_reason(lab: Labs) -> None:
+    here = lab(BROKEN)
+    done = here.pytest(TESTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert outcomes(done.stdout) == {"passed": 1, "skipped": 4}
+    assert "driver-library-version-mismatch: " in done.stdout
+    assert "gpuenv: UNFIT: " in done.stdout
+    assert here.askings() == 1
+
+
+def test_without_a_gpu_too(lab: Labs) -> None:
+    done = lab(ABSENT).pytest(TESTS, "--gpu-fail-if-all-skipped")
+    assert done.returncode == 1
+    assert outcomes(done.stdout) == {"passed": 1, "skipped": 4}
+    assert "no-nvidia-gpu: This machine has no NVIDIA GPU" in done.stdout
+
+
+def test_required_gpus_fail_with_the_report_attached(lab: Labs) -> None:
+    done = lab(BROKEN).pytest(TESTS, "--gpu-required")
+    assert done.returncode == 1
+    assert outcomes(done.stdout) == {"passed": 1, "errors": 4}
+    assert done.stdout.count("gpuenv doctor") == 4
+    assert "Cure this first" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("machine", "options", "code"),
+    [(BROKEN, ["--gpu-fail-if-all-skipped"], 1), (FIT, ["--gpu-fail-if-all-skipped"], 0), (BROKEN, [], 0)],
+)
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+def test_a_run_that_skipped_every_gpu_test_is_not_green_on_request(
+    lab: Labs, machine: str, options: list[str], code: int, workers: list[str]
+) -> None:
+    done = lab(machine).pytest(TESTS, *options, *workers)
+    assert done.returncode == code, done.stdout
+    assert ("Every GPU test was skipped" in done.stdout) == (code == 1)
+
+
+def test_the_workers_of_xdist_share_one_asking(lab: Labs) -> None:
+    here = lab(FIT)
+    many = TESTS + "".join(f"\n@pytest.mark.gpu\ndef test_{n}(): pass\n" for n in range(20))
+    done = here.pytest(many, "-n", "3")
+    assert done.returncode == 0, done.stdout
+    assert outcomes(done.stdout) == {"passed": 23, "skipped": 2}
+    assert "gpuenv: FIT: CuPy can use the GPU here." in done.stdout
+    assert "GPU tests: 22 ran, 2 skipped" in done.stdout
+    assert here.askings() == 1
+
+
+IMPORTED = """
+import sys
+def test_plain():
+    ours = [name for name in sys.modules if name.startswith("gpuenv")]
+    assert sorted(ours) == ["gpuenv", "gpuenv.pytest_plugin"], ours
+"""
+UNUSED = "import pytest\n@pytest.mark.gpu\ndef test_gpu(): raise SystemExit\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--gpu-required", "--gpu-fail-if-all-skipped"], ["-n", "1"]], ids=" ".join)
+def test_it_costs_nothing_where_there_is_no_gpu_test(lab: Labs, options: list[str]) -> None:
+    here = lab(FIT)
+    done = here.pytest(IMPORTED, *options)
+    assert done.returncode == 0, done.stdout
+    assert "gpuenv:" not in done.stdout
+    assert here.askings() == 0
+
+
+@pytest.mark.parametrize("options", [["-m", "not gpu"], ["-k", "plain"], ["--collect-only"]], ids=" ".join)
+def test_a_gpu_test_that_is_deselected_asks_nothing(lab: Labs, options: list[str]) -> None:
+    here = lab(FIT)
+    done = here.pytest(IMPORTED + UNUSED, *options)
+    assert done.returncode == 0, done.stdout
+    assert here.askings() == 0
+
+
+def test_the_mark_alone_is_for_m_gpu_as_ever(lab: Labs) -> None:
+    done = lab(FIT).pytest(TESTS, "-m", "gpu", "--strict-markers")
+    assert outcomes(done.stdout) == {"passed": 2, "skipped": 2, "deselected": 1}
+
+
+@pytest.mark.parametrize(
+    ("mark", "told"),
+    [
+        ('memroy=">=1GiB"', "did you mean memory"),
+        ('cc=">=banana"', "no compute capability"),
+        ('"a100"', "takes no 'a100'"),
+        ("count=-1", "expected a whole number"),
+        ('nvlink="perhaps"', "nvlink"),
+    ],
+)
+def test_a_slip_in_a_mark_is_a_usage_error(lab: Labs, mark: str, told: str) -> None:
+    here = lab(FIT)
+    done = here.pytest(f"import pytest\n@pytest.mark.gpu({mark})\ndef test_it(): pass\n")
+    assert done.returncode == 4, done.stdout
+    assert "test_them.py::test_it: " in done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert here.askings() == 0
+
+
+FAILING = """
+import pytest
+
+@pytest.mark.gpu
+def test_machine(): raise RuntimeError("cudaErrorSystemNotReady: system not yet initialized")
+
+@pytest.mark.gpu
+def test_code(): assert [1, 2] == [1, 3]
+
+def test_unmarked(): raise RuntimeError("cudaErrorSystemNotReady: system not yet initialized")
+"""
+
+
+def test_a_failure_of_the_machine_s_comes_with_the_report(lab: Labs) -> None:
+    done = lab(FIT).pytest(FAILING)
+    assert outcomes(done.stdout) == {"failed": 3}
+    assert done.stdout.count("gpuenv doctor: this error is the machine's, not the test's") == 1
+    section = done.stdout.split("gpuenv doctor: this error is the machine's")[1].split("\n")
+    assert section[1] == "FIT: CuPy can use the GPU here."
+
+
+def test_the_mark_s_name_is_a_setting(lab: Labs) -> None:
+    here = lab(BROKEN)
+    done = here.pytest(TESTS, ini="gpuenv_mark = needs_gpu\nmarkers = gpu: ours\n")
+    assert outcomes(done.stdout) == {"passed": 5}
+    assert here.askings() == 0
+    done = here.pytest(TESTS.replace("mark.gpu", "mark.needs_gpu"), "--strict-markers", ini="gpuenv_mark = needs_gpu\n")
+    assert outcomes(done.stdout) == {"passed": 1, "skipped": 4}
+
+
+def test_it_can_be_turned_off(lab: Labs) -> None:
+    here = lab(BROKEN)
+    assert outcomes(here.pytest(TESTS, "-p", "no:gpuenv").stdout)["passed"] == 5
+    assert outcomes(here.pytest(TESTS, ini="gpuenv_mark =\n").stdout)["passed"] == 5
+    assert here.askings() == 0
+
+
+def test_a_driver_that_hangs_holds_no_run(lab: Labs) -> None:
+    done = lab("hung-nvml").pytest(TESTS, "--gpu-timeout", "3")
+    assert done.returncode == 0, done.stdout
+    assert outcomes(done.stdout) == {"passed": 1, "skipped": 4}
+    assert "driver-unresponsive" in done.stdout
+
+
+def test_a_test_for_machines_without_a_gpu_runs_there(lab: Labs) -> None:
+    text = 'import pytest\n@pytest.mark.gpu(count="==0")\ndef test_fallback(): pass\n'
+    assert outcomes(lab(ABSENT).pytest(text).stdout) == {"passed": 1}
+
+
+def test_what_a_skip_says_is_one_reason_a_kind(lab: Labs) -> None:
+    done = lab(BROKEN).pytest(TESTS)
+    reasons = Counter(re.findall(r"^SKIPPED \[(\d)\] .*? gpuenv: (\S+)", done.stdout, re.MULTILINE))
+    assert [code for _, code in reasons] == ["DRV107"]

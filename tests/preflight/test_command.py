@@ -1,0 +1,215 @@
+"""``gpuenv preflight`` as a process: exit codes, where its requirements come from, waiting, and another host."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuenv.model.reading import known, missing
+from gpuenv.model.snapshot import Snapshot
+from tests.cli.program import gpuenv
+from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, changed, record
+from tests.support.machine import materialise
+from tests.support.profile import load
+
+if TYPE_CHECKING:
+    from tests.native.build import StubDriver
+    from tests.support.target import CudaLibraries, Targets
+
+WITHOUT_CUPY = changed(WITHOUT_GPU, target=replace(WITHOUT_GPU.target, cupy=()))
+EVERY = {"fit": FIT, "unfit": UNFIT, "without-gpu": WITHOUT_GPU, "bare": WITHOUT_CUPY, "empty": Snapshot()}
+MACHINES = Path(__file__).parents[1] / "machines"
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("recordings")
+    return {name: record(snapshot, folder / f"{name}.json") for name, snapshot in EVERY.items()}
+
+
+def asked(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
+    done = gpuenv("preflight", *arguments, "--format", "json", cwd=cwd)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("machine", "options", "code", "status"),
+    [
+        ("fit", [], 0, "fit"),
+        ("fit", ["--require", "gpu>=1", "--require", "cc>=8.0"], 0, "fit"),
+        ("fit", ["--require", "gpu>=2"], 1, "unfit"),
+        ("fit", ["--require", "nvlink"], 8, "unknown"),
+        ("fit", ["--require", "nvlink", "--require", "gpu>=2"], 1, "unfit"),
+        ("fit", ["--require", "gpu==0"], 1, "unfit"),
+        ("unfit", ["--require", "gpu>=1"], 1, "unfit"),
+        ("without-gpu", [], 1, "unfit"),
+        ("without-gpu", ["--require", "gpu==0"], 0, "fit"),
+        ("without-gpu", ["--expect-no-gpu"], 0, "fit"),
+        ("without-gpu", ["--require", "gpu==0", "--require", "cc>=8"], 1, "unfit"),
+        ("bare", ["--require", "gpu==0"], 1, "unfit"),
+        ("bare", ["--require", "gpu==0", "--require", "cupy==none"], 0, "fit"),
+        ("empty", [], 8, "unknown"),
+        ("empty", ["--require", "gpu==0"], 8, "unknown"),
+        ("fit", ["--retry-elsewhere"], 0, "fit"),
+        ("fit", ["--retry-elsewhere", "--require", "memory>=200GiB"], 75, "unfit"),
+        ("fit", ["--retry-elsewhere", "--require", "cupy>=15"], 1, "unfit"),
+        ("fit", ["--retry-elsewhere", "--require", "nvlink"], 8, "unknown"),
+        ("without-gpu", ["--retry-elsewhere"], 75, "unfit"),
+        ("unfit", ["--retry-elsewhere"], 1, "unfit"),
+    ],
+)
+def test_the_exit_code_is_the_verdict(
+    recordings: dict[str, Path], machine: str, options: list[str], code: int, status: str
+) -> None:
+    returned, report = asked("--no-config", "--snapshot", recordings[machine], *options)
+    assert (returned, report["exit_code"], report["status"]) == (code, code, status), report["findings"]
+    assert (report["retry_elsewhere"] is not None) == (code == 75)
+    assert sum(finding["primary"] for finding in report["findings"]) == (status == "unfit")
+
+
+def test_every_violation_is_a_finding_with_what_was_found_and_who_asks(
+    recordings: dict[str, Path], tmp_path: Path
+) -> None:
+    project = '[tool.gpuenv]\nrequire = [\n  "gpu>=2",\n  "cc>=8.0",\n  "memory>=200GiB",\n]\n'
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    code, report = asked("--snapshot", recordings["fit"], "--require", "driver>=600", cwd=tmp_path)
+    assert code == 1
+    assert [(r["text"], r["status"], r["source"]) for r in report["requirements"]] == [
+        ("gpu>=2", "violated", "pyproject.toml: line 3"),
+        ("cc>=8.0", "met", "pyproject.toml: line 4"),
+        ("memory>=200GiB", "violated", "pyproject.toml: line 5"),
+        ("driver>=600", "violated", "--require"),
+    ]
+    found = [(f["code"], f["cause"], f["title"]) for f in report["findings"]]
+    assert found == [
+        ("REQ801", "requirement-not-met", "gpu>=2 is required, found 1"),
+        ("REQ801", "requirement-not-met", "memory>=200GiB is required, found GPU 0: 80.0 GiB"),
+        ("REQ801", "requirement-not-met", "driver>=600 is required, found 550.54.15"),
+    ]
+    text = gpuenv("preflight", "--snapshot", recordings["fit"], cwd=tmp_path).stdout
+    assert text.startswith("UNFIT: gpu>=2 is required, found 1.")
+    assert "  NOT MET gpu>=2: found 1 [pyproject.toml: line 3]" in text
+    assert "  met     cc>=8.0: found GPU 0: 8.0 [pyproject.toml: line 4]" in text
+
+
+def test_the_doctor_s_own_error_goes_first(recordings: dict[str, Path]) -> None:
+    _, report = asked("--no-config", "--snapshot", recordings["without-gpu"], "--require", "gpu>=1")
+    assert [(f["cause"], f["primary"], f["follows_from"]) for f in report["findings"]] == [
+        ("no-nvidia-gpu", True, None),
+        ("requirement-not-met", False, "GPU201"),
+    ]
+
+
+def test_what_could_not_be_told_is_named(recordings: dict[str, Path]) -> None:
+    text = gpuenv("preflight", "--no-config", "--snapshot", recordings["fit"], "--require", "nvlink").stdout
+    assert "  unknown nvlink: cannot tell gpus[0].nvlinks (NVML told of no NVLink) [--require]" in text
+    assert "Could not be told" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--require", "gpus>=1", "--require", "cc>>8"], ["did you mean gpu,", "cc>>8: expected an operator"]),
+        (["--config", "missing.toml"], ["missing.toml: No such file"]),
+        (["--config", "x.toml", "--no-config"], ["--config and --no-config"]),
+        (["--format", "junitt"], ["--format junitt", "did you mean junit?"]),
+        (["--format", "junit="], ["expected FORMAT=FILE"]),
+        (["--format", "junit", "--format", "json"], ["two forms for standard output"]),
+        (["--format", "junit=x", "--format", "json=x"], ["two forms for x"]),
+        (["--wait", "-1"], ["--wait"]),
+        (["--history", "missing", "--format", "html"], ["--history missing: No such file"]),
+    ],
+)
+def test_a_call_that_cannot_be_understood_is_2(tmp_path: Path, arguments: list[str], told: list[str]) -> None:
+    done = gpuenv("preflight", "--no-probe", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [text for text in told if text not in done.stderr] == [], done.stderr
+
+
+def test_a_fault_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "gpuenv.toml").write_text('require = [\n  "gpu>=1",\n  "memroy>=4GiB",\n]\n', encoding="utf-8")
+    done = gpuenv("preflight", "--no-probe", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "gpuenv.toml: line 3: memroy>=4GiB: unknown key 'memroy'; did you mean memory," in done.stderr
+
+
+def test_the_grammar_is_printed_with_every_key() -> None:
+    done = gpuenv("preflight", "--list-requirements")
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("gpu>=1", "name~=H100|H200", "no-other-processes", "[tool.gpuenv]", "exit code 8"):
+        assert word in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert done.stdout.isascii()
+
+
+def busy(free: int) -> Snapshot:
+    gpu = replace(FIT.gpus[0], memory_free=known(free, "nvml"), processes=known(1, "nvml"))
+    return changed(FIT, gpus=(gpu,))
+
+
+@pytest.mark.parametrize("text", ["free-memory>=40GiB", "no-other-processes"])
+def test_a_busy_host_is_one_to_leave(tmp_path: Path, text: str) -> None:
+    recording = record(busy(2**30), tmp_path / "busy.json")
+    code, report = asked("--no-config", "--snapshot", recording, "--require", text, "--retry-elsewhere")
+    assert (code, report["retry_elsewhere"]) == (75, f"{text}: another host may meet it")
+
+
+def test_a_variable_that_hides_the_gpu_is_no_reason_to_leave(tmp_path: Path) -> None:
+    hidden = replace(FIT.gpus[0], ordinal=missing("hidden"))
+    driver = replace(FIT.driver, cuda_init=known(100, "libcuda"))
+    environment = {"CUDA_VISIBLE_DEVICES": "-1"}
+    snapshot = changed(FIT, gpus=(hidden,), visible_count=known(0, "libcuda"), driver=driver, environment=environment)
+    code, report = asked("--no-config", "--snapshot", record(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere")
+    assert [finding["cause"] for finding in report["findings"]] == ["visible-devices-hide-gpu"]
+    assert code == 1
+
+
+# Waiting, on a machine whose GPU becomes free while it is watched.
+
+
+def test_it_waits_for_a_busy_gpu_and_not_longer(
+    tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
+) -> None:
+    profile = load(MACHINES / "h200-580.yaml")
+    profile = replace(profile, stub={**profile.stub, "gpu.0.memory.free": str(2**30)})
+    machine = materialise(profile, tmp_path, stub_driver, cuda_libraries.of_major)
+    arguments = ["--no-config", "--python", str(targets.interpreter(profile.target)), "--assume", "python=3.12"]
+    arguments += ["--require", "free-memory>=40GiB"]
+    table = tmp_path / "stub.txt"
+    occupied = table.read_text(encoding="utf-8")
+
+    started = time.monotonic()
+    done = run(arguments, "--wait", "2", environment=machine.environment)
+    assert done.returncode == 1
+    assert "the GPU is busy; looking again" in done.stderr
+    assert "NOT MET free-memory>=40GiB: found GPU 0: 1.0 GiB" in done.stdout
+    assert time.monotonic() - started >= 2
+
+    waiting = subprocess.Popen(
+        [sys.executable, "-m", "gpuenv", "preflight", *arguments, "--wait", "120"],
+        env=dict(machine.environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert waiting.stderr is not None
+    assert "busy" in waiting.stderr.readline()
+    replacement = tmp_path / "free.txt"
+    replacement.write_text(occupied.replace(f"memory.free={2**30}", f"memory.free={60 * 2**30}"), encoding="utf-8")
+    os.replace(replacement, table)  # noqa: PTH105 - whole at once
+    out, err = waiting.communicate(timeout=120)
+    assert waiting.returncode == 0, out + err
+    assert "met     free-memory>=40GiB: found GPU 0: 60.0 GiB" in out
+
+
+def run(arguments: list[str], *more: str, environment: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - a mapping
+    return subprocess.run(
+        [sys.executable, "-m", "gpuenv", "preflight", *arguments, *more],
+        env=dict(environment), capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip

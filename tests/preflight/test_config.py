@@ -1,0 +1,175 @@
+"""Where requirements are written, and that every fault is told with file, line and what was expected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
+from gpuenv.preflight.keys import KEYS
+from gpuenv.preflight.requirement import RequirementError, parse_requirement
+
+
+def written(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+PROJECT = """[project]
+name = "x"
+
+[tool.gpuenv]
+require = [
+    "gpu>=1",
+    "cc>=8.0",  # Ampere
+]
+timeout = 20
+wait = 600.5
+retry-elsewhere = true
+"""
+
+
+def test_a_table_of_pyproject_is_read(tmp_path: Path) -> None:
+    config = load_config(written(tmp_path, PROJECT, "pyproject.toml"), "pyproject.toml")
+    assert [(r.text, r.origin.text) for r in config.requirements] == [
+        ("gpu>=1", "pyproject.toml: line 6"),
+        ("cc>=8.0", "pyproject.toml: line 7"),
+    ]
+    assert (config.timeout, config.wait, config.retry_elsewhere) == (20.0, 600.5, True)
+
+
+def test_a_file_of_its_own_has_the_same_at_its_top(tmp_path: Path) -> None:
+    config = load_config(written(tmp_path, PROJECT.split("[tool.gpuenv]\n")[1]))
+    assert [r.origin.line for r in config.requirements] == [2, 3]
+
+
+def test_the_nearest_is_taken_and_a_file_of_its_own_goes_first(tmp_path: Path) -> None:
+    inner = tmp_path / "a/b/c"
+    inner.mkdir(parents=True)
+    outer = written(tmp_path, PROJECT, "pyproject.toml")
+    assert find_config(inner) == outer
+    written(tmp_path / "a/b", '[project]\nname = "gpuenv-user"\n', "pyproject.toml")
+    assert find_config(inner) == outer, "a project without the table is passed over"
+    middle = written(tmp_path / "a/b", PROJECT, "pyproject.toml")
+    assert find_config(inner) == middle
+    own = written(tmp_path / "a/b", "")
+    assert find_config(inner) == own
+    assert load_config(own) == Config(file=str(own))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ('require = ["gpu>=1"', 1, "expected TOML"),
+        ("\n\nrequire = [\n", 3, "expected TOML"),
+        ('x = 1\nx = 2\nrequire = ["gpu>=1"]\n', 2, "expected TOML"),
+        ('requires = ["gpu>=1"]', 1, "requires: unknown key; did you mean require?"),
+        ("\ntimeuot = 3", 2, "did you mean timeout?"),
+        ("\nretry_elsewhere = true", 2, "did you mean retry-elsewhere?"),
+        ("\nzzz = 1", 2, "one of require, timeout"),
+        ('require = "gpu>=1"', 1, "require: expected a list of texts"),
+        ("\nrequire = [1, 2]", 2, "require: expected a list of texts"),
+        ("require = {gpu = 1}", 1, "require: expected a list of texts"),
+        ('require = [\n  "gpu>=1",\n  "gpus>=2",\n]', 3, "did you mean gpu, as in gpu>=1?"),
+        ("require = [\n  'gpu>=1',\n\n  'memroy>=2G',\n]", 4, "did you mean memory"),
+        ("timeout = -1", 1, "timeout: expected seconds"),
+        ("timeout = nan", 1, "timeout: expected seconds"),
+        ("\nwait = true", 2, "wait: expected seconds"),
+        ("retry-elsewhere = 1", 1, "retry-elsewhere: expected true or false, found 1"),
+    ],
+)
+def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError) as error:
+        load_config(path, "gpuenv.toml")
+    assert error.value.faults[0].startswith(f"gpuenv.toml: line {line}: "), error.value.faults
+    assert told in error.value.faults[0]
+
+
+def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path, 'require = ["gpus>=1", "cc>=x", "gpu>=1"]\ntimeout = "soon"\nwiat = 3\n')
+    with pytest.raises(ConfigError) as error:
+        load_config(path)
+    assert len(error.value.faults) == 4
+
+
+def test_a_table_that_is_none_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path, "[tool]\ngpuenv = 3\n", "pyproject.toml")
+    with pytest.raises(ConfigError, match="expected a table"):
+        load_config(path)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"[" * 100_000, b"x = " + b"[" * 50_000])
+def test_a_file_that_is_no_text_is_told(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "gpuenv.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"gpuenv\.toml: "):
+        load_config(path)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        load_config(tmp_path / "gpuenv.toml")
+
+
+# Hostile input: it is read, or refused with a message that can be printed; nothing else.
+
+_WORDS = st.sampled_from(
+    [*KEYS, "gpus", "mem", ">=", "==", "~=", ",", "|", "=", "1", "8.0", "40GiB", "none", " ", "\n"]
+)
+
+
+@given(st.one_of(st.text(max_size=300), st.lists(_WORDS, max_size=8).map("".join)))
+def test_any_text_is_a_requirement_or_is_refused(text: str) -> None:
+    refused = refusal(text)
+    if refused is None:
+        read = parse_requirement(text)
+        assert parse_requirement(read.text).clauses == read.clauses
+    else:
+        assert refused.startswith("--require: ")
+        assert refused.isprintable()
+
+
+def refusal(text: str) -> str | None:
+    try:
+        parse_requirement(text)
+    except RequirementError as error:
+        return str(error)
+    return None
+
+
+def faults(path: Path) -> tuple[str, ...]:
+    try:
+        load_config(path, path.name)
+    except ConfigError as error:
+        return error.faults
+    return ()
+
+
+@given(st.sampled_from(list(KEYS)), st.data())
+def test_a_slip_in_a_key_names_the_right_one(key: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(key) - 1))
+    slip = data.draw(
+        st.sampled_from([key[:place] + "x" + key[place:], key[:place] + key[place] * 2 + key[place + 1 :]])
+    )
+    if slip in KEYS or len(key) < 4:
+        return
+    with pytest.raises(RequirementError) as error:
+        parse_requirement(f"{slip}>=1")
+    assert f"did you mean {key}," in str(error.value)
+
+
+@given(
+    st.one_of(st.text(max_size=400), st.lists(_WORDS, max_size=6).map(lambda words: f"require = ['{''.join(words)}']"))
+)
+def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "gpuenv.toml"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    told = faults(path)
+    assert all(fault.startswith("gpuenv.toml: ") for fault in told)
+    assert all(fault.isprintable() for fault in told)

@@ -1,0 +1,52 @@
+"""Which causes send a job to another host: a closed list, and each cause on one side of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.preflight.elsewhere import BUSY_CAUSES, HOST_CAUSES, reason_to_retry
+from tests.preflight.machines import FIT, held, machine
+
+OF_THE_JOB = {
+    Cause.DRIVER_TOO_OLD_FOR_CUDA,  # another wheel line fits this very driver
+    Cause.CONTAINER_WITHOUT_GPU,  # the job's own way of starting the container
+    Cause.CONTAINER_DRIVER_CAPABILITIES,
+    Cause.VISIBLE_DEVICES_HIDE_GPU,
+    Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
+    Cause.CUPY_NOT_INSTALLED,
+    Cause.GPU_REMOVED_FROM_TOOLKIT,
+    Cause.TARGET_ENVIRONMENT_BROKEN,
+    Cause.FORWARD_COMPAT_UNSUPPORTED,
+    Cause.OUT_OF_MEMORY,
+}
+
+
+def finding(cause: Cause, severity: Severity = Severity.ERROR) -> Finding:
+    return Finding("XXX100", cause, severity, True, None, "Something", (), (), "")
+
+
+@pytest.mark.parametrize("cause", HOST_CAUSES, ids=str)
+def test_a_fault_of_the_host_is_a_reason_to_go_elsewhere(cause: Cause) -> None:
+    assert reason_to_retry([finding(cause)], []) == f"{cause}: {HOST_CAUSES[cause]}"
+    assert reason_to_retry([finding(cause, Severity.WARNING)], []) is None
+
+
+@pytest.mark.parametrize("cause", sorted(OF_THE_JOB, key=str), ids=str)
+def test_a_fault_of_the_job_is_met_on_every_host(cause: Cause) -> None:
+    assert cause not in HOST_CAUSES
+    assert reason_to_retry([finding(cause)], []) is None
+
+
+def test_what_may_pass_by_itself_is_the_host_s() -> None:
+    assert set(HOST_CAUSES) >= BUSY_CAUSES
+
+
+@pytest.mark.parametrize(
+    ("text", "elsewhere"),
+    [("gpu==8", True), ("memory>=100GiB", True), ("driver>=600", True), ("cupy<14", False), ("python<3.12", False)],
+)
+def test_a_requirement_says_whether_another_host_could_meet_it(text: str, *, elsewhere: bool) -> None:
+    result = held(text, machine(*FIT))
+    assert (reason_to_retry([finding(Cause.REQUIREMENT_NOT_MET)], [result]) is not None) is elsewhere

@@ -1,0 +1,183 @@
+"""Requirements held against machines: met, violated, or open for want of a fact that is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.model.reading import known, missing
+from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.snapshot import Gpu, GpuHealth, MigInstance, NvLink, Peer, Snapshot, Source, SourceState
+from gpuenv.preflight.keys import KEYS
+from tests.cli.recorded import FIT as A100
+from tests.cli.recorded import WITHOUT_GPU, changed
+from tests.preflight.machines import FIT, held, machine
+
+GIB = 2**30
+MET, VIOLATED, UNKNOWN = RequirementStatus.MET, RequirementStatus.VIOLATED, RequirementStatus.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("gpu>=1", MET), ("gpu==2", MET), ("gpu==8", VIOLATED), ("gpu==0", VIOLATED), ("gpu>2", VIOLATED),
+        ("gpu>=1,<4", MET), ("gpu>=1,!=2", VIOLATED),
+        ("cc>=8.0", MET), ("cc>=sm_90", MET), ("cc==90", MET), ("cc>9", VIOLATED), ("cc<10", MET), ("cc>=12", VIOLATED),
+        ("memory>=40GiB", MET), ("memory>=80G", MET), ("memory>80GB", MET), ("memory>80GiB", VIOLATED),
+        ("total-memory>=160GiB", MET), ("total-memory>160GiB", VIOLATED), ("free-memory>=80GiB", MET),
+        ("driver>=550", MET), ("driver==580", MET), ("driver<=580", MET), ("driver>580", VIOLATED),
+        ("driver>=580.95.05", MET), ("driver>580.95.05", VIOLATED), ("driver<580", VIOLATED), ("driver!=580", VIOLATED),
+        ("driver-cuda>=12.4", MET), ("driver-cuda==13.0", MET), ("driver-cuda>=cu131", VIOLATED),
+        ("cupy>=14,<15", MET), ("cupy==14.*", MET), ("cupy~=14.1", MET), ("cupy<14", VIOLATED), ("cupy!=none", MET),
+        ("cupy==none", VIOLATED), ("line==cupy-cuda13x", MET), ("line==cupy-cuda12x|cupy-cuda13x", MET),
+        ("line==cupy-cuda12x", VIOLATED), ("line!=cupy-cuda12x", MET),
+        ("name~=H100|H200", MET), ("name~=h100", MET), ("name~=A100", VIOLATED), ("name!=NVIDIA A100", MET),
+        ("python==3.12", MET), ("python>=3.11,<3.14", MET), ("python>3.12", VIOLATED), ("python==3.12.5", VIOLATED),
+        ("python!=3.14t", MET), ("python==3.12t", VIOLATED), ("numpy>=2", MET), ("numpy==none", VIOLATED),
+        ("os==linux", MET), ("os!=windows", MET), ("arch==x86_64|aarch64", MET), ("arch==aarch64", VIOLATED),
+        ("libc>=glibc-2.28", MET), ("libc>=glibc-2.40", VIOLATED), ("libc>=musl-1.1", VIOLATED),
+        ("container==no", MET), ("container", VIOLATED),
+        ("nvlink", UNKNOWN), ("p2p", UNKNOWN), ("mig==off", UNKNOWN), ("ecc==on", UNKNOWN),
+        ("no-other-processes", UNKNOWN), ("toolkit>=12.4", UNKNOWN),
+    ],
+)  # fmt: skip
+def test_on_two_h100(text: str, status: RequirementStatus) -> None:
+    result = held(text, machine(*FIT))
+    assert result.status is status, result
+    assert (result.missing is not None) == (status is UNKNOWN)
+    assert result.found
+    assert result.evidence
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
+def test_nothing_is_known_of_a_machine_that_was_not_asked(key: object) -> None:
+    example = KEYS[getattr(key, "name", "")].example
+    result = held(example, Snapshot())
+    assert result.status is UNKNOWN
+    assert result.missing
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
+def test_what_is_required_of_gpus_is_not_met_without_one(key: object) -> None:
+    known_key = KEYS[getattr(key, "name", "")]
+    result = held(known_key.example, WITHOUT_GPU)
+    others = ("os", "arch", "libc", "container", "toolkit", "python", "cupy", "line", "numpy")
+    expected = {"container": VIOLATED, "toolkit": VIOLATED, "container==no": MET}
+    if known_key.name not in others:
+        assert result.status is VIOLATED
+    elif known_key.name == "container":
+        assert result.status is expected["container==no"]
+    elif known_key.name == "toolkit":
+        assert result.status is expected["toolkit"]
+    else:
+        assert result.status is MET, result
+
+
+def test_no_gpu_is_met_where_there_is_none() -> None:
+    assert held("gpu==0", WITHOUT_GPU).status is MET
+    assert held("gpu==0", machine("gpu=none")).status is MET
+    assert held("gpu==0", Snapshot()).status is UNKNOWN
+
+
+@pytest.mark.parametrize(("code", "status"), [(100, VIOLATED), (803, VIOLATED), (999, VIOLATED)])
+def test_a_cuda_that_does_not_start_shows_no_gpu(code: int, status: RequirementStatus) -> None:
+    driver = replace(A100.driver, cuda_init=known(code, "libcuda"))
+    result = held("gpu>=1", changed(A100, visible_count=missing("CUDA_ERROR"), driver=driver))
+    assert (result.status, result.found) == (status, "0")
+    assert result.evidence[0].source == f"cuInit returned {code}"
+
+
+def test_a_libcuda_that_hangs_leaves_the_number_open() -> None:
+    sources = tuple(replace(s, state=SourceState.TIMED_OUT) if s.name == "libcuda" else s for s in A100.sources)
+    driver = replace(A100.driver, cuda_init=missing("no answer in time"))
+    result = held("gpu==0", changed(A100, visible_count=missing("no answer in time"), driver=driver, sources=sources))
+    assert (result.status, result.missing) == (UNKNOWN, "visible_count (no answer in time)")
+
+
+def with_gpus(*gpus: Gpu) -> Snapshot:
+    return changed(A100, gpus=gpus, visible_count=known(len(gpus), "libcuda"))
+
+
+def gpu(number: int, **fields: object) -> Gpu:
+    base = replace(A100.gpus[0], index=known(number, "nvml"), ordinal=known(number, "libcuda"))
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def test_every_gpu_counts_not_the_best() -> None:
+    result = held("memory>=60GiB", with_gpus(gpu(0), gpu(1, memory_total=known(24 * GIB, "nvml"))))
+    assert (result.status, result.found) == (VIOLATED, "GPU 1: 24.0 GiB")
+    assert [entry.fact for entry in result.evidence] == ["gpus[1].memory_total"]
+
+
+def test_one_that_fails_goes_before_one_that_is_unknown() -> None:
+    both = with_gpus(gpu(0, memory_total=known(24 * GIB, "nvml")), gpu(1, memory_total=missing("NVML refused")))
+    assert held("memory>=60GiB", both).status is VIOLATED
+    result = held("memory>=20GiB", both)
+    assert (result.status, result.missing) == (UNKNOWN, "gpus[1].memory_total (NVML refused)")
+    assert held("total-memory>=20GiB", both).status is UNKNOWN
+
+
+def test_a_gpu_that_is_hidden_from_this_process_does_not_count() -> None:
+    hidden = gpu(1, ordinal=missing("hidden"), memory_total=known(GIB, "nvml"))
+    assert held("memory>=60GiB", with_gpus(gpu(0), hidden)).status is MET
+
+
+def test_with_mig_a_program_has_the_memory_of_an_instance() -> None:
+    instances = tuple(MigInstance(f"MIG-{number}", "1g.10gb", 10 * GIB) for number in range(2))
+    split = with_gpus(gpu(0, mig=known(value=True, source="nvml"), mig_instances=instances))
+    result = held("memory>=40GiB", split)
+    assert (result.status, result.found) == (
+        VIOLATED,
+        "GPU 0, MIG instance 0 and GPU 0, MIG instance 1: 10.0 GiB",
+    )
+    assert held("memory>=8GiB", split).status is MET
+    assert held("total-memory>=20GiB", split).status is MET
+    assert held("mig==off", split).status is VIOLATED
+    assert held("mig", split).status is MET
+
+
+def test_a_gpu_without_a_mig_mode_has_it_off() -> None:
+    assert held("mig==off", with_gpus(gpu(0, mig=missing("the GPU or its driver has no MIG mode")))).status is MET
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "status"),
+    [
+        ("ecc==on", {"health": GpuHealth(ecc=known(value=True, source="nvml"))}, MET),
+        ("ecc==on", {"health": GpuHealth(ecc=known(value=False, source="nvml"))}, VIOLATED),
+        ("ecc==off", {"health": GpuHealth(ecc=known(value=False, source="nvml"))}, MET),
+        ("no-other-processes", {"processes": known(0, "nvml")}, MET),
+        ("no-other-processes", {"processes": known(3, "nvml")}, VIOLATED),
+        ("nvlink", {"nvlinks": (NvLink(0, active=False), NvLink(1, active=True))}, MET),
+        ("nvlink", {"nvlinks": (NvLink(0, active=False),)}, VIOLATED),
+        ("nvlink==off", {"nvlinks": (NvLink(0, active=False),)}, MET),
+    ],
+)
+def test_switches(text: str, fields: dict[str, object], status: RequirementStatus) -> None:
+    assert held(text, with_gpus(gpu(0, **fields))).status is status
+
+
+@pytest.mark.parametrize(
+    ("reads", "status"),
+    [(("ok", "ok"), MET), (("ok", "not-supported"), VIOLATED), ((None, "ok"), UNKNOWN), ((None, "no"), VIOLATED)],
+)
+def test_peers(reads: tuple[str | None, str | None], status: RequirementStatus) -> None:
+    pair = with_gpus(*(gpu(number, peers=(Peer(1 - number, "node", read),)) for number, read in enumerate(reads)))
+    assert held("p2p", pair).status is status
+    assert held("p2p", with_gpus(gpu(0))).status is VIOLATED
+
+
+def test_a_missing_cupy_is_known_where_the_target_was_asked() -> None:
+    bare = changed(A100, target=replace(A100.target, cupy=()))
+    assert held("cupy>=14", bare).found == "not installed"
+    assert held("cupy>=14", bare).status is VIOLATED
+    assert held("cupy==none", bare).status is MET
+    assert held("line==cupy-cuda12x", bare).status is VIOLATED
+    broken = changed(bare, sources=(Source("target", SourceState.FAILED, "exit code 1"),))
+    assert held("cupy==none", broken).missing == "target.cupy (exit code 1)"
+
+
+def test_a_toolkit_counts_by_its_version() -> None:
+    assert held("toolkit>=12.4", machine("toolkit=12.6")).status is MET
+    assert held("toolkit>=12.8", machine("toolkit=12.6")).status is VIOLATED

@@ -1,0 +1,278 @@
+"""The recipes: valid by the services' published schemas, and their commands run, on fit and unfit machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+import gpuenv
+from tests.report.readers import READERS, commands
+from tests.support.machine import materialise
+from tests.support.profile import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tests.native.build import StubDriver
+    from tests.support.target import CudaLibraries, Targets
+
+RECIPES = Path(gpuenv.__file__).parent / "recipes"
+MACHINES = Path(__file__).parents[1] / "machines"
+FIT, BROKEN, WITHOUT_CUPY = "h200-580", "mismatch-535", "no-cupy"
+
+
+def text(path: str) -> str:
+    return (RECIPES / path).read_text(encoding="utf-8")
+
+
+def read(path: str) -> Any:  # noqa: ANN401 - YAML
+    return yaml.safe_load(text(path))
+
+
+@pytest.mark.parametrize(
+    ("schema", "path"),
+    [
+        ("github-actions", "github/action.yml"),
+        ("github-workflows", "github/workflow.yml"),
+        ("gitlab-ci", "gitlab/gitlab-ci.yml"),
+        ("buildkite", "buildkite/pipeline.yml"),
+        ("compose-spec", "compose/compose.yaml"),
+    ],
+)
+def test_a_recipe_is_valid_by_its_service_s_schema(schema: str, path: str) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(RECIPES / path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_recipe_is_in_the_table() -> None:
+    files = {p.relative_to(RECIPES).as_posix() for p in RECIPES.rglob("*") if p.is_file()} - {"README.md"}
+    assert files == set(re.findall(r"`([\w-]+/[\w.-]+)`", text("README.md")))
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A CI machine: the program on PATH, an active environment, and a folder to work in."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def run(self, command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**self.environment, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+
+@pytest.fixture
+def runner(
+    tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
+) -> Callable[[str], Runner]:
+    def make(name: str) -> Runner:
+        profile = load(MACHINES / f"{name}.yaml")
+        machine = materialise(profile, tmp_path / "machine", stub_driver, cuda_libraries.of_major)
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        (programs / "gpuenv").symlink_to(Path(sysconfig.get_path("scripts")) / "gpuenv")
+        folder = tmp_path / "work"
+        folder.mkdir()
+        environment = {
+            **machine.environment,
+            "PATH": f"{programs}:{machine.environment['PATH']}",
+            "VIRTUAL_ENV": str(targets.interpreter(profile.target).parents[1]),
+        }
+        return Runner(folder, environment)
+
+    return make
+
+
+def action_step(name: str) -> dict[str, Any]:
+    (step,) = [step for step in read("github/action.yml")["runs"]["steps"] if step["name"] == name]
+    return dict(step)
+
+
+def inputs(step: dict[str, Any], **given: str) -> dict[str, str]:
+    """The step's variables with the inputs' defaults, or what was given, in place of the expressions."""
+    defaults = {name: str(entry["default"]) for name, entry in read("github/action.yml")["inputs"].items()}
+    values = {**defaults, **{name.replace("_", "-"): value for name, value in given.items()}}
+
+    def filled(expression: str) -> str:
+        match = re.fullmatch(r"\$\{\{ inputs\.([a-z-]+) \}\}", expression)
+        assert match, expression
+        return values[match[1]]
+
+    return {name: filled(expression) for name, expression in step["env"].items()}
+
+
+@pytest.mark.parametrize(
+    ("machine", "given", "code", "status"),
+    [
+        (FIT, {"require": "gpu>=1\ncc>=8.0\n"}, 0, "fit"),
+        (FIT, {"require": "gpu>=1\nmemory>=999GiB", "retry_elsewhere": "true"}, 75, "unfit"),
+        (BROKEN, {}, 1, "unfit"),
+        (BROKEN, {"retry_elsewhere": "true"}, 75, "unfit"),
+        (FIT, {"require": "$(touch hacked); `touch hacked`"}, 2, None),
+    ],
+)
+def test_the_github_action_s_step(
+    runner: Callable[[str], Runner], machine: str, given: dict[str, str], code: int, status: str | None
+) -> None:
+    here = runner(machine)
+    temp = here.folder / "temp"
+    (temp / "gpuenv/bin").mkdir(parents=True)
+    (temp / "gpuenv/bin/gpuenv").symlink_to(Path(sysconfig.get_path("scripts")) / "gpuenv")
+    step = action_step("Preflight")
+    variables = {
+        **inputs(step, **given),
+        "RUNNER_TEMP": str(temp),
+        "GITHUB_OUTPUT": str(here.folder / "output"),
+        "GITHUB_STEP_SUMMARY": str(here.folder / "summary.md"),
+    }
+    (here.folder / "step.sh").write_text(step["run"], encoding="utf-8")
+    # As the runner calls what says `shell: bash` (GitHub Docs, "Workflow syntax", jobs.<job_id>.steps[*].shell).
+    done = here.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "step.sh"], **variables)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert (here.folder / "output").read_text(encoding="utf-8") == f"exit-code={code}\n"
+    assert not list(here.folder.rglob("hacked"))
+    if status is None:
+        return
+    assert commands(done.stdout)[-1][1]["title"].startswith("gpuenv: ")
+    assert (here.folder / "summary.md").read_text(encoding="utf-8").startswith("## gpuenv: ")
+    reports = here.folder / "gpuenv-reports"
+    for form, name in (
+        ("json", "report.json"),
+        ("junit", "junit.xml"),
+        ("sarif", "report.sarif"),
+        ("html", "report.html"),
+    ):
+        told = READERS[form](reports / name)
+        assert (told.status, told.exit_code) == (status, code)
+
+
+@pytest.mark.network
+def test_the_github_action_installs_from_a_fresh_clone(tmp_path: Path) -> None:
+    checkout = Path(gpuenv.__file__).parents[1]
+    clone, temp = tmp_path / "clone", tmp_path / "temp"
+    temp.mkdir()
+    subprocess.run(["git", "clone", "--quiet", str(checkout), str(clone)], check=True, capture_output=True)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PIP_NO_CACHE_DIR": "1",
+        "RUNNER_TEMP": str(temp),
+        "GITHUB_ACTION_PATH": str(clone / "gpuenv/recipes/github"),
+    }
+    environment |= {
+        name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "http", "HTTP"))
+    }
+    script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", action_step("Install gpuenv")["run"]]
+    done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = subprocess.run([str(temp / "gpuenv/bin/gpuenv"), "--version"], capture_output=True, text=True, check=True)
+    assert told.stdout == f"gpuenv {gpuenv.__version__}\n"
+
+
+def gitlab() -> str:
+    (line,) = read("gitlab/gitlab-ci.yml")["gpu-preflight"]["script"]
+    return str(line)
+
+
+def buildkite() -> str:
+    return str(read("buildkite/pipeline.yml")["steps"][0]["command"])
+
+
+def jenkins() -> str:
+    (line,) = re.findall(r"returnStatus: true, script: '([^']+)'", text("jenkins/Jenkinsfile"))
+    return str(line)
+
+
+def pre_commit() -> str:
+    return str(read("pre-commit/pre-commit-config.yaml")["repos"][0]["hooks"][0]["entry"])
+
+
+def pod() -> str:
+    return shlex.join(read("kubernetes/pod.yaml")["spec"]["initContainers"][0]["command"])
+
+
+def job() -> str:
+    return shlex.join(read("kubernetes/job.yaml")["spec"]["template"]["spec"]["initContainers"][0]["command"])
+
+
+def compose() -> str:
+    return shlex.join(read("compose/compose.yaml")["services"]["preflight"]["command"])
+
+
+def devcontainer() -> str:
+    return str(json.loads(text("devcontainer/devcontainer.json"))["postStartCommand"])
+
+
+@pytest.mark.parametrize("line", [gitlab, buildkite, jenkins, pre_commit, pod, job, compose, devcontainer])
+@pytest.mark.parametrize("machine", [FIT, BROKEN])
+def test_the_line_of_a_recipe_is_the_gate(
+    runner: Callable[[str], Runner], line: Callable[[], str], machine: str
+) -> None:
+    here = runner(machine)
+    command = line()
+    done = here.run(["sh", "-c", command])
+    expected = 0 if machine == FIT else 75 if "--retry-elsewhere" in command else 1
+    assert done.returncode == expected, done.stdout + done.stderr
+    for form, path in re.findall(r"--format (\w+)=(\S+)", command):
+        READERS[form](here.folder / path)
+
+
+def test_what_sends_a_job_elsewhere_is_the_same_code_everywhere() -> None:
+    assert read("gitlab/gitlab-ci.yml")["gpu-preflight"]["retry"]["exit_codes"] == [75]
+    assert read("buildkite/pipeline.yml")["steps"][0]["retry"]["automatic"][0]["exit_status"] == 75
+    assert read("kubernetes/job.yaml")["spec"]["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [75]
+    assert "code == 75" in text("jenkins/Jenkinsfile")
+
+
+def test_the_artefacts_that_gitlab_collects_are_those_that_are_written() -> None:
+    artefacts = read("gitlab/gitlab-ci.yml")["gpu-preflight"]["artifacts"]
+    written = set(re.findall(r"--format \w+=(\S+)", gitlab()))
+    assert {*artefacts["paths"], *artefacts["reports"].values()} == written
+
+
+@pytest.mark.parametrize(("machine", "code"), [(FIT, 0), (BROKEN, 1), (WITHOUT_CUPY, 0)])
+def test_the_slurm_prolog_drains_a_bad_node_alone(runner: Callable[[str], Runner], machine: str, code: int) -> None:
+    here = runner(machine)
+    log = here.folder / "prolog.log"
+    done = here.run(["sh", str(RECIPES / "slurm/prolog.sh")], SLURM_JOB_GPUS="0", GPUENV_LOG=str(log))
+    assert done.returncode == code, done.stdout + done.stderr
+    assert log.read_text(encoding="utf-8").startswith("UNFIT" if machine != FIT else "FIT")
+
+
+def test_the_slurm_prolog_leaves_jobs_without_a_gpu_alone(runner: Callable[[str], Runner]) -> None:
+    assert runner(BROKEN).run(["sh", str(RECIPES / "slurm/prolog.sh")]).returncode == 0
+
+
+@pytest.mark.parametrize(("machine", "code", "calls"), [(FIT, 0, []), (BROKEN, 75, ["requeue", "update"])])
+def test_the_slurm_job_goes_to_another_node(
+    runner: Callable[[str], Runner], machine: str, code: int, calls: list[str]
+) -> None:
+    """The scheduler's own programs are not there; that the right ones are called is what can be shown without it."""
+    here = runner(machine)
+    programs = here.folder.parent / "bin"
+    for name in ("scontrol", "python"):
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $1" >> {here.folder}/calls\n', encoding="utf-8")
+        (programs / name).chmod(0o755)
+    done = here.run(["bash", str(RECIPES / "slurm/job.sh")], SLURM_JOB_ID="7", SLURMD_NODENAME="node1")
+    assert done.returncode == code, done.stdout + done.stderr
+    made = (here.folder / "calls").read_text(encoding="utf-8").splitlines()
+    assert made == ([f"scontrol {call}" for call in calls] or ["python train.py"])

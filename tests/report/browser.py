@@ -1,0 +1,135 @@
+"""A headless Chromium, spoken to over a pipe: Chrome DevTools Protocol, --remote-debugging-pipe; no library between."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PROGRAM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+# The browser reads from descriptor 3 and writes to descriptor 4.
+_STARTER = """
+import fcntl, os, sys
+ours = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 100) for number in sys.argv[1:3]]
+os.dup2(ours[0], 3)
+os.dup2(ours[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+@dataclass(slots=True)
+class Browser:
+    """One page; ``complaints`` are errors of its console and what it was refused."""
+
+    to: int
+    back: int
+    session: str = ""
+    number: int = 0
+    kept: bytes = b""
+    complaints: list[str] = field(default_factory=list)
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        self.number += 1
+        message: dict[str, Any] = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.to, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._read()
+            if answer.get("id") == self.number:
+                assert "error" not in answer, answer
+                return dict(answer["result"])
+
+    def _read(self) -> dict[str, Any]:
+        while b"\0" not in self.kept:
+            chunk = os.read(self.back, 1 << 20)
+            assert chunk, "the browser has gone"
+            self.kept += chunk
+        raw, _, self.kept = self.kept.partition(b"\0")
+        message = dict(json.loads(raw))
+        self._listen(message)
+        return message
+
+    def _listen(self, message: dict[str, Any]) -> None:
+        given = message.get("params", {})
+        if message.get("method") == "Runtime.exceptionThrown":
+            self.complaints.append(str(given["exceptionDetails"]["text"]))
+        if message.get("method") == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(str(given["entry"]["text"]))
+        if message.get("method") == "Runtime.consoleAPICalled" and given["type"] in ("error", "warning", "assert"):
+            self.complaints.append(str(given["args"]))
+
+    def tell(self, expression: str) -> Any:  # noqa: ANN401 - JSON
+        """What an expression of JavaScript comes to in the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def open(self, path: Path) -> None:
+        self.call("Page.navigate", url=path.as_uri())
+        while self.tell("document.readyState") != "complete" or self.tell("location.href") == "about:blank":
+            pass
+
+    def look(self, **features: str) -> None:
+        """Shows the page as on paper or on screen, light or dark."""
+        media = features.pop("media", "screen")
+        self.call(
+            "Emulation.setEmulatedMedia",
+            media=media,
+            features=[{"name": name.replace("_", "-"), "value": value} for name, value in features.items()],
+        )
+
+    def press(self, key: str, code: int) -> None:
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
+
+    def screenshot(self, path: Path) -> None:
+        answer = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(answer["data"]))
+
+    def paper(self) -> bytes:
+        """The page as PDF."""
+        return base64.b64decode(self.call("Page.printToPDF")["data"])
+
+
+@contextlib.contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    """A browser without a network, with a profile of its own."""
+    assert PROGRAM is not None
+    reads, writes = os.pipe(), os.pipe()
+    command = [
+        PROGRAM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+        "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder}", "--remote-debugging-pipe",
+        "--window-size=900,1200", "about:blank",
+    ]  # fmt: skip
+    starter = [sys.executable, "-c", _STARTER, str(reads[0]), str(writes[1]), *command]
+    process = subprocess.Popen(
+        starter, pass_fds=(reads[0], writes[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    os.close(reads[0])
+    os.close(writes[1])
+    one = Browser(reads[1], writes[0])
+    try:
+        target = one.call("Target.createTarget", url="about:blank")["targetId"]
+        one.session = one.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            one.call(f"{domain}.enable")
+        yield one
+    finally:
+        process.kill()
+        process.wait(10)
+        os.close(one.to)
+        os.close(one.back)

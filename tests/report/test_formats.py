@@ -1,0 +1,206 @@
+"""Every machine, every set of requirements, every form: one exit code, and the same facts in each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuenv.cli.formats import NAMES
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import Snapshot
+from tests.cli.program import gpuenv
+from tests.cli.recorded import FIT, changed, record
+from tests.report.readers import READERS, Told, commands
+from tests.support.machine import materialise
+from tests.support.profile import load
+
+if TYPE_CHECKING:
+    from tests.native.build import StubDriver
+    from tests.support.target import CudaLibraries, Targets
+
+MACHINES = Path(__file__).parents[1] / "machines"
+PROFILES = (
+    "h200-580", "h100x8-550", "a100-mig-535", "v100-h100-580", "mismatch-535", "no-driver-h100", "gpu-lost",
+    "one-of-eight-lost", "container-without-gpu", "driver-too-old-wheel", "two-cupy", "fake-smi",
+)  # fmt: skip
+REQUIRED = {
+    "usual": ("gpu>=1", "cc>=8.0", "memory>=40GiB", "driver>=535", "name~=H100|H200"),
+    "open": ("gpu>=1", "nvlink", "p2p", "ecc==on"),
+    "absent": ("gpu==0", "cupy==none"),
+}
+FIRST_OF = {"unfit": 1, "unknown": 8, "fit": 0, "degraded": 0}
+
+
+@pytest.fixture(scope="module", params=PROFILES)
+def recorded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, stub_driver: StubDriver,
+    cuda_libraries: CudaLibraries, targets: Targets,
+) -> Path:  # fmt: skip
+    """What the probe reads of a simulated machine."""
+    profile = load(MACHINES / f"{request.param}.yaml")
+    folder = tmp_path_factory.mktemp(request.param)
+    machine = materialise(profile, folder, stub_driver, cuda_libraries.of_major)
+    command = [sys.executable, "-m", "gpuenv", "probe", "-o", str(folder / "machine.json"), "--assume", "python=3.12"]
+    command += ["--python", str(targets.interpreter(profile.target))]
+    done = subprocess.run(
+        command, env=dict(machine.environment), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "machine.json"
+
+
+def every_form(folder: Path, snapshot: Path, *options: str) -> tuple[int, dict[str, Told]]:
+    """One run that writes all; each read back."""
+    formats = [part for name in NAMES for part in ("--format", f"{name}={folder / name}")]
+    formats = [part.replace(f"text={folder / 'text'}", "text") for part in formats]
+    environment = {"GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
+    arguments: list[str | Path] = ["--no-config", "--snapshot", snapshot, *options, *formats, "-o", folder / "text"]
+    done = gpuenv("preflight", *arguments, environment=environment)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert (folder / "summary.md").read_text(encoding="utf-8") == (folder / "markdown").read_text(encoding="utf-8")
+    return done.returncode, {name: READERS[name](folder / name) for name in NAMES}
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_all_say_the_same(recorded: Path, name: str, tmp_path: Path) -> None:
+    options = [part for text in REQUIRED[name] for part in ("--require", text)]
+    code, forms = every_form(tmp_path, recorded, *options)
+    right = forms["json"]
+    assert right.status is not None
+    assert (code, right.exit_code) == (FIRST_OF[right.status], code)
+    data = json.loads((tmp_path / "json").read_text(encoding="utf-8"))
+    for form, told in forms.items():
+        assert told.findings == right.findings, form
+        assert told.status in (None, right.status), form
+        assert told.exit_code in (None, code), form
+        assert told.primary in (None, right.primary), form
+        assert told.requirements in (None, right.requirements), form
+        if form != "gitlab":
+            assert_the_machine_is_named(told, data["snapshot"], form)
+
+
+def assert_the_machine_is_named(told: Told, snapshot: Any, form: str) -> None:  # noqa: ANN401 - JSON
+    names = {gpu["name"]["value"] for gpu in snapshot["gpus"]} - {None}
+    version = snapshot["driver"]["version"]["value"]
+    assert [name for name in (*names, version) if name and name not in told.text] == [], form
+
+
+def test_another_host_is_named_in_every_form(tmp_path: Path) -> None:
+    machine = record(FIT, tmp_path / "fit.json")
+    code, forms = every_form(tmp_path, machine, "--require", "gpu>=8", "--retry-elsewhere")
+    assert code == 75
+    for form, told in forms.items():
+        assert told.exit_code in (None, 75), form
+        assert "another host may meet it" in told.text or form in ("gitlab", "prometheus"), form
+
+
+# Hostile names.
+
+EVIL = (
+    "\x1b[2J\x07 ]]> -->\n::error::forged\n%0A::set-env name=x::y ##[error]z <script>alert(1)</script>"
+    ' " \' & `x` | [a](http://evil) @everyone \\ \u202e {x="y"} \ud800 ```'
+)
+
+
+def hostile() -> Snapshot:
+    gpu = replace(FIT.gpus[0], name=known(EVIL, "nvml"))
+    host = replace(FIT.host, distribution=known(EVIL, "/etc/os-release"))
+    return changed(FIT, gpus=(gpu,), host=host)
+
+
+def test_a_hostile_name_commands_no_reader(tmp_path: Path) -> None:
+    machine = record(hostile(), tmp_path / "evil.json")
+    code, forms = every_form(tmp_path, machine, "--require", "name~=H100", "--require", "gpu>=1")
+    assert code == 1
+    for form, told in forms.items():
+        assert told.findings == {("REQ801", "requirement-not-met")}, form
+        raw = (tmp_path / form).read_bytes().decode("utf-8")
+        assert [c for c in "\x1b\x07\u202e" if c in raw] == [], form
+    read = commands((tmp_path / "github").read_text(encoding="utf-8"))
+    assert [properties["title"] for _, properties, _ in read] == [
+        "REQ801 requirement-not-met",
+        "gpuenv: UNFIT (exit code 1)",
+    ]
+    page = (tmp_path / "html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_identities_are_hidden_unless_they_are_asked_for(tmp_path: Path) -> None:
+    target = replace(FIT.target, executable=known("/home/alice/venv/bin/python3", "the target's interpreter"))
+    machine = record(changed(FIT, target=target), tmp_path / "alice.json")
+    every_form(tmp_path, machine, "--require", "gpu>=2")
+    names = [*NAMES, "summary.md"]
+    assert [name for name in names if "alice" in (tmp_path / name).read_text(encoding="utf-8")] == []
+    uuid = str(FIT.gpus[0].uuid.value)
+    assert [name for name in names if uuid in (tmp_path / name).read_text(encoding="utf-8")] == []
+    open_folder = tmp_path / "open"
+    open_folder.mkdir()
+    every_form(open_folder, machine, "--no-redact")
+    assert [name for name in names if "alice" not in (open_folder / name).read_text(encoding="utf-8")] == [
+        "gitlab",
+        "prometheus",
+    ]
+
+
+# Several at once.
+
+
+def test_text_goes_to_standard_output_beside_files(tmp_path: Path) -> None:
+    machine = record(FIT, tmp_path / "fit.json")
+    done = gpuenv("doctor", "--snapshot", machine, "--format", f"junit={tmp_path / 'j.xml'}")
+    assert done.stdout.startswith("FIT: ")
+    assert READERS["junit"](tmp_path / "j.xml").status == "fit"
+
+
+def test_a_file_that_cannot_be_written_does_not_keep_the_others_back(tmp_path: Path) -> None:
+    machine = record(FIT, tmp_path / "fit.json")
+    formats = ("--format", f"junit={tmp_path / 'missing/j.xml'}", "--format", f"sarif={tmp_path / 's.json'}")
+    done = gpuenv("preflight", "--no-config", "--snapshot", machine, *formats)
+    assert done.returncode == 2
+    assert "missing/j.xml" in done.stderr
+    assert READERS["sarif"](tmp_path / "s.json").status == "fit"
+
+
+def test_the_job_summary_is_appended_to(tmp_path: Path) -> None:
+    machine = record(FIT, tmp_path / "fit.json")
+    summary = tmp_path / "summary.md"
+    summary.write_text("# Another step\n", encoding="utf-8")
+    gpuenv("doctor", "--snapshot", machine, "--format", "github", environment={"GITHUB_STEP_SUMMARY": str(summary)})
+    assert summary.read_text(encoding="utf-8").startswith("# Another step\n## gpuenv: FIT\n")
+
+
+def test_a_page_shows_the_runs_before(tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    history.mkdir()
+    machine = tmp_path / "m.json"
+    for number, options in enumerate((["--require", "gpu>=8"], [], ["--require", "nvlink"])):
+        taken = changed(FIT, taken_at=f"2026-11-2{number}T12:00:00+00:00")
+        record(taken, machine)
+        gpuenv(
+            "preflight",
+            "--no-config",
+            "--snapshot",
+            machine,
+            *options,
+            "--format",
+            "json",
+            "-o",
+            history / f"{number}.json",
+        )
+    (history / "broken.json").write_text("{", encoding="utf-8")
+    (history / "other.json").write_text("[]", encoding="utf-8")
+    page = tmp_path / "page.html"
+    done = gpuenv("preflight", "--no-config", "--snapshot", machine, "--history", history, "--format", f"html={page}")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text(encoding="utf-8")
+    section = text[text.index('id="history"') : text.index('id="checks"')]
+    assert section.count("<rect") == 3
+    assert section.index("2026-11-22") < section.rindex("2026-11-21") < section.rindex("2026-11-20")
+    assert "REQ801 requirement-not-met" in section
