@@ -78,8 +78,10 @@ class Browser:
         return answer["result"].get("value")
 
     def open(self, path: Path) -> None:
-        self.call("Page.navigate", url=path.as_uri())
-        while self.tell("document.readyState") != "complete" or self.tell("location.href") == "about:blank":
+        """Opens a page and waits until it is there whole; until then the former one may still answer."""
+        address = path.as_uri()
+        self.call("Page.navigate", url=address)
+        while self.tell("[location.href, document.readyState].join()") != f"{address},complete":
             pass
 
     def look(self, **features: str) -> None:
