@@ -95,11 +95,11 @@ def _requirements(requirements: Sequence[RequirementResult]) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    body = [part for finding in report.findings for part in _finding(finding)]
+    body = [part for finding in report.findings for part in _finding(finding)] or ["<p>None.</p>"]
     unknown = [f"<li>{_mono(code)} {_(why)}</li>" for code, why in open_questions(report)]
     if unknown:
         body += ["<h3>Could not be told</h3><ul>", *unknown, "</ul>"]
-    yield from _section("findings", "Findings", body or ["<p>None.</p>"])
+    yield from _section("findings", "Findings", body)
 
 
 def _finding(finding: Finding) -> Iterator[str]:
