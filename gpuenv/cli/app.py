@@ -17,6 +17,7 @@ from gpuenv.cli.explain import explain
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
 from gpuenv.cli.schema import schema
+from gpuenv.cli.smoke import smoke
 from gpuenv.model.exit_codes import ExitCode
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command()(doctor)
 app.command()(resolve)
 app.command()(probe)
+app.command()(smoke)
 app.command()(explain)
 app.command()(schema)
 app.add_typer(matrix.app, name="matrix")

@@ -12,7 +12,7 @@ from gpuenv.model.exit_codes import ExitCode
 
 
 def schema(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="report, snapshot, resolution or matrix.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="report, snapshot, resolution, matrix or smoke.")],
 ) -> None:
     """Print the JSON Schema of a machine-readable output."""
     from gpuenv.cli.output import write_stdout
@@ -21,12 +21,14 @@ def schema(
     from gpuenv.model.json_schema import json_schema
     from gpuenv.model.resolution import SCHEMA as RESOLUTION
     from gpuenv.model.resolution import Resolution
+    from gpuenv.model.smoke import SCHEMA as SMOKE
+    from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.snapshot import SCHEMA as SNAPSHOT
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import SCHEMA as REPORT
     from gpuenv.report.report import Report
 
-    records = {REPORT: Report, SNAPSHOT: Snapshot, RESOLUTION: Resolution, MATRIX: Matrix}
+    records = {REPORT: Report, SNAPSHOT: Snapshot, RESOLUTION: Resolution, MATRIX: Matrix, SMOKE: SmokeResult}
     full = next((known for known in records if name in (known, known.removeprefix("gpuenv.").split("/")[0])), None)
     if full is None:
         raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(records)}")
