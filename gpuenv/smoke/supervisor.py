@@ -36,6 +36,7 @@ def main() -> None:
     try:
         code = _run(command, folder, until)
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         bury()
     if code < 0:
         _end_by(-code)
@@ -120,8 +121,12 @@ def _die_with_parent() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Asked to end: so does everything that was started."""
+    """Asked to end: so does everything that was started.
+
+    Asked once: the kernel tells of a dead parent for each of its threads, and burying must not be cut short.
+    """
     del number, frame
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(128 + signal.SIGTERM)
 
 

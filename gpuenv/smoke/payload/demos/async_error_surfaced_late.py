@@ -21,7 +21,7 @@ def mistake(cp):
 
 
 def cure(cp):
-    """A synchronisation after each step (or CUDA_LAUNCH_BLOCKING=1) lets the launch itself be blamed."""
+    """A synchronisation after each step; CUDA_LAUNCH_BLOCKING=1 does it too."""
     try:
         cp.RawKernel(KERNEL, "faulty")((1,), (1,), (cp.uint64(16),))
         cp.cuda.Device().synchronize()

@@ -13,7 +13,8 @@ def mistake(cp):
         except ValueError as error:
             return "ValueError: %s" % error, False
         where = y.device.id
-    return "it went over the bus, element by element, and the result is on GPU %d" % where, False
+    said = "each element went over the bus; the result is on GPU %d" % where
+    return said, False
 
 
 def cure(cp):
@@ -22,7 +23,8 @@ def cure(cp):
         x = cp.arange(10)
     with cp.cuda.Device(1):
         y = cp.asarray(x) * 2
-        return "the sum is %d, on GPU %d" % (int(y.sum()), y.device.id), int(y.sum()) == 90
+        total, where = int(y.sum()), y.device.id
+    return "the sum is %d, on GPU %d" % (total, where), total == 90
 
 
 GPUS = 2

@@ -12,7 +12,7 @@ extern "C" __global__ void twice(float *x, int n) {
 
 
 def mistake(cp):
-    """CuPy's arrays are double precision unless told otherwise; the kernel takes them for float."""
+    """The array is of doubles; the kernel takes them for floats."""
     x = cp.full(100, 1.1)
     cp.RawKernel(KERNEL, "twice")((1,), (128,), (x, cp.int32(x.size)))
     return "twice 1.1 is %r" % float(x[0]), abs(float(x[0]) - 2.2) < 1e-6

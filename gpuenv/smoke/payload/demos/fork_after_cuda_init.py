@@ -31,5 +31,6 @@ def cure(cp):
     cp.arange(3).sum()
     cp.cuda.Device().synchronize()
     program = "import cupy; print('the sum is', int(cupy.arange(10).sum()))"
-    answer = subprocess.check_output([sys.executable, "-c", program]).decode().strip()
+    command = [sys.executable, "-c", program]
+    answer = subprocess.check_output(command).decode().strip()
     return "in the child: %s" % answer, answer == "the sum is 45"

@@ -24,5 +24,6 @@ def mistake(cp):
 def cure(cp):
     """As many blocks of 256 as are needed."""
     x = cp.zeros(5000, dtype=cp.int32)
-    cp.RawKernel(KERNEL, "count")(((x.size + 255) // 256,), (256,), (x, cp.int32(x.size)))
+    blocks = (x.size + 255) // 256
+    cp.RawKernel(KERNEL, "count")((blocks,), (256,), (x, cp.int32(x.size)))
     return "the last element is %d" % int(x[-1]), int(x[-1]) == 4999

@@ -9,11 +9,12 @@ def mistake(cp):
     x = cp.zeros(1 << 26, dtype=cp.float32)
     del x
     missing = before - cp.cuda.runtime.memGetInfo()[0]
-    return "%d MiB are still taken from the GPU" % (missing >> 20), missing < 1 << 27
+    said = "%d MiB are still taken from the GPU" % (missing >> 20)
+    return said, missing < 1 << 27
 
 
 def cure(cp):
-    """The pool is told to give back what is free; used_bytes tells what arrays really hold."""
+    """The pool is told to give back; used_bytes tells what arrays hold."""
     before = cp.cuda.runtime.memGetInfo()[0]
     pool = cp.get_default_memory_pool()
     x = cp.zeros(1 << 26, dtype=cp.float32)
@@ -21,4 +22,5 @@ def cure(cp):
     used = pool.used_bytes()
     pool.free_all_blocks()
     missing = before - cp.cuda.runtime.memGetInfo()[0]
-    return "arrays hold %d MiB, %d MiB are taken" % (used >> 20, max(missing, 0) >> 20), missing < 1 << 27
+    said = "arrays hold %d MiB, %d MiB are taken" % (used >> 20, missing >> 20)
+    return said, missing < 1 << 27
