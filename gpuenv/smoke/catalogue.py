@@ -31,7 +31,7 @@ class TestInfo:
         sizes: level -> sizes, for the levels that have an entry of their own.
         needs: what must be there.
         tolerance: how far the GPU may be off, and why.
-        measures: whether it must run alone, since it takes times or watches free memory.
+        alone: the levels in which it runs alone, since it takes times, or watches or fills the memory.
         seconds: level -> deadline, where the level's own is too short.
     """
 
@@ -43,7 +43,7 @@ class TestInfo:
     sizes: Mapping[str, Size]
     needs: tuple[str, ...]
     tolerance: str
-    measures: bool
+    alone: tuple[str, ...]
     seconds: Mapping[str, float]
 
     @property
@@ -83,12 +83,12 @@ def _read(path: Path) -> TestInfo:
         sizes=constants["LEVELS"],
         needs=tuple(constants["NEEDS"]),
         tolerance=str(constants["TOLERANCE"]),
-        measures=bool(constants.get("MEASURES", False)),
+        alone=tuple(constants.get("ALONE", ())),
         seconds=constants.get("SECONDS", {}),
     )
 
 
-_WANTED = {"GROUP", "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "MEASURES", "SECONDS"}
+_WANTED = {"GROUP", "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS"}
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,8 @@ BUDGET = {Level.QUICK: 10.0, Level.NORMAL: 60.0, Level.DEEP: 900.0}
 DEADLINE = {Level.QUICK: 30.0, Level.NORMAL: 60.0, Level.DEEP: 300.0}
 DEFAULT_SEED = 20261121
 _AT_ONCE = 6
-_MEMORY_EACH = 2 << 30  # bytes: a context, the libraries' workspaces and the arrays of a test
+# Bytes: a context, the libraries' workspaces and the arrays of a test.
+_MEMORY_EACH = {Level.QUICK: 2 << 30, Level.NORMAL: 3 << 30, Level.DEEP: 12 << 30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class Task:
     def gpu(self) -> str | None:
         """The UUID of the one GPU that it runs on."""
         return self.devices[0].uuid if len(self.devices) == 1 else None
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else may run beside it."""
+        return self.level.value in self.test.alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +113,8 @@ def skipped(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repe
 
 
 def at_once(devices: Sequence[Device], level: Level, processors: int) -> int:
-    """How many tests run side by side: those that measure run alone in any case.
-
-    One where a GPU lets in one process at a time, and in the deep level, which fills the memory.
-    """
-    if level is Level.DEEP or any(device.exclusive for device in devices):
+    """How many tests run side by side; one where a GPU lets in one process at a time."""
+    if any(device.exclusive for device in devices):
         return 1
-    by_memory = [max(1, device.memory_total // _MEMORY_EACH) for device in devices if device.memory_total]
+    by_memory = [max(1, device.memory_total // _MEMORY_EACH[level]) for device in devices if device.memory_total]
     return max(1, min(_AT_ONCE, processors, *(by_memory or [_AT_ONCE])))

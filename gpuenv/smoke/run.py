@@ -71,7 +71,7 @@ class Outcome:
 
 
 def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lambda *_: None) -> Outcome:
-    """Runs every task; those that measure alone, after all others.
+    """Runs every task; those that must be alone after all others.
 
     Args:
         tasks: the plan.
@@ -91,8 +91,8 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
                 results[number] = result
             progress(result, len(results), len(tasks))
 
-        together = [number for number, task in enumerate(tasks) if not task.test.measures]
-        alone = [number for number, task in enumerate(tasks) if task.test.measures]
+        together = [number for number, task in enumerate(tasks) if not task.alone]
+        alone = [number for number, task in enumerate(tasks) if task.alone]
         try:
             _side_by_side(work, together, setting.at_once)
             again = [number for number in together if setting.at_once > 1 and _may_be_ours(results[number])]

@@ -55,20 +55,27 @@ def _run(command: Sequence[str], folder: str, until: float) -> int:
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return NOT_STARTED
-    descriptor = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
-    if descriptor is None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, until - time.monotonic()))
-    else:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        poll.poll(max(0.0, until - time.monotonic()) * 1000)
+    _await(process, until)
     code = process.poll()
     if code is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         return TIMED_OUT
     return code
+
+
+def _await(process: subprocess.Popen[bytes], until: float) -> None:
+    """Waits for the end, or for the time. Not every kernel and sandbox has descriptors of processes."""
+    left = max(0.0, until - time.monotonic())
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(left)
+        return
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    poll.poll(left * 1000)
 
 
 def bury() -> None:

@@ -46,7 +46,8 @@ def test_the_catalogue_is_what_the_files_say() -> None:
         assert (test.group, test.title, list(test.needs), dict(test.sizes)) == (
             own.GROUP, own.TITLE, own.NEEDS, own.LEVELS,
         )  # fmt: skip
-        assert test.measures == getattr(own, "MEASURES", False)
+        assert list(test.alone) == getattr(own, "ALONE", [])
+        assert set(test.alone) <= {level.value for level in Level}
 
 
 def test_the_quick_level_has_one_test_a_group() -> None:
@@ -60,9 +61,8 @@ def test_a_deeper_level_has_all_that_a_lower_one_has() -> None:
     assert len(names[2]) > 60
 
 
-def test_what_measures_and_what_needs_room_is_in_no_quick_level() -> None:
-    """Those run one at a time, after all others."""
-    assert [test.name for test in chosen((), (), Level.QUICK) if test.measures] == []
+def test_nothing_of_the_quick_level_runs_alone() -> None:
+    assert [test.name for test in chosen((), (), Level.QUICK) if "quick" in test.alone] == []
 
 
 def test_a_source_without_its_kernels_bodies_is_still_a_source() -> None:

@@ -31,12 +31,14 @@ FIRST = Device("GPU-11111111-1111-1111-1111-111111111111", "GPU-11111111-1111-11
 SECOND = Device("GPU-22222222-2222-2222-2222-222222222222", "GPU-22222222-2222-2222-2222-222222222222", "Second")
 
 
-def info(habit: str, *, measures: bool = False) -> TestInfo:
-    return TestInfo(f"habits.{habit}", "habits", habit, {"quick": {"n": 3}}, (), "none", measures, {})
+def info(habit: str, *, alone: bool = False) -> TestInfo:
+    return TestInfo(
+        f"habits.{habit}", "habits", habit, {"quick": {"n": 3}}, (), "none", ("quick",) if alone else (), {}
+    )
 
 
-def task(habit: str, deadline: float = LONG, device: Device = FIRST, *, measures: bool = False) -> Task:
-    return Task(info(habit, measures=measures), {"n": 3}, (device,), 42, 0, deadline, Level.QUICK)
+def task(habit: str, deadline: float = LONG, device: Device = FIRST, *, alone: bool = False) -> Task:
+    return Task(info(habit, alone=alone), {"n": 3}, (device,), 42, 0, deadline, Level.QUICK)
 
 
 def setting(folder: Path, at_once: int = 1, **variables: str) -> Setting:
@@ -178,8 +180,8 @@ def test_a_driver_that_stops_answering_ends_the_run_in_bounded_time(tmp_path: Pa
     assert left(tmp_path) == []
 
 
-def test_tests_run_side_by_side_and_those_that_measure_alone(tmp_path: Path) -> None:
-    tasks = [task("passes", measures=True), *(task("passes") for _ in range(4)), task("passes", measures=True)]
+def test_tests_run_side_by_side_and_some_alone_after_them(tmp_path: Path) -> None:
+    tasks = [task("passes", alone=True), *(task("passes") for _ in range(4)), task("passes", alone=True)]
     order: list[bool] = []
     run_tasks(tasks, setting(tmp_path, 4), lambda _, done, total: order.append(done == total))
     assert order == [False] * 5 + [True]

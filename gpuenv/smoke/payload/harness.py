@@ -10,13 +10,15 @@ import time
 import traceback
 from typing import Any, Callable, Dict, List, Optional
 
-from gpuenv.smoke.payload.troubles import Trouble, classify, lack_of_memory, too_little
+from gpuenv.smoke.payload.troubles import MEMORY_ALLOCATION, Trouble, classify, lack_of_memory, too_little
 
 Tell = Callable[[str, Any], None]
 TEMPORARY = "(temporary folder)"
 RESERVE = 256 << 20  # bytes left alone: other tests run beside this one, and libraries take workspaces
 SMALLEST = 1 / 64.0  # of the size that a level names
 PACKAGE = "gpuenv.smoke.payload.tests"
+LIBRARY_ERRORS = ("CUBLASError", "CUSOLVERError", "CUSparseError", "CuFFTError", "CURANDError")
+NO_ROOM = ("ALLOC_FAILED", "ALLOCATION_FAILED", "INSUFFICIENT_RESOURCES")
 
 
 def census(tell: Tell) -> None:
@@ -82,7 +84,7 @@ def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
             trouble = missing or _run(test, order, tell)
         except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
             tell("traceback", traceback.format_exc()[-2000:])
-            trouble = _of_exception(error)
+            trouble = before_it_began(error)
         tell("verdict", verdict(trouble))
 
 
@@ -151,7 +153,7 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
         return Trouble("skipped", "not-applicable", str(skip))
     except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
         tell("traceback", traceback.format_exc()[-2000:])
-        return _of_memory(error, cp, total) or _of_exception(error)
+        return lost(cp) or _of_memory(error, cp, total) or _of_exception(error)
 
 
 def fitted(test: Any, size: Dict[str, Any], free: int, total: int) -> Any:
@@ -193,15 +195,41 @@ def different(first: Dict[str, Any], second: Dict[str, Any]) -> List[str]:
     return ["%s: %s" % (name, same) for name in first if first[name].tobytes() != second[name].tobytes()]
 
 
-def _of_exception(error: Exception) -> Trouble:
+def lost(cp: Any) -> Optional[Trouble]:
+    """Whether the context is lost, whatever the library that failed first says of it."""
+    try:
+        cp.cuda.runtime.deviceSynchronize()
+    except cp.cuda.runtime.CUDARuntimeError as error:
+        trouble = _of_exception(error)
+        return trouble if trouble.trouble == "context-lost" else None
+    return None
+
+
+def before_it_began(error: Exception) -> Trouble:
+    """An error before the test could take any memory: where there is none even for the context, others hold it."""
+    if cuda_status(error) == MEMORY_ALLOCATION:
+        detail = "there is no room even for this program's context: others hold the GPU's memory"
+        return Trouble("busy", "memory-held-by-others", detail, "gpu-busy")
+    return _of_exception(error)
+
+
+def cuda_status(error: Exception) -> Optional[int]:
+    """The CUDA error; the libraries (cuBLAS, cuFFT and so on) number theirs in ways of their own."""
     status = getattr(error, "status", None)
-    return classify(type(error).__name__, status if isinstance(status, int) else None, _first_line(error))
+    own = type(error).__name__ in ("CUDARuntimeError", "CUDADriverError")
+    return status if own and isinstance(status, int) else None
+
+
+def _of_exception(error: Exception) -> Trouble:
+    return classify(type(error).__name__, cuda_status(error), _first_line(error))
 
 
 def _of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
     """Whose fault a lack of memory is."""
-    status = getattr(error, "status", None)
-    if not isinstance(error, cp.cuda.memory.OutOfMemoryError) and status != 2:
+    known = isinstance(error, cp.cuda.memory.OutOfMemoryError) or cuda_status(error) == MEMORY_ALLOCATION
+    # A library that finds no room for its workspace says so in its own words.
+    library = type(error).__name__ in LIBRARY_ERRORS and any(word in str(error).upper() for word in NO_ROOM)
+    if not known and not library:
         return None
     pool = cp.get_default_memory_pool()
     free = int(cp.cuda.runtime.memGetInfo()[0])

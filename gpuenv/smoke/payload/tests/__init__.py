@@ -7,7 +7,7 @@ A test file has these constants, which the runner reads without importing the fi
     LEVELS     level -> sizes; a deeper level without an entry of its own takes the sizes of the one before
     NEEDS      what must be there, else it is skipped: ``gpus:2``, ``module:torch``, ``cupy:14``, ``capability:8.0``
     TOLERANCE  how far the GPU's answer may be from the expected one, and why
-    MEASURES   (optional) True: runs alone, since it takes times
+    ALONE      (optional) the levels in which nothing else may run beside it: it takes times, or watches or fills memory
     SECONDS    (optional) level -> deadline, where the level's own is too short
     KERNELS    (optional) name -> CUDA C++ source of every kernel that it compiles itself
     ENVIRONMENT (optional) variables to set before CuPy is imported

@@ -13,7 +13,7 @@ TITLE = "the rate of transforms"
 LEVELS = {"normal": {"batch": 512, "n": 16384}, "deep": {"batch": 2048, "n": 65536}}
 NEEDS: list = []
 TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element of the last transform, in single precision"
-MEASURES = True
+ALONE = ["normal", "deep"]
 SHRINKS = "batch"
 
 

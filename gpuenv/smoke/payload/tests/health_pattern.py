@@ -16,6 +16,7 @@ LEVELS = {
 NEEDS: list = []
 TOLERANCE = "exact: the sum modulo 2**64 of all words read, and the number of words that differ"
 SHRINKS = "mib"
+ALONE = ["deep"]
 SECONDS = {"deep": 600}
 SOURCE = r"""
 __device__ unsigned long long gpuenv_word(unsigned long long i, unsigned long long seed, int flip) {

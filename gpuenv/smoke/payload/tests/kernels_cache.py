@@ -14,7 +14,7 @@ TITLE = "compiling with a cold cache, loading from a warm one"
 LEVELS = {"normal": {"n": 4099}}
 NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
-MEASURES = True
+ALONE = ["normal", "deep"]
 ENVIRONMENT = {"CUPY_CACHE_DIR": "(temporary folder)", "CUPY_CACHE_IN_MEMORY": "0"}
 SOURCE = r"""
 extern "C" __global__ void gpuenv_cached(const int *x, int *y, int n) {

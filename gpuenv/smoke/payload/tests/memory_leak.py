@@ -10,7 +10,7 @@ GROUP = "memory"
 TITLE = "no leak over a thousand rounds"
 LEVELS = {"normal": {"rounds": 1000}, "deep": {"rounds": 20000}}
 NEEDS: list = []
-MEASURES = True
+ALONE = ["normal", "deep"]
 TOLERANCE = "exact for the pool; of the GPU's free memory 64 MiB may go, which others or the driver may take meanwhile"
 N = 100000
 

@@ -12,7 +12,7 @@ TITLE = "timing by events"
 LEVELS = {"normal": {"milliseconds": 40}}
 NEEDS: list = []
 TOLERANCE = "from the time that the kernel waits to twice that: other work on the GPU may be let in between"
-MEASURES = True
+ALONE = ["normal", "deep"]
 KERNELS = delay.KERNELS
 N = 512
 

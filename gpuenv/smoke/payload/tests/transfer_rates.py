@@ -11,7 +11,7 @@ TITLE = "rates of copies"
 LEVELS = {"normal": {"mib": 256}, "deep": {"mib": 1024}}
 NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
-MEASURES = True
+ALONE = ["normal", "deep"]
 SHRINKS = "mib"
 
 
