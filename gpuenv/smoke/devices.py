@@ -116,7 +116,7 @@ def picked(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ..
     """The devices that the caller named, each by UUID, by the beginning of one, or by NVML index.
 
     Raises:
-        ValueError: when a name fits none; the message lists what there is.
+        ValueError: when a name fits none, or several; the message lists them.
     """
     found: list[Device] = []
     for name in wanted:
@@ -124,6 +124,9 @@ def picked(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ..
         if not fitting:
             known = ", ".join(f"{device.index}: {device.uuid or device.visible}" for device in devices) or "none"
             raise ValueError(f"--gpu {name} is none of the GPUs that are visible here ({known})")
+        if len(fitting) > 1:
+            alike = ", ".join(device.uuid or device.visible for device in fitting)
+            raise ValueError(f"--gpu {name} stands for several GPUs: {alike}")
         found += [device for device in fitting if device not in found]
     return tuple(found) if wanted else tuple(devices)
 
