@@ -134,5 +134,5 @@ def picked(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ..
 def _is_named(device: Device, name: str) -> bool:
     if name.isdigit():
         return device.index == int(name) or (device.index is None and device.visible == name)
-    key = uuid_key(name)
+    key = uuid_key(name.upper())
     return bool(key) and (uuid_key(device.uuid or device.visible) or "").startswith(key or "")
