@@ -30,8 +30,10 @@ network-test: $(VENV)/installed-dev ## Run the tests with the real wheels of CuP
 test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang of every function that is called.
 	$(BIN)/python -m pytest -n 2 -q -m slow
 
-test-gpu: $(VENV)/installed-dev ## Run the tests that need an NVIDIA GPU.
-	$(BIN)/python -m pytest -q -m gpu
+# GPU_PYTHON has CuPy and NumPy besides pytest and what gpuenv needs; nothing is installed here.
+GPU_PYTHON ?= $(PYTHON)
+test-gpu: ## Run the tests that need an NVIDIA GPU; all that was seen goes into smoke-gpu.json.
+	$(GPU_PYTHON) -m pytest -q -m gpu tests/gpu
 
 bench: compiler $(VENV)/installed-dev ## Time, memory and size beside others; needs a package index.
 	$(BIN)/python -m tests.bench

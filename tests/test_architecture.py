@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(gpuenv.__file__).parent
 SCRIPTS = "gpuenv.probe.scripts"
+PAYLOAD = "gpuenv.smoke.payload"
+SUPERVISOR = "gpuenv.smoke.supervisor"
 
 # What the modules of each part of the package may import of the others, besides gpuenv itself for its version.
 MAY_IMPORT = {
@@ -28,8 +30,9 @@ MAY_IMPORT = {
     "preflight": {"model", "matrix"},
     "report": {"model", "matrix", "doctor", "preflight"},
     "image": {"model", "matrix", "doctor"},
+    "smoke": {"model", "probe"},
     "data": set[str](),
-    "cli": {"model", "matrix", "doctor", "probe", "preflight", "report", "image", "data"},
+    "cli": {"model", "matrix", "doctor", "probe", "preflight", "report", "image", "smoke", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "__main__": {"cli"},
     "__init__": set[str](),
@@ -45,6 +48,8 @@ THIRD_PARTY = {
     "cuda": {f"{SCRIPTS}.libraries"},
     "docker": set[str](),
     "pytest": {"pytest_plugin"},
+    # What runs in the target environment.
+    **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},
 }
 # Parts without a touch of the world outside, and the modules in them that are its edge.
 PURE = ("model", "matrix", "doctor", "preflight", "report")
@@ -79,6 +84,11 @@ BROAD = [
     (f"{SCRIPTS}.libraries", "cupy_settings"),  # CuPy's own module
     (f"{SCRIPTS}.libraries", "optional_library"),  # likewise
     (f"{SCRIPTS}.libraries", "tell_settings"),  # likewise
+    (f"{PAYLOAD}.harness", "census"),  # someone else's environment
+    (f"{PAYLOAD}.harness", "demo"),  # likewise
+    (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything: that is its answer
+    (f"{PAYLOAD}.harness", "_run"),  # likewise
+    (f"{PAYLOAD}.demos.fork_after_cuda_init", "mistake"),  # whatever it raises is what is to be shown
 ]
 STARTERS = {"Popen", "run", "call", "check_call", "check_output"}
 
@@ -89,6 +99,11 @@ class Module:
 
     name: str
     tree: ast.Module
+
+    @property
+    def is_payload(self) -> bool:
+        """Whether it runs in the target environment, as a part of the smoke tests."""
+        return self.name.startswith(PAYLOAD)
 
     @property
     def part(self) -> str:
@@ -155,7 +170,8 @@ def test_a_library_of_others_is_imported_in_its_one_place() -> None:
         beside = {"telling", *(path.stem for path in (PACKAGE / "probe/scripts").glob("kernel_*.py"))}
         ours = beside if module.name.startswith(f"{SCRIPTS}.") else set()
         names = {name.split(".")[0] for name in imports(module.tree)} - {"gpuenv", *sys.stdlib_module_names, *ours}
-        return {name for name in names if not THIRD_PARTY.get(name, set()) & {module.part, module.name}}
+        here = {"payload"} if module.is_payload else {module.part, module.name}
+        return {name for name in names if not THIRD_PARTY.get(name, set()) & here}
 
     assert strangers(out_of_place) == {}
 
@@ -257,14 +273,21 @@ def _is_list(command: ast.expr, function: ast.AST) -> bool:
 
 
 def test_programs_are_started_in_one_module_alone() -> None:
-    """And in the target, whose script asks musl's loader for its version: nothing of this package is there."""
+    """And by programs that run in a child themselves.
+
+    The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, and a
+    demonstration shows how a worker is started.
+    """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
-    assert importing == {"gpuenv.probe.children", f"{SCRIPTS}.interpreter"}
+    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.demos.fork_after_cuda_init"}
+    assert importing == {"gpuenv.probe.children", *in_children}
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:
+    """The supervisor asks the kernel for what Python cannot; a test reads managed memory by its address."""
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
-    assert importing == {f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "libraries")}
+    without_driver = {SUPERVISOR, f"{PAYLOAD}.tests.memory_managed"}
+    assert importing - without_driver == {f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "libraries")}
 
 
 def test_nothing_uses_the_network() -> None:
@@ -302,6 +325,31 @@ def test_a_script_stands_on_its_own() -> None:
         "libraries": {"cuda"},
         "files": set(),
     }
+
+
+def test_the_payload_stands_on_its_own() -> None:
+    """It runs in the target environment, where nothing else of this package is."""
+
+    def stranger(module: Module) -> set[str]:
+        names = {name for name in imports(module.tree) if name.startswith("gpuenv.")}
+        return {name for name in names if not name.startswith(PAYLOAD)} if module.is_payload else set()
+
+    assert strangers(stranger) == {}
+
+
+def test_the_payload_is_imported_by_none_but_itself() -> None:
+    def takes(module: Module) -> set[str]:
+        names = {name for name in imports(module.tree) if name.startswith(PAYLOAD)}
+        return set() if module.is_payload else names
+
+    assert strangers(takes) == {}
+
+
+def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
+    paths = sorted((PACKAGE / "smoke/payload").rglob("*.py"))
+    assert len(paths) > 70
+    for path in paths:
+        ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 
 
 @pytest.mark.parametrize("name", ["files", "interpreter", "libraries"])

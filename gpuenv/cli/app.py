@@ -19,6 +19,7 @@ from gpuenv.cli.preflight import preflight
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
 from gpuenv.cli.schema import schema
+from gpuenv.cli.smoke import smoke
 from gpuenv.model.exit_codes import ExitCode
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
@@ -37,6 +38,7 @@ app.command()(doctor)
 app.command()(preflight)
 app.command()(resolve)
 app.command()(probe)
+app.command()(smoke)
 app.command()(explain)
 app.command()(diff)
 app.command()(schema)

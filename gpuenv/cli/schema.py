@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from typing import Annotated
 
@@ -10,26 +11,31 @@ import typer
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
+# The name in ``schema``: the module of its record, which also has SCHEMA, and the record.
+_RECORDS = {
+    "report": ("gpuenv.report.report", "Report"),
+    "snapshot": ("gpuenv.model.snapshot", "Snapshot"),
+    "resolution": ("gpuenv.model.resolution", "Resolution"),
+    "smoke": ("gpuenv.model.smoke", "SmokeResult"),
+    "diff": ("gpuenv.model.difference", "Comparison"),
+    "matrix": ("gpuenv.matrix.records", "Matrix"),
+}
+
 
 def schema(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="report, snapshot, resolution, diff or matrix.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(_RECORDS)}.")],
 ) -> None:
     """Print the JSON Schema of a machine-readable output."""
     from gpuenv.cli.output import write_stdout
-    from gpuenv.matrix.records import SCHEMA as MATRIX
-    from gpuenv.matrix.records import Matrix
-    from gpuenv.model.difference import SCHEMA as DIFF
-    from gpuenv.model.difference import Comparison
     from gpuenv.model.json_schema import json_schema
-    from gpuenv.model.resolution import SCHEMA as RESOLUTION
-    from gpuenv.model.resolution import Resolution
-    from gpuenv.model.snapshot import SCHEMA as SNAPSHOT
-    from gpuenv.model.snapshot import Snapshot
-    from gpuenv.report.report import SCHEMA as REPORT
-    from gpuenv.report.report import Report
 
-    records = {REPORT: Report, SNAPSHOT: Snapshot, RESOLUTION: Resolution, DIFF: Comparison, MATRIX: Matrix}
-    full = next((known for known in records if name in (known, known.removeprefix("gpuenv.").split("/")[0])), None)
-    if full is None:
-        raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(records)}")
-    write_stdout(json.dumps(json_schema(records[full], full), indent=2) + "\n")
+    place = _RECORDS.get(name.removeprefix("gpuenv.").split("/")[0])
+    module = importlib.import_module(place[0]) if place else None
+    if place is None or module is None or name not in (module.SCHEMA, _short(module.SCHEMA)):
+        raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(_RECORDS)}")
+    write_stdout(json.dumps(json_schema(getattr(module, place[1]), module.SCHEMA), indent=2) + "\n")
+
+
+def _short(full: str) -> str:
+    """``report`` of ``gpuenv.report/1``."""
+    return full.removeprefix("gpuenv.").split("/")[0]

@@ -114,6 +114,18 @@ class ChildGroup:
         with self._lock:
             self._running.discard(process)
 
+    def terminate(self, seconds: float) -> None:
+        """Asks every child to end by itself and waits; one that does so can end what it has started first."""
+        with self._lock:
+            running = tuple(self._running)
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM)
+        until = time.monotonic() + seconds
+        for process in running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, until - time.monotonic()))
+
     def close(self) -> None:
         """Ends every child that still runs."""
         with self._lock:

@@ -91,7 +91,7 @@ def test_a_valid_matrix_is_0() -> None:
     assert done.stdout.startswith("valid: ")
 
 
-@pytest.mark.parametrize("name", ["report", "snapshot", "resolution", "matrix", "gpuenv.report/1"])
+@pytest.mark.parametrize("name", ["report", "snapshot", "resolution", "matrix", "smoke", "gpuenv.report/1"])
 def test_every_output_has_a_schema(name: str) -> None:
     done = gpuenv("schema", name)
     assert (done.returncode, done.stderr) == (0, "")

@@ -33,7 +33,9 @@ def test_the_version_is_told_without_the_application() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["doctor", "--help"], ["resolve", "--help"], ["matrix", "--help"]], ids=" ".join
+    "arguments",
+    [["--help"], ["doctor", "--help"], ["resolve", "--help"], ["matrix", "--help"], ["smoke", "--help"]],
+    ids=" ".join,
 )
 def test_help_is_told_without_the_work(arguments: list[str]) -> None:
     assert imported(arguments, {0}) & {*HEAVY, "packaging"} == set()

@@ -1,0 +1,220 @@
+"""``gpuenv smoke``."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.smoke import Level
+
+if TYPE_CHECKING:
+    from gpuenv.model.smoke import SmokeResult
+    from gpuenv.smoke.prove import Order
+
+# For the tests of this program; what each does is told in the payload's faults.py.
+_FAULT = "GPUENV_SMOKE_FAULT"
+
+
+def smoke(
+    groups: Annotated[Optional[list[str]], typer.Argument(metavar="[GROUP]...", help="Groups; default: all.")] = None,
+    level: Annotated[Level, typer.Option("--level", help="How much: at most 10 s, 60 s, or minutes.")] = Level.QUICK,
+    only: Annotated[
+        Optional[list[str]], typer.Option("--only", metavar="TEST", help="One test, whatever its level. Repeatable.")
+    ] = None,
+    gpu: Annotated[
+        Optional[list[str]], typer.Option("--gpu", metavar="UUID|INDEX", help="One GPU. Repeatable. Default: all.")
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, max=10000, help="How often each test is run.")] = 1,
+    seed: Annotated[Optional[int], typer.Option("--seed", help="What the inputs are made from.")] = None,
+    list_tests: Annotated[bool, typer.Option("--list", help="List the tests and end.")] = False,
+    demo: Annotated[
+        Optional[str], typer.Option("--demo", metavar="CAUSE", help="Show a mistake and its cure, side by side.")
+    ] = None,
+    save_baseline: Annotated[
+        Optional[Path], typer.Option("--save-baseline", metavar="FILE", help="Keep what was measured.")
+    ] = None,
+    compare: Annotated[
+        Optional[Path], typer.Option("--compare", metavar="FILE", help="Hold what is measured against a baseline.")
+    ] = None,
+    python: options.Python = None,
+    output_format: options.OutputFormat = options.Format.TEXT,
+    output: options.OutputFile = None,
+    offline: options.Offline = False,
+    no_color: options.NoColor = False,
+    verbose: options.Verbose = False,
+    timeout: Annotated[
+        Optional[float],
+        typer.Option("--timeout", metavar="SECONDS", min=0.5, max=3600, help="How long each test may take."),
+    ] = None,
+    redact: options.Redact = True,
+    driver_root: options.DriverRoot = "/",
+) -> None:
+    """Prove CuPy on the GPU: kernels, libraries, streams, memory and copies, each answer checked.
+
+    Each test runs in a process of its own. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
+    not pass or all were skipped, 7 the target environment cannot be used.
+    """
+    del offline  # nothing here uses the network
+    from gpuenv.smoke.prove import Order
+
+    order = Order(
+        groups=tuple(groups or ()),
+        only=tuple(only or ()),
+        gpus=tuple(gpu or ()),
+        level=level,
+        seed=seed,
+        repeat=repeat,
+        timeout=timeout,
+        fault=os.environ.get(_FAULT) or None,
+    )
+    _check(order)
+    if list_tests:
+        _list(order, no_color=no_color)
+    elif demo is not None:
+        raise typer.Exit(_demonstrate(demo, python))
+    else:
+        result = _prove(order, python, driver_root, _read(compare))
+        if save_baseline is not None:
+            from gpuenv.cli.output import emit_json
+
+            emit_json(result, save_baseline, redacted=redact)
+        _emit(result, output_format, output, color=not no_color, verbose=verbose, redacted=redact)
+        raise typer.Exit(result.exit_code)
+
+
+def _check(order: Order) -> None:
+    """Names that mean nothing are usage errors, each with what would be meant."""
+    import difflib
+
+    from gpuenv.smoke.catalogue import GROUPS, all_tests
+    from gpuenv.smoke.faults import FAULTS
+
+    names = [test.name for test in all_tests()]
+    for kind, given, known in (
+        ("group", order.groups, GROUPS),
+        ("test", order.only, names),
+        ("fault", (order.fault,) if order.fault else (), tuple(FAULTS)),
+    ):
+        for name in given:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 3) or known[: len(GROUPS)]
+                raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"one of {', '.join(near)}?")
+
+
+def _list(order: Order, *, no_color: bool) -> None:
+    from gpuenv.cli.output import emit_lines
+    from gpuenv.report.text import Line
+    from gpuenv.smoke.catalogue import chosen
+
+    named = bool(order.only)
+    tests = chosen(order.groups, order.only, Level.DEEP)
+    width = max(len(test.name) for test in tests)
+    lines = [Line("Tests, with the levels that they are in from")]
+    for test in tests:
+        first = next(entry.value for entry in Level if test.size(entry) is not None)
+        lines.append(Line(f"  {test.name:<{width}}  {first:<6}  {test.title}", hang=width + 12))
+        if named:
+            lines.append(Line(f"    tolerance: {test.tolerance}", hang=6))
+            lines += [Line(f"    needs {need}") for need in test.needs]
+    emit_lines(lines, None, color=not no_color)
+
+
+def _demonstrate(name: str, python: str | None) -> int:
+    from gpuenv.cli.output import write_stdout
+    from gpuenv.smoke.demos import DEMOS, demonstrate
+
+    if name not in DEMOS:
+        raise CommandError(ExitCode.USAGE, f"there is no demonstration of {name}", f"one of {', '.join(DEMOS)}")
+    text, code = demonstrate(name, _interpreter(python), dict(os.environ), str(Path.cwd()))
+    write_stdout(text)
+    return code
+
+
+def _interpreter(python: str | None) -> str:
+    from gpuenv.probe.target import TargetError, find_interpreter
+
+    try:
+        found = find_interpreter(python, os.environ)
+    except TargetError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+    if found is None:
+        raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name the target with --python PATH")
+    return found
+
+
+def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeResult:
+    from gpuenv.cli.gather import Subject, announce, get_both
+    from gpuenv.doctor.diagnose import diagnose
+    from gpuenv.matrix.resolve import resolve
+    from gpuenv.model.snapshot import Snapshot
+    from gpuenv.probe.take import DEFAULT_TIMEOUT
+    from gpuenv.smoke.prove import Place, Unusable, prove
+
+    started = time.monotonic()
+    interpreter = _interpreter(python)
+    subject = Subject(python, None, (), no_probe=False, timeout=DEFAULT_TIMEOUT, driver_root=driver_root)
+    snapshot, matrix = get_both(subject, None)
+
+    def obstacle(facts: Snapshot) -> str | None:
+        found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
+        return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
+
+    place = Place(interpreter, dict(os.environ), str(Path.cwd()), snapshot, driver_root, started)
+    try:
+        return prove(
+            order, place, obstacle, announce, baseline, datetime.now(timezone.utc).isoformat(timespec="seconds")
+        )
+    except Unusable as error:
+        raise CommandError(ExitCode.TARGET_UNUSABLE, str(error), error.remedy) from error
+    except ValueError as error:  # --gpu names none
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+
+
+def _read(path: Path | None) -> SmokeResult | None:
+    """A saved result."""
+    import json
+
+    from gpuenv.model.codec import DecodeError, decode
+    from gpuenv.model.smoke import SCHEMA, SmokeResult
+
+    if path is None:
+        return None
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: not a baseline in JSON: {error}") from error
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        raise CommandError(ExitCode.USAGE, f"{path}: expected an object with schema {SCHEMA}")
+    try:
+        return decode(SmokeResult, data)
+    except DecodeError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {error}") from error
+
+
+def _emit(
+    result: SmokeResult,
+    output_format: options.Format,
+    output: Path | None,
+    *,
+    color: bool,
+    verbose: bool,
+    redacted: bool,
+) -> None:
+    from gpuenv.cli.output import emit_json, emit_lines
+
+    if output_format is options.Format.JSON:
+        emit_json(result, output, redacted=redacted)
+        return
+    from gpuenv.report.smoke import smoke_lines
+
+    emit_lines(smoke_lines(result, verbose=verbose), output, color=color, redacted=redacted)

@@ -1,0 +1,198 @@
+"""What a run of the smoke tests says: ``gpuenv.smoke/1``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gpuenv.model.causes import Cause
+
+SCHEMA = "gpuenv.smoke/1"
+
+
+class Level(str, Enum):
+    """How much is tested."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    DEEP = "deep"
+
+
+class TestStatus(str, Enum):
+    """How a test ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    TIMED_OUT = "timed-out"
+    CRASHED = "crashed"
+    BUSY = "busy"
+
+    __test__ = False  # no test of pytest's
+
+
+class Trouble(str, Enum):
+    """What came between a test and its success: finer than the status.
+
+    Attributes:
+        WRONG_ANSWER: the GPU's numbers are not the expected ones.
+        ERROR: an exception.
+        OUT_OF_MEMORY: more was asked for than there is, or than the pool's limit.
+        MEMORY_HELD_BY_OTHERS: it would have fitted, did others not hold the GPU's memory.
+        DEVICE_UNAVAILABLE: another process has the GPU for itself.
+        CONTEXT_LOST: an error after which the process can use the GPU no more.
+        SIGNAL: the process was ended by a signal.
+        ENDED_EARLY: the process ended before its verdict.
+        DEADLINE: no answer in time; killed.
+        NO_DEVICE: CUDA shows no GPU.
+        WRONG_DEVICE: CUDA shows another GPU than the one asked for.
+        TOO_SMALL: the GPU has less memory than the test needs.
+        NOT_APPLICABLE: something that the test needs is not there.
+        GIVEN_UP: not started, since the GPU did not answer the tests before.
+    """
+
+    WRONG_ANSWER = "wrong-answer"
+    ERROR = "error"
+    OUT_OF_MEMORY = "out-of-memory"
+    MEMORY_HELD_BY_OTHERS = "memory-held-by-others"
+    DEVICE_UNAVAILABLE = "device-unavailable"
+    CONTEXT_LOST = "context-lost"
+    SIGNAL = "signal"
+    ENDED_EARLY = "ended-early"
+    DEADLINE = "deadline"
+    NO_DEVICE = "no-device"
+    WRONG_DEVICE = "wrong-device"
+    TOO_SMALL = "too-small"
+    NOT_APPLICABLE = "not-applicable"
+    GIVEN_UP = "given-up"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A measured number and its unit: ``B/s``, ``FLOP/s``, ``s``, ``B`` or ``1``."""
+
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """One test on one GPU.
+
+    Attributes:
+        name: ``blas.matmul_f32``.
+        group: ``blas``.
+        gpu: UUID of the GPU or MIG instance; null where no GPU was to be had, or where all were used.
+        status: how it ended.
+        duration: seconds, the start of the process and the import of CuPy included.
+        detail: why it did not pass, in a sentence.
+        measured: what it measured, by name.
+        title: what it proves.
+        trouble: finer than the status.
+        cause: the root cause, where the test can tell.
+        repeat: which repetition, from 0.
+        seed: of its input.
+        deadline: seconds that it was given.
+        work: seconds between the first and the last call of the GPU.
+    """
+
+    __test__ = False  # no test of pytest's
+
+    name: str
+    group: str
+    gpu: str | None
+    status: TestStatus
+    duration: float
+    detail: str | None = None
+    measured: Mapping[str, Quantity] = field(default_factory=dict)
+    title: str = ""
+    trouble: Trouble | None = None
+    cause: Cause | None = None
+    repeat: int = 0
+    seed: int = 0
+    deadline: float | None = None
+    work: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestedGpu:
+    """A GPU or MIG instance that tests ran on; memory in bytes."""
+
+    __test__ = False  # no test of pytest's
+
+    uuid: str | None
+    name: str | None = None
+    compute_capability: str | None = None
+    memory_total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A measured number beside another one; ``ratio`` is this one over the other.
+
+    Attributes:
+        name: group and name, such as ``transfer.h2d_pinned``.
+        gpu: UUID.
+        unit: of both.
+        value: of this run.
+        baseline: what it is compared with.
+        ratio: value over baseline.
+        worse: whether the difference, in the direction that is worse for this unit, is more than the tolerance.
+        against: ``baseline``, an earlier run; ``sisters``, the median of the other GPUs of the same name in this run.
+    """
+
+    name: str
+    gpu: str | None
+    unit: str
+    value: float
+    baseline: float
+    ratio: float
+    worse: bool
+    against: str
+
+
+@dataclass(frozen=True, slots=True)
+class SmokeResult:
+    """A whole run.
+
+    Attributes:
+        status: ``passed``, ``failed`` (any test failed, crashed or ran out of time), ``busy`` or ``skipped``.
+        exit_code: 0 passed; 5 otherwise.
+        level: how much was tested.
+        seed: what every input was made from.
+        gpus: what the tests ran on.
+        tests: each test on each GPU.
+        duration: seconds.
+        budget: seconds that the level should take at most.
+        versions: of Python, NumPy and CuPy in the target environment, as it says itself.
+        fault: the fault that was planted on purpose, or null.
+        compared: beside the baseline, where one was given.
+        started_at: ISO 8601.
+        gpuenv_version: of this program.
+    """
+
+    status: TestStatus
+    exit_code: int
+    level: Level
+    seed: int
+    gpus: tuple[TestedGpu, ...]
+    tests: tuple[TestResult, ...]
+    duration: float
+    budget: float
+    versions: Mapping[str, str] = field(default_factory=dict)
+    fault: str | None = None
+    compared: tuple[Compared, ...] = ()
+    started_at: str | None = None
+    gpuenv_version: str = ""
+    schema: str = SCHEMA
+
+
+def overall(tests: tuple[TestResult, ...]) -> TestStatus:
+    """What a run comes to: failed before busy, busy before passed; skipped where no test gave a verdict."""
+    found = {test.status for test in tests}
+    if found & {TestStatus.FAILED, TestStatus.CRASHED, TestStatus.TIMED_OUT}:
+        return TestStatus.FAILED
+    if TestStatus.BUSY in found:
+        return TestStatus.BUSY
+    return TestStatus.PASSED if TestStatus.PASSED in found else TestStatus.SKIPPED

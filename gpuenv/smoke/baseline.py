@@ -1,0 +1,61 @@
+"""Measured numbers beside those of an earlier run, and beside those of other GPUs of the same kind. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from gpuenv.model.smoke import Compared, SmokeResult, TestedGpu, TestResult
+
+TOLERANCE = 0.15  # a rate that is lower by more is worth a word; clocks and other users of the bus move it by less
+SMALLER_IS_BETTER = {"s"}
+_TIMES_TWICE = 2.0  # a time, such as that of a compile, wavers more than a rate
+_SAY_NOTHING = {"B", "1", "C", "MHz", "W"}  # sizes, counts, and the state of the moment
+
+_Key = tuple[str | None, str]
+
+
+def compare(result: SmokeResult, baseline: SmokeResult) -> tuple[Compared, ...]:
+    """Each number of a run beside the same GPU's in the baseline; numbers that only one of them has are left out."""
+    before = _numbers(baseline.tests)
+    return tuple(
+        _compared(key, unit, value, before[key][0], "baseline")
+        for key, (value, unit) in _numbers(result.tests).items()
+        if key in before and before[key][0] and unit not in _SAY_NOTHING
+    )
+
+
+def beside_sisters(tests: Sequence[TestResult], gpus: Sequence[TestedGpu]) -> tuple[Compared, ...]:
+    """Each number of a GPU that is worse than the median of those GPUs of the run that bear the same name."""
+    names: Mapping[str | None, str | None] = {gpu.uuid: gpu.name for gpu in gpus}
+    numbers = _numbers(tests)
+    found = []
+    for (gpu, name), (value, unit) in numbers.items():
+        sisters = [
+            other
+            for (uuid, same), (other, _) in numbers.items()
+            if same == name and uuid != gpu and names.get(uuid) == names.get(gpu) and names.get(gpu) is not None
+        ]
+        if sisters and unit not in _SAY_NOTHING and median(sisters):
+            found.append(_compared((gpu, name), unit, value, median(sisters), "sisters"))
+    return tuple(entry for entry in found if entry.worse)
+
+
+def _numbers(tests: Sequence[TestResult]) -> dict[_Key, tuple[float, str]]:
+    """GPU and name -> the median over all repetitions, and its unit."""
+    gathered: dict[_Key, list[tuple[float, str]]] = {}
+    for key, value, unit in _each(tests):
+        gathered.setdefault(key, []).append((value, unit))
+    return {key: (median(value for value, _ in entries), entries[0][1]) for key, entries in gathered.items()}
+
+
+def _each(tests: Sequence[TestResult]) -> Iterator[tuple[_Key, float, str]]:
+    for test in tests:
+        for name, quantity in test.measured.items():
+            yield (test.gpu, f"{test.group}.{name}"), quantity.value, quantity.unit
+
+
+def _compared(key: _Key, unit: str, value: float, before: float, against: str) -> Compared:
+    ratio = value / before
+    worse = ratio > _TIMES_TWICE if unit in SMALLER_IS_BETTER else ratio < 1.0 - TOLERANCE
+    return Compared(key[1], key[0], unit, value, before, ratio, worse, against)

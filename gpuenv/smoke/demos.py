@@ -1,0 +1,76 @@
+"""Demonstrations: a mistake and its cure, printed as they are written, run, and held side by side."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.smoke.catalogue import PAYLOAD
+from gpuenv.smoke.run import Setting, ask
+
+_FOLDER = PAYLOAD / "demos"
+_DEADLINE = 60.0
+_WIDTH = 78
+
+DEMOS = {path.stem.replace("_", "-"): path for path in sorted(_FOLDER.glob("*.py")) if path.stem != "__init__"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The mistake or the cure: its source, what came of it, and whether that is right; None where it did not run."""
+
+    source: str
+    said: str
+    right: bool | None
+
+
+def demonstrate(name: str, interpreter: str, environment: Mapping[str, str], folder: str) -> tuple[str, int]:
+    """Runs a demonstration: the text to print, and the exit code.
+
+    0 where the mistake went wrong and the cure right; 5 where it could not be shown, for lack of a GPU, say.
+    """
+    setting = Setting(interpreter, environment, folder)
+    parts = [_part(name, part, setting) for part in ("mistake", "cure")]
+    shown = [part.right for part in parts] == [False, True]
+    return "\n".join(_lines(name, parts, shown=shown)) + "\n", int(ExitCode.OK if shown else ExitCode.SMOKE_FAILED)
+
+
+def _part(name: str, part: str, setting: Setting) -> Part:
+    child, facts = ask(setting, "--demo", {"name": name, "part": part}, _DEADLINE)
+    source = sources(DEMOS[name])[part]
+    if isinstance(facts.get("said"), str) and isinstance(facts.get("right"), bool):
+        return Part(source, facts["said"], facts["right"])
+    reason = facts.get("error") or child.error or child.signal_name or f"exit code {child.exit_code}"
+    return Part(source, f"could not be shown: {reason}", None)
+
+
+def sources(path: Path) -> dict[str, str]:
+    """Everything that a demonstration's file has, by name: the functions' bodies and the texts."""
+    text = path.read_text(encoding="utf-8")
+    found = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef):
+            lines = text.splitlines()[node.body[0].lineno - 1 : node.end_lineno]
+            found[node.name] = textwrap.dedent("\n".join(line.partition("  # noqa")[0] for line in lines))
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            value = ast.literal_eval(node.value)
+            found[node.targets[0].id] = value.strip("\n") if isinstance(value, str) else str(value)
+    return found
+
+
+def _lines(name: str, parts: list[Part], *, shown: bool) -> Iterator[str]:
+    known = sources(DEMOS[name])
+    yield f"{name}: {Cause[name.upper().replace('-', '_')].sentence}"
+    yield from textwrap.wrap(known["WHY"], _WIDTH)
+    for title in [key for key in known if key.isupper() and key not in ("WHY", "GPUS")]:
+        yield f"\n{title.replace('_', ' ').capitalize()}\n{textwrap.indent(known[title], '    ')}"
+    for heading, part in zip(("The mistake", "The cure"), parts, strict=True):
+        yield f"\n{heading}\n{textwrap.indent(part.source, '    ')}"
+        word = {True: "right", False: "wrong", None: "not shown"}[part.right]
+        yield "\n".join(textwrap.wrap(f"--> {word}: {part.said}", _WIDTH, subsequent_indent="    "))
+    yield "\nThe mistake went wrong and the cure right." if shown else "\nThe difference could not be shown here."

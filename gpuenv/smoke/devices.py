@@ -1,0 +1,138 @@
+"""Which GPUs the tests run on, and how a child is told to use one of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuenv.model.identity import uuid_key
+from gpuenv.model.smoke import TestedGpu
+from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU or MIG instance.
+
+    Attributes:
+        visible: what CUDA_VISIBLE_DEVICES must be for a child to see it alone.
+        uuid: of the GPU or instance, where it is known.
+        name: product name.
+        compute_capability: such as 9.0.
+        memory_total: bytes.
+        index: NVML index of the GPU, for those who name it so.
+        exclusive: whether it lets in one process at a time.
+        instance: whether it is a MIG instance.
+    """
+
+    visible: str
+    uuid: str | None = None
+    name: str | None = None
+    compute_capability: str | None = None
+    memory_total: int | None = None
+    index: int | None = None
+    exclusive: bool = False
+    instance: bool = False
+
+    @property
+    def record(self) -> TestedGpu:
+        """As the result tells it."""
+        return TestedGpu(self.uuid, self.name, self.compute_capability, self.memory_total)
+
+
+def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Device, ...]:
+    """The GPUs that the caller's own programs see; of a GPU in MIG mode its instances.
+
+    Where the caller's CUDA_VISIBLE_DEVICES names instances, those alone.
+    """
+    named = environment.get(VISIBLE, "")
+    found: list[Device] = []
+    for gpu in snapshot.gpus:
+        if gpu.mig.value and gpu.mig_instances:
+            found += [_instance(gpu, number) for number in range(len(gpu.mig_instances))]
+        elif gpu.ordinal.known and gpu.uuid.value:
+            found.append(_whole(gpu, gpu.uuid.value))
+    if "MIG-" in named:
+        wanted = [uuid_key(entry.strip()) or "" for entry in named.split(",")]
+        return tuple(d for d in found if any((uuid_key(d.uuid) or "").startswith(entry) for entry in wanted if entry))
+    return tuple(found)
+
+
+def _whole(gpu: Gpu, uuid: str) -> Device:
+    return Device(
+        visible=uuid,
+        uuid=uuid,
+        name=gpu.name.value,
+        compute_capability=str(gpu.compute_capability.value) if gpu.compute_capability.value else None,
+        memory_total=gpu.memory_total.value,
+        index=gpu.index.value,
+        exclusive=gpu.compute_mode.value not in (None, ComputeMode.DEFAULT),
+    )
+
+
+def _instance(gpu: Gpu, number: int) -> Device:
+    instance = gpu.mig_instances[number]
+    return Device(
+        visible=instance.uuid,
+        uuid=instance.uuid,
+        name=f"{gpu.name.value or 'GPU'} {instance.name or 'MIG instance'}",
+        compute_capability=str(gpu.compute_capability.value) if gpu.compute_capability.value else None,
+        memory_total=instance.memory_total,
+        index=gpu.index.value,
+        instance=True,
+    )
+
+
+def seen_by_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str, str]) -> tuple[Device, ...]:
+    """The devices that CuPy itself listed, where nothing else did; by UUID, else by their number.
+
+    Args:
+        facts: one mapping a device, in CUDA's order.
+        environment: the caller's, whose CUDA_VISIBLE_DEVICES the numbers count in.
+    """
+    named = [entry.strip() for entry in environment.get(VISIBLE, "").split(",") if entry.strip()]
+    devices = []
+    for number, entry in enumerate(facts):
+        uuid = str(entry["uuid"]) if entry.get("uuid") else None
+        place = named[number] if number < len(named) else str(number)
+        total = entry.get("memory_total")
+        devices.append(
+            Device(
+                # An instance's UUID is not that of the GPU which CuPy tells: the caller's own entry is safe.
+                visible=place if place.startswith("MIG-") or uuid is None else uuid,
+                uuid=uuid,
+                name=str(entry.get("name") or "") or None,
+                compute_capability=str(entry.get("capability") or "") or None,
+                memory_total=total if isinstance(total, int) else None,
+                instance=place.startswith("MIG-"),
+            )
+        )
+    return tuple(devices)
+
+
+def picked(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ...]:
+    """The devices that the caller named, each by UUID, by the beginning of one, or by NVML index.
+
+    Raises:
+        ValueError: when a name fits none, or several; the message lists them.
+    """
+    found: list[Device] = []
+    for name in wanted:
+        fitting = [device for device in devices if _is_named(device, name)]
+        if not fitting:
+            known = ", ".join(f"{device.index}: {device.uuid or device.visible}" for device in devices) or "none"
+            raise ValueError(f"--gpu {name} is none of the GPUs that are visible here ({known})")
+        if len(fitting) > 1:
+            alike = ", ".join(device.uuid or device.visible for device in fitting)
+            raise ValueError(f"--gpu {name} stands for several GPUs: {alike}")
+        found += [device for device in fitting if device not in found]
+    return tuple(found) if wanted else tuple(devices)
+
+
+def _is_named(device: Device, name: str) -> bool:
+    if name.isdigit():
+        return device.index == int(name) or (device.index is None and device.visible == name)
+    key = uuid_key(name.upper())
+    return bool(key) and (uuid_key(device.uuid or device.visible) or "").startswith(key or "")

@@ -1,0 +1,131 @@
+"""What a test is given to work with: CuPy, and the few steps into which a fault can be planted."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+
+import numpy as np
+
+from gpuenv.smoke.payload import faults
+from gpuenv.smoke.payload.answers import Array
+
+
+class Skip(Exception):  # noqa: N818 - no error: the test does not apply here
+    """Ends a test that cannot say anything here; the text says why."""
+
+
+class Gpu:
+    """One GPU, by way of CuPy.
+
+    Attributes:
+        cp: the module.
+        level: ``quick``, ``normal`` or ``deep``.
+        measured: name -> (value, unit).
+        free: bytes of memory that were free at the start.
+        total: bytes of memory.
+    """
+
+    def __init__(self, cp: Any, level: str, fault: Optional[str], free: int, total: int) -> None:
+        self.cp = cp
+        self.level = level
+        self.free = free
+        self.total = total
+        self.measured: Dict[str, Tuple[float, str]] = {}
+        self._fault = fault
+        self._kept: Any = None
+
+    @property
+    def runtime(self) -> Any:
+        """The CUDA runtime as CuPy wraps it."""
+        return self.cp.cuda.runtime
+
+    @property
+    def pool(self) -> Any:
+        """CuPy's memory pool."""
+        return self.cp.get_default_memory_pool()
+
+    def attribute(self, number: int) -> int:
+        """A device attribute by its number in cudaDeviceAttr (driver_types.h)."""
+        return int(self.runtime.deviceGetAttribute(number, self.cp.cuda.Device().id))
+
+    def up(self, array: Array) -> Array:
+        """A copy on the GPU."""
+        return self.cp.asarray(array)
+
+    def down(self, array: Array) -> Array:
+        """A copy on the host, once the work of the array's stream is done."""
+        if not isinstance(array, self.cp.ndarray):
+            raise TypeError("the answer is a %s, not an array of the GPU" % type(array).__name__)
+        if self._fault == "flip-element":
+            array = self._flipped(array)
+        return self.cp.asnumpy(array)
+
+    def _flipped(self, array: Array) -> Array:
+        """A copy of which a high bit of one element is changed."""
+        copy = array.copy(order="C")
+        if copy.size:
+            raw = copy.reshape(-1).view(self.cp.uint8)
+            place = (copy.size // 2) * copy.itemsize + min(copy.itemsize, 8) - 1
+            # Of a float, a high bit of the exponent: the sign of a zero would change nothing.
+            raw[place] = raw[place] ^ (1 if copy.dtype.kind == "b" else 0x40)
+        return copy
+
+    def compile(self, source: str, name: str, options: Sequence[str] = ()) -> Any:
+        """A kernel of the test's own."""
+        return self.cp.RawKernel(self.source(source), name, options=tuple(options))
+
+    def source(self, source: str) -> str:
+        """The source that is really compiled."""
+        return faults.emptied(source) if self._fault == "no-op-kernel" else source
+
+    def order(self, before: Any, after: Any) -> None:
+        """Lets the stream ``after`` wait for what the stream ``before`` has been given so far."""
+        if self._fault != "no-order":
+            after.wait_event(before.record())
+
+    def settle(self, stream: Any) -> None:
+        """Waits on the host for a stream."""
+        if self._fault != "no-sync":
+            stream.synchronize()
+
+    def seconds(self, work: Callable[[], Any], rounds: int = 10, warm: int = 2) -> float:
+        """The time of one round of work on the current stream, by events, after rounds that are not counted."""
+        for _ in range(warm):
+            work()
+        start, end = self.cp.cuda.Event(), self.cp.cuda.Event()
+        stream = self.cp.cuda.get_current_stream()
+        stream.synchronize()
+        start.record(stream)
+        for _ in range(rounds):
+            work()
+        end.record(stream)
+        end.synchronize()
+        return float(self.cp.cuda.get_elapsed_time(start, end)) / 1000.0 / rounds
+
+    def best(self, work: Callable[[], Any], rounds: int = 5) -> float:
+        """The shortest of several times on the host's clock, each with everything done."""
+        times = []
+        for _ in range(rounds):
+            self.runtime.deviceSynchronize()
+            started = time.perf_counter()
+            work()
+            self.runtime.deviceSynchronize()
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    def measure(self, name: str, value: float, unit: str) -> None:
+        """Notes a number for the result."""
+        self.measured[name] = (float(value), unit)
+
+    def plant(self) -> None:
+        """Does what is to be done before a test, where a fault is to be planted."""
+        if self._fault == "illegal-access":
+            kernel = self.cp.RawKernel(faults.KERNELS["gpuenv_illegal"], "gpuenv_illegal")
+            kernel((1,), (1,), (np.uint64(16),))
+        elif self._fault == "endless-kernel":
+            self._kept = self.cp.zeros(1, dtype=np.int32)
+            kernel = self.cp.RawKernel(faults.KERNELS["gpuenv_endless"], "gpuenv_endless")
+            kernel((1,), (1,), (self._kept,))
+        elif self._fault == "pool-limit":
+            self.pool.set_limit(size=1 << 20)

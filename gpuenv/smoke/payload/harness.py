@@ -1,0 +1,252 @@
+"""Runs one test: imports CuPy, looks whether what it needs is there, holds the GPU's answers against the expected."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import tempfile
+import time
+import traceback
+from typing import Any, Callable, Dict, List, Optional
+
+from gpuenv.smoke.payload.troubles import MEMORY_ALLOCATION, Trouble, classify, lack_of_memory, too_little
+
+Tell = Callable[[str, Any], None]
+TEMPORARY = "(temporary folder)"
+RESERVE = 256 << 20  # bytes left alone: other tests run beside this one, and libraries take workspaces
+SMALLEST = 1 / 64.0  # of the size that a level names
+PACKAGE = "gpuenv.smoke.payload.tests"
+LIBRARY_ERRORS = ("CUBLASError", "CUSOLVERError", "CUSparseError", "CuFFTError", "CURANDError")
+NO_ROOM = ("ALLOC_FAILED", "ALLOCATION_FAILED", "INSUFFICIENT_RESOURCES")
+
+
+def census(tell: Tell) -> None:
+    """Tells what CuPy sees, for machines on which nothing else tells the devices."""
+    try:
+        import cupy as cp
+
+        tell("cupy", cp.__version__)
+        count = cp.cuda.runtime.getDeviceCount()
+        tell("count", count)
+        for number in range(count):
+            tell("device.%d" % number, device_facts(cp, number))
+    except Exception as error:  # noqa: BLE001 - someone else's environment: whatever it raises is an answer
+        tell("error", _first_line(error))
+
+
+def demo(order: Dict[str, Any], tell: Tell) -> None:
+    """Runs the mistake or the cure of a demonstration and tells what came of it."""
+    module = importlib.import_module("gpuenv.smoke.payload.demos." + order["name"].replace("-", "_"))
+    try:
+        import cupy as cp
+
+        count, needed = cp.cuda.runtime.getDeviceCount(), getattr(module, "GPUS", 1)
+        if count < needed:
+            tell("error", "needs %d GPUs; visible here: %d" % (needed, count))
+            return
+        said, right = getattr(module, order["part"])(cp)
+        tell("said", said)
+        tell("right", bool(right))
+    except Exception as error:  # noqa: BLE001 - someone else's environment: whatever it raises is an answer
+        tell("error", _first_line(error))
+
+
+def device_facts(cp: Any, number: int) -> Dict[str, Any]:
+    """UUID, name, compute capability and memory of a CUDA device."""
+    properties = cp.cuda.runtime.getDeviceProperties(number)
+    name, raw = properties["name"], bytes(properties.get("uuid", b""))
+    return {
+        "uuid": uuid_text(raw),
+        "name": name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name),
+        "capability": "%d.%d" % (properties["major"], properties["minor"]),
+        "memory_total": int(properties["totalGlobalMem"]),
+    }
+
+
+def uuid_text(raw: bytes) -> Optional[str]:
+    """GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx."""
+    digits = raw[:16].hex()
+    if len(digits) != 32 or not digits.strip("0"):
+        return None
+    return "GPU-" + "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
+    """Runs a test and tells its verdict."""
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as folder:
+        test = None
+        try:
+            test = importlib.import_module("%s.%s" % (PACKAGE, name.replace(".", "_")))
+            for key, value in getattr(test, "ENVIRONMENT", {}).items():
+                os.environ[key] = folder if value == TEMPORARY else value
+            missing = missing_module(test.NEEDS)
+            trouble = missing or _run(test, order, tell)
+        except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
+            tell("traceback", traceback.format_exc()[-2000:])
+            trouble = before_it_began(error)
+        tell("verdict", verdict(trouble))
+
+
+def verdict(trouble: Optional[Trouble]) -> Dict[str, Optional[str]]:
+    """As the runner reads it."""
+    if trouble is None:
+        return {"status": "passed", "trouble": None, "detail": None, "cause": None}
+    return dict(trouble._asdict())
+
+
+def missing_module(needs: List[str]) -> Optional[Trouble]:
+    """A module that the test needs and that is not there: looked for without importing it."""
+    for need in needs:
+        kind, _, wanted = need.partition(":")
+        if kind == "module" and importlib.util.find_spec(wanted) is None:
+            return Trouble("skipped", "not-applicable", "%s is not installed in the target environment" % wanted)
+    return None
+
+
+def lacking(needs: List[str], cupy: str, capability: str, gpus: int) -> Optional[str]:
+    """What of the test's needs is not met; versions are compared by their leading numbers."""
+    have = {"cupy": cupy, "capability": capability, "gpus": str(gpus)}
+    words = {"cupy": "CuPy", "capability": "compute capability", "gpus": "visible GPUs"}
+    for need in needs:
+        kind, _, wanted = need.partition(":")
+        if kind in have and _numbers(have[kind]) < _numbers(wanted):
+            return "needs %s %s or more; here: %s" % (words[kind], wanted, have[kind])
+    return None
+
+
+def _numbers(text: str) -> List[int]:
+    numbers = []
+    for part in text.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return numbers
+
+
+def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
+    import cupy as cp
+    import numpy as np
+
+    from gpuenv.smoke.payload.gpu import Gpu, Skip
+
+    tell("versions", {"cupy": cp.__version__, "numpy": np.__version__})
+    count = cp.cuda.runtime.getDeviceCount()
+    device = device_facts(cp, 0)
+    tell("device", device)
+    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count)
+    if lack:
+        return Trouble("skipped", "not-applicable", lack)
+    if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
+        return Trouble("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
+    free, total = (int(number) for number in cp.cuda.runtime.memGetInfo())
+    tell("memory", {"free": free, "total": total})
+    size, trouble = fitted(test, order["size"], free, total)
+    if trouble:
+        return trouble
+    tell("size", size)
+    gpu = Gpu(cp, order["level"], order.get("fault"), free, total)
+    try:
+        return _prove(test, gpu, size, order, tell)
+    except Skip as skip:
+        return Trouble("skipped", "not-applicable", str(skip))
+    except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
+        tell("traceback", traceback.format_exc()[-2000:])
+        return lost(cp) or _of_memory(error, cp, total) or _of_exception(error)
+
+
+def fitted(test: Any, size: Dict[str, Any], free: int, total: int) -> Any:
+    """The sizes, halved until they fit into what is free; or why none does."""
+    needed = getattr(test, "memory", lambda _: 64 << 20)
+    shrinks, given = getattr(test, "SHRINKS", None), dict(size)
+    while too_little(needed(given) + RESERVE, free, total) and shrinks and given[shrinks] > size[shrinks] * SMALLEST:
+        given[shrinks] //= 2
+    return given, too_little(needed(given) + RESERVE, free, total)
+
+
+def _prove(test: Any, gpu: Any, size: Dict[str, Any], order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
+    """The GPU's answers against the expected ones."""
+    import numpy as np
+
+    from gpuenv.smoke.payload.answers import judge
+
+    given = test.inputs(np.random.default_rng(order["seed"]), size)
+    tell("stage", "expected answers")
+    expected = test.expect(given)
+    tell("stage", "the GPU's answers")
+    gpu.plant()
+    started = time.perf_counter()
+    got = test.run(gpu, given)
+    if not getattr(test, "LOSES_CONTEXT", False):
+        gpu.runtime.deviceSynchronize()
+    took = time.perf_counter() - started
+    wrong = judge(expected, got)
+    if not wrong and order["level"] == "deep" and getattr(test, "EXACT_REPEAT", False):
+        wrong = different(got, test.run(gpu, given))
+    tell("measured", {name: {"value": value, "unit": unit} for name, (value, unit) in gpu.measured.items()})
+    tell("work_seconds", took)
+    return Trouble("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
+
+
+def different(first: Dict[str, Any], second: Dict[str, Any]) -> List[str]:
+    """Which answers of two runs on the same input differ in any bit."""
+    same = "the same input gave other bits the second time"
+    return ["%s: %s" % (name, same) for name in first if first[name].tobytes() != second[name].tobytes()]
+
+
+def lost(cp: Any) -> Optional[Trouble]:
+    """Whether the context is lost, whatever the library that failed first says of it."""
+    try:
+        cp.cuda.runtime.deviceSynchronize()
+    except cp.cuda.runtime.CUDARuntimeError as error:
+        trouble = _of_exception(error)
+        return trouble if trouble.trouble == "context-lost" else None
+    return None
+
+
+def before_it_began(error: Exception) -> Trouble:
+    """An error before the test could take any memory: where there is none even for the context, others hold it."""
+    if cuda_status(error) == MEMORY_ALLOCATION:
+        detail = "there is no room even for this program's context: others hold the GPU's memory"
+        return Trouble("busy", "memory-held-by-others", detail, "gpu-busy")
+    return _of_exception(error)
+
+
+def cuda_status(error: Exception) -> Optional[int]:
+    """The CUDA error; the libraries (cuBLAS, cuFFT and so on) number theirs in ways of their own."""
+    status = getattr(error, "status", None)
+    own = type(error).__name__ in ("CUDARuntimeError", "CUDADriverError")
+    return status if own and isinstance(status, int) else None
+
+
+def _of_exception(error: Exception) -> Trouble:
+    return classify(type(error).__name__, cuda_status(error), _first_line(error))
+
+
+def _of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
+    """Whose fault a lack of memory is."""
+    known = isinstance(error, cp.cuda.memory.OutOfMemoryError) or cuda_status(error) == MEMORY_ALLOCATION
+    # A library that finds no room for its workspace says so in its own words.
+    library = type(error).__name__ in LIBRARY_ERRORS and any(word in str(error).upper() for word in NO_ROOM)
+    if not known and not library:
+        return None
+    pool = cp.get_default_memory_pool()
+    free = int(cp.cuda.runtime.memGetInfo()[0])
+    wanted = _wanted(error)
+    return lack_of_memory(wanted, pool.total_bytes(), free, total, pool.get_limit())
+
+
+def _wanted(error: Exception) -> int:
+    """CuPy says: Out of memory allocating 1,024 bytes (allocated so far: ...)."""
+    words = str(error).replace(",", "").split()
+    place = words.index("allocating") + 1 if "allocating" in words else len(words)
+    return int(words[place]) if place < len(words) and words[place].isdigit() else 0
+
+
+def _first_line(error: Exception) -> str:
+    """CuPy frames some messages with lines of = signs, and tells the original error of a failed import at their end."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip(" =\t")]
+    if "Original error:" in lines[:-1]:
+        return lines[lines.index("Original error:") + 1][:500]
+    return (lines[0] if lines else type(error).__name__)[:500]

@@ -1,0 +1,51 @@
+"""The type and the value of each operation between two types, as NumPy has them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.common.types import name, small_numbers
+
+GROUP = "dtype"
+TITLE = "promotion of types, per operation"
+LEVELS = {
+    "quick": {"codes": "biqfd", "operations": ["add", "multiply"]},
+    "normal": {"codes": "?bBhHiIqQefdFD", "operations": ["add", "multiply", "maximum"]},
+}
+NEEDS: list = []
+TOLERANCE = "exact: small whole numbers in every type, whose sums and products every type holds"
+N = 11
+
+
+def inputs(random, size):
+    codes = size["codes"]
+    return {
+        "left": {code: small_numbers(random, code, N) for code in codes},
+        "right": {code: small_numbers(random, code, N) for code in codes},
+        "operations": size["operations"],
+    }
+
+
+def _pairs(given):
+    for operation in given["operations"]:
+        for first in given["left"]:
+            for second in given["right"]:
+                yield "%s_%s_%s" % (operation, name(first), name(second)), operation, first, second
+
+
+def expect(given):
+    return {
+        key: exact(getattr(np, operation)(given["left"][first], given["right"][second]))
+        for key, operation, first, second in _pairs(given)
+    }
+
+
+def run(gpu, given):
+    cp = gpu.cp
+    left = {code: gpu.up(x) for code, x in given["left"].items()}
+    right = {code: gpu.up(x) for code, x in given["right"].items()}
+    return {
+        key: gpu.down(getattr(cp, operation)(left[first], right[second]))
+        for key, operation, first, second in _pairs(given)
+    }

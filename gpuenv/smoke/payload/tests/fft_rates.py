@@ -1,0 +1,42 @@
+"""The rate of a large batch of transforms, beside NumPy on this host."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from gpuenv.smoke.payload.common.spectrum import random_signal, transform
+
+GROUP = "fft"
+TITLE = "the rate of transforms"
+LEVELS = {"normal": {"batch": 512, "n": 16384}, "deep": {"batch": 2048, "n": 65536}}
+NEEDS: list = []
+TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element of the last transform, in single precision"
+ALONE = ["normal", "deep"]
+SHRINKS = "batch"
+
+
+def inputs(random, size):
+    few = random_signal(random, (8, size["n"]), np.complex64)
+    return {"few": few, "batch": size["batch"]}
+
+
+def expect(given):
+    return {"last": transform(given["few"][-1:], (1,), "F")}
+
+
+def run(gpu, given):
+    few, batch = given["few"], given["batch"]
+    n, copies = few.shape[1], max(batch // few.shape[0], 1)
+    x = gpu.cp.tile(gpu.up(few), (copies, 1))
+    took = gpu.seconds(lambda: gpu.cp.fft.fft(x, axis=1), rounds=10)
+    gpu.measure("fft_c64", 5.0 * n * np.log2(n) * x.shape[0] / took, "FLOP/s")
+    started = time.perf_counter()
+    np.fft.fft(few, axis=1)
+    gpu.measure("numpy_fft", 5.0 * n * np.log2(n) * few.shape[0] / (time.perf_counter() - started), "FLOP/s")
+    return {"last": gpu.down(gpu.cp.fft.fft(x, axis=1)[-1:])}
+
+
+def memory(size):
+    return size["batch"] * size["n"] * 8 * 5

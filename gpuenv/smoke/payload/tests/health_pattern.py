@@ -1,0 +1,97 @@
+"""Patterns written over memory and read back; in the deep level over nearly all that is free."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import exact
+
+GROUP = "health"
+TITLE = "memory keeps what is written"
+LEVELS = {
+    "quick": {"mib": 256, "share": 0.0},
+    "normal": {"mib": 2048, "share": 0.0},
+    "deep": {"mib": 2048, "share": 0.85},
+}
+NEEDS: list = []
+TOLERANCE = "exact: the sum modulo 2**64 of all words read, and the number of words that differ"
+SHRINKS = "mib"
+ALONE = ["deep"]
+SECONDS = {"deep": 600}
+SOURCE = r"""
+__device__ unsigned long long gpuenv_word(unsigned long long i, unsigned long long seed, int flip) {
+    unsigned long long word = i * 0x9E3779B97F4A7C15ull + seed;
+    return flip ? ~word : word;
+}
+
+extern "C" __global__ void gpuenv_write(unsigned long long *x, unsigned long long n, unsigned long long seed,
+                                        int flip) {
+    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = (unsigned long long)blockDim.x * blockIdx.x + threadIdx.x; i < n; i += step) {
+        x[i] = gpuenv_word(i, seed, flip);
+    }
+}
+
+extern "C" __global__ void gpuenv_read(const unsigned long long *x, unsigned long long n, unsigned long long seed,
+                                       int flip, unsigned long long *found) {
+    unsigned long long sum = 0, wrong = 0;
+    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = (unsigned long long)blockDim.x * blockIdx.x + threadIdx.x; i < n; i += step) {
+        sum += x[i];
+        wrong += x[i] != gpuenv_word(i, seed, flip);
+    }
+    atomicAdd(&found[0], sum);
+    atomicAdd(&found[1], wrong);
+}
+"""
+KERNELS = {"gpuenv_write": SOURCE}
+WORD = 8
+PIECE = 1 << 30  # bytes of one allocation
+MASK = (1 << 64) - 1
+FACTOR = 0x9E3779B97F4A7C15
+
+
+def inputs(random, size):
+    return {"bytes": size["mib"] << 20, "share": size["share"], "seed": int(random.integers(1, 2**62))}
+
+
+def checksum(words, seed, flip):
+    """The sum modulo 2**64 of the words 0 to n - 1, by the formula for 0 + 1 + ... + (n - 1)."""
+    total = (words * (words - 1) // 2 * FACTOR + words * seed) & MASK
+    return (words * MASK - total) & MASK if flip else total
+
+
+def expect(given):
+    """Of the first piece; all others hold the same words."""
+    words = min(given["bytes"], PIECE) // WORD
+    return {
+        "sums": exact(np.array([checksum(words, given["seed"], flip) for flip in (0, 1)], dtype=np.uint64)),
+        "wrong": exact(np.array([0, 0], dtype=np.uint64)),
+    }
+
+
+def run(gpu, given):
+    cp = gpu.cp
+    words = min(given["bytes"], PIECE) // WORD
+    wanted = max(given["bytes"], int(gpu.free * given["share"]))
+    pieces = [cp.empty(words, dtype=np.uint64) for _ in range(max(wanted // (words * WORD), 1))]
+    write, read = gpu.compile(SOURCE, "gpuenv_write"), gpu.compile(SOURCE, "gpuenv_read")
+    n, seed = np.uint64(words), np.uint64(given["seed"])
+    sums, wrong = [], np.zeros(2, dtype=np.uint64)
+    for flip in (0, 1):
+        found = cp.zeros((len(pieces), 2), dtype=np.uint64)
+        for piece in pieces:
+            write((1024,), (256,), (piece, n, seed, np.int32(flip)))
+        for number, piece in enumerate(pieces):
+            read((1024,), (256,), (piece, n, seed, np.int32(flip), found[number]))
+        host = gpu.down(found)
+        # All pieces hold the same words: the first whose sum is not that of the first piece, else that one.
+        odd = np.nonzero(host[:, 0] != host[0, 0])[0]
+        sums.append(host[odd[0] if odd.size else 0, 0])
+        wrong[flip] = host[:, 1].sum()
+    gpu.measure("memory_tested", float(len(pieces)) * words * WORD, "B")
+    return {"sums": np.array(sums, dtype=np.uint64), "wrong": wrong}
+
+
+def memory(size):
+    return size["mib"] << 20

@@ -1,0 +1,61 @@
+"""Uniform, normal and exponential numbers have the moments that they should have."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import near
+
+GROUP = "random"
+TITLE = "moments of random numbers"
+LEVELS = {"quick": {"n": 200000}, "normal": {"n": 2000000}, "deep": {"n": 50000000}}
+NEEDS: list = []
+TOLERANCE = "7 standard errors of each mean: a sound generator misses one in 4e11 times"
+SHRINKS = "n"
+# Distribution -> its mean, and its central moments from the second to the fourth; each is then moved by a distance.
+MOMENTS = {
+    "uniform": (0.5, 1 / 12.0, 0.0, 1 / 80.0),
+    "normal": (0.0, 1.0, 0.0, 3.0),
+    "exponential": (1.0, 1.0, 2.0, 9.0),
+}
+
+
+def inputs(random, size):
+    seed = int(random.integers(1, 2**31 - 1))
+    return {"n": size["n"], "seed": seed, "distance": float(random.uniform(0.5, 2.0))}
+
+
+def expect(given):
+    n, answers = given["n"], {}
+    for name, (origin, second, third, fourth) in MOMENTS.items():
+        mean = origin + given["distance"]
+        square = mean * mean + second
+        spread = fourth - second**2 + 4 * mean * third + 4 * mean**2 * second  # the variance of the square
+        error = 7.0 * np.sqrt(np.array([second, spread]) / n)
+        answers[name] = near(np.array([mean, square]), error, "d")
+    # For each half of the interval the share of the numbers in it: a constant has the mean of one alone.
+    answers["halves"] = near(np.array([0.5, 0.5]), 7.0 * math.sqrt(0.25 / n), "d")
+    return answers
+
+
+def run(gpu, given):
+    cp, n = gpu.cp, given["n"]
+    generator = cp.random.default_rng(given["seed"])
+    cp.random.seed(given["seed"])
+    distance = given["distance"]
+    draws = {
+        "uniform": generator.random(n) + distance,
+        # From the older interface, which has a generator of its own.
+        "normal": cp.random.normal(distance, 1.0, size=n),
+        "exponential": generator.standard_exponential(n) + distance,
+    }
+    got = {name: gpu.down(cp.stack([x.mean(), (x * x).mean()])) for name, x in draws.items()}
+    upper = (draws["uniform"] >= 0.5 + distance).astype(cp.float64).mean()
+    got["halves"] = gpu.down(cp.stack([1.0 - upper, upper]))
+    return got
+
+
+def memory(size):
+    return size["n"] * 8 * 6

@@ -1,0 +1,55 @@
+"""A kernel that writes where it may not: its launch succeeds, the synchronisation fails, and so does what follows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.faults import KERNELS as FAULTY
+from gpuenv.smoke.payload.tests.kernels_raw_kernel import SOURCE as GOOD
+
+GROUP = "streams"
+TITLE = "asynchronous errors surface at the synchronisation"
+LEVELS = {"normal": {"n": 2053}}
+NEEDS: list = []
+TOLERANCE = "exact: 0 for the launch, 700 (cudaErrorIllegalAddress) for the synchronisation and for the call after it"
+LOSES_CONTEXT = True
+KERNELS = {"gpuenv_illegal": FAULTY["gpuenv_illegal"]}
+
+
+def inputs(random, size):
+    return {"x": random.integers(-(2**40), 2**40, size=size["n"], dtype=np.int64)}
+
+
+def expect(given):
+    x = given["x"]
+    return {
+        "before": exact((x << 1) - x + np.arange(x.size, dtype=np.int64)),
+        "codes": exact(np.array([0, 700, 700])),
+    }
+
+
+def run(gpu, given):
+    cp, n = gpu.cp, given["x"].size
+    x, z = gpu.up(given["x"]), cp.zeros(n, dtype=np.int64)
+    gpu.compile(GOOD, "gpuenv_mix")(((n + 255) // 256,), (256,), (x, x, z, np.int64(n)))
+    before = gpu.down(z)
+    kernel = gpu.compile(KERNELS["gpuenv_illegal"], "gpuenv_illegal")
+    kernel.compile()
+    stream = cp.cuda.Stream(non_blocking=True)
+
+    def launch():
+        with stream:
+            kernel((1,), (1,), (np.uint64(16),))
+
+    steps = (launch, stream.synchronize, cp.cuda.runtime.deviceSynchronize)
+    return {"before": before, "codes": np.array([_code(gpu, step) for step in steps])}
+
+
+def _code(gpu, step):
+    """The CUDA error that a step raises, or 0."""
+    try:
+        step()
+    except (gpu.cp.cuda.runtime.CUDARuntimeError, gpu.cp.cuda.driver.CUDADriverError) as error:
+        return error.status
+    return 0

@@ -1,0 +1,53 @@
+"""Rates of copies: host to device and back, pageable and pinned, and within the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import exact
+
+GROUP = "transfer"
+TITLE = "rates of copies"
+LEVELS = {"normal": {"mib": 256}, "deep": {"mib": 1024}}
+NEEDS: list = []
+TOLERANCE = "exact: whole numbers"
+ALONE = ["normal", "deep"]
+SHRINKS = "mib"
+
+
+def inputs(random, size):
+    return {"x": random.integers(0, 2**62, size=(size["mib"] << 20) // 8, dtype=np.int64)}
+
+
+def expect(given):
+    names = ("pageable", "pinned", "device")
+    return {name: exact(given["x"]) for name in names}
+
+
+def run(gpu, given):
+    import cupyx
+
+    cp, host = gpu.cp, given["x"]
+    there, other = cp.zeros(host.shape, dtype=host.dtype), cp.zeros(host.shape, dtype=host.dtype)
+    pageable, pinned = np.zeros_like(host), cupyx.empty_pinned(host.shape, dtype=host.dtype)
+    pinned[...] = host
+    got, size = {}, float(host.nbytes)
+
+    gpu.measure("h2d_pageable", size / gpu.best(lambda: there.set(host)), "B/s")
+    got["pageable"] = gpu.down(there)
+    there.fill(0)
+    gpu.measure("h2d_pinned", size / gpu.best(lambda: there.set(pinned)), "B/s")
+    got["pinned"] = gpu.down(there)
+    gpu.measure("d2h_pageable", size / gpu.best(lambda: there.get(out=pageable)), "B/s")
+    gpu.measure("d2h_pinned", size / gpu.best(lambda: there.get(out=pinned)), "B/s")
+    # A copy reads and writes every byte.
+    took = gpu.seconds(lambda: gpu.runtime.memcpyAsync(other.data.ptr, there.data.ptr, there.nbytes, 3, 0), rounds=20)
+    gpu.measure("device_copy", 2.0 * size / took, "B/s")
+    got["device"] = gpu.down(other)
+    if not (np.array_equal(pageable, host) and np.array_equal(pinned, host)):
+        raise ValueError("what was copied back while it was measured is not what was sent")
+    return got
+
+
+def memory(size):
+    return (size["mib"] << 20) * 3

@@ -1,0 +1,46 @@
+"""Every type there, copied on the GPU, and back: bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuenv.smoke.payload.answers import exact
+
+GROUP = "transfer"
+TITLE = "every type both ways"
+LEVELS = {"quick": {"n": 10007}, "normal": {"n": 200003}, "deep": {"n": 5000011}}
+NEEDS: list = []
+TOLERANCE = "exact: the bytes, NaN with its payload"
+SHRINKS = "n"
+TYPES = "?bBhHiIqQefdFD"
+
+
+def inputs(random, size):
+    given = {}
+    for code in TYPES:
+        kind = np.dtype(code)
+        raw = random.integers(0, 256, size=size["n"] * kind.itemsize, dtype=np.uint8)
+        given[code] = (raw & 1).view(kind) if code == "?" else raw.view(kind)
+    return given
+
+
+def expect(given):
+    return {"type_" + _word(code): exact(x.view(np.uint8)) for code, x in given.items()}
+
+
+def _word(code):
+    return np.dtype(code).name
+
+
+def run(gpu, given):
+    got = {}
+    for code, x in given.items():
+        back = gpu.down(gpu.up(x).copy())
+        if back.dtype != np.dtype(code):
+            raise TypeError("%s came back as %s" % (_word(code), back.dtype))
+        got["type_" + _word(code)] = back.view(np.uint8)
+    return got
+
+
+def memory(size):
+    return size["n"] * 16 * 4

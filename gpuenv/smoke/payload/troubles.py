@@ -1,0 +1,85 @@
+"""What an exception, or a lack of memory, means: pure functions over numbers and texts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+# Of cudaError_t (driver_types.h of CUDA 12.9); CUresult has the same numbers for these.
+MEMORY_ALLOCATION = 2
+CANNOT_START = {3, 35, 100, 101, 201, 802, 803, 804}
+DEVICES_UNAVAILABLE = 46
+NO_CODE = {209, 218, 222}
+LOST = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721}
+ILLEGAL_ACCESS = {700, 714, 716, 717, 718}
+HARDWARE = {214, 220}
+
+GIB = 1024.0**3
+CONTEXT = 1.5 * GIB  # more than the driver takes for a process's own context
+
+
+class Trouble(NamedTuple):
+    """How a test ended that did not end well.
+
+    ``status`` and ``trouble`` are words of the result, ``cause`` a slug of the closed list of causes or None.
+    """
+
+    status: str
+    trouble: str
+    detail: str
+    cause: Optional[str] = None
+
+
+def classify(kind: str, status: Optional[int], text: str) -> Trouble:
+    """What an exception of a test means, by its class, its CUDA status and its text; memory is told by another."""
+    if status in LOST:
+        cause = "illegal-memory-access" if status in ILLEGAL_ACCESS else None
+        cause = "gpu-hardware-fault" if status in HARDWARE else cause
+        return Trouble("crashed", "context-lost", "the CUDA context is lost: %s" % text, cause)
+    if status == DEVICES_UNAVAILABLE:
+        detail = "the GPU is taken: %s (another process has it, and its compute mode lets in one alone)" % text
+        return Trouble("busy", "device-unavailable", detail, "compute-mode-exclusive")
+    if status in CANNOT_START:
+        return Trouble("skipped", "no-device", "CUDA shows this program no GPU: %s" % text)
+    if "libcuda.so.1" in text and "cannot open shared object file" in text:
+        return Trouble("skipped", "no-device", "there is no CUDA driver here: %s" % text)
+    library = kind in ("ImportError", "ModuleNotFoundError") and "lib" in text and ".so" in text
+    cause = "no-kernel-image" if status in NO_CODE else "cuda-library-missing" if library else None
+    return Trouble("failed", "error", "%s: %s" % (kind, text), cause)
+
+
+def lack_of_memory(wanted: float, own: float, free: float, total: float, limit: float) -> Trouble:
+    """Whose fault it is that an allocation failed, all in bytes.
+
+    Args:
+        wanted: what was asked for; 0 where nobody knows.
+        own: what this process's pool holds.
+        free: what the GPU has left.
+        total: what the GPU has.
+        limit: the pool's own limit, or 0.
+    """
+    if limit and own + wanted > limit:
+        detail = "out of memory: the pool's limit is %s" % size(limit)
+        return Trouble("failed", "out-of-memory", detail, "out-of-memory")
+    others = total - free - own - CONTEXT
+    told = "%s of %s are free, this test holds %s" % (size(free), size(total), size(own))
+    if others > 0 and own + wanted <= total - CONTEXT:
+        detail = "other processes hold about %s of the GPU's memory: %s" % (size(others), told)
+        return Trouble("busy", "memory-held-by-others", detail, "gpu-busy")
+    return Trouble("failed", "out-of-memory", "out of memory: %s" % told, "out-of-memory")
+
+
+def too_little(needed: float, free: float, total: float) -> Optional[Trouble]:
+    """Why a test cannot even begin: others hold the memory, or the GPU has too little; None where there is enough."""
+    if needed <= free:
+        return None
+    told = "needs %s; %s of %s are free" % (size(needed), size(free), size(total))
+    if needed <= total - CONTEXT:
+        return Trouble("busy", "memory-held-by-others", "%s, the rest is held by others" % told, "gpu-busy")
+    return Trouble("skipped", "too-small", told)
+
+
+def size(count: float) -> str:
+    """A number of bytes for people."""
+    if count >= GIB:
+        return "%.1f GiB" % (count / GIB)
+    return "%.0f MiB" % (max(count, 0.0) / 1024.0**2)

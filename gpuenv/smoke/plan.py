@@ -1,0 +1,120 @@
+"""What is to be run, in which order, from which seeds and until when: a plan is data. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
+from gpuenv.smoke.catalogue import Size, TestInfo
+from gpuenv.smoke.devices import Device
+
+BUDGET = {Level.QUICK: 10.0, Level.NORMAL: 60.0, Level.DEEP: 900.0}
+# The first import of CuPy from a cold disk and the first start of an idle driver take most of it.
+DEADLINE = {Level.QUICK: 30.0, Level.NORMAL: 60.0, Level.DEEP: 300.0}
+DEFAULT_SEED = 20261121
+_AT_ONCE = 6
+# Bytes: a context, the libraries' workspaces and the arrays of a test.
+_MEMORY_EACH = {Level.QUICK: 2 << 30, Level.NORMAL: 3 << 30, Level.DEEP: 12 << 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One test on one GPU, or on all of them.
+
+    Attributes:
+        test: the test.
+        size: its sizes.
+        devices: what its child may see.
+        seed: of its input.
+        repeat: which repetition, from 0.
+        deadline: seconds.
+        level: how much is tested.
+    """
+
+    test: TestInfo
+    size: Size
+    devices: tuple[Device, ...]
+    seed: int
+    repeat: int
+    deadline: float
+    level: Level
+
+    @property
+    def gpu(self) -> str | None:
+        """The UUID of the one GPU that it runs on."""
+        return self.devices[0].uuid if len(self.devices) == 1 else None
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else may run beside it."""
+        return self.level.value in self.test.alone
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the caller asked for."""
+
+    level: Level = Level.QUICK
+    seed: int = DEFAULT_SEED
+    repeat: int = 1
+    timeout: float | None = None
+
+
+def plan(tests: Iterable[TestInfo], devices: Sequence[Device], wish: Wish) -> tuple[Task, ...]:
+    """Every test on every device, repetition by repetition; those that need several GPUs once on all of them."""
+    several = tuple(device for device in devices if not device.instance)
+    tasks = []
+    for repeat in range(wish.repeat):
+        for test in tests:
+            where = [several] if test.gpus > 1 else [(device,) for device in devices]
+            tasks += [_task(test, places, repeat, wish) for places in where if len(places) >= test.gpus]
+    return tuple(tasks)
+
+
+def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, wish: Wish) -> Task:
+    own = test.size(wish.level) or next(iter(test.sizes.values()))
+    deadline = max(DEADLINE[wish.level], test.seconds.get(wish.level.value, 0.0))
+    seed = seed_of(wish.seed, test.name, repeat)
+    return Task(test, own, devices, seed, repeat, wish.timeout or deadline, wish.level)
+
+
+def seed_of(seed: int, name: str, repeat: int) -> int:
+    """A seed for each test and repetition: the same for the same run, whatever else is run beside it."""
+    digits = hashlib.sha256(f"{seed}/{name}/{repeat}".encode()).hexdigest()
+    return int(digits[:8], 16)
+
+
+def too_few(tests: Iterable[TestInfo], devices: Sequence[Device], wish: Wish) -> tuple[TestResult, ...]:
+    """The tests that need more GPUs than there are."""
+    count = sum(not device.instance for device in devices)
+    lacking = [test for test in tests if test.gpus > 1 and test.gpus > count]
+    return tuple(
+        skipped(test, None, Trouble.NOT_APPLICABLE, f"needs {test.gpus} GPUs; visible here: {count}", repeat)
+        for repeat in range(wish.repeat)
+        for test in lacking
+    )
+
+
+def skipped(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repeat: int = 0) -> TestResult:
+    """A test that was not run, and why."""
+    return TestResult(
+        name=test.name,
+        group=test.group,
+        gpu=gpu,
+        status=TestStatus.SKIPPED,
+        duration=0.0,
+        detail=detail,
+        title=test.title,
+        trouble=trouble,
+        repeat=repeat,
+    )
+
+
+def at_once(devices: Sequence[Device], level: Level, processors: int) -> int:
+    """How many tests run side by side; one where a GPU lets in one process at a time."""
+    if any(device.exclusive for device in devices):
+        return 1
+    by_memory = [max(1, device.memory_total // _MEMORY_EACH[level]) for device in devices if device.memory_total]
+    return max(1, min(_AT_ONCE, processors, *(by_memory or [_AT_ONCE])))

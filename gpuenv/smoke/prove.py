@@ -1,0 +1,201 @@
+"""A whole run of the smoke tests: which GPUs, which tests, what became of them, and what it comes to."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from gpuenv import __version__
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.smoke import Level, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.probe.take import Request, take_snapshot
+from gpuenv.smoke.baseline import beside_sisters, compare
+from gpuenv.smoke.catalogue import TestInfo, chosen
+from gpuenv.smoke.devices import Device, devices_of, picked
+from gpuenv.smoke.kernel_log import KernelLog
+from gpuenv.smoke.plan import BUDGET, DEADLINE, DEFAULT_SEED, Wish, at_once, plan, skipped, too_few
+from gpuenv.smoke.run import Outcome, Setting, census, run_tasks
+from gpuenv.smoke.state import state_tests
+
+_EVERY = 5.0  # seconds from one word on the progress to the next
+
+Announce = Callable[[str], None]
+
+
+class Unusable(Exception):  # noqa: N818 - an answer about the target
+    """The target environment cannot run any test; ``remedy`` says what would help."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be proven: groups or tests, on which GPUs, how much, how often."""
+
+    groups: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    level: Level = Level.QUICK
+    seed: int | None = None
+    repeat: int = 1
+    timeout: float | None = None
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where it is to be proven.
+
+    Attributes:
+        interpreter: the target's.
+        environment: the caller's variables.
+        folder: the caller's working folder.
+        snapshot: what the doctor knows of the machine.
+        driver_root: folder under which the driver's files are looked for.
+        started: reading of ``time.monotonic`` when the command began.
+    """
+
+    interpreter: str
+    environment: Mapping[str, str]
+    folder: str
+    snapshot: Snapshot
+    driver_root: str
+    started: float
+
+
+def prove(
+    order: Order,
+    place: Place,
+    obstacle: Callable[[Snapshot], str | None],
+    announce: Announce,
+    baseline: SmokeResult | None,
+    started_at: str,
+) -> SmokeResult:
+    """Runs the tests.
+
+    Args:
+        order: what.
+        place: where.
+        obstacle: the doctor's word on why no GPU can be used.
+        announce: told how far it is.
+        baseline: an earlier run to compare with.
+        started_at: the time of day, ISO 8601.
+
+    Raises:
+        Unusable: when the target environment can run no test.
+        ValueError: when a GPU is named that is not there.
+    """
+    _usable(place.snapshot)
+    tests = chosen(order.groups, order.only, order.level)
+    wish = Wish(order.level, order.seed if order.seed is not None else DEFAULT_SEED, order.repeat, order.timeout)
+    devices, error = _devices(place, wish)
+    if not devices:
+        results = tuple(_without_gpu(test, obstacle(place.snapshot), error) for test in tests)
+        return _result(order, place, wish, (), Outcome(results, {}), started_at)
+    devices = picked(devices, order.gpus)
+    outcome = _run(tests, devices, wish, place, order, announce)
+    result = _result(order, place, wish, devices, outcome, started_at)
+    compared = compare(result, baseline) if baseline is not None else ()
+    return replace(result, compared=compared + result.compared)
+
+
+def _usable(snapshot: Snapshot) -> None:
+    target, asked = snapshot.target, snapshot.source("target")
+    if not target.python.known:
+        named = target.executable.value or "the target"
+        raise Unusable(f"{named} cannot be used: {_why(asked)}", "name another one with --python PATH")
+    if not target.cupy:
+        raise Unusable(
+            f"CuPy is not in the target environment ({target.executable.value})",
+            "gpuenv resolve names the wheel to install; --python PATH names another environment",
+        )
+
+
+def _why(source: Source) -> str:
+    return source.detail or ("it gave no answer" if source.state is not SourceState.ANSWERED else "no Python")
+
+
+def _devices(place: Place, wish: Wish) -> tuple[tuple[Device, ...], str | None]:
+    """From what the doctor read; where that has none, from CuPy itself, which is believed over it."""
+    found = devices_of(place.snapshot, place.environment)
+    if found:
+        return found, None
+    setting = Setting(place.interpreter, place.environment, place.folder)
+    counted = census(setting, wish.timeout or DEADLINE[wish.level])
+    return counted.devices, counted.error
+
+
+def _without_gpu(test: TestInfo, obstacle: str | None, error: str | None) -> TestResult:
+    parts = [obstacle or "no GPU is visible here", f"CuPy says: {error}" if error else None]
+    return skipped(test, None, Trouble.NO_DEVICE, "; ".join(part for part in parts if part))
+
+
+def _run(
+    tests: tuple[TestInfo, ...],
+    devices: tuple[Device, ...],
+    wish: Wish,
+    place: Place,
+    order: Order,
+    announce: Announce,
+) -> Outcome:
+    log, began = KernelLog(), time.monotonic()
+    setting = Setting(
+        place.interpreter,
+        place.environment,
+        place.folder,
+        at_once(devices, wish.level, len(os.sched_getaffinity(0))),
+        order.fault,
+    )
+    said = [began]
+
+    def progress(result: TestResult, done: int, total: int) -> None:
+        if time.monotonic() - said[0] >= _EVERY and done < total:
+            said[0] = time.monotonic()
+            announce(f"{done} of {total} tests done, the last {result.name} ({result.status.value})")
+
+    try:
+        outcome = run_tasks(plan(tests, devices, wish), setting, progress)
+        state = _state(place, devices, wish, order, log)
+    finally:
+        log.close()
+    return replace(outcome, tests=outcome.tests + too_few(tests, devices, wish) + state)
+
+
+def _state(
+    place: Place, devices: tuple[Device, ...], wish: Wish, order: Order, log: KernelLog
+) -> tuple[TestResult, ...]:
+    """The GPUs' health beside what it was before, in all levels but the quick one."""
+    if wish.level is Level.QUICK or order.only or (order.groups and "health" not in order.groups):
+        return ()
+    began = time.monotonic()
+    request = Request(environment=place.environment, python=place.interpreter, root=place.driver_root)
+    after = take_snapshot(request)
+    return state_tests(place.snapshot, after, log.lines(), devices, time.monotonic() - began)
+
+
+def _result(
+    order: Order, place: Place, wish: Wish, devices: tuple[Device, ...], outcome: Outcome, started_at: str
+) -> SmokeResult:
+    gpus = tuple(device.record for device in devices)
+    status = overall(outcome.tests)
+    python = place.snapshot.target.python.value
+    return SmokeResult(
+        status=status,
+        exit_code=int(ExitCode.OK if status is TestStatus.PASSED else ExitCode.SMOKE_FAILED),
+        level=wish.level,
+        seed=wish.seed,
+        gpus=gpus,
+        tests=outcome.tests,
+        duration=time.monotonic() - place.started,
+        budget=BUDGET[wish.level],
+        versions={**({"python": str(python)} if python else {}), **outcome.versions},
+        fault=order.fault,
+        started_at=started_at,
+        compared=beside_sisters(outcome.tests, gpus),
+        gpuenv_version=__version__,
+    )

@@ -1,0 +1,213 @@
+"""Runs a plan: each task in a process of its own, under a supervisor that leaves nothing of it behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpuenv.model.smoke import TestResult, TestStatus, Trouble
+from gpuenv.probe.children import ChildGroup, ChildResult, run_child
+from gpuenv.probe.protocol import numbered, parse_facts
+from gpuenv.smoke.catalogue import PAYLOAD
+from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
+from gpuenv.smoke.plan import Task, skipped
+from gpuenv.smoke.verdict import verdict
+
+SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
+_MARGIN = 2.0  # seconds beyond the deadline in which the supervisor ends what it has started
+_LAST_RITES = 1.0  # seconds in which supervisors that were asked to end may do so
+
+Progress = Callable[[TestResult, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where and how the tests run.
+
+    Attributes:
+        interpreter: the target's.
+        environment: the caller's variables, which the tests run with.
+        folder: the caller's working folder, from which relative paths in PYTHONPATH are counted.
+        at_once: how many run side by side.
+        fault: a fault to plant, or None.
+        program: the payload's main file.
+    """
+
+    interpreter: str
+    environment: Mapping[str, str]
+    folder: str
+    at_once: int = 1
+    fault: str | None = None
+    program: Path = PAYLOAD / "main.py"
+
+
+@dataclass(slots=True)
+class _Run:
+    """What the threads of one run share."""
+
+    setting: Setting
+    empty: str
+    group: ChildGroup = field(default_factory=ChildGroup)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    silent: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The results in the order of the plan, and the versions that the target's programs told."""
+
+    tests: tuple[TestResult, ...]
+    versions: Mapping[str, str]
+
+
+def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lambda *_: None) -> Outcome:
+    """Runs every task; those that must be alone after all others.
+
+    Args:
+        tasks: the plan.
+        setting: where and how.
+        progress: told each result, how many are done, and how many there are.
+
+    Raises:
+        KeyboardInterrupt: when interrupted; nothing that was started is left behind.
+    """
+    results: dict[int, TestResult] = {}
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
+        run = _Run(setting, empty)
+
+        def work(number: int) -> None:
+            result = _one(run, tasks[number])
+            with run.lock:
+                results[number] = result
+            progress(result, len(results), len(tasks))
+
+        together = [number for number, task in enumerate(tasks) if not task.alone]
+        alone = [number for number, task in enumerate(tasks) if task.alone]
+        try:
+            _side_by_side(work, together, setting.at_once)
+            again = [number for number in together if setting.at_once > 1 and _may_be_ours(results[number])]
+            _side_by_side(work, alone + again, 1)
+        finally:
+            run.group.terminate(_LAST_RITES)
+            run.group.close()
+    return Outcome(tuple(results[number] for number in range(len(tasks))), dict(run.versions))
+
+
+def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: int) -> None:
+    pool = ThreadPoolExecutor(at_once)
+    futures = [pool.submit(work, number) for number in numbers]
+    try:
+        wait(futures)
+        for future in futures:
+            future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _may_be_ours(result: TestResult) -> bool:
+    """Whether a test that ran beside others may have lacked what those held."""
+    return result.status is TestStatus.BUSY or result.trouble is Trouble.OUT_OF_MEMORY
+
+
+def _one(run: _Run, task: Task) -> TestResult:
+    place = ",".join(device.visible for device in task.devices)
+    if run.silent.get(place, 0) >= SILENT_TESTS:
+        detail = f"not started: {SILENT_TESTS} tests in a row had no answer from this GPU in time"
+        return skipped(task.test, task.gpu, Trouble.GIVEN_UP, detail, task.repeat)
+    child = _start(run, task.test.name, order_of(task, run.setting.fault), task.devices, task.deadline)
+    facts = parse_facts(child.stdout)
+    result = verdict(task, child, facts)
+    with run.lock:
+        run.silent[place] = run.silent.get(place, 0) + 1 if result.status is TestStatus.TIMED_OUT else 0
+        told = facts.get("versions")
+        if isinstance(told, dict):
+            run.versions.update({str(name): str(value) for name, value in told.items()})
+    return result
+
+
+def order_of(task: Task, fault: str | None) -> dict[str, object]:
+    """What the payload is told."""
+    only = task.devices[0] if len(task.devices) == 1 else None
+    return {
+        "level": task.level.value,
+        "seed": task.seed,
+        "size": dict(task.size),
+        "fault": fault,
+        # CuPy does not tell the UUID of a MIG instance on every driver.
+        "uuid": only.uuid if only and not only.instance else None,
+    }
+
+
+def ask(
+    setting: Setting, name: str, order: Mapping[str, object], deadline: float
+) -> tuple[ChildResult, dict[str, Any]]:
+    """Runs the payload once for something that is no test; how it ended, and what it told."""
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
+        run = _Run(setting, empty)
+        try:
+            child = _start(run, name, order, (), deadline)
+        finally:
+            run.group.terminate(_LAST_RITES)
+            run.group.close()
+    return child, parse_facts(child.stdout)
+
+
+def _start(
+    run: _Run, name: str, order: Mapping[str, object], devices: Sequence[Device], deadline: float
+) -> ChildResult:
+    setting = run.setting
+    environment = child_environment(setting.environment, setting.folder)
+    if devices:
+        environment[VISIBLE] = ",".join(device.visible for device in devices)
+    supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
+    payload = [setting.interpreter, "-B", str(setting.program), name, json.dumps(order)]
+    command = [*supervisor, str(deadline), run.empty, *payload]
+    return run_child(command, environment, time.monotonic() + deadline + _MARGIN, run.group)
+
+
+def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
+    """The caller's variables for a child in another folder: what PYTHONPATH names stays what it was.
+
+    An empty entry and a dot stand for the working folder, from which nothing is ever picked up.
+    """
+    changed = dict(environment)
+    if "PYTHONPATH" in changed:
+        entries = [entry for entry in changed["PYTHONPATH"].split(os.pathsep) if os.path.normpath(entry or ".") != "."]
+        changed["PYTHONPATH"] = os.pathsep.join(os.path.join(folder, entry) for entry in entries)  # noqa: PTH118
+        if not changed["PYTHONPATH"]:
+            del changed["PYTHONPATH"]
+    return changed
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """What CuPy itself sees: its devices, or why it sees none."""
+
+    devices: tuple[Device, ...]
+    error: str | None
+    cupy: str | None
+
+
+def census(setting: Setting, deadline: float) -> Census:
+    """Asks the target's CuPy for its devices."""
+    child, facts = ask(setting, "--census", {}, deadline)
+    error = facts.get("error")
+    if error is None and facts.get("done") is not True:
+        error = child.error or f"asking CuPy ended as {child.ending.value}, exit code {child.exit_code}"
+    listed = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
+    version = facts.get("cupy")
+    return Census(
+        seen_by_cupy(listed, setting.environment),
+        str(error) if error is not None else None,
+        str(version) if version is not None else None,
+    )

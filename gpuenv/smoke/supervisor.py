@@ -1,0 +1,149 @@
+"""Runs one program until it ends or its time is over, and leaves none of its processes behind.
+
+``supervisor.py SECONDS FOLDER PROGRAM ARGUMENT...``, run in a child of gpuenv's own interpreter. On Linux it takes the
+place of the parent of every process whose own parent has gone (prctl, PR_SET_CHILD_SUBREAPER), so that also one that
+left its process group and its session is found and killed. It ends as the program did: with its exit code or by its
+signal; with ``TIMED_OUT`` where it killed the program, with ``NOT_STARTED`` where it could not start it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+TIMED_OUT, NOT_STARTED = 124, 127
+_BURIAL = 0.3  # seconds in which killed processes are waited for; one inside a hung system call is left to the kernel
+# linux/prctl.h
+_SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
+
+
+def main() -> None:
+    """Does what the arguments say."""
+    seconds, folder, command = float(sys.argv[1]), sys.argv[2], [*sys.argv[3:]]
+    until = time.monotonic() + seconds
+    signal.signal(signal.SIGTERM, _end)
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+    _prctl(_SET_PDEATHSIG, signal.SIGTERM)
+    try:
+        code = _run(command, folder, until)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        bury()
+    if code < 0:
+        _end_by(-code)
+    sys.exit(code)
+
+
+def _run(command: Sequence[str], folder: str, until: float) -> int:
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has one thread
+        )
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+        return NOT_STARTED
+    _await(process, until)
+    code = process.poll()
+    if code is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        return TIMED_OUT
+    return code
+
+
+def _await(process: subprocess.Popen[bytes], until: float) -> None:
+    """Waits for the end, or for the time. Not every kernel and sandbox has descriptors of processes."""
+    left = max(0.0, until - time.monotonic())
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(left)
+        return
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    poll.poll(left * 1000)
+
+
+def bury() -> None:
+    """Kills every process that descends from this one and waits for them, for a while."""
+    until = time.monotonic() + _BURIAL
+    while _reap() and time.monotonic() < until:
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _reap() -> bool:
+    """Takes note of children that have ended; whether any is left."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def descendants(root: int) -> list[int]:
+    """The children of a process, their children, and so on, by what the kernel tells."""
+    parents: dict[int, int] = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():  # noqa: PTH112, PTH208 - for start-up
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - likewise
+                # The name of the program stands in brackets and may hold anything.
+                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+    found, fresh = [], [root]
+    while fresh:
+        fresh = [pid for pid, parent in parents.items() if parent in fresh]
+        found += fresh
+    return found
+
+
+def _prctl(option: int, value: int) -> None:
+    """Linux alone has it; elsewhere the process group is all that can be killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _die_with_parent() -> None:
+    _prctl(_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Asked to end: so does everything that was started.
+
+    Asked once: the kernel tells of a dead parent for each of its threads, and burying must not be cut short.
+    """
+    del number, frame
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _end_by(number: int) -> None:
+    """Ends as the program did, without a core file of one's own."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""What became of a test, from how its process ended and what it had told. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
+from gpuenv.probe.children import ChildResult, Ending
+from gpuenv.smoke.plan import Task
+from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
+
+_LONGEST = 1000  # characters of a detail
+
+
+def verdict(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:
+    """The result of a test."""
+    status, trouble, detail, cause = _told(task, child, facts)
+    work = facts.get("work_seconds")
+    return TestResult(
+        name=task.test.name,
+        group=task.test.group,
+        gpu=task.gpu,
+        status=status,
+        duration=child.duration,
+        detail=detail[:_LONGEST] if detail else None,
+        measured=_measured(facts.get("measured")) if status is TestStatus.PASSED else {},
+        title=task.test.title,
+        trouble=trouble,
+        cause=cause,
+        repeat=task.repeat,
+        seed=task.seed,
+        deadline=task.deadline,
+        work=float(work) if isinstance(work, int | float) and math.isfinite(work) else None,
+    )
+
+
+_Told = tuple[TestStatus, Trouble | None, str | None, Cause | None]
+
+
+def _told(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> _Told:
+    if _ran_out_of_time(task, child):
+        detail = f"no answer within {task.deadline:g} s{_stage(facts)}; its processes were killed"
+        return TestStatus.TIMED_OUT, Trouble.DEADLINE, detail, None
+    if child.ending is Ending.CRASHED:
+        detail = f"ended by {child.signal_name}{_stage(facts)}{_last_words(child)}"
+        return TestStatus.CRASHED, Trouble.SIGNAL, detail, None
+    if child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True:
+        said = _verdict_of(facts.get("verdict"))
+        if said is not None:
+            return said
+    if child.ending is Ending.NOT_STARTED or child.exit_code == NOT_STARTED:
+        return TestStatus.CRASHED, Trouble.ENDED_EARLY, f"could not be started{_last_words(child)}", None
+    detail = f"ended with exit code {child.exit_code} before its verdict{_stage(facts)}{_last_words(child)}"
+    return TestStatus.CRASHED, Trouble.ENDED_EARLY, detail, None
+
+
+def _ran_out_of_time(task: Task, child: ChildResult) -> bool:
+    """A child may end with the supervisor's code by itself, but hardly at the deadline."""
+    return child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= task.deadline)
+
+
+def _verdict_of(said: object) -> _Told | None:
+    """A verdict in the form that the payload gives it; None for anything else."""
+    if not isinstance(said, dict):
+        return None
+    try:
+        status = TestStatus(said.get("status"))
+        trouble = Trouble(said["trouble"]) if said.get("trouble") else None
+    except ValueError:
+        return None
+    detail = said.get("detail")
+    cause = next((cause for cause in Cause if cause.value == said.get("cause")), None)
+    return status, trouble, str(detail) if detail else None, cause
+
+
+def _measured(told: object) -> dict[str, Quantity]:
+    if not isinstance(told, dict):
+        return {}
+    found = {}
+    for name, entry in told.items():
+        value = entry.get("value") if isinstance(entry, dict) else None
+        if isinstance(value, int | float) and math.isfinite(value):
+            found[str(name)] = Quantity(float(value), str(entry.get("unit", "")))
+    return found
+
+
+def _stage(facts: Mapping[str, Any]) -> str:
+    if "stage" in facts:
+        return f", while it worked on {facts['stage']}"
+    if "device" in facts:
+        return ", while it prepared its input"
+    if "versions" in facts:
+        return ", while CUDA was initialised"
+    return ", while CuPy was imported" if "started" in facts else ", before it had begun"
+
+
+def _last_words(child: ChildResult) -> str:
+    lines = [line.strip() for line in child.stderr.splitlines() if line.strip()]
+    reason = child.error or (lines[-1][:300] if lines else None)
+    return f": {reason}" if reason else ""

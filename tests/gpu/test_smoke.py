@@ -1,0 +1,307 @@
+"""The smoke tests on a real GPU: every group at every level, every fault, the demonstrations, rates beside torch.
+
+Needs Python, NumPy, CuPy, pytest and what gpuenv itself needs; torch, numba, jax and NCCL are used where they are. All
+that was seen goes into one JSON file: ``smoke-gpu.json`` in the folder that OUT names, else in the working folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuenv.smoke.catalogue import GROUPS, chosen
+from gpuenv.smoke.demos import DEMOS
+from gpuenv.smoke.faults import FAULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.gpu
+
+TARGET = os.environ.get("GPUENV_TEST_PYTHON", sys.executable)
+RECORD: dict[str, Any] = {"runs": {}, "demos": {}, "rates": {}}
+# Why a test may be skipped on a sound machine: what it needs is not there.
+EXCUSES = ("is not installed", "needs ", "CPU-only build", "numba ", "has no", "tells nothing", "NCCL ")
+# The tests that are meant to catch each fault.
+MEANT = {
+    "no-order": ("streams.order",),
+    "no-sync": ("transfer.async",),
+    "no-op-kernel": (
+        "kernels.raw_kernel", "kernels.grid_stride", "kernels.atomics", "kernels.shared_memory",
+        "kernels.cache", "streams.graphs", "streams.order", "health.pattern",
+    ),
+    "pool-limit": ("memory.pool", "blas.matmul_f64", "transfer.in_place"),
+    "illegal-access": ("kernels.raw_kernel", "blas.matmul_f32"),
+    "endless-kernel": ("kernels.raw_kernel",),
+}  # fmt: skip
+TROUBLE = {
+    "no-order": ("failed", "wrong-answer"),
+    "no-sync": ("failed", "wrong-answer"),
+    "no-op-kernel": ("failed", "wrong-answer"),
+    "flip-element": ("failed", "wrong-answer"),
+    "pool-limit": ("failed", "out-of-memory"),
+    "illegal-access": ("crashed", "context-lost"),
+    "endless-kernel": ("timed-out", "deadline"),
+}
+WITHIN = 0.15
+LIMIT = 420  # seconds that one command may take
+
+
+def gpuenv(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gpuenv", *arguments, "--python", TARGET]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, env=environment)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def smoke(label: str, *arguments: str, **variables: str) -> dict[str, Any]:
+    """One run, kept for the record under its label."""
+    done = gpuenv("smoke", *arguments, "--format", "json", "--no-redact", **variables)
+    assert done.stdout, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert result["exit_code"] == done.returncode
+    RECORD["runs"][label] = result
+    return result
+
+
+@cache
+def level(name: str) -> dict[str, Any]:
+    """A level's run, done once; the quick one after another run has filled the kernel cache."""
+    return smoke(name, "--level", name)
+
+
+def told(result: dict[str, Any]) -> list[str]:
+    return [f"{test['name']}: {test['status']}: {test['detail']}" for test in result["tests"] if test["detail"]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def record() -> Iterator[None]:
+    """One JSON file with all that was seen, also after failures."""
+    RECORD["date"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    done = gpuenv("probe", "--format", "json")
+    RECORD["machine"] = json.loads(done.stdout) if done.stdout else done.stderr
+    yield
+    path = Path(os.environ.get("OUT", ".")) / "smoke-gpu.json"
+    path.write_text(json.dumps(RECORD, indent=1), encoding="utf-8")
+
+
+# Levels. The first run of all, for the kernel cache.
+
+
+def test_the_normal_level_passes_within_its_budget() -> None:
+    result = level("normal")
+    bad = [line for line in told(result) if not any(excuse in line for excuse in EXCUSES)]
+    assert bad == []
+    assert (result["status"], result["exit_code"]) == ("passed", 0)
+    names = {test["name"] for test in result["tests"]}
+    assert names >= {test.name for test in chosen((), (), _level("normal"))}
+    again = smoke("normal, kernels cached", "--level", "normal")
+    assert again["status"] == "passed", told(again)
+    assert again["duration"] <= again["budget"]
+
+
+def test_the_quick_level_passes_within_ten_seconds() -> None:
+    result = level("quick")
+    assert result["status"] == "passed", told(result)
+    assert {test["group"] for test in result["tests"]} == set(GROUPS)
+    assert result["duration"] <= 10, result["duration"]
+
+
+def test_the_deep_level_passes() -> None:
+    result = level("deep")
+    bad = [line for line in told(result) if not any(excuse in line for excuse in EXCUSES)]
+    assert bad == []
+    assert result["status"] == "passed"
+    tested = [test["measured"].get("memory_tested") for test in result["tests"] if test["name"] == "health.pattern"]
+    assert all(entry["value"] > 0 for entry in tested if entry)
+
+
+def _level(name: str) -> Any:  # noqa: ANN401 - an enum
+    from gpuenv.model.smoke import Level  # noqa: PLC0415 - of use here alone
+
+    return Level(name)
+
+
+def test_every_test_ran_on_a_named_gpu() -> None:
+    result = level("normal")
+    known = {gpu["uuid"] for gpu in result["gpus"]}
+    assert known
+    assert {test["gpu"] for test in result["tests"] if test["group"] != "multi"} <= known
+
+
+def test_every_rate_is_measured() -> None:
+    measured = {
+        f"{test['group']}.{name}": entry["value"]
+        for test in level("normal")["tests"]
+        for name, entry in test["measured"].items()
+    }
+    wanted = {
+        *("transfer.h2d_pageable", "transfer.h2d_pinned", "transfer.d2h_pageable", "transfer.d2h_pinned"),
+        *("transfer.device_copy", "blas.matmul_f16", "blas.matmul_f32", "blas.matmul_f64", "fft.fft_c64"),
+        *("streams.launch_latency", "kernels.compile_cold", "kernels.compile_warm", "streams.overlap"),
+        *("blas.numpy_matmul_f32", "fft.numpy_fft"),
+    }
+    assert wanted <= set(measured)
+    assert all(measured[name] > 0 for name in wanted - {"streams.overlap"})
+    assert measured["kernels.compile_warm"] < measured["kernels.compile_cold"]
+
+
+def test_the_same_run_again_is_within_its_own_baseline(tmp_path: Path) -> None:
+    baseline = tmp_path / "baseline.json"
+    smoke("baseline", "--only", "transfer.rates", "--only", "blas.rates", "--save-baseline", str(baseline))
+    again = smoke("compared", "--only", "transfer.rates", "--only", "blas.rates", "--compare", str(baseline))
+    rates = [entry for entry in again["compared"] if entry["against"] == "baseline"]
+    assert len(rates) >= 8
+    on_the_gpu = [entry for entry in rates if "numpy" not in entry["name"] and "pageable" not in entry["name"]]
+    assert [entry for entry in on_the_gpu if entry["worse"]] == []
+
+
+# Faults.
+
+
+def meant(fault: str) -> tuple[str, ...]:
+    from gpuenv.model.smoke import Level  # noqa: PLC0415 - of use here alone
+
+    quick = tuple(test.name for test in chosen((), (), Level.QUICK) if test.gpus == 1)
+    return quick if fault == "flip-element" else MEANT[fault]
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS, key=lambda name: (name == "endless-kernel", name)))
+def test_a_planted_fault_is_caught_by_the_tests_meant_for_it(fault: str) -> None:
+    only = [part for name in meant(fault) for part in ("--only", name)]
+    limit = ["--timeout", "12"] if fault == "endless-kernel" else []
+    result = smoke(f"fault {fault}", *only, *limit, GPUENV_SMOKE_FAULT=fault)
+    found = {test["name"]: (test["status"], test["trouble"]) for test in result["tests"]}
+    assert found == dict.fromkeys(meant(fault), TROUBLE[fault]), told(result)
+    assert (result["exit_code"], result["fault"]) == (5, fault)
+
+
+def test_after_all_faults_the_gpu_works() -> None:
+    result = smoke("after the faults", "kernels", "blas")
+    assert result["status"] == "passed", told(result)
+
+
+HOG = """
+import sys, cupy as cp
+kept, piece = [], 1 << 30
+while piece >= 32 << 20:
+    try:
+        if cp.cuda.runtime.memGetInfo()[0] < piece + (600 << 20):
+            piece //= 2
+            continue
+        kept.append(cp.cuda.runtime.malloc(piece))
+    except cp.cuda.runtime.CUDARuntimeError:
+        piece //= 2
+print("full", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_gpu_whose_memory_others_hold_is_busy_and_not_broken() -> None:
+    with subprocess.Popen([TARGET, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as hog:
+        assert hog.stdout is not None
+        assert hog.stdout.readline().strip() == "full"
+        result = smoke("busy", "--only", "health.pattern", "--only", "blas.rates")
+        hog.kill()
+    assert {test["status"] for test in result["tests"]} <= {"busy", "passed"}, told(result)
+    assert "busy" in {test["status"] for test in result["tests"]}
+    assert {test["cause"] for test in result["tests"] if test["status"] == "busy"} == {"gpu-busy"}
+    assert result["exit_code"] == 5
+
+
+# Demonstrations.
+
+
+def test_every_demonstration_shows_its_mistake_and_its_cure() -> None:
+    gpus = len(level("normal")["gpus"])
+    names = [name for name in DEMOS if gpus > 1 or name != "cross-device-array"]
+    with ThreadPoolExecutor(4) as pool:
+        shown = dict(zip(names, pool.map(lambda name: gpuenv("smoke", "--demo", name), names), strict=True))
+    RECORD["demos"] = {name: {"exit_code": done.returncode, "text": done.stdout} for name, done in shown.items()}
+    assert {name: done.returncode for name, done in shown.items()} == dict.fromkeys(names, 0)
+
+
+# Rates beside those of another program in the same run.
+
+PLAIN = """
+import json, sys, time
+try:
+    import torch
+except ImportError:
+    torch = None
+rates, size, n = {}, 256 << 20, 4096
+
+def best(work, wait, rounds=7):
+    times = []
+    for _ in range(rounds):
+        wait(); started = time.perf_counter(); work(); wait()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+if torch is not None and torch.cuda.is_available():
+    wait = torch.cuda.synchronize
+    torch.backends.cuda.matmul.allow_tf32 = False
+    pinned = torch.empty(size, dtype=torch.uint8).pin_memory()
+    there = torch.empty(size, dtype=torch.uint8, device="cuda")
+    other = torch.empty_like(there)
+    rates["transfer.h2d_pinned"] = size / best(lambda: there.copy_(pinned, non_blocking=True), wait)
+    rates["transfer.d2h_pinned"] = size / best(lambda: pinned.copy_(there, non_blocking=True), wait)
+    rates["transfer.device_copy"] = 2 * size * 20 / best(lambda: [other.copy_(there) for _ in range(20)], wait)
+    for name, kind in (("f16", torch.float16), ("f32", torch.float32), ("f64", torch.float64)):
+        a, b = torch.randn(n, n, device="cuda").to(kind), torch.randn(n, n, device="cuda").to(kind)
+        c = torch.empty(n, n, device="cuda", dtype=kind)
+        torch.matmul(a, b, out=c)
+        took = best(lambda: [torch.matmul(a, b, out=c) for _ in range(50)], wait)
+        rates["blas.matmul_" + name] = 2.0 * n**3 * 50 / took
+    program = "torch " + torch.__version__
+else:
+    import cupy as cp
+    from cupy.cuda import cublas, device
+    wait, runtime = cp.cuda.runtime.deviceSynchronize, cp.cuda.runtime
+    host = runtime.hostAlloc(size, 0)
+    there, other = runtime.malloc(size), runtime.malloc(size)
+    rates["transfer.h2d_pinned"] = size / best(lambda: runtime.memcpyAsync(there, host, size, 1, 0), wait)
+    rates["transfer.d2h_pinned"] = size / best(lambda: runtime.memcpyAsync(host, there, size, 2, 0), wait)
+    rates["transfer.device_copy"] = 2 * size * 20 / best(
+        lambda: [runtime.memcpyAsync(other, there, size, 3, 0) for _ in range(20)], wait)
+    import numpy as np
+    handle = device.get_cublas_handle()
+    for name, kind, gemm in (("f32", np.float32, cublas.sgemm), ("f64", np.float64, cublas.dgemm)):
+        a, b, c = (cp.random.standard_normal((n, n)).astype(kind) for _ in range(3))
+        one, zero = np.array(1, kind), np.array(0, kind)
+        x, y, z = a.data.ptr, b.data.ptr, c.data.ptr
+        call = lambda: gemm(handle, 0, 0, n, n, n, one.ctypes.data, x, n, y, n, zero.ctypes.data, z, n)
+        call()
+        rates["blas.matmul_" + name] = 2.0 * n**3 * 50 / best(lambda: [call() for _ in range(50)], wait)
+    program = "plain cuBLAS and copies"
+print(json.dumps({"program": program, "rates": rates}))
+"""
+
+
+def test_rates_are_within_15_percent_of_another_program_s() -> None:
+    """Ours are taken before and after the other's, and the better counts: clocks and the bus waver."""
+    names = ("--only", "transfer.rates", "--only", "blas.rates", "--level", "normal")
+    ours = [smoke("rates before", *names)]
+    done = subprocess.run([TARGET, "-c", PLAIN], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    other = json.loads(done.stdout.splitlines()[-1])
+    ours.append(smoke("rates after", *names))
+    best: dict[str, float] = {}
+    for result in ours:
+        for test in result["tests"]:
+            for name, entry in test["measured"].items():
+                key = f"{test['group']}.{name}"
+                best[key] = max(best.get(key, 0.0), entry["value"])
+    ratios = {name: best[name] / rate for name, rate in other["rates"].items()}
+    RECORD["rates"] = {"program": other["program"], "theirs": other["rates"], "ours": best, "ratios": ratios}
+    assert {name: ratio for name, ratio in ratios.items() if not 1 - WITHIN <= ratio <= 1 + WITHIN} == {}

@@ -1,0 +1,214 @@
+"""A payload of bad habits: started as the real one is, with the real one's channel, and without CuPy.
+
+``habits.py HABIT JSON``; what it leaves behind writes its process id into the folder that ``HABITS_FOLDER`` names.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+MAIN = Path(__file__).parents[2] / "gpuenv/smoke/payload/main.py"
+RIGHT = {"status": "passed", "trouble": None, "detail": None, "cause": None}
+
+
+def load_main() -> Any:  # noqa: ANN401 - a module
+    """The payload's own main program, as a module."""
+    spec = importlib.util.spec_from_file_location("payload_main", MAIN)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CHANNEL = load_main().open_channel()
+
+
+def tell(key: str, value: object) -> None:
+    CHANNEL.write("gpuenv:" + json.dumps({key: value}) + "\n")
+    CHANNEL.flush()
+
+
+def note(name: str) -> None:
+    """Leaves this process's id where the test finds it."""
+    path = Path(os.environ["HABITS_FOLDER"]) / f"{name}.{os.getpid()}"
+    path.write_text("", encoding="utf-8")
+
+
+def stay(name: str) -> None:
+    """Stays for a minute, deaf to all polite signals."""
+    for polite in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(polite, signal.SIG_IGN)
+    note(name)
+    time.sleep(60)
+    os._exit(0)
+
+
+def passes() -> None:
+    tell("versions", {"cupy": "99.0", "numpy": "99.1"})
+    tell("measured", {"rate": {"value": 2.5e9, "unit": "B/s"}, "nonsense": {"value": "fast"}})
+    tell("work_seconds", 0.25)
+
+
+def fails() -> dict[str, object]:
+    return {"status": "failed", "trouble": "wrong-answer", "detail": "c: 1 of 4 wrong", "cause": None}
+
+
+def busy() -> dict[str, object]:
+    return {"status": "busy", "trouble": "memory-held-by-others", "detail": "others hold it", "cause": "gpu-busy"}
+
+
+def busy_at_first() -> dict[str, object] | None:
+    """Busy the first time, and right when it is asked again."""
+    mark = Path(os.environ["HABITS_FOLDER"]) / "asked"
+    if mark.exists():
+        return None
+    mark.write_text("", encoding="utf-8")
+    return busy()
+
+
+def skips() -> dict[str, object]:
+    return {"status": "skipped", "trouble": "not-applicable", "detail": "needs more", "cause": None}
+
+
+def loses_context() -> dict[str, object]:
+    return {
+        "status": "crashed",
+        "trouble": "context-lost",
+        "detail": "the CUDA context is lost",
+        "cause": "illegal-memory-access",
+    }
+
+
+def segfaults() -> None:
+    tell("stage", "the GPU's answers")
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def aborts_after_the_verdict() -> None:
+    tell("verdict", RIGHT)
+    os.abort()
+
+
+def hangs() -> None:
+    tell("stage", "the GPU's answers")
+    stay("hangs")
+
+
+def hangs_at_the_end() -> None:
+    tell("verdict", RIGHT)
+    stay("hangs")
+
+
+def forks_and_hangs() -> None:
+    for _ in range(3):
+        if os.fork() == 0:
+            stay("child")
+    stay("parent")
+
+
+def leaves_a_grandchild() -> None:
+    if os.fork() == 0:
+        stay("grandchild")
+    wait_for("grandchild")
+
+
+def leaves_a_daemon() -> None:
+    """A grandchild that left group and session, as a daemon does: forked twice, its parent gone."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            stay("daemon")
+        os._exit(0)
+    os.wait()
+    wait_for("daemon")
+
+
+def hangs_with_a_daemon() -> None:
+    leaves_a_daemon()
+    stay("hangs")
+
+
+def kills_its_group() -> None:
+    if os.fork() == 0:
+        os.setsid()
+        stay("daemon")
+    wait_for("daemon")
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def wait_for(name: str) -> None:
+    while not any(Path(os.environ["HABITS_FOLDER"]).glob(f"{name}.*")):
+        time.sleep(0.01)
+
+
+def prints_rubbish() -> None:
+    sys.stdout.write("gpuenv:{not json\ngpuenv:[1]\n\x00\xff gpuenv:null\n")
+    sys.stdout.flush()
+    os.write(1, b'\xff\xfe gpuenv:{"verdict": {"status": "failed"}}\n')
+    CHANNEL.write("rubbish before a fact gpuenv:" + json.dumps({"work_seconds": 0.5}) + "\ngpuenv:{cut sho\n")
+    CHANNEL.flush()
+
+
+def floods() -> None:
+    block = b"x" * (1 << 20)
+    for _ in range(100):
+        os.write(1, block)
+        os.write(2, block)
+
+
+def floods_without_end() -> None:
+    while True:
+        os.write(1, b"y\n" * 4096)
+
+
+def exits_early() -> None:
+    sys.stderr.write("something is wrong\n")
+    os._exit(3)
+
+
+def exits_early_with_success() -> None:
+    os._exit(0)
+
+
+def says_nothing_of_sense() -> dict[str, object]:
+    return {"status": "splendid"}
+
+
+def closes_its_channel() -> None:
+    CHANNEL.close()
+    os._exit(0)
+
+
+def deadline_code() -> None:
+    """The code that the supervisor uses for a program that it killed."""
+    os._exit(124)
+
+
+def where_it_runs() -> dict[str, object]:
+    """What the process may see, and from where."""
+    shown = {"folder": os.getcwd(), "entries": os.listdir(), "visible": os.environ.get("CUDA_VISIBLE_DEVICES")}  # noqa: PTH109, PTH208
+    return {"status": "failed", "trouble": "error", "detail": json.dumps({**shown, "order": ORDER}), "cause": None}
+
+
+ORDER = json.loads(sys.argv[2])
+
+
+def main() -> None:
+    tell("started", value=True)
+    name = sys.argv[1].partition(".")[2]
+    verdict = globals()[name]()
+    tell("verdict", verdict or RIGHT)
+    tell("done", value=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""What every test of the payload brings, and the payload's own rules: pure functions, without CuPy."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.smoke import Level, TestStatus, Trouble
+from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, all_tests, chosen
+from gpuenv.smoke.demos import DEMOS, sources
+from gpuenv.smoke.faults import FAULTS
+from gpuenv.smoke.payload import faults
+from gpuenv.smoke.payload.harness import different, fitted, lacking, missing_module, uuid_text
+from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory, too_little
+from tests.smoke.payload import MODULES, module
+
+NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|capability:\d+\.\d")
+
+
+@pytest.mark.parametrize("stem", MODULES)
+def test_a_test_brings_all_that_it_must(stem: str) -> None:
+    test = module(stem)
+    assert stem.startswith(f"{test.GROUP}_")
+    assert test.GROUP in GROUPS
+    assert 5 < len(test.TITLE) < 70
+    assert len(test.TOLERANCE) > 4
+    assert test.__doc__.endswith(".")
+    assert set(test.LEVELS) <= {level.value for level in Level}
+    assert test.LEVELS
+    assert all(NEEDS.fullmatch(need) for need in test.NEEDS)
+    shrinks = getattr(test, "SHRINKS", None)
+    assert shrinks is None or all(isinstance(size[shrinks], int) for size in test.LEVELS.values())
+    if hasattr(test, "memory"):
+        assert all(test.memory(size) > 0 for size in test.LEVELS.values())
+
+
+def test_the_catalogue_is_what_the_files_say() -> None:
+    found = {test.name.replace(".", "_"): test for test in all_tests()}
+    assert sorted(found) == list(MODULES)
+    for stem, test in found.items():
+        own = module(stem)
+        assert (test.group, test.title, list(test.needs), dict(test.sizes)) == (
+            own.GROUP, own.TITLE, own.NEEDS, own.LEVELS,
+        )  # fmt: skip
+        assert list(test.alone) == getattr(own, "ALONE", [])
+        assert set(test.alone) <= {level.value for level in Level}
+
+
+def test_the_quick_level_has_one_test_a_group() -> None:
+    quick = Counter(test.group for test in chosen((), (), Level.QUICK))
+    assert quick == dict.fromkeys(GROUPS, 1)
+
+
+def test_a_deeper_level_has_all_that_a_lower_one_has() -> None:
+    names = [{test.name for test in chosen((), (), level)} for level in Level]
+    assert names[0] < names[1] < names[2]
+    assert len(names[2]) > 60
+
+
+def test_nothing_of_the_quick_level_runs_alone() -> None:
+    assert [test.name for test in chosen((), (), Level.QUICK) if "quick" in test.alone] == []
+
+
+def test_a_source_without_its_kernels_bodies_is_still_a_source() -> None:
+    source = 'int f() { return 1; }\nextern "C" __global__ void k(int *x) { if (x) { *x = 1; } }\nint g;'
+    assert faults.emptied(source) == 'int f() { return 1; }\nextern "C" __global__ void k(int *x) {}\nint g;'
+
+
+@pytest.mark.parametrize("stem", [stem for stem in MODULES if hasattr(module(stem), "KERNELS")])
+def test_every_kernel_can_be_made_to_do_nothing(stem: str) -> None:
+    for source in module(stem).KERNELS.values():
+        count = source.count("__global__")
+        assert count >= 1
+        emptied = faults.emptied(source)
+        assert len(re.findall(r"__global__[^{}]*\{\}", emptied)) == count
+        assert emptied.count("{") == emptied.count("}")
+
+
+def test_the_runner_knows_the_faults() -> None:
+    assert faults.FAULTS == FAULTS
+    assert set(FAULTS) == {
+        "no-order", "no-sync", "no-op-kernel", "flip-element", "illegal-access", "endless-kernel", "pool-limit",
+    }  # fmt: skip
+
+
+# What an exception means.
+
+
+@pytest.mark.parametrize("status", sorted(LOST))
+def test_an_error_after_which_nothing_works_is_a_lost_context(status: int) -> None:
+    trouble = classify("CUDARuntimeError", status, "cudaErrorX: words")
+    assert (trouble.status, trouble.trouble) == ("crashed", "context-lost")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "text", "told"),
+    [
+        ("CUDARuntimeError", 46, "all CUDA-capable devices are busy", ("busy", "device-unavailable")),
+        ("CUDARuntimeError", 35, "insufficient driver", ("skipped", "no-device")),
+        ("CUDARuntimeError", 100, "no device", ("skipped", "no-device")),
+        ("ImportError", None, "libcuda.so.1: cannot open shared object file: No", ("skipped", "no-device")),
+        ("ImportError", None, "libcublas.so.12: cannot open shared object file", ("failed", "error")),
+        ("CUDADriverError", 209, "no kernel image", ("failed", "error")),
+        ("ValueError", None, "whatever", ("failed", "error")),
+        ("TypeError", 35.5, "a status that is none", ("failed", "error")),
+    ],
+)
+def test_exceptions_are_told_apart(kind: str, status: Any, text: str, told: tuple[str, str]) -> None:  # noqa: ANN401
+    trouble = classify(kind, status, text)
+    assert (trouble.status, trouble.trouble) == told
+    assert text in trouble.detail
+
+
+def test_the_words_are_those_of_the_result() -> None:
+    said = [classify("X", status, "t") for status in (46, 35, 700, 214, 209, None)]
+    said += [lack_of_memory(1, 0, 0, 80 * GIB, 0), lack_of_memory(1, 0, 79 * GIB, 80 * GIB, 0)]
+    for trouble in said:
+        TestStatus(trouble.status)
+        Trouble(trouble.trouble)
+        assert trouble.cause is None or trouble.cause in {cause.value for cause in Cause}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "own", "free", "limit", "told"),
+    [
+        (2 * GIB, 0, 0.5 * GIB, 0, "memory-held-by-others"),  # 78 GiB are somebody else's
+        (100 * GIB, 0, 79 * GIB, 0, "out-of-memory"),  # more than the GPU has
+        (40 * GIB, 41 * GIB, 38 * GIB, 0, "out-of-memory"),  # too much together
+        (2 * GIB, 0.5 * GIB, 79 * GIB, 1 * GIB, "out-of-memory"),  # the pool's limit
+        (0, 1 * GIB, 0.1 * GIB, 0, "memory-held-by-others"),  # nobody knows how much was asked for
+    ],
+)
+def test_whose_fault_a_lack_of_memory_is(wanted: float, own: float, free: float, limit: float, told: str) -> None:
+    trouble = lack_of_memory(wanted, own, free, 80 * GIB, limit)
+    assert trouble.trouble == told
+    assert trouble.status == ("busy" if told == "memory-held-by-others" else "failed")
+
+
+def test_a_test_does_not_begin_without_room() -> None:
+    assert too_little(1 * GIB, 2 * GIB, 80 * GIB) is None
+    busy, small = too_little(4 * GIB, 2 * GIB, 80 * GIB), too_little(4 * GIB, 2 * GIB, 4 * GIB)
+    assert busy is not None
+    assert small is not None
+    assert (busy.status, small.status) == ("busy", "skipped")
+
+
+class Sized:
+    """A test whose memory is its size in MiB."""
+
+    SHRINKS = "n"
+
+    @staticmethod
+    def memory(size: dict[str, int]) -> int:
+        return size["n"] << 20
+
+
+def test_sizes_are_halved_until_they_fit() -> None:
+    free, total = 1 << 30, 80 << 30
+    assert fitted(Sized, {"n": 256}, free, total) == ({"n": 256}, None)
+    assert fitted(Sized, {"n": 4096}, free, total) == ({"n": 512}, None)
+    size, trouble = fitted(Sized, {"n": 1 << 20}, free, total)
+    assert size["n"] >= (1 << 20) // 128
+    assert trouble.status == "busy"
+
+
+def test_what_a_test_needs_is_looked_for() -> None:
+    assert lacking(["cupy:14"], "14.0.0rc1", "9.0", 1) is None
+    assert lacking(["cupy:14"], "13.6.0", "9.0", 1) == "needs CuPy 14 or more; here: 13.6.0"
+    assert lacking(["capability:8.0"], "14.2.0", "10.0", 1) is None
+    assert lacking(["capability:8.0"], "14.2.0", "7.5", 1) == "needs compute capability 8.0 or more; here: 7.5"
+    assert lacking(["gpus:2"], "14.2.0", "7.5", 1) == "needs visible GPUs 2 or more; here: 1"
+    assert missing_module(["module:json"]) is None
+    trouble = missing_module(["module:no_such_module"])
+    assert trouble is not None
+    assert trouble.status == "skipped"
+
+
+def test_a_uuid_is_printed_as_the_driver_prints_it() -> None:
+    raw = bytes(range(16))
+    assert uuid_text(raw) == "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"
+    assert uuid_text(bytes(16)) is None
+    assert uuid_text(b"") is None
+
+
+def test_other_bits_are_found_where_the_numbers_are_equal() -> None:
+    import numpy as np  # noqa: PLC0415 - of use here alone
+
+    assert different({"x": np.array([0.0])}, {"x": np.array([-0.0])})
+    assert not different({"x": np.array([np.nan])}, {"x": np.array([np.nan])})
+
+
+# Demonstrations.
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_a_demonstration_is_of_a_cause_and_has_a_mistake_and_a_cure(name: str) -> None:
+    assert name in {cause.value for cause in Cause}
+    parts = sources(DEMOS[name])
+    assert parts["mistake"] != parts["cure"]
+    assert len(parts["WHY"]) > 40
+    shown = [text for title, text in parts.items() if title != "WHY"]  # that is wrapped
+    assert all(len(line) <= 76 for line in "\n".join(shown).splitlines())
+
+
+def test_the_payload_holds_no_other_files() -> None:
+    assert {path.suffix for path in PAYLOAD.rglob("*") if path.is_file() and "__pycache__" not in path.parts} == {".py"}

@@ -1,0 +1,105 @@
+"""Every kernel of the payload, compiled by real NVRTC libraries for every compute capability, without a driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load
+from gpuenv.smoke.demos import DEMOS, sources
+from gpuenv.smoke.payload import faults
+from tests.smoke.payload import MODULES, module
+
+pytestmark = pytest.mark.network
+
+# Together they know every compute capability of the matrix: no single one does.
+WHEELS = (
+    "nvidia-cuda-nvrtc-cu11==11.8.89",
+    "nvidia-cuda-nvrtc-cu12==12.0.140",
+    "nvidia-cuda-nvrtc-cu12==12.9.86",
+    "nvidia-cuda-nvrtc==13.0.88",
+    "nvidia-cuda-nvrtc==13.5.37",
+)
+COMPILER = Path(__file__).with_name("nvrtc.py")
+
+
+def kernels() -> list[dict[str, Any]]:
+    """Every source once, with the names to instantiate and the options that it is compiled with.
+
+    A source with empty bodies, as the fault of the payload makes it, is compiled for one architecture only.
+    """
+    found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+
+    def add(name: str, source: str, expressions: tuple[str, ...] = (), *, everywhere: bool = True) -> None:
+        options = ["-std=c++11"] if expressions else []
+        entry = {"name": name, "source": source, "expressions": expressions, "options": options}
+        found.setdefault((source, expressions), {**entry, "everywhere": everywhere})
+
+    for stem in MODULES:
+        for name, source in getattr(module(stem), "KERNELS", {}).items():
+            expressions = tuple(getattr(module(stem), "EXPRESSIONS", ()))
+            add(f"{stem}.{name}", source, expressions)
+            add(f"{stem}.{name} emptied", faults.emptied(source), expressions, everywhere=False)
+    for name, source in faults.KERNELS.items():
+        add(f"fault.{name}", source)
+    for name, path in DEMOS.items():
+        for key, text in sources(path).items():
+            if "__global__" in text:
+                add(f"demo.{name}.{key}", text)
+    return list(found.values())
+
+
+def test_there_is_something_to_compile() -> None:
+    names = [entry["name"] for entry in kernels()]
+    assert len(names) > 25
+    assert {"fault.gpuenv_endless", "streams_default.gpuenv_delayed_fill", "demo.stream-race.KERNEL"} <= set(names)
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources as the compiling child reads them."""
+    path = tmp_path_factory.mktemp("sources") / "sources.json"
+    path.write_text(json.dumps(kernels()), encoding="utf-8")
+    return path
+
+
+@cache
+def compiled(wheel: str, listed: Path) -> Any:  # noqa: ANN401 - JSON
+    """What one library made of the sources."""
+    target = listed.parent / wheel
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(target), "--no-deps", wheel]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    (library,) = [path for path in target.rglob("libnvrtc.so.*") if "alt" not in path.name]
+    # Its builtins lie beside it, and not every release looks there by itself.
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
+    command = [sys.executable, str(COMPILER), str(library), str(listed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900, env=environment)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_every_kernel_compiles_for_everything_that_this_nvrtc_knows(listed: Path, wheel: str) -> None:
+    answer = compiled(wheel, listed)
+    assert answer["failed"] == []
+    everywhere = sum(entry["everywhere"] for entry in kernels())
+    assert answer["compiled"] == everywhere * len(answer["architectures"]) + len(kernels()) - everywhere
+
+
+def test_every_compute_capability_of_the_matrix_was_compiled_for(listed: Path) -> None:
+    wanted = {
+        f"{capability.major}{capability.minor}"
+        for row in load(data_path("matrix.yaml")).cuda_minors
+        for capability in row.capabilities
+    }
+    found = {str(architecture) for wheel in WHEELS for architecture in compiled(wheel, listed)["architectures"]}
+    assert wanted - found == set()

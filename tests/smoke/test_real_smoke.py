@@ -1,0 +1,149 @@
+"""The real CuPy without a driver: every test is skipped with a reason; and what the payload asks of CuPy is there."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gpuenv.smoke.catalogue import PAYLOAD, all_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.network
+
+RELEASES = ("13.6.0", "14.2.0")
+ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cupy")
+
+
+@cache
+def target(release: str, folder: Path) -> Path:
+    """An environment with CuPy, NumPy and SciPy."""
+    place = folder / release
+    uv("venv", "--python", sys.executable, str(place))
+    uv("pip", "install", "--python", str(place / "bin/python"), f"cupy-cuda12x=={release}", "numpy", "scipy")
+    return place
+
+
+def uv(*arguments: str) -> None:
+    command = [sys.executable, "-m", "uv", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
+def smoke(place: Path, *options: str, **variables: str) -> tuple[int, Any]:
+    command = [sys.executable, "-m", "gpuenv", "smoke", "--python", str(place), "--format", "json", *options]
+    environment = {**ENVIRONMENT, **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert "Traceback" not in done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_without_a_driver_every_test_is_skipped_with_a_reason(release: str, folder: Path, tmp_path: Path) -> None:
+    code, result = smoke(target(release, folder), "--level", "deep", GPUENV_DRIVER_ROOT=str(tmp_path))
+    assert (code, result["status"], result["exit_code"]) == (5, "skipped", 5)
+    assert {test["name"] for test in result["tests"]} == {test.name for test in all_tests()}
+    for test in result["tests"]:
+        assert test["status"] == "skipped"
+        assert "cudaErrorInsufficientDriver" in test["detail"]
+        assert test["detail"].startswith(("GPU", "DRV", "CTR")), "the doctor's own reason"
+
+
+def test_a_demonstration_without_a_driver_says_so(folder: Path) -> None:
+    command = [sys.executable, "-m", "gpuenv", "smoke", "--demo", "stream-race"]
+    command += ["--python", str(target("14.2.0", folder))]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 5
+    assert "could not be shown: cudaErrorInsufficientDriver" in done.stdout.replace("\n    ", " ")
+
+
+# What the payload asks of CuPy is there, under that name: what can be told without a GPU.
+
+
+# What it asks of objects, which no name tells.
+METHODS = {
+    "cp.ndarray": "astype conj copy data device dtype fill flags get itemsize max nbytes reshape set shape size sum",
+    "cp.RawKernel": "compile max_dynamic_shared_size_bytes",
+    "cp.RawModule": "get_function get_global",
+    "cp.cuda.Device": "id synchronize",
+    "cp.cuda.Event": "done record synchronize",
+    "cp.cuda.Stream": "begin_capture end_capture record synchronize wait_event",
+    "cp.cuda.graph.Graph": "launch",
+    "cp.cuda.MemoryPool": "free_all_blocks get_limit malloc n_free_blocks set_limit total_bytes used_bytes",
+    "cp.cuda.PinnedMemoryPool": "free_all_blocks malloc",
+    "cp.cuda.MemoryAsyncPool": "malloc",
+    "cp.random.RandomState": "permutation random_sample",
+    "cp.random.Generator": "random standard_exponential",
+    "cp.linalg": "cholesky eigh inv lstsq qr solve svd",
+    "cp.fft": "fft fftn ifft irfft irfft2 rfft rfft2",
+    "cp.fft.config": "get_plan_cache",
+    "cp.fft._cache.PlanCache": "clear get_curr_size set_size",
+    "cp.cuda.runtime": "deviceGetAttribute memcpyAsync",
+    "cp.cuda.memory.OutOfMemoryError": "args",
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_name_that_the_payload_uses_is_in_cupy(release: str, folder: Path) -> None:
+    names = sorted({*_names(), *(f"{kind}.{name}" for kind, listed in METHODS.items() for name in listed.split())})
+    assert len(names) > 140
+    interpreter = str(target(release, folder) / "bin/python")
+    program = LOOK.format(names=names)
+    done = subprocess.run([interpreter, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+
+
+# Parts of cupyx load cuBLAS when they are imported, which is not here: their sources tell what they have.
+LOOK = """
+import importlib.util, json, pathlib
+import cupy, cupyx
+missing = []
+for name in {names!r}:
+    parts = name.split(".")
+    if name.startswith("cupyx.scipy."):
+        module = importlib.util.find_spec(".".join(parts[:3]))
+        if module is None or parts[-1] not in pathlib.Path(module.origin).read_text() + parts[2]:
+            missing.append(name)
+        continue
+    place = {{"cp": cupy, "cupyx": cupyx}}[parts[0]]
+    try:
+        for part in parts[1:]:
+            place = getattr(place, part)
+    except AttributeError:
+        missing.append(name)
+print(json.dumps(missing))
+"""
+
+
+def _names() -> Iterator[str]:
+    """``cp.cuda.Stream`` and so on, wherever the payload has them; of cupyx what is imported from it."""
+    for path in PAYLOAD.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                yield from _dotted(node)
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cupyx"):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _dotted(node: ast.Attribute) -> Iterator[str]:
+    """The name of an attribute of CuPy: written out from ``cp``, or from ``gpu.cp`` or ``gpu.runtime``."""
+    text = ast.unparse(node)
+    for short, full in (("gpu.cp.", "cp."), ("self.cp.", "cp."), ("gpu.runtime.", "cp.cuda.runtime.")):
+        text = text.replace(short, full) if text.startswith(short) else text
+    if text.startswith(("cp.", "cupyx.")) and text.replace(".", "").replace("_", "").isalnum():
+        yield text

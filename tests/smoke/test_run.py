@@ -1,0 +1,325 @@
+"""The runner against payloads of every habit, each a real process: states told apart, deadlines kept, nothing left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.smoke import Level, Quantity, TestResult, TestStatus, Trouble, overall
+from gpuenv.smoke.catalogue import TestInfo, all_tests
+from gpuenv.smoke.devices import Device
+from gpuenv.smoke.plan import Task
+from gpuenv.smoke.run import Outcome, Setting, child_environment, run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PROGRAM = Path(__file__).with_name("habits.py")
+LONG = 30.0  # a deadline that no test may wait for
+SHORT = 1.5
+OVER = 0.5  # by as much a deadline may be missed
+FIRST = Device("GPU-11111111-1111-1111-1111-111111111111", "GPU-11111111-1111-1111-1111-111111111111", "First")
+SECOND = Device("GPU-22222222-2222-2222-2222-222222222222", "GPU-22222222-2222-2222-2222-222222222222", "Second")
+
+
+def info(habit: str, *, alone: bool = False) -> TestInfo:
+    return TestInfo(
+        f"habits.{habit}", "habits", habit, {"quick": {"n": 3}}, (), "none", ("quick",) if alone else (), {}
+    )
+
+
+def task(habit: str, deadline: float = LONG, device: Device = FIRST, *, alone: bool = False) -> Task:
+    return Task(info(habit, alone=alone), {"n": 3}, (device,), 42, 0, deadline, Level.QUICK)
+
+
+def setting(folder: Path, at_once: int = 1, **variables: str) -> Setting:
+    environment = {"PATH": os.defpath, "HABITS_FOLDER": str(folder), **variables}
+    return Setting(sys.executable, environment, str(folder), at_once, None, PROGRAM)
+
+
+def run(folder: Path, *tasks: Task, at_once: int = 1) -> Outcome:
+    return run_tasks(tasks, setting(folder, at_once))
+
+
+def one(folder: Path, habit: str, deadline: float = LONG) -> TestResult:
+    (result,) = run(folder, task(habit, deadline)).tests
+    return result
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def left(folder: Path) -> list[str]:
+    """What still runs of all that left its process id."""
+    until = time.monotonic() + 1.0
+    noted = [path for path in folder.iterdir() if path.suffix[1:].isdigit()]
+    while time.monotonic() < until and any(is_running(int(path.suffix[1:])) for path in noted):
+        time.sleep(0.02)
+    return [path.name for path in noted if is_running(int(path.suffix[1:]))]
+
+
+def test_a_test_that_passes(tmp_path: Path) -> None:
+    outcome = run(tmp_path, task("passes"))
+    (result,) = outcome.tests
+    assert (result.status, result.trouble, result.detail) == (TestStatus.PASSED, None, None)
+    assert result.measured == {"rate": Quantity(2.5e9, "B/s")}
+    assert (result.work, result.seed, result.gpu) == (0.25, 42, FIRST.uuid)
+    assert 0 < result.duration < LONG
+    assert outcome.versions == {"cupy": "99.0", "numpy": "99.1"}
+
+
+@pytest.mark.parametrize(
+    ("habit", "status", "trouble", "cause", "words"),
+    [
+        ("fails", "failed", "wrong-answer", None, "1 of 4 wrong"),
+        ("busy", "busy", "memory-held-by-others", "gpu-busy", "others hold"),
+        ("skips", "skipped", "not-applicable", None, "needs more"),
+        ("loses_context", "crashed", "context-lost", "illegal-memory-access", "context is lost"),
+        ("segfaults", "crashed", "signal", None, "ended by SIGSEGV, while it worked on the GPU's answers"),
+        ("aborts_after_the_verdict", "crashed", "signal", None, "ended by SIGABRT"),
+        ("exits_early", "crashed", "ended-early", None, "exit code 3 before its verdict"),
+        ("exits_early_with_success", "crashed", "ended-early", None, "exit code 0 before its verdict"),
+        ("says_nothing_of_sense", "crashed", "ended-early", None, "exit code 0 before its verdict"),
+        ("closes_its_channel", "crashed", "ended-early", None, "exit code 0 before its verdict"),
+        ("deadline_code", "crashed", "ended-early", None, "exit code 124 before its verdict"),
+        ("kills_its_group", "crashed", "signal", None, "ended by SIGKILL"),
+        ("prints_rubbish", "passed", None, None, None),
+        ("floods", "passed", None, None, None),
+        ("leaves_a_grandchild", "passed", None, None, None),
+        ("leaves_a_daemon", "passed", None, None, None),
+    ],
+)
+def test_every_ending_is_told_apart(
+    tmp_path: Path, habit: str, status: str, trouble: str | None, cause: str | None, words: str | None
+) -> None:
+    result = one(tmp_path, habit)
+    assert result.status.value == status, result
+    assert (result.trouble and result.trouble.value) == trouble
+    assert (result.cause and result.cause.value) == cause
+    assert (words or "") in (result.detail or "")
+    assert result.duration < LONG / 2
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "habit", ["hangs", "hangs_at_the_end", "forks_and_hangs", "hangs_with_a_daemon", "floods_without_end"]
+)
+def test_a_deadline_is_kept_and_everything_is_ended_with_it(tmp_path: Path, habit: str) -> None:
+    results = []
+    for _ in range(3):  # a machine that is loaded by others may be late once
+        results.append(one(tmp_path, habit, SHORT))
+        if results[-1].duration <= SHORT + OVER:
+            break
+    assert {(result.status, result.trouble) for result in results} == {(TestStatus.TIMED_OUT, Trouble.DEADLINE)}
+    assert "no answer within 1.5 s" in (results[0].detail or "")
+    assert SHORT <= results[-1].duration <= SHORT + OVER
+    assert left(tmp_path) == []
+
+
+def test_what_it_was_doing_when_its_time_was_over_is_told(tmp_path: Path) -> None:
+    assert "while it worked on the GPU's answers" in (one(tmp_path, "hangs", SHORT).detail or "")
+
+
+def test_the_last_words_of_one_that_ends_early_are_told(tmp_path: Path) -> None:
+    assert (one(tmp_path, "exits_early").detail or "").endswith(": something is wrong")
+
+
+def test_an_interpreter_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+    missing = str(tmp_path / "python")
+    other = Setting(missing, {"PATH": os.defpath}, str(tmp_path), program=PROGRAM)
+    (result,) = run_tasks([task("passes")], other).tests
+    assert (result.status, result.trouble) == (TestStatus.CRASHED, Trouble.ENDED_EARLY)
+    assert result.detail == f"could not be started: {missing}: No such file or directory"
+
+
+def test_one_that_fails_or_crashes_does_not_touch_the_next(tmp_path: Path) -> None:
+    habits = ("passes", "loses_context", "passes", "segfaults", "passes", "exits_early", "passes")
+    found = run(tmp_path, *(task(habit) for habit in habits)).tests
+    assert [result.title for result in found] == list(habits), "in the order of the plan"
+    assert [result.status for result in found if result.title == "passes"] == [TestStatus.PASSED] * 4
+
+
+def test_a_gpu_that_does_not_answer_is_given_up_and_another_is_not(tmp_path: Path) -> None:
+    tasks = [task("hangs", 1.0, FIRST), task("passes", LONG, SECOND), task("hangs", 1.0, FIRST)]
+    tasks += [task("passes", LONG, FIRST), task("passes", LONG, SECOND), task("passes", LONG, FIRST)]
+    found = run(tmp_path, *tasks).tests
+    assert [result.status.value for result in found if result.gpu == SECOND.uuid] == ["passed", "passed"]
+    first = [result for result in found if result.gpu == FIRST.uuid]
+    assert [result.status.value for result in first] == ["timed-out", "timed-out", "skipped", "skipped"]
+    assert {result.trouble for result in first[2:]} == {Trouble.GIVEN_UP}
+    assert "2 tests in a row" in (first[2].detail or "")
+
+
+def test_one_answer_in_between_and_the_gpu_is_asked_again(tmp_path: Path) -> None:
+    tasks = [task("hangs", 1.0), task("passes"), task("hangs", 1.0), task("passes")]
+    assert [result.status.value for result in run(tmp_path, *tasks).tests] == [
+        "timed-out", "passed", "timed-out", "passed",
+    ]  # fmt: skip
+
+
+def test_a_driver_that_stops_answering_ends_the_run_in_bounded_time(tmp_path: Path) -> None:
+    started = time.monotonic()
+    found = run(tmp_path, *(task("hangs", 1.0) for _ in range(40)), at_once=2).tests
+    assert time.monotonic() - started < 15
+    assert sum(result.status is TestStatus.TIMED_OUT for result in found) <= 4
+    assert left(tmp_path) == []
+
+
+def test_tests_run_side_by_side_and_some_alone_after_them(tmp_path: Path) -> None:
+    tasks = [task("passes", alone=True), *(task("passes") for _ in range(4)), task("passes", alone=True)]
+    order: list[bool] = []
+    run_tasks(tasks, setting(tmp_path, 4), lambda _, done, total: order.append(done == total))
+    assert order == [False] * 5 + [True]
+
+
+def test_what_lacked_room_beside_others_is_asked_again_alone(tmp_path: Path) -> None:
+    beside = run(tmp_path, task("busy_at_first"), task("passes"), at_once=2).tests
+    assert [result.status for result in beside] == [TestStatus.PASSED] * 2
+    (tmp_path / "asked").unlink()
+    alone = run(tmp_path, task("busy_at_first")).tests
+    assert alone[0].status is TestStatus.BUSY
+
+
+def test_a_child_runs_in_an_empty_folder_and_sees_its_one_gpu(tmp_path: Path) -> None:
+    result = one(tmp_path, "where_it_runs")
+    seen = json.loads(result.detail or "")
+    assert seen["entries"] == []
+    assert seen["folder"] != str(tmp_path)
+    assert seen["visible"] == FIRST.uuid
+    order = {"level": "quick", "seed": 42, "size": {"n": 3}, "fault": None, "uuid": FIRST.uuid}
+    assert seen["order"] == order
+
+
+INTERRUPTED = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tests.smoke.test_run import run, task
+run(Path(sys.argv[1]), *(task("hangs_with_a_daemon") for _ in range(4)), at_once=2)
+"""
+
+
+def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    program = INTERRUPTED.format(root=str(Path(__file__).parents[2]))
+    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 20
+    while len(list(tmp_path.glob("daemon.*"))) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(list(tmp_path.glob("hangs.*"))) >= 1
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) != 0
+    assert left(tmp_path) == []
+
+
+def test_a_run_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Nobody is there to clean up: the kernel tells the supervisor."""
+    program = INTERRUPTED.format(root=str(Path(__file__).parents[2]))
+    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 20
+    while len(list(tmp_path.glob("hangs.*"))) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    process.kill()
+    process.wait(10)
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("/a:/b", "/a:/b"),
+        ("", None),
+        (":/a:", "/a"),
+        (".:/a", "/a"),
+        ("./:lib/x", "/home/me/work/lib/x"),
+        ("..", "/home/me/work/.."),
+    ],
+)
+def test_the_working_folder_is_never_on_the_path(given: str, kept: str | None) -> None:
+    changed = child_environment({"PYTHONPATH": given, "OTHER": "x"}, "/home/me/work")
+    assert changed.get("PYTHONPATH") == kept
+    assert changed["OTHER"] == "x"
+
+
+# What lies in the caller's working folder may not take the place of what the payload, NumPy and CuPy import.
+MARK = "import os\nopen(os.environ['MARK'], 'a').write(__name__ + ' ')\nraise ImportError('from ' + __file__)\n"
+SHADOWS = ("cupy", "random", "json", "types", "tempfile", "sitecustomize", "usercustomize", "harness", "answers")
+
+
+def real(folder: Path, **variables: str) -> TestResult:
+    """A test of the real payload, in this interpreter, which has NumPy and no CuPy."""
+    (test,) = [test for test in all_tests() if test.name == "kernels.raw_kernel"]
+    place = Setting(sys.executable, {"PATH": os.defpath, **variables}, str(folder))
+    whole = Task(test, {"n": 3}, (FIRST,), 42, 0, LONG, Level.QUICK)
+    return run_tasks([whole], place).tests[0]
+
+
+@pytest.mark.parametrize("path", [None, "", ".", ":", "./:"])
+def test_files_of_the_working_folder_are_never_picked_up(tmp_path: Path, path: str | None) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in SHADOWS:
+        (here / f"{name}.py").write_text(MARK, encoding="utf-8")
+    result = real(here, MARK=str(tmp_path / "mark"), **({} if path is None else {"PYTHONPATH": path}))
+    assert result.detail == "ModuleNotFoundError: No module named 'cupy'"
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.mark.parametrize("path", ["lib", "./lib", "absolute"])
+def test_the_caller_s_own_path_is_part_of_what_is_proven(tmp_path: Path, path: str) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/cupy.py").write_text("raise ImportError('from PYTHONPATH')\n", encoding="utf-8")
+    result = real(tmp_path, PYTHONPATH=str(tmp_path / "lib") if path == "absolute" else path)
+    assert result.detail == "ImportError: from PYTHONPATH"
+
+
+def test_the_caller_s_user_site_is_part_of_what_is_proven(tmp_path: Path) -> None:
+    base = Path(sys.base_prefix) / "bin/python3"  # a virtual environment has no user site
+    site = tmp_path / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    site.mkdir(parents=True)
+    (site / "numpy.py").write_text("raise ImportError('from the user site')\n", encoding="utf-8")
+    (test,) = [test for test in all_tests() if test.name == "kernels.raw_kernel"]
+    place = Setting(str(base), {"PATH": os.defpath, "PYTHONUSERBASE": str(tmp_path)}, str(tmp_path))
+    whole = Task(test, {"n": 3}, (FIRST,), 42, 0, LONG, Level.QUICK)
+    assert run_tasks([whole], place).tests[0].detail == "ImportError: from the user site"
+
+
+def result_of(status: TestStatus) -> TestResult:
+    return TestResult("a.b", "a", None, status, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "whole"),
+    [
+        ((), "skipped"),
+        (("skipped", "skipped"), "skipped"),
+        (("skipped", "passed"), "passed"),
+        (("passed", "busy"), "busy"),
+        (("busy", "skipped"), "busy"),
+        (("passed", "busy", "failed"), "failed"),
+        (("passed", "crashed"), "failed"),
+        (("passed", "timed-out"), "failed"),
+    ],
+)
+def test_what_a_run_comes_to(found: Sequence[str], whole: str) -> None:
+    assert overall(tuple(result_of(TestStatus(status)) for status in found)).value == whole
+
+
+def test_every_cause_that_the_payload_names_is_a_cause() -> None:
+    text = (PROGRAM.parents[2] / "gpuenv/smoke/payload/troubles.py").read_text(encoding="utf-8")
+    named = {cause.value for cause in Cause if f'"{cause.value}"' in text}
+    assert named >= {"gpu-busy", "out-of-memory", "illegal-memory-access", "compute-mode-exclusive", "no-kernel-image"}
