@@ -234,11 +234,12 @@ def cupy_module():
     their path; ``python script.py`` begins it with the script's folder, which nobody knows here. Under PYTHONSAFEPATH
     neither is on it.
     """
+    find = finder()  # before the working folder is on the path, whose files are nobody's to run
     before = [] if getattr(sys.flags, "safe_path", False) else [os.getcwd()]
     saved = sys.path[:]
     sys.path[:0] = before
     try:
-        path = found_module("cupy")
+        path = find("cupy")
     finally:
         sys.path[:] = saved
     if path is None:
@@ -250,24 +251,35 @@ def cupy_module():
     return os.path.join(os.path.realpath(folder), name)
 
 
-def found_module(name):
-    """The file of a module by the finders that an import would ask."""
+def finder():
+    """A function that tells the file of a module by the finders that an import would ask."""
     try:
-        import importlib.util
-
-        spec = importlib.util.find_spec(name)
+        from importlib.util import find_spec
     except ImportError:
-        import imp  # Python 2
+        return by_imp()  # Python 2
 
+    def find(name):
+        spec = find_spec(name)
+        if spec is None:
+            return None
+        places = [] if spec.has_location else list(spec.submodule_search_locations or [])
+        return spec.origin if spec.has_location else (places or [None])[0]
+
+    return find
+
+
+def by_imp():
+    """The same for Python 2."""
+    import imp
+
+    def find(name):
         try:
             path = imp.find_module(name)[1]
         except ImportError:
             return None
         return os.path.join(path, "__init__.py") if os.path.isdir(path) else path
-    if spec is None:
-        return None
-    places = [] if spec.has_location else list(spec.submodule_search_locations or [])
-    return spec.origin if spec.has_location else (places or [None])[0]
+
+    return find
 
 
 def kernels():
