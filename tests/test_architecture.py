@@ -28,7 +28,8 @@ MAY_IMPORT = {
     "preflight": {"model", "matrix"},
     "report": {"model", "matrix", "doctor", "preflight"},
     "data": set[str](),
-    "cli": {"model", "matrix", "doctor", "probe", "preflight", "report", "data"},
+    "cli": {"model", "matrix", "doctor", "probe", "preflight", "report", "simulate", "data"},
+    "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "__main__": {"cli"},
     "__init__": set[str](),
@@ -251,9 +252,12 @@ def _is_list(command: ast.expr, function: ast.AST) -> bool:
 
 
 def test_programs_are_started_in_one_module_alone() -> None:
-    """And in the target, whose script asks musl's loader for its version: nothing of this package is there."""
+    """And in the target, whose script asks musl's loader for its version: nothing of this package is there.
+
+    And by ``gpuenv simulate``, whose command is the user's own, with the user's own terminal and no deadline.
+    """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
-    assert importing == {"gpuenv.probe.children", f"{SCRIPTS}.interpreter"}
+    assert importing == {"gpuenv.probe.children", f"{SCRIPTS}.interpreter", "gpuenv.simulate.run"}
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:

@@ -18,6 +18,7 @@ from gpuenv.cli.preflight import preflight
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
 from gpuenv.cli.schema import schema
+from gpuenv.cli.simulate import simulate
 from gpuenv.model.exit_codes import ExitCode
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
@@ -38,6 +39,7 @@ app.command()(resolve)
 app.command()(probe)
 app.command()(explain)
 app.command()(schema)
+app.command(context_settings={"ignore_unknown_options": True})(simulate)
 app.add_typer(matrix.app, name="matrix")
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Library, MigInstance, Toolkit
+from gpuenv.simulate.build import StubDriver, lay_out
 from tests.cli.program import answer, gpuenv
 from tests.cli.recorded import FIT, UNFIT, UUID, changed, record
-from tests.native.build import StubDriver, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from gpuenv.model.snapshot import ComputeMode, Snapshot, Source, SourceState, Vi
 from gpuenv.probe.ask import Asking, ask_nvml, script
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import NvmlFacts, RawFacts
-from tests.native.build import StubDriver, lay_out
+from gpuenv.simulate.build import StubDriver, lay_out
 
 UUID = "GPU-5c8d9b0e-1f2a-4b3c-8d4e-5f6a7b8c9d0e"
 MACHINE = {
