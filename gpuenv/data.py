@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
+# Where a checkout has what is not at its top.
+_ELSEWHERE = {"native": "tests/native", "machines": "tests/machines"}
 
 
 def data_path(name: str) -> Path:
-    """The path of ``matrix.yaml`` or ``images``.
+    """The path of ``matrix.yaml``, ``images``, ``machines`` or ``native``.
 
     Raises:
         FileNotFoundError: when neither place has it, which means a broken installation.
     """
-    for place in (_PACKAGE / "data" / name, _PACKAGE.parent / name):
+    for place in (_PACKAGE / "data" / name, _PACKAGE.parent / _ELSEWHERE.get(name, name)):
         if place.exists():
             return place
     raise FileNotFoundError(f"{name} is missing from this installation of gpuenv; install it again")

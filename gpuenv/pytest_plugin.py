@@ -31,15 +31,19 @@ _HEADER = "gpuenv_header"  # of a worker's output: the line of the verdict
 _OVER = 15.0  # seconds beyond the deadline that a worker waits for the one that asks
 _POLL = 0.05
 _WORDS = ("name", "os", "arch", "line")  # a bare value means "equal to", or of a name "in it"
-# What the CUDA runtime and driver say where the machine is to blame, not the program (CUDA Runtime API, "Data types
-# used by CUDA Runtime", cudaError_t; the driver's CUDA_ERROR_* by the same words).
+# What the CUDA runtime, the driver and NVML say where the machine is to blame, not the program (driver_types.h and
+# cuda.h of CUDA 13.0, where each is described; nvidia-ml-py 13.615.71).
 _OF_THE_MACHINE = (
-    "NoDevice", "InsufficientDriver", "DevicesUnavailable", "SystemNotReady", "SystemDriverMismatch",
-    "CompatNotSupportedOnDevice", "ECCUncorrectable", "HardwareStackError", "NvlinkUncorrectable", "DeviceUnavailable",
-    "StartupFailure", "InitializationError", "MpsConnectionFailed", "MpsServerNotReady", "MpsRpcFailure", "StubLibrary",
-    "NO_DEVICE", "DEVICE_UNAVAILABLE", "SYSTEM_NOT_READY", "SYSTEM_DRIVER_MISMATCH", "COMPAT_NOT_SUPPORTED_ON_DEVICE",
-    "ECC_UNCORRECTABLE", "NVLINK_UNCORRECTABLE", "HARDWARE_STACK_ERROR", "STUB_LIBRARY", "MPS_CONNECTION_FAILED",
-    "NVML_ERROR", "GPU is lost", "Driver/library version mismatch", "no CUDA-capable device",
+    *(f"cudaError{name}" for name in (
+        "NoDevice", "InsufficientDriver", "DevicesUnavailable", "SystemNotReady", "SystemDriverMismatch",
+        "CompatNotSupportedOnDevice", "ECCUncorrectable", "NvlinkUncorrectable", "StartupFailure",
+        "InitializationError", "MpsConnectionFailed", "MpsServerNotReady", "MpsRpcFailure", "StubLibrary",
+    )),
+    *(f"CUDA_ERROR_{name}" for name in (
+        "NO_DEVICE", "DEVICE_UNAVAILABLE", "SYSTEM_NOT_READY", "SYSTEM_DRIVER_MISMATCH", "STUB_LIBRARY",
+        "COMPAT_NOT_SUPPORTED_ON_DEVICE", "ECC_UNCORRECTABLE", "NVLINK_UNCORRECTABLE", "MPS_CONNECTION_FAILED",
+    )),
+    "no CUDA-capable device is detected", "GPU is lost", "NVML/RM version mismatch",
 )  # fmt: skip
 
 

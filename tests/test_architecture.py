@@ -32,7 +32,8 @@ MAY_IMPORT = {
     "image": {"model", "matrix", "doctor"},
     "smoke": {"model", "probe"},
     "data": set[str](),
-    "cli": {"model", "matrix", "doctor", "probe", "preflight", "report", "image", "smoke", "data"},
+    "cli": {"model", "matrix", "doctor", "probe", "preflight", "report", "image", "smoke", "simulate", "data"},
+    "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "__main__": {"cli"},
     "__init__": set[str](),
@@ -273,14 +274,15 @@ def _is_list(command: ast.expr, function: ast.AST) -> bool:
 
 
 def test_programs_are_started_in_one_module_alone() -> None:
-    """And by programs that run in a child themselves.
+    """And by programs that run in a child themselves, and by ``gpuenv simulate``.
 
     The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, and a
-    demonstration shows how a worker is started.
+    demonstration shows how a worker is started. The command of ``gpuenv simulate`` is the user's own, with the user's
+    own terminal and no deadline.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
     in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.demos.fork_after_cuda_init"}
-    assert importing == {"gpuenv.probe.children", *in_children}
+    assert importing == {"gpuenv.probe.children", "gpuenv.simulate.run", *in_children}
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:

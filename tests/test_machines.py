@@ -17,13 +17,13 @@ import pytest
 
 from gpuenv.model.reading import ASSUMED
 from gpuenv.probe.facts import rank, sources_of
-from tests.support.machine import SimulatedMachine, counted, materialise
-from tests.support.profile import Profile, ProfileError, Shown, load
+from gpuenv.simulate.machine import SimulatedMachine, counted, materialise
+from gpuenv.simulate.profile import Profile, ProfileError, Shown, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.native.build import StubDriver
+    from gpuenv.simulate.build import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 PROFILES = tuple(load(path) for path in sorted((Path(__file__).parent / "machines").glob("*.yaml")))

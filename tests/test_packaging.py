@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv import __version__
+from gpuenv.simulate.build import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,11 +97,15 @@ def test_the_wheel_holds_the_package_and_its_data(built: Built) -> None:
     assert "gpuenv/data/matrix.yaml" in files
     assert {f"gpuenv/data/{name}" for name in tracked("images")} <= files
     assert {name for name in files if name.startswith("gpuenv/probe/scripts/")}
+    assert {f"gpuenv/data/native/{name}" for name in SOURCES} <= files
+    assert "gpuenv/data/machines/h200-580.yaml" in files
 
 
 def test_the_wheel_holds_nothing_else(built: Built) -> None:
     dist_info = f"gpuenv-{__version__}.dist-info/"
     expected = tracked("gpuenv") | {f"gpuenv/data/{name}" for name in tracked("images")} | {"gpuenv/data/matrix.yaml"}
+    expected |= {f"gpuenv/data/{name.removeprefix('tests/')}" for name in tracked("tests/machines")}
+    expected |= {f"gpuenv/data/native/{name}" for name in SOURCES}
     strangers = {name for name in in_wheel(built.wheel) if not name.startswith(dist_info)} - expected
     assert strangers == set()
 
@@ -145,6 +150,12 @@ def test_the_installed_program_runs(installed: Path, tmp_path: Path, program: li
     assert run([*command, "--version"], tmp_path) == f"gpuenv {__version__}\n"
     assert run([*command, "matrix", "check"], tmp_path).startswith("valid: ")
     assert "cupy-cuda" in run([*command, "resolve", "--no-probe", "--assume", "gpu=H100"], tmp_path)
+    assert "h200-580" in run([*command, "simulate", "--list"], tmp_path)
+
+
+def test_the_installed_program_builds_the_stub_driver_it_carries(installed: Path, tmp_path: Path) -> None:
+    command = ["env", f"XDG_CACHE_HOME={tmp_path}", installed / "bin/gpuenv", "simulate", "h200-580", "--"]
+    assert "NVIDIA H200" in run([*command, "nvidia-smi"], tmp_path)
 
 
 def test_the_installed_program_uses_its_own_files(installed: Path, tmp_path: Path) -> None:

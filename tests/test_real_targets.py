@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.native.build import StubDriver
+    from gpuenv.simulate.build import StubDriver
 
 pytestmark = pytest.mark.network
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.machine import materialise
-from tests.support.profile import load
+from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.profile import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.native.build import StubDriver
+    from gpuenv.simulate.build import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 HEALTHY = load(Path(__file__).parent / "machines/h200-580.yaml")

@@ -19,6 +19,7 @@ from gpuenv.cli.preflight import preflight
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
 from gpuenv.cli.schema import schema
+from gpuenv.cli.simulate import simulate
 from gpuenv.cli.smoke import smoke
 from gpuenv.model.exit_codes import ExitCode
 
@@ -42,6 +43,7 @@ app.command()(smoke)
 app.command()(explain)
 app.command()(diff)
 app.command()(schema)
+app.command(context_settings={"ignore_unknown_options": True})(simulate)
 app.add_typer(matrix.app, name="matrix")
 
 

@@ -59,7 +59,6 @@ class _Asked:
     subject: Subject
     matrix: Path | None
     requirements: tuple[Requirement, ...]
-    expect_no_gpu: bool
     wait: float
     retry_elsewhere: bool
 
@@ -71,7 +70,9 @@ def preflight(
     list_requirements: ListRequirements = False,
     retry_elsewhere: RetryElsewhere = None,
     wait: Wait = None,
-    expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here: gpu==0.")] = False,
+    expect_no_gpu: Annotated[
+        bool, typer.Option("--expect-no-gpu", help="No GPU may be here: the same as --require gpu==0.")
+    ] = False,
     python: options.Python = None,
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
@@ -106,14 +107,18 @@ def preflight(
     asked = _Asked(
         subject=Subject(python, snapshot, assume or (), no_probe, budget, driver_root),
         matrix=matrix,
-        requirements=(*settings.requirements, *_from_options(require or ())),
-        expect_no_gpu=expect_no_gpu,
+        requirements=(*settings.requirements, *_from_options(require or (), expect_no_gpu=expect_no_gpu)),
         wait=0.0 if snapshot is not None or no_probe else waiting,
         retry_elsewhere=bool(settings.retry_elsewhere if retry_elsewhere is None else retry_elsewhere),
     )
     report = _examine(asked)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
+    if verbose:
+        from gpuenv.cli.output import write_stderr
+        from gpuenv.report.phases import phase_lines
+
+        write_stderr(phase_lines(report.snapshot))
     raise typer.Exit(report.exit_code)
 
 
@@ -140,8 +145,8 @@ def _settings(path: Path | None, *, no_config: bool) -> Config:
         raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}") from error
 
 
-def _from_options(texts: Sequence[str]) -> tuple[Requirement, ...]:
-    from gpuenv.preflight.requirement import RequirementError, parse_requirement
+def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:
+    from gpuenv.preflight.requirement import Origin, RequirementError, parse_requirement
 
     read, faults = [], []
     for text in texts:
@@ -151,6 +156,8 @@ def _from_options(texts: Sequence[str]) -> tuple[Requirement, ...]:
             faults.append(str(error))
     if faults:
         raise CommandError(ExitCode.USAGE, "\n".join(faults), "gpuenv preflight --list-requirements shows the grammar")
+    if expect_no_gpu:
+        read.append(parse_requirement("gpu==0", Origin("--expect-no-gpu")))
     return tuple(read)
 
 
@@ -185,7 +192,7 @@ def _look(asked: _Asked, started: float) -> Report:
     results = evaluate(asked.requirements, facts)
     terms = Terms(
         requirements=results,
-        no_gpu=asked.expect_no_gpu or no_gpu_expected(asked.requirements),
+        no_gpu=no_gpu_expected(asked.requirements),
         no_cupy=no_cupy_expected(asked.requirements),
     )
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)

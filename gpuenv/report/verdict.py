@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.model.finding import Finding
+from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.report import Report, Status, is_proven
 
 _WORDS = {
@@ -27,6 +28,9 @@ def _sentence(report: Report) -> str:
     first = primary(report)
     if first is not None:
         return f"{first.title}."
+    unknown = [entry.text for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
+    if unknown and is_proven(report.snapshot, expect_no_cupy=True):
+        return f"Whether the machine has {', '.join(unknown)} could not be told."
     if report.status is Status.UNKNOWN:
         return "Whether CuPy can use a GPU here could not be told."
     if is_proven(report.snapshot):

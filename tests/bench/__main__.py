@@ -17,11 +17,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuenv.simulate.build import build
+from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.profile import load
 from tests.bench.budgets import MOST_DISTRIBUTIONS, Verdict, verdicts
 from tests.bench.measure import Command, Measured, measure
-from tests.native.build import build
-from tests.support.machine import materialise
-from tests.support.profile import load
 from tests.support.target import CudaLibraries, Targets
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -22,9 +22,9 @@ from gpuenv.model.snapshot import (
     Toolkit,
 )
 from gpuenv.model.versions import CudaVersion
+from gpuenv.simulate.build import StubDriver, lay_out
 from tests.cli.program import answer, gpuenv
 from tests.cli.recorded import FIT, UNFIT, UUID, changed, record
-from tests.native.build import StubDriver, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

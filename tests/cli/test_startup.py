@@ -34,7 +34,14 @@ def test_the_version_is_told_without_the_application() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["doctor", "--help"], ["resolve", "--help"], ["matrix", "--help"], ["smoke", "--help"]],
+    [
+        ["--help"],
+        ["doctor", "--help"],
+        ["preflight", "--help"],
+        ["resolve", "--help"],
+        ["matrix", "--help"],
+        ["smoke", "--help"],
+    ],
     ids=" ".join,
 )
 def test_help_is_told_without_the_work(arguments: list[str]) -> None:
@@ -51,8 +58,11 @@ def test_the_raw_facts_need_neither_the_matrix_nor_a_terminal(tmp_path: Path) ->
     assert imported(arguments, {0}) & HEAVY == set()
 
 
-@pytest.mark.parametrize("command", ["doctor", "resolve"])
-@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize(
+    ("command", "form"),
+    [(command, form) for command in ("doctor", "resolve", "preflight") for form in ("json", "text")]
+    + [("preflight", form) for form in ("junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")],
+)
 def test_what_is_not_printed_on_a_terminal_needs_no_rich(tmp_path: Path, command: str, form: str) -> None:
     recording = record(FIT, tmp_path / "fit.json")
     assert imported([command, "--snapshot", str(recording), "--format", form], {0}) & (HEAVY - {"yaml"}) == set()

@@ -64,7 +64,9 @@ def test_a_call_without_a_command_lists_the_commands(arguments: list[str]) -> No
     assert "Commands:" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("command", ["doctor", "resolve", "probe", "explain", "schema", "matrix", "matrix check"])
+@pytest.mark.parametrize(
+    "command", ["doctor", "preflight", "resolve", "probe", "explain", "schema", "matrix", "matrix check"]
+)
 def test_help_goes_to_standard_output(command: str) -> None:
     done = gpuenv(*command.split(), "-h" if command == "doctor" else "--help")
     assert (done.returncode, done.stderr) == (0, "")

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 import gpuenv
-from tests.support.machine import SimulatedMachine, materialise
-from tests.support.profile import load
+from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.profile import load
 from tests.support.target import CudaLibraries, Targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.native.build import StubDriver
-    from tests.support.profile import TargetSpec
+    from gpuenv.simulate.build import StubDriver
+    from gpuenv.simulate.profile import TargetSpec
 
 MACHINES = Path(__file__).parents[1] / "machines"
 CHECKOUT = Path(gpuenv.__file__).parents[1]

@@ -15,13 +15,13 @@ import pytest
 
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, changed, record
-from tests.support.machine import materialise
-from tests.support.profile import load
 
 if TYPE_CHECKING:
-    from tests.native.build import StubDriver
+    from gpuenv.simulate.build import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 WITHOUT_CUPY = changed(WITHOUT_GPU, target=replace(WITHOUT_GPU.target, cupy=()))
@@ -54,6 +54,7 @@ def asked(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
         ("without-gpu", [], 1, "unfit"),
         ("without-gpu", ["--require", "gpu==0"], 0, "fit"),
         ("without-gpu", ["--expect-no-gpu"], 0, "fit"),
+        ("fit", ["--expect-no-gpu"], 1, "unfit"),
         ("without-gpu", ["--require", "gpu==0", "--require", "cc>=8"], 1, "unfit"),
         ("bare", ["--require", "gpu==0"], 1, "unfit"),
         ("bare", ["--require", "gpu==0", "--require", "cupy==none"], 0, "fit"),
@@ -111,6 +112,7 @@ def test_the_doctor_s_own_error_goes_first(recordings: dict[str, Path]) -> None:
 
 def test_what_could_not_be_told_is_named(recordings: dict[str, Path]) -> None:
     text = gpuenv("preflight", "--no-config", "--snapshot", recordings["fit"], "--require", "nvlink").stdout
+    assert text.startswith("UNKNOWN: Whether the machine has nvlink could not be told.")
     assert "  unknown nvlink: cannot tell gpus[0].nvlinks (NVML told of no NVLink) [--require]" in text
     assert "Could not be told" in text
 

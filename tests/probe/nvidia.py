@@ -11,7 +11,7 @@ from gpuenv.probe.ask import ask_cuda, ask_nvml
 from gpuenv.probe.asking import Asking, script
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts
-from tests.native.build import StubDriver, lay_out
+from gpuenv.simulate.build import StubDriver, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

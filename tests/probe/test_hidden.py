@@ -15,7 +15,7 @@ from tests.probe.nvidia import MACHINE, MIG_UUID, PAIR, UUID, snapshot_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.native.build import StubDriver
+    from gpuenv.simulate.build import StubDriver
 
 OTHER = "GPU-9aaaaaaa-0000-4000-8000-000000000001"
 TWO = {**PAIR, "gpu.0.mig": "0", "gpu.0.compute_mode": "0", "gpu.1.uuid": OTHER}

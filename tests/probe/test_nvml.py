@@ -17,7 +17,7 @@ from gpuenv.probe.asking import script
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import NvmlFacts, RawFacts
-from tests.native.build import StubDriver
+from gpuenv.simulate.build import StubDriver
 from tests.probe.nvidia import (
     MACHINE,
     NVML_CALLED,

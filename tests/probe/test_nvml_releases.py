@@ -16,7 +16,7 @@ from gpuenv.probe.protocol import nested, parse_facts
 from tests.probe.nvidia import OLDER, PAIR, environment_of
 
 if TYPE_CHECKING:
-    from tests.native.build import StubDriver
+    from gpuenv.simulate.build import StubDriver
 
 pytestmark = pytest.mark.network
 

@@ -16,10 +16,10 @@ from gpuenv.probe.asking import Asking
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.take import relevant
-from tests.native.build import StubDriver, lay_out
+from gpuenv.simulate.build import StubDriver, lay_out
+from gpuenv.simulate.machine import stub_table
+from gpuenv.simulate.profile import load
 from tests.probe.nvidia import MACHINE, PAIR, STATE
-from tests.support.machine import stub_table
-from tests.support.profile import load
 from tests.support.stub_profile import lasting, replay_environment, stub_of
 
 if TYPE_CHECKING:

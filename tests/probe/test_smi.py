@@ -13,7 +13,7 @@ from gpuenv.probe.asking import Asking
 from gpuenv.probe.raw import SmiFacts, SmiGpu
 from gpuenv.probe.smi import parse_banner, parse_gpus
 from gpuenv.probe.smi_xml import parse_xml
-from tests.native.build import StubDriver, lay_out
+from gpuenv.simulate.build import StubDriver, lay_out
 from tests.probe.asking import asking
 
 SAMPLES = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.txt")}

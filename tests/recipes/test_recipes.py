@@ -17,14 +17,14 @@ import pytest
 import yaml
 
 import gpuenv
+from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.profile import load
 from tests.report.readers import READERS, commands
-from tests.support.machine import materialise
-from tests.support.profile import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tests.native.build import StubDriver
+    from gpuenv.simulate.build import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 RECIPES = Path(gpuenv.__file__).parent / "recipes"

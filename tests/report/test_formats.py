@@ -14,14 +14,14 @@ import pytest
 from gpuenv.cli.formats import NAMES
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.simulate.machine import materialise
+from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, changed, record
 from tests.report.readers import READERS, Told, commands
-from tests.support.machine import materialise
-from tests.support.profile import load
 
 if TYPE_CHECKING:
-    from tests.native.build import StubDriver
+    from gpuenv.simulate.build import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 MACHINES = Path(__file__).parents[1] / "machines"

@@ -8,14 +8,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpuenv.data import data_path
-from gpuenv.doctor.diagnose import diagnose
+from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.codec import encode
+from gpuenv.model.codec import decode, encode
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.resolution import ConstraintName, Resolution
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.preflight.evaluate import evaluate
+from gpuenv.preflight.requirement import parse_requirement
 from gpuenv.report.report import Report, make_report
 
 MATRIX = load(data_path("matrix.yaml"))
@@ -35,6 +37,19 @@ def test_a_report_has_the_form_of_its_schema(given: tuple[str, ...]) -> None:
     schema = json_schema(Report, "gpuenv.report/1")
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(json.loads(json.dumps(encode(report))))
+
+
+def test_a_preflight_has_that_form_too() -> None:
+    snapshot = assume(Snapshot(), ("driver=580.95.05", "gpu=V100", "python=3.12"), MATRIX)
+    resolution = resolve(snapshot, MATRIX)
+    wanted = [parse_requirement(text) for text in ("gpu>=1", "cc>=8.0", "nvlink")]
+    results = evaluate(wanted, snapshot)
+    diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, Terms(requirements=results))
+    report = make_report(diagnosis, resolution, snapshot, 0.5, Terms(requirements=results))
+    data = json.loads(json.dumps(encode(report)))
+    Draft202012Validator(json_schema(Report, "gpuenv.report/1")).validate(data)
+    assert [entry["status"] for entry in data["requirements"]] == ["met", "violated", "unknown"]
+    assert decode(Report, data) == report
 
 
 def test_the_schema_refuses_what_is_no_report() -> None:

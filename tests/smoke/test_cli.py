@@ -13,15 +13,15 @@ from jsonschema import Draft202012Validator
 
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.smoke import Level, SmokeResult
+from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.profile import TargetSpec
+from gpuenv.simulate.profile import load as load_profile
 from gpuenv.smoke.catalogue import all_tests, chosen
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv
-from tests.support.machine import SimulatedMachine, materialise
-from tests.support.profile import TargetSpec
-from tests.support.profile import load as load_profile
 from tests.support.target import CudaLibraries, Targets
 
 if TYPE_CHECKING:
-    from tests.native.build import StubDriver
+    from gpuenv.simulate.build import StubDriver
 
 MACHINES = Path(__file__).parents[1] / "machines"
 LAUNCHER = Path(__file__).with_name("launcher.py")

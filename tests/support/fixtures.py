@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.native.build import StubDriver, build
+from gpuenv.simulate.build import StubDriver, build
 from tests.support.target import CudaLibraries, Targets
 
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpuenv.probe.cuda_libraries import WANTED
-from tests.support.profile import TargetSpec
+from gpuenv.simulate.build import compile_library
+from gpuenv.simulate.profile import TargetSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
@@ -66,8 +68,7 @@ class CudaLibraries:
         if not folder.is_dir():
             folder.mkdir(parents=True)
             for library in WANTED[major]:
-                name = str(folder / library.soname)
-                _run(["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", f"-Wl,-soname,{library.soname}", "-o", name])
+                compile_library(Path(os.devnull), library.soname, folder / library.soname)
         return folder
 
 

@@ -8,7 +8,7 @@ from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 
 
-@check("REQ801", Cause.REQUIREMENT_NOT_MET, follows=("DRV", "GPU", "CTR", "WHL"))
+@check("REQ801", Cause.REQUIREMENT_NOT_MET, follows=("DRV", "GPU", "CTR"))
 def requirement_not_met(facts: Facts) -> Outcome:
     """A requirement of the caller is not met.
 

@@ -1,19 +1,18 @@
-"""Reads a machine profile of ``tests/machines``: strict, so that a misspelt key is an error, not a silent default."""
+"""Reads a machine profile: strict, so that a misspelt key is an error, not a silent default."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 from gpuenv.matrix.strict_yaml import Plain, YamlError, parse
 from gpuenv.model.causes import Cause
 from gpuenv.report.report import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 E = TypeVar("E", bound=Enum)
 
@@ -22,7 +21,7 @@ _CLASSES = {"3d": "0x030200", "vga": "0x030000", "bridge": "0x068000"}
 
 
 class ProfileError(ValueError):
-    """A profile that does not say what it should; the message names the file and the key."""
+    """A profile that does not say what it should; the message names the file, the line and the key."""
 
 
 class Module(Enum):
@@ -267,7 +266,9 @@ class _Part:
     def only(self, *known: str) -> _Part:
         for key in self.values:
             if key not in known:
-                raise ProfileError(f"{self.where}: {key} is no key here; known are {', '.join(known)}")
+                near = difflib.get_close_matches(key, known, 1, 0.5)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise ProfileError(f"{self.where}: {key} is no key here{hint}; known are {', '.join(known)}")
         return self
 
     def optional(self, key: str) -> str | None:
@@ -371,11 +372,34 @@ def load(path: Path) -> Profile:
         ProfileError: for anything that is not as expected.
     """
     try:
-        value = parse(path.read_text(encoding="utf-8")).value
+        document = parse(path.read_text(encoding="utf-8"))
     except YamlError as error:
         raise ProfileError(f"{path.name}: {error}") from error
-    if not isinstance(value, dict):
-        raise ProfileError(f"{path.name}: expected a mapping")
+    except OSError as error:
+        raise ProfileError(f"{path.name}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"{path.name}: not a text in UTF-8") from error
+    if not isinstance(document.value, dict):
+        raise ProfileError(f"{path.name}: line 1: expected a mapping")
+    try:
+        return _profile(path, document.value)
+    except ProfileError as error:
+        raise ProfileError(_placed(str(error), document.lines)) from error
+
+
+def _placed(message: str, lines: Mapping[str, int]) -> str:
+    """The message with the line of the deepest part that it names."""
+    file, _, rest = message.partition(": ")
+    path, line = "", 1
+    for part in rest.split(": "):
+        deeper = f"{path}.{part.split(' ')[0]}".lstrip(".")
+        if deeper not in lines:
+            break
+        path, line = deeper, lines[deeper]
+    return f"{file}: line {line}: {rest}"
+
+
+def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
     top = _Part(path.name, value).only(
         "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "found_first", "files",
         "links", "environment", "stub", "target", "timeout", "expect",

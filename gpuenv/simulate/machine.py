@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from tests.native.build import StubDriver, lay_out
-from tests.support.profile import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+from gpuenv.simulate.build import StubDriver, compile_library, lay_out
+from gpuenv.simulate.profile import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
 
 _NVIDIA = "10de"
 _MODULES = ("nvidia_drm", "nvidia_uvm", "nvidia_modeset", "nvidia")
@@ -265,8 +261,9 @@ def _found_first(profile: Profile, root: Path) -> list[Path]:
     for name, planted in profile.found_first.items():
         _write(folder / name, "")
         if planted is Planted.ABORTS:
-            command = ["cc", "-shared", "-fPIC", "-x", "c", "-", f"-Wl,-soname,{name}", "-o", str(folder / name)]
-            subprocess.run(command, input=_ABORTING, text=True, check=True)
+            source = root.parent / "aborting.c"
+            _write(source, _ABORTING)
+            compile_library(source, name, folder / name)
     return [folder]
 
 

@@ -5,46 +5,55 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from gpuenv.data import data_path
+from gpuenv.probe.children import Ending, run_child
 
-SOURCES = Path(__file__).resolve().parent
+SOURCES = ("nvml.c", "cuda.c", "uname.c", "stub.c", "stub.h", "nvidia-smi")
 DRIVER_VERSION = "580.95.05"
 # Hidden: two stubs in one process must not bind to each other's internals.
 FLAGS = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-shared")
 
 
+_LIMIT = 120.0  # seconds for one file: a busy machine
+
+
 class StubBuildError(RuntimeError):
-    """The stub driver could not be compiled."""
+    """The stub driver could not be compiled; the message says why, and what would help."""
 
 
 @dataclass(frozen=True, slots=True)
 class StubDriver:
-    """Where the parts of a compiled stub driver lie."""
+    """Where the parts of a compiled stub driver lie.
 
-    folder: Path  # for LD_LIBRARY_PATH
-    nvml: Path  # libnvidia-ml.so.<version>
-    cuda: Path  # libcuda.so.<version>
-    uname: Path  # for LD_PRELOAD
-    nvidia_smi: Path  # its folder goes on PATH
+    Attributes:
+        folder: for LD_LIBRARY_PATH.
+        nvml: ``libnvidia-ml.so.<version>``.
+        cuda: ``libcuda.so.<version>``.
+        uname: for LD_PRELOAD.
+        nvidia_smi: its folder goes on PATH.
+    """
+
+    folder: Path
+    nvml: Path
+    cuda: Path
+    uname: Path
+    nvidia_smi: Path
 
 
 def build(destination: Path, *, driver_version: str = DRIVER_VERSION, extra_flags: Sequence[str] = ()) -> StubDriver:
-    """Compile everything into one folder; the version only names the files."""
+    """Compiles everything into one folder; the version only names the files.
+
+    Raises:
+        StubBuildError: when there is no compiler, or it fails.
+    """
     compiler = _compiler()
     destination.mkdir(parents=True, exist_ok=True)
-    stub = StubDriver(
-        folder=destination,
-        nvml=destination / f"libnvidia-ml.so.{driver_version}",
-        cuda=destination / f"libcuda.so.{driver_version}",
-        uname=destination / "libgpuenv-uname.so",
-        nvidia_smi=destination / "nvidia-smi",
-    )
+    stub = built_in(destination, driver_version)
     flags = (*FLAGS, *extra_flags)
     _compile(compiler, (*flags, "-Wl,-soname,libnvidia-ml.so.1"), "nvml.c", stub.nvml)
     _compile(compiler, (*flags, "-Wl,-soname,libcuda.so.1"), "cuda.c", stub.cuda)
@@ -53,6 +62,27 @@ def build(destination: Path, *, driver_version: str = DRIVER_VERSION, extra_flag
     _link(destination / "libcuda.so.1", stub.cuda)
     _install_smi(stub.nvidia_smi)
     return stub
+
+
+def built_in(folder: Path, driver_version: str = DRIVER_VERSION) -> StubDriver:
+    """The parts of a stub driver that was, or shall be, compiled into a folder."""
+    return StubDriver(
+        folder=folder,
+        nvml=folder / f"libnvidia-ml.so.{driver_version}",
+        cuda=folder / f"libcuda.so.{driver_version}",
+        uname=folder / "libgpuenv-uname.so",
+        nvidia_smi=folder / "nvidia-smi",
+    )
+
+
+def compile_library(source: Path, name: str, output: Path) -> None:
+    """Makes a shared library out of one C file.
+
+    Raises:
+        StubBuildError: when there is no compiler, or it fails.
+    """
+    flags = ["-shared", "-fPIC", "-x", "c", str(source), f"-Wl,-soname,{name}", "-o", str(output)]
+    _run([*_compiler(), *flags])
 
 
 def lay_out(  # one switch for each part a machine may lack
@@ -64,7 +94,7 @@ def lay_out(  # one switch for each part a machine may lack
     with_cuda: bool = True,
     with_smi: bool = False,
 ) -> Path:
-    """Make one machine's driver folder out of a compiled stub, and return it.
+    """Makes one machine's driver folder out of a compiled stub, and answers it.
 
     Files are copied, so that a test may damage its own.
     """
@@ -88,10 +118,15 @@ def _compiler() -> tuple[str, ...]:
 
 
 def _compile(compiler: Sequence[str], flags: Sequence[str], source: str, output: Path) -> None:
-    argv = [*compiler, *flags, "-o", str(output), str(SOURCES / source), str(SOURCES / "stub.c")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise StubBuildError(f"{shlex.join(argv)} failed with exit code {done.returncode}:\n{done.stderr}")
+    sources = data_path("native")
+    _run([*compiler, *flags, "-o", str(output), str(sources / source), str(sources / "stub.c")])
+
+
+def _run(command: Sequence[str]) -> None:
+    done = run_child(command, dict(os.environ), time.monotonic() + _LIMIT)
+    if done.ending is not Ending.EXITED or done.exit_code != 0:
+        how = f"ended with {done.exit_code}" if done.ending is Ending.EXITED else done.ending.value
+        raise StubBuildError(f"{shlex.join(command)}: {how}:\n{done.stderr or done.error or ''}".rstrip())
 
 
 def _link(link: Path, target: Path) -> None:
@@ -100,5 +135,5 @@ def _link(link: Path, target: Path) -> None:
 
 
 def _install_smi(path: Path) -> None:
-    shutil.copyfile(SOURCES / "nvidia-smi", path)
+    shutil.copyfile(data_path("native") / "nvidia-smi", path)
     path.chmod(0o755)

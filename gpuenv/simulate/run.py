@@ -1,0 +1,122 @@
+"""Runs a command on a pretend machine: the stub driver is compiled once and kept, the machine laid out for each run."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from gpuenv.data import data_path
+from gpuenv.probe.cuda_libraries import WANTED
+from gpuenv.simulate.build import SOURCES, StubDriver, build, built_in, compile_library
+from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.profile import Profile
+
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
+_SIGNALLED = 128
+# What the caller's own machine says of its GPUs is not to be heard on another one.
+_OWN = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_", "GPUENV_STUB", "GPUENV_DRIVER_ROOT")
+_ADDED = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD")
+_CALLERS = ("HOME", "LC_ALL")
+
+Announce = Callable[[str], None]
+
+
+def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, str], announce: Announce) -> int:
+    """Runs a command with the caller's own streams; answers its exit code as a shell would.
+
+    Args:
+        profile: the machine.
+        command: argument vector.
+        environment: the caller's variables.
+        announce: told when the stub driver is compiled, which takes a moment.
+
+    Raises:
+        StubBuildError: when there is no compiler, or it fails.
+    """
+    cache = cache_folder(environment)
+    with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
+        stub = kept_stub(cache, Path(folder), announce)
+        machine = materialise(profile, Path(folder) / "machine", stub, lambda major: _libraries(Path(folder), major))
+        return _run(command, combined(machine, environment))
+
+
+def combined(machine: SimulatedMachine, environment: Mapping[str, str]) -> dict[str, str]:
+    """The caller's variables with those of the machine: its libraries and programs are found before all others."""
+    kept = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
+    for name, value in machine.environment.items():
+        if name in _CALLERS:
+            continue
+        given = kept.get(name)
+        kept[name] = f"{value}:{given}" if name in _ADDED and given else value
+    return kept
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path | None:
+    """Where compiled stub drivers are kept, by what they were compiled of; None where the user has no such place."""
+    home = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "", ".cache")  # noqa: PTH118
+    if not os.path.isabs(home):  # noqa: PTH117 - no HOME
+        return None
+    sources = data_path("native")
+    digest = hashlib.sha256()
+    for name in SOURCES:
+        digest.update((sources / name).read_bytes())
+    digest.update(f"{sys.platform} {os.uname().machine} {environment.get('CC', '')}".encode())
+    return Path(home) / "gpuenv" / f"stub-{digest.hexdigest()[:16]}"
+
+
+def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDriver:
+    """The stub driver from the cache, compiled into it the first time; into the run's own folder where there is none.
+
+    Raises:
+        StubBuildError: when there is no compiler, or it fails.
+    """
+    if cache is not None and cache.is_dir():
+        return built_in(cache)
+    announce("compiling the stub driver, once")
+    made = build(folder / "stub")
+    if cache is None:
+        return made
+    with contextlib.suppress(OSError):  # a cache that cannot be written costs a moment, no more
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=".stub-", dir=cache.parent))
+        try:
+            shutil.copytree(made.folder, part / "stub", symlinks=True)
+            (part / "stub").rename(cache)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return made
+
+
+def _libraries(folder: Path, major: int) -> Path:
+    """Empty CUDA libraries of a toolkit, with the names that CuPy looks for."""
+    libraries = folder / f"cuda-{major}"
+    libraries.mkdir(exist_ok=True)
+    for library in WANTED[major]:
+        compile_library(Path(os.devnull), library.soname, libraries / library.soname)
+    return libraries
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    named = command[0]
+    program = named if os.sep in named and os.path.exists(named) else shutil.which(named, path=environment.get("PATH"))  # noqa: PTH110 - as given
+    if program is None:
+        sys.stderr.write(f"gpuenv: {named}: command not found\n")
+        return _NOT_FOUND
+    try:
+        process = subprocess.Popen(command, executable=program, env=environment)
+    except OSError as error:
+        sys.stderr.write(f"gpuenv: {named}: {error.strerror or error}\n")
+        return _NOT_EXECUTABLE
+    while True:
+        try:
+            code = process.wait()
+            return code if code >= 0 else _SIGNALLED - code
+        except KeyboardInterrupt:  # the terminal has sent it to the command as well, whose answer counts
+            continue

@@ -1,0 +1,204 @@
+"""``gpuenv simulate``: any command on a pretend machine, with the caller's own streams and its own exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuenv.data import data_path
+from gpuenv.simulate.profile import ProfileError, load
+from tests.cli.program import PROGRAM, gpuenv
+
+NAMES = sorted(path.stem for path in data_path("machines").glob("*.yaml"))
+COUNT = "import pynvml as n; n.nvmlInit(); print([n.nvmlDeviceGetName(n.nvmlDeviceGetHandleByIndex(i)) for i in range(n.nvmlDeviceGetCount())])"  # noqa: E501
+FALLBACK = """
+import shutil, subprocess
+def device():
+    smi = shutil.which("nvidia-smi")
+    if smi is None or subprocess.run([smi, "-L"], capture_output=True).returncode:
+        return "cpu"
+    return "gpu"
+print(device())
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def on(name: str, *command: str | Path, cache: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"XDG_CACHE_HOME": str(cache), "PATH": os.environ["PATH"], **variables}
+    return gpuenv("simulate", name, "--", *command, environment=environment)
+
+
+def test_programs_see_the_machine(cache: Path) -> None:
+    smi = on("h100x8-550", "nvidia-smi", "-L", cache=cache)
+    assert smi.returncode == 0, smi.stderr
+    assert smi.stdout.count("NVIDIA H100 80GB HBM3") == 8
+    nvml = on("h100x8-550", sys.executable, "-c", COUNT, cache=cache)
+    assert nvml.stdout.count("NVIDIA H100 80GB HBM3") == 8, nvml.stderr
+
+
+@pytest.mark.parametrize(("name", "told"), [("h200-580", "gpu"), ("no-gpu", "cpu"), ("mismatch-535", "cpu")])
+def test_a_user_s_own_fallback_can_be_tried(cache: Path, name: str, told: str) -> None:
+    assert on(name, sys.executable, "-c", FALLBACK, cache=cache).stdout == f"{told}\n"
+
+
+@pytest.mark.parametrize("name", ["mismatch-535", "no-driver-h100", "gpu-lost", "nouveau-gtx1080ti", "fabric-manager"])
+def test_the_doctor_says_on_it_what_is_right(cache: Path, name: str) -> None:
+    expected = load(data_path("machines") / f"{name}.yaml").expect.primary
+    done = on(name, *PROGRAM, "doctor", cache=cache)
+    assert done.returncode == 1
+    assert re.findall(r"^Cure this first\n  \S+ (\S+)", done.stdout, re.MULTILINE) == [expected], done.stdout
+
+
+def test_pytest_with_the_plug_in_runs_on_it(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    test = tmp_path / "test_it.py"
+    test.write_text("import pytest\n@pytest.mark.gpu\ndef test_it(): pass\n", encoding="utf-8")
+    command = (sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "--rootdir", tmp_path, test)
+    done = on("mismatch-535", *command, cache=cache)
+    assert done.returncode == 0, done.stdout
+    assert "driver-library-version-mismatch" in done.stdout
+    assert "1 skipped" in done.stdout
+
+
+def test_the_driver_is_compiled_once(tmp_path: Path) -> None:
+    first = on("h200-580", "true", cache=tmp_path)
+    assert (first.returncode, first.stderr) == (0, "gpuenv: compiling the stub driver, once\n")
+    second = on("h200-580", "true", cache=tmp_path, PATH="/usr/bin:/bin")
+    assert (second.returncode, second.stderr) == (0, "")
+    assert [path.name.startswith("stub-") for path in (tmp_path / "gpuenv").iterdir()] == [True]
+
+
+def test_a_cache_that_cannot_be_written_costs_a_moment(tmp_path: Path) -> None:
+    (tmp_path / "gpuenv").write_text("a file in its place", encoding="utf-8")
+    done = on("h200-580", "nvidia-smi", "-L", cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "H200" in done.stdout
+
+
+def test_without_a_compiler_it_says_what_is_missing(tmp_path: Path) -> None:
+    done = on("h200-580", "true", cache=tmp_path, CC="no-such-compiler")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "needs a C compiler" in done.stderr
+    assert "apt install gcc libc6-dev" in done.stderr
+    failing = on("h200-580", "true", cache=tmp_path, CC="false")
+    assert failing.returncode == 2
+    assert "ended with 1" in failing.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -TERM $$"], 128 + signal.SIGTERM),
+        (["no-such-command"], 127), (["/etc/passwd"], 126), (["sh", "-c", "exit 75"], 75),
+    ],
+)  # fmt: skip
+def test_the_exit_code_is_the_command_s(cache: Path, command: list[str], code: int) -> None:
+    assert on("h200-580", *command, cache=cache).returncode == code
+
+
+def test_options_after_the_dashes_are_the_command_s(cache: Path) -> None:
+    assert on("h200-580", "echo", "--list", "-v", "--", "x", cache=cache).stdout == "--list -v -- x\n"
+
+
+def test_what_the_caller_says_of_its_own_gpus_is_left_behind(cache: Path) -> None:
+    done = on("h200-580", "env", cache=cache, CUDA_VISIBLE_DEVICES="5", NVIDIA_VISIBLE_DEVICES="void", MINE="yes")
+    lines = done.stdout.splitlines()
+    assert "MINE=yes" in lines
+    assert [line for line in lines if line.startswith(("CUDA_VISIBLE", "NVIDIA_"))] == []
+    assert [line for line in lines if line.startswith("HOME=")] == ["HOME=/nonexistent"]
+
+
+def test_nothing_is_left_behind(cache: Path, tmp_path: Path) -> None:
+    on("h200-580", "true", cache=cache, TMPDIR=str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_input_reaches_the_command(cache: Path) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "simulate", "h200-580", "--", "cat"],
+        input="through\n",
+        env={"XDG_CACHE_HOME": str(cache), "PATH": os.environ["PATH"]},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == "through\n"
+
+
+def test_every_machine_is_listed() -> None:
+    done = gpuenv("simulate", "--list")
+    assert done.returncode == 0
+    assert [line.split(" ")[0] for line in done.stdout.splitlines()] == NAMES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "which machine?"),
+        (["h200-580"], "nothing to run"),
+        (["h200", "--", "true"], "did you mean h200-580"),
+        (["./missing.yaml", "--", "true"], "there is no machine ./missing.yaml"),
+        (["zzz", "--", "true"], "gpuenv simulate --list names them"),
+    ],
+)
+def test_a_call_that_cannot_be_understood_is_2(arguments: list[str], told: str) -> None:
+    done = gpuenv("simulate", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+
+
+GOOD = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("written", "misspelt", "line", "told"),
+    [
+        ("about:", "abuot:", 1, "abuot is no key here; did you mean about?"),
+        ("  version: 580", "  verison: 580", 8, "verison is no key here; did you mean version?"),
+        ("module: open", "module: opne", 7, "module: expected open or proprietary"),
+        ("capability: 9.0", "capabilty: 9.0", 12, "capabilty is no key here; did you mean capability?"),
+        ("  packages:", "  package:", 15, "package is no key here; did you mean packages?"),
+        ("toolkit: 13.0", "toolkit: 13.0\ntoolkit: 12.0", 14, "the key toolkit stands here a second time"),
+    ],
+)
+def test_a_slip_in_a_profile_is_told_with_its_line(
+    tmp_path: Path, written: str, misspelt: str, line: int, told: str
+) -> None:
+    path = tmp_path / "mine.yaml"
+    assert GOOD.count(written) == 1
+    path.write_text(GOOD.replace(written, misspelt), encoding="utf-8")
+    done = gpuenv("simulate", path, "--", "true")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"gpuenv: mine.yaml: line {line}: "), done.stderr
+    assert told in done.stderr
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_any_file_is_a_profile_or_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    lines = GOOD.splitlines()
+    number = data.draw(st.integers(0, len(lines) - 1))
+    change = data.draw(
+        st.one_of(st.text(max_size=60), st.sampled_from(["", "- x", "{", "a: [", "gpus: 3", "\t", lines[number][::-1]]))
+    )
+    path = tmp_path_factory.mktemp("fuzz") / "mine.yaml"
+    path.write_bytes("\n".join([*lines[:number], change, *lines[number + 1 :]]).encode("utf-8", "surrogatepass"))
+    assert (refusal(path) or "mine.yaml: ").startswith("mine.yaml: ")
+
+
+def refusal(path: Path) -> str | None:
+    try:
+        load(path)
+    except ProfileError as error:
+        return str(error)
+    return None
