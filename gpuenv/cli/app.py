@@ -16,6 +16,7 @@ from gpuenv.cli.errors import CommandError, OutputClosed
 from gpuenv.cli.explain import explain
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
+from gpuenv.cli.run import run as run_command
 from gpuenv.cli.schema import schema
 from gpuenv.model.exit_codes import ExitCode
 
@@ -35,6 +36,7 @@ app.command()(doctor)
 app.command()(resolve)
 app.command()(probe)
 app.command()(explain)
+app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run_command)
 app.command()(schema)
 app.add_typer(matrix.app, name="matrix")
 
