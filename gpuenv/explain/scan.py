@@ -48,6 +48,7 @@ class Scanner:
         return tuple(sorted((hit for kept in self._hits.values() for hit in kept), key=lambda hit: hit.line.number))
 
     def _look(self, line: SaidLine, after: str) -> None:
+        after = after.removeprefix("NVRM:").lstrip()  # the driver begins every line of a message so
         window = f"{line.text} {after}"
         key = _DIGITS.sub("0", window)  # a log repeats its lines with other numbers
         if key in self._seen:

@@ -86,8 +86,16 @@ def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
         yield "cpu-torch"
     python = target.python.value
     if python is not None:
-        tags = {tag for line in matrix.wheel_lines for release in line.releases for tag in release.pythons}
-        yield "python-inside" if python.tag in tags else "python-outside"
+        majors = {
+            release.cupy.partition(".")[0]
+            for line in matrix.wheel_lines
+            for release in line.releases
+            if python.tag in release.pythons
+        }
+        if not majors:
+            yield "python-outside"
+        elif len(majors) > 1:  # one that only the latest major version has was missing until a short while ago
+            yield "python-inside"
 
 
 def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpuenv.explain.records import Hit, Level, Signature
 from gpuenv.model.causes import Cause
 
-_LEAST = 0.1  # a cause below it is not worth a line
+_LEAST = 0.05  # a cause below it is not worth a line
 _SURE = 0.97
 _WARNING = 0.6  # what a warning's odds are multiplied with where an error speaks too
 _CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
@@ -36,7 +36,14 @@ _EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
         Cause.NO_DRIVER,
         Cause.NOUVEAU_LOADED,
     ),
-    Cause.NOUVEAU_LOADED: (Cause.DRIVER_MODULE_NOT_LOADED, Cause.NO_DRIVER, Cause.DRIVER_INSTALL_BROKEN),
+    Cause.NOUVEAU_LOADED: (
+        Cause.DRIVER_MODULE_NOT_LOADED,
+        Cause.NO_DRIVER,
+        Cause.DRIVER_INSTALL_BROKEN,
+        Cause.NO_NVIDIA_GPU,
+    ),
+    Cause.GPU_REMOVED_FROM_DRIVER: (Cause.NO_NVIDIA_GPU, Cause.GPU_TOO_NEW_FOR_DRIVER),
+    Cause.GPU_TOO_NEW_FOR_DRIVER: (Cause.NO_NVIDIA_GPU,),
     Cause.GPU_HARDWARE_FAULT: (
         Cause.ILLEGAL_MEMORY_ACCESS,
         Cause.ASYNC_ERROR_SURFACED_LATE,

@@ -185,11 +185,19 @@ SIGNATURES = (
     Signature(
         "kubernetes.platform",
         "NVIDIA device plugin",
-        ("incompatible platform detected", "configure the nvidia container toolkit", "detected non-nvml platform"),
-        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.9),),
+        (
+            *("incompatible platform detected", "configure the nvidia container toolkit", "detected non-nvml platform"),
+            *("could not load nvml", "docker default runtime to", "nvml init failed", "unable to load nvml"),
+        ),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.66), (Cause.NO_DRIVER, 0.2)),
         "k8s-device-plugin, cmd/nvidia-device-plugin/main.go and internal/rm",
-        pattern=r"incompatible platform detected|did you configure the NVIDIA Container Toolkit|Detected non-NVML platform: could not load NVML",
-        mark="kubernetes",
+        pattern=(
+            r"incompatible platform detected|did you (?:configure the NVIDIA Container Toolkit|set the docker default runtime to)"
+            r"|could not load NVML|nvml init failed: .*LIBRARY_NOT_FOUND|Unable to load NVML"
+        ),
+        title="The device plugin's container was not given the driver's libraries",
+        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 3), Sway("driver-none", Cause.NO_DRIVER, 10)),
+        decides="whether nvidia-smi works on the node, and whether nvidia is the engine's default runtime",
     ),
     Signature(
         "docker.device-missing",

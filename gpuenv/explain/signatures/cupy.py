@@ -47,12 +47,12 @@ SIGNATURES = (
             "mempool",
             "reserved but unallocated",
             "reserved by pytorch",
-            "memory not released",
+            "not released", "not freed",
         ),
         ((Cause.MEMORY_POOL_RETENTION, 0.5), (Cause.OUT_OF_MEMORY, 0.2)),
         "cupy.get_default_memory_pool; torch, CUDACachingAllocator.cpp",
         pattern=(
-            r"(?:memory|mempool|pool)\S*.{0,60}(?:not (?:being )?(?:released|freed|returned)|still (?:held|reserved|in use) after)"
+            r"(?:GPU memory|device memory|VRAM|mempool|memory pool)\b.{0,60}(?:not (?:being )?(?:released|freed|returned)|still (?:held|reserved|in use) after)"
             r"|used_bytes\W+0\b.{0,60}(?:total_bytes|free_bytes)\W+[1-9]\d{6,}"
         ),
         level=Level.WARNING,

@@ -42,15 +42,15 @@ SIGNATURES = (
     Signature(
         "nvml.not-found",
         _NVML,
-        ("nvml shared library not found", "error_library_not_found", "could not load nvml", "nvml library not found"),
+        ("nvml shared library not found", "nvmlerror_library", "nvml_error_library_not_found", "nvml library not found"),
         (
             (Cause.NO_DRIVER, 0.5),
             (Cause.CONTAINER_WITHOUT_GPU, 0.2),
             (Cause.DRIVER_INSTALL_BROKEN, 0.1),
             (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.06),
         ),
-        f"{_STRINGS}; nvidia-ml-py, NVMLError_LibraryNotFound; go-nvml",
-        pattern=r"NVML Shared Library Not Found|NVML\w*ERROR_LIBRARY_NOT_FOUND|could not load NVML|NVML library not found",
+        f"{_STRINGS}; nvidia-ml-py, NVMLError_LibraryNotFound",
+        pattern=r"NVML Shared Library Not Found|NVML_ERROR_LIBRARY_NOT_FOUND|NVMLError_Library|(?<!load )NVML library not found",
         title="The loader does not find libnvidia-ml, a part of the driver",
         sways=(
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 4),

@@ -208,7 +208,7 @@ SIGNATURES = (
         ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.55), (Cause.NO_KERNEL_IMAGE, 0.2)),
         "TensorFlow, gpu_device.cc: JIT from PTX; XLA, nvptx_compiler.cc; NVRTC callers",
         pattern=(
-            r"(?:was|were) not built with CUDA kernel binaries compatible with compute capability|(?:unsupported|unknown) (?:sm|gpu|compute) ?(?:version|arch\w*|capability)"
+            r"(?:was|were) not built with CUDA kernel binaries compatible with compute capability|(?:unsupported|unknown) (?:sm|gpu|compute) ?(?:version|arch\w*|capability)\b(?! ')"
             r"|CUDA \d\S* does not (?:yet )?support (?:compute capability|sm_|the GPU)|nvrtc.*does not support.*(?:compute capability|sm_)"
         ),
         level=Level.WARNING,

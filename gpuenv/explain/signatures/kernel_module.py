@@ -31,7 +31,7 @@ def _xid(values: Mapping[str, str]) -> Weights:
 def _legacy(values: Mapping[str, str]) -> Weights:
     if int(values["branch"]) >= _OLDEST_MAINTAINED:
         return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.85), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.1))
-    return ((Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.5), (Cause.GPU_REMOVED_FROM_DRIVER, 0.45))
+    return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.6), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.35))
 
 
 SIGNATURES = (
@@ -102,6 +102,23 @@ SIGNATURES = (
             Sway("open-module", Cause.GPU_REMOVED_FROM_DRIVER, 4),
         ),
         decides="the GPU's generation and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
+    ),
+    Signature(
+        "nvrm.no-gpu",
+        "the driver's log and nvidia-installer",
+        ("no nvidia gpu", "no nvidia graphics adapter", "do not appear to have an nvidia gpu"),
+        ((Cause.NO_NVIDIA_GPU, 0.55), (Cause.GPU_REMOVED_FROM_DRIVER, 0.15), (Cause.NOUVEAU_LOADED, 0.12)),
+        "open-gpu-kernel-modules, nv.c; nvidia-installer, the strings of the program",
+        pattern=(
+            r"No NVIDIA GPU (?:was )?(?:found|detected|probed)|No NVIDIA graphics adapter (?:found|probed)"
+            r"|do not appear to have an NVIDIA GPU"
+        ),
+        title="The driver finds no NVIDIA GPU that it could drive",
+        sways=(
+            Sway("nouveau", Cause.NOUVEAU_LOADED, 12),
+            Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
+        ),
+        decides="what lspci shows, and the kernel driver in use there (lspci -k)",
     ),
     Signature(
         "nvrm.open-needs-gsp",
@@ -238,7 +255,7 @@ SIGNATURES = (
         ((Cause.DEVICE_NODE_MISSING, 0.78), (Cause.DRIVER_MODULE_NOT_LOADED, 0.1)),
         "errno ENOENT on the driver's device files; docker, runc and libnvidia-container",
         pattern=(
-            r"/dev/nvidia[\w/-]*['\"]?:? .*(?:no such file|not found|does not exist|is missing|cannot access)"
+            r"/dev/nvidia[\w/-]*\b.{0,60}(?:no such file|not found|does not exist|is missing|cannot access|ENOENT)"
             r"|(?:no such file|not found|cannot access|missing|cannot stat|failed to (?:open|stat)).*/dev/nvidia"
         ),
         title="A device node of the driver is missing",

@@ -69,7 +69,7 @@ SIGNATURES = (
     Signature(
         "cufft.failed",
         "cuFFT",
-        ("cufft_", "cufftplan", "cufft error", "cufft_alloc"),
+        ("cufft_", "cufftplan", "cufft error", "cufft plan", "cufft batched", "cufftmakeplan", "cufftexec", "cufftcreate"),
         ((Cause.CUFFT_PLAN_FAILURE, 0.84), (Cause.OUT_OF_MEMORY, 0.06)),
         "cufft.h: cufftResult; CuPy, cupy.cuda.cufft.CuFFTError",
         pattern=(
@@ -91,7 +91,7 @@ SIGNATURES = (
         title="The cuSPARSE that was loaded cannot use this driver: it is of another CUDA",
         sways=(
             Sway("torch-cuda-differs", Cause.TORCH_CUPY_CONFLICT, 8),
-            Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 2),
+            Sway("cuda-major-differs", Cause.TORCH_CUPY_CONFLICT, 4),
         ),
         decides="the CUDA packages in the environment: pip list shows nvidia-* of two CUDA majors",
     ),

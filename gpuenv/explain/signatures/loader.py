@@ -58,6 +58,7 @@ SIGNATURES = (
             Sway("wsl", Cause.WSL_LIBCUDA, 40),
             Sway("wsl", Cause.NO_DRIVER, 0.3),
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Sway("container", Cause.NO_DRIVER, 0.4),
             Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 2),
             Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
             Sway("smi-works", Cause.CONTAINER_DRIVER_CAPABILITIES, 20),
@@ -241,7 +242,7 @@ SIGNATURES = (
         _DLERROR,
         pattern=(
             r"undefined symbol: (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|cu[A-Z]|nvrtc)\w*"
-            r"|symbol \w+, version lib(?:cu\w+|nv\w+)\.so\S* not defined in file|version [`']lib(?:cu\w+|nv\w+)\.so\S*' not found"
+            r"|symbol \w+,? version lib(?:cu\w+|nv\w+)\.so\S* not defined in file|version [`']lib(?:cu\w+|nv\w+)\.so\S*' not found"
             r"|undefined symbol: \w+, version lib(?:cu\w+|nv\w+)\.so"
         ),
         title="Another version of a CUDA library is found first: it lacks a symbol",

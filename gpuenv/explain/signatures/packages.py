@@ -2,48 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
-_LINES = ("11x", "12x", "13x")
 _PIP_SOURCE = "pip, resolution/resolvelib/factory.py and index/package_finder.py"
 
 
-def _no_match(values: Mapping[str, str]) -> Weights:
-    """A current line lacks a wheel for this Python or platform; an old one was never made for it or ended long ago."""
-    if values.get("line") in _LINES:
-        return ((Cause.PYTHON_UNSUPPORTED, 0.52), (Cause.PLATFORM_WHEEL_MISSING, 0.34), (Cause.JETSON_TEGRA, 0.03))
-    if values.get("line"):
-        return ((Cause.PLATFORM_WHEEL_MISSING, 0.5), (Cause.PYTHON_UNSUPPORTED, 0.34), (Cause.JETSON_TEGRA, 0.08))
-    return ((Cause.UNTRUSTED_PACKAGE_NAME, 0.4), (Cause.PLATFORM_WHEEL_MISSING, 0.25), (Cause.PYTHON_UNSUPPORTED, 0.2))
-
-
-_FIT = (
-    Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10),
-    Sway("python-inside", Cause.PYTHON_UNSUPPORTED, 0.3),
-    Sway("python-inside", Cause.PLATFORM_WHEEL_MISSING, 3),
+_PLATFORM = (
     Sway("darwin", Cause.PLATFORM_WHEEL_MISSING, 20),
     Sway("musl", Cause.PLATFORM_WHEEL_MISSING, 15),
     Sway("aarch64", Cause.PLATFORM_WHEEL_MISSING, 2),
     Sway("aarch64", Cause.JETSON_TEGRA, 30),
     Sway("jetson", Cause.JETSON_TEGRA, 60),
 )
-_CUPY = r"(?P<name>cupy[-_.]?(?:cuda|rocm)?[-_.]?(?P<line>(?:1[123]x|\d{2,3})(?![\w.]))?[\w.-]*?)"
+_FIT = (
+    Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10),
+    Sway("python-inside", Cause.PYTHON_UNSUPPORTED, 0.3),
+    Sway("python-inside", Cause.PLATFORM_WHEEL_MISSING, 3),
+    *_PLATFORM,
+)
+_NOT_FOUND = r"(?:No matching distribution found for|satisfies the requirement)"
+_NAME_ENDS = r"(?=[=<>~! \[(;,]|$)"
 
 SIGNATURES = (
     Signature(
         "pip.no-match",
         "pip",
-        ("no matching distribution found for cupy", "requirement cupy", "find a version that satisfies"),
-        ((Cause.PYTHON_UNSUPPORTED, 0.42), (Cause.PLATFORM_WHEEL_MISSING, 0.4)),
+        ("no matching distribution found for cupy", "requirement cupy"),
+        ((Cause.PYTHON_UNSUPPORTED, 0.52), (Cause.PLATFORM_WHEEL_MISSING, 0.34), (Cause.JETSON_TEGRA, 0.03)),
         _PIP_SOURCE,
-        pattern=rf"(?:No matching distribution found for|satisfies the requirement) {_CUPY}(?=[=<>~! \[(;,]|$)",
+        pattern=rf"{_NOT_FOUND} (?P<name>cupy(?:[-_]cuda1[123]x)?){_NAME_ENDS}",
         title="The index has no {name} for this Python and platform",
-        judge=_no_match,
         sways=_FIT,
         decides="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
+    ),
+    Signature(
+        "pip.no-match-old",
+        "pip",
+        ("no matching distribution found for cupy", "requirement cupy"),
+        ((Cause.PLATFORM_WHEEL_MISSING, 0.52), (Cause.PYTHON_UNSUPPORTED, 0.34), (Cause.JETSON_TEGRA, 0.08)),
+        f"{_PIP_SOURCE}; the lines up to cupy-cuda117 ended with CuPy 12",
+        pattern=rf"{_NOT_FOUND} (?P<name>cupy[-_]?(?:cuda(?:[789]\d|1[01]\d)|rocm[-_]\d[-_]\d+)){_NAME_ENDS}",
+        title="The index has no {name} for this Python and platform; the line has ended",
+        sways=_PLATFORM,
+        decides="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
+    ),
+    Signature(
+        "pip.no-match-name",
+        "pip",
+        ("no matching distribution found for cupy", "requirement cupy"),
+        ((Cause.UNTRUSTED_PACKAGE_NAME, 0.7), (Cause.PLATFORM_WHEEL_MISSING, 0.1)),
+        f"{_PIP_SOURCE}; matrix.yaml, wheel lines",
+        pattern=rf"{_NOT_FOUND} (?P<name>cupy[-_](?:gpu|nvidia|cuda|cu\d+|cuda[-_]?(?:1[0-4](?:[._-]\d+)?))){_NAME_ENDS}",
+        title="{name} is not a distribution of CuPy's own",
     ),
     Signature(
         "pip.not-supported-wheel",
@@ -132,14 +143,14 @@ SIGNATURES = (
     Signature(
         "cupy.sdist-failed",
         "pip and CuPy's setup",
-        ("cupy", "cuda support", "cuda environment is invalid", "include files not found", "nvcc not in path"),
+        ("cupy", "cuda support", "cuda environment is invalid", "include files not found", "nvcc not in path", "cython version", "stub file"),
         ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.93),),
         "CuPy, install/cupy_builder; pip, wheel_builder.py; uv, uv-build-frontend",
         pattern=(
             r"Failed (?:building wheel for|to build(?: installable wheels.*\()?|to build `) ?'?cupy|Building wheel for cupy \(\S+\)(?: \.\.\.)? ?.*(?:error|failed)"
             r"|could not build wheels for cupy|Your CUDA environment is invalid|Skip installing cuda support|WARNING: Include files not found: \['cu"
             r"|WARNING: nvcc not in path|WARNING: Cannot (?:build|link|find) .*(?:cuda|nvToolsExt)|Failed to build `?cupy|setup\.py\S* .*cupy.*(?:error|failed)"
-            r"|Unsupported Cython version|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy"
+            r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy"
         ),
         title="pip built CuPy from source, and the build failed",
         mark="building-cupy",
