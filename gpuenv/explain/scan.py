@@ -14,7 +14,7 @@ from gpuenv.explain.stated import LITERALS, Stated
 
 _KEPT = 3  # hits of a signature that are kept
 _REMEMBERED = 20_000  # lines that need no second look
-_WRAP = 60  # characters from which on a line may have been cut by a terminal in the midst of a word
+_WRAP = 38  # characters from which on a line may have been cut by a terminal in the midst of a word
 _DIGITS = re.compile(r"\d+")
 
 

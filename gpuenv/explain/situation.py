@@ -13,6 +13,24 @@ from gpuenv.model.lines import cuda_major_of, is_rocm
 from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 
+MARKS = (
+    *(
+        "windows",
+        "darwin",
+        "wsl",
+        "aarch64",
+        "musl",
+        "jetson",
+        "host",
+        "container",
+        "driver-none",
+        "gpu-none",
+        "nouveau",
+    ),
+    *("mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
+    *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
+    *("driver-newer", "gpu-newer-than-driver", "gpu-older-than-driver", "gpu-known", "gpu-older", "gpu-newer"),
+)
 _HIDING = ("", "-1", "none", "void", "NoDevFiles")
 _OF_TORCH = re.compile(r"\+cu(\d{2})\d")
 # The first CUDA that compiles for a generation, where the matrix begins later: CUDA Toolkit Release Notes, "New
@@ -68,8 +86,6 @@ def _devices(snapshot: Snapshot) -> Iterator[str]:
         first = told.split(",")[0].strip()
         unknown = first.isdigit() and bool(snapshot.gpus) and int(first) >= len(snapshot.gpus)
         yield "hidden" if first in _HIDING or unknown else "visible-set"
-        if not (first in _HIDING or unknown) and first.isdigit() and int(first) > 0 and not snapshot.gpus:
-            yield "hidden-perhaps"
         if told.startswith("MIG"):
             yield "mig"
     if "/compat" in variables.get("LD_LIBRARY_PATH", ""):

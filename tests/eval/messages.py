@@ -112,8 +112,8 @@ MESSAGES: dict[str, tuple[str, ...]] = {
     "build-arch-list-unsupported": (
         "nvcc fatal   : Unsupported gpu architecture 'compute_35'",
         "ValueError: Unknown CUDA arch (6.1) or GPU not supported",
-        "CMake Error: CUDA_ARCHITECTURES is empty for target \"kernels\".",
-        "ninja: build stopped\nnvcc fatal   : Unsupported gpu architecture 'compute_90a'",
+        'CMake Error: CUDA_ARCHITECTURES is empty for target "kernels".',
+        "nvcc fatal   : Unsupported gpu architecture 'compute_52'",
     ),
     "compute-mode-exclusive": (
         "cudaErrorDevicesUnavailable: CUDA-capable device(s) is/are busy or unavailable",
@@ -123,7 +123,7 @@ MESSAGES: dict[str, tuple[str, ...]] = {
     "mig-misconfigured": (
         "No MIG-enabled devices found.",
         "at least one device with migEnabled=true was not configured correctly: device 0 has no MIG devices configured",
-        "device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at \"../aten/src/ATen/cuda/CUDAContext.cpp\"",
+        'device >= 0 && device < num_gpus INTERNAL ASSERT FAILED at "../aten/src/ATen/cuda/CUDAContext.cpp"',
         "Failed to create GPU instances: Insufficient Resources",
     ),
     "fabric-manager-not-running": (
@@ -234,7 +234,7 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "cudatoolkit               11.8.0               h6a678d5_0    conda-forge\ncupy-cuda12x              13.6.0                   pypi_0    pypi",
     ),
     "torch-cupy-conflict": (
-        "torch 2.6.0 requires nvidia-cuda-nvrtc-cu12==12.4.127; platform_system == \"Linux\", but you have nvidia-cuda-nvrtc-cu12 12.9.86 which is incompatible.",
+        'torch 2.6.0 requires nvidia-cuda-nvrtc-cu12==12.4.127; platform_system == "Linux", but you have nvidia-cuda-nvrtc-cu12 12.9.86 which is incompatible.',
         " ** On entry to cusparseCreate(): CUDA context cannot be initialized",
         "Because cupy-cuda12x[ctk]==14.0.1 depends on nvidia-cuda-runtime-cu12==12.9.* and torch==2.6.0 depends on nvidia-cuda-runtime-cu12==12.4.127, we can conclude that they are incompatible.",
     ),
@@ -263,8 +263,8 @@ MESSAGES: dict[str, tuple[str, ...]] = {
     ),
     "optional-library-probe-misread": (
         "TF-TRT Warning: Could not find TensorRT",
-        "Cannot load cuTENSOR shared library",
-        "UserWarning: cuDNN features will not be available",
+        "Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared object file",
+        "Unable to register cuDNN factory: Attempting to register factory for plugin cuDNN when one has already been registered",
     ),
     "cuda-library-missing": (
         "RuntimeError: CuPy failed to load libnvrtc.so.12: OSError: libnvrtc.so.12: cannot open shared object file: No such file or directory",
@@ -273,10 +273,10 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "numba.cuda.cudadrv.error.NvvmSupportError: libNVVM cannot be found. Do `conda install cudatoolkit`:",
     ),
     "cuda-headers-missing": (
-        "catastrophic error: cannot open source file \"cuda_fp16.h\"",
-        "error: cannot open source file \"vector_types.h\"",
+        'catastrophic error: cannot open source file "cuda_fp16.h"',
+        'error: cannot open source file "vector_types.h"',
         "fatal error: cuda_runtime.h: No such file or directory",
-        "catastrophic error: could not open source file \"cuda/std/type_traits\" (no directories in search list)",
+        'catastrophic error: could not open source file "cuda/std/type_traits" (no directories in search list)',
     ),
     "nvrtc-builtins-mismatch": (
         "nvrtc: error: failed to open libnvrtc-builtins.so.12.9.\n  Make sure that libnvrtc-builtins.so.12.9 is installed correctly.",
@@ -319,15 +319,15 @@ MESSAGES: dict[str, tuple[str, ...]] = {
     ),
     "container-without-gpu": (
         "WARNING: The NVIDIA Driver was not detected.  GPU functionality will not be available.\n   Use the NVIDIA Container Toolkit to start this container with GPU support",
-        "exec: \"nvidia-smi\": executable file not found in $PATH: unknown",
+        'exec: "nvidia-smi": executable file not found in $PATH: unknown',
         "(container) $ python -c 'import cupy'\nin the container: ImportError: libcuda.so.1: cannot open shared object file: No such file or directory",
         "No CUDA runtime is found, using CUDA_HOME='/usr/local/cuda'",
     ),
     "container-toolkit-broken": (
-        "docker: Error response from daemon: could not select device driver \"\" with capabilities: [[gpu]].",
+        'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].',
         "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
         "Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=all",
-        "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for \"nvidia\" is configured",
+        'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for "nvidia" is configured',
         "nvidia-container-cli: container error: cgroup subsystem devices not found: unknown.",
     ),
     "container-driver-capabilities": (
@@ -342,14 +342,14 @@ MESSAGES: dict[str, tuple[str, ...]] = {
     ),
     "device-node-permission": (
         "Failed to initialize NVML: Insufficient Permissions",
-        "open(\"/dev/nvidiactl\", O_RDWR) = -1 EACCES (Permission denied)",
+        'open("/dev/nvidiactl", O_RDWR) = -1 EACCES (Permission denied)',
         "could not open /dev/nvidia0: Permission denied",
         "nvml error: insufficient permissions",
     ),
     "device-node-missing": (
         "Could not load UVM kernel module. Is nvidia-modprobe installed?",
-        "open(\"/dev/nvidia-uvm\", O_RDWR) = -1 ENOENT (No such file or directory)",
-        "error gathering device information while adding custom device \"/dev/nvidia-uvm\": no such file or directory",
+        'open("/dev/nvidia-uvm", O_RDWR) = -1 ENOENT (No such file or directory)',
+        'error gathering device information while adding custom device "/dev/nvidia-uvm": no such file or directory',
     ),
     "wsl-libcuda": (
         "Failed to initialize NVML: GPU access blocked by the operating system",
@@ -444,8 +444,8 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "Failed to create cuFFT batched plan with scratch allocator",
     ),
     "cupy-bug": (
-        "  File \"cupy/_core/_routines_manipulation.pyx\", line 10, in cupy._core._routines_manipulation.f\nAssertionError",
-        "  File \"cupy/cuda/memory.pyx\", line 3, in cupy.cuda.memory._g\nUnboundLocalError: local variable",
+        '  File "cupy/_core/_routines_manipulation.pyx", line 10, in cupy._core._routines_manipulation.f\nAssertionError',
+        '  File "cupy/cuda/memory.pyx", line 3, in cupy.cuda.memory._g\nUnboundLocalError: local variable',
         "cupy internal error: please report this to the developers",
     ),
     "image-requires-other-driver": (

@@ -267,7 +267,7 @@ SIGNATURES = (
         title="libNVVM or libdevice, parts of the CUDA toolkit, are not found",
     ),
     Signature(
-        "hiprtc",
+        "hiprtc.error",
         "HIPRTC",
         ("hiprtc_error", "hipcc", "hipmoduleload"),
         ((Cause.ROCM_MISMATCH, 0.8),),

@@ -47,7 +47,8 @@ SIGNATURES = (
             "mempool",
             "reserved but unallocated",
             "reserved by pytorch",
-            "not released", "not freed",
+            "not released",
+            "not freed",
         ),
         ((Cause.MEMORY_POOL_RETENTION, 0.5), (Cause.OUT_OF_MEMORY, 0.2)),
         "cupy.get_default_memory_pool; torch, CUDACachingAllocator.cpp",
@@ -225,7 +226,6 @@ SIGNATURES = (
             r"|(?:kernel_cache|jitify_cache|\.cupy[/\\]|cupy_cache|\.cubin).*(?:Permission denied|Read-only file system|No space left|Disk quota)"
         ),
         title="CuPy cannot write its kernel cache",
-        sways=(Sway("shared-cache", Cause.KERNEL_CACHE_RACE, 3),),
     ),
     Signature(
         "cupy.cache-race",

@@ -42,7 +42,12 @@ SIGNATURES = (
     Signature(
         "nvml.not-found",
         _NVML,
-        ("nvml shared library not found", "nvmlerror_library", "nvml_error_library_not_found", "nvml library not found"),
+        (
+            "nvml shared library not found",
+            "nvmlerror_library",
+            "nvml_error_library_not_found",
+            "nvml library not found",
+        ),
         (
             (Cause.NO_DRIVER, 0.5),
             (Cause.CONTAINER_WITHOUT_GPU, 0.2),
@@ -74,7 +79,7 @@ SIGNATURES = (
         title="NVML does not answer: a container's access to its device nodes was taken away",
         sways=(
             Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
-            Sway("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.1),
+            Sway("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.05),
             Sway("host", Cause.GPU_HARDWARE_FAULT, 4),
             Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 8),
         ),
@@ -138,7 +143,6 @@ SIGNATURES = (
         title="The driver is loaded, but none of its GPUs could be used",
         sways=(
             Sway("container", Cause.DEVICE_NODE_PERMISSION, 2.5),
-            Sway("nonroot", Cause.DEVICE_NODE_PERMISSION, 4),
             Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
             Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
             Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),

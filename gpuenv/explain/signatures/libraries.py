@@ -24,7 +24,6 @@ SIGNATURES = (
         ),
         title="A CUDA library could not create its handle",
         decides="how much memory of the GPU is free: nvidia-smi",
-        sways=(Sway("hpc-memory-full", Cause.OUT_OF_MEMORY, 5),),
     ),
     Signature(
         "library.alloc-failed",
@@ -69,7 +68,16 @@ SIGNATURES = (
     Signature(
         "cufft.failed",
         "cuFFT",
-        ("cufft_", "cufftplan", "cufft error", "cufft plan", "cufft batched", "cufftmakeplan", "cufftexec", "cufftcreate"),
+        (
+            "cufft_",
+            "cufftplan",
+            "cufft error",
+            "cufft plan",
+            "cufft batched",
+            "cufftmakeplan",
+            "cufftexec",
+            "cufftcreate",
+        ),
         ((Cause.CUFFT_PLAN_FAILURE, 0.84), (Cause.OUT_OF_MEMORY, 0.06)),
         "cufft.h: cufftResult; CuPy, cupy.cuda.cufft.CuFFTError",
         pattern=(
@@ -146,18 +154,17 @@ SIGNATURES = (
         decides="whether the program uses {library}; if not, the warning is harmless",
     ),
     Signature(
-        "optional.python-module",
-        "CuPy",
-        ("cannot load", "could not load", "optuna", "will not be available", "tensorrt"),
-        ((Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 0.7),),
-        "CuPy, cupy/_environment.py and cupyx: optional features; TF-TRT, py_utils.cc",
+        "tf.optional",
+        "TensorFlow",
+        ("tf-trt warning", "libnvinfer", "unable to register cu"),
+        ((Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 0.6),),
+        "TensorFlow, tf2tensorrt/utils/py_utils.cc and dso_loader.cc; xla/stream_executor: plugin registry",
         pattern=(
-            r"TF-TRT Warning: (?:Could|Cannot) (?:not )?(?:find|dlopen) (?:some )?TensorRT"
-            r"|(?:cuTENSOR|cuDNN|NCCL|cuSPARSELt)\S* .{0,40}(?:will not be available|(?:is|are) disabled|feature.*disabled)"
-            r"|(?:Cannot|Could not) load (?:cuTENSOR|cudnn|nccl|cusparselt) shared library"
+            r"TF-TRT Warning: (?:Could|Cannot) (?:not )?(?:find|dlopen) (?:some )?TensorRT|Could not load dynamic library 'libnvinfer"
+            r"|Unable to register cu(?:DNN|FFT|BLAS) factory: Attempting to register factory for plugin"
         ),
         level=Level.WARNING,
-        title="Only an optional library is not there; nothing else depends on it",
+        title="The message is about an optional library or a second registration, and is harmless",
     ),
     Signature(
         "nccl.version",

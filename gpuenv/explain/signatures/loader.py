@@ -136,7 +136,7 @@ SIGNATURES = (
         "CuPy 11 to 14, cupy_backends/cuda/_softlink.pyx",
         pattern=rf"CuPy failed to load (?:lib)?{_TOOLKIT}|Could not find module '?{_DLLS}",
         title="CuPy could not load a CUDA library when it was first used",
-        sways=(*_MAJOR_SWAYS, Sway("windows-failed", Cause.WINDOWS_DLL_LOAD_FAILURE, 1)),
+        sways=_MAJOR_SWAYS,
         decides="the CUDA that is installed (nvcc --version, pip list), and the CuPy",
     ),
     Signature(

@@ -143,7 +143,15 @@ SIGNATURES = (
     Signature(
         "cupy.sdist-failed",
         "pip and CuPy's setup",
-        ("cupy", "cuda support", "cuda environment is invalid", "include files not found", "nvcc not in path", "cython version", "stub file"),
+        (
+            "cupy",
+            "cuda support",
+            "cuda environment is invalid",
+            "include files not found",
+            "nvcc not in path",
+            "cython version",
+            "stub file",
+        ),
         ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.93),),
         "CuPy, install/cupy_builder; pip, wheel_builder.py; uv, uv-build-frontend",
         pattern=(
