@@ -6,13 +6,16 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test compiler lint types network-test test-faults test-gpu bench bench-check docs build clean
+.PHONY: doctor test eval compiler lint types network-test test-faults test-gpu bench bench-check docs build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
 
 test: compiler $(VENV)/installed-dev ## Run the tests that need neither a GPU, nor an engine, nor a network.
 	$(BIN)/python -m pytest -n 2 -q
+
+eval: $(VENV)/installed-dev ## Score the explanations of error texts from public reports, and list every miss.
+	@$(BIN)/python -m tests.eval.score
 
 compiler:
 	@command -v $${CC:-cc} >/dev/null || { echo "make test needs a C compiler: apt install gcc (or name one with CC=...)"; exit 1; }

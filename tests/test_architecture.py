@@ -26,13 +26,17 @@ MAY_IMPORT = {
     "model": set[str](),
     "matrix": {"model"},
     "doctor": {"model", "matrix"},
+    "explain": {"model", "matrix", "doctor"},
     "probe": {"model", "matrix", "doctor"},
     "preflight": {"model", "matrix"},
-    "report": {"model", "matrix", "doctor", "preflight"},
+    "report": {"model", "matrix", "doctor", "explain", "preflight"},
     "image": {"model", "matrix", "doctor"},
     "smoke": {"model", "probe"},
     "data": set[str](),
-    "cli": {"model", "matrix", "doctor", "probe", "preflight", "report", "image", "smoke", "simulate", "data"},
+    "cli": {
+        *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "smoke", "simulate"),
+        "data",
+    },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "__main__": {"cli"},
@@ -53,7 +57,7 @@ THIRD_PARTY = {
     **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},
 }
 # Parts without a touch of the world outside, and the modules in them that are its edge.
-PURE = ("model", "matrix", "doctor", "preflight", "report")
+PURE = ("model", "matrix", "doctor", "explain", "preflight", "report")
 EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config"}
 IMPURE_MODULES = {
     "time",
@@ -274,15 +278,15 @@ def _is_list(command: ast.expr, function: ast.AST) -> bool:
 
 
 def test_programs_are_started_in_one_module_alone() -> None:
-    """And by programs that run in a child themselves, and by ``gpuenv simulate``.
+    """And by programs that run in a child themselves, and where the caller's own program runs.
 
     The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, and a
-    demonstration shows how a worker is started. The command of ``gpuenv simulate`` is the user's own, with the user's
-    own terminal and no deadline.
+    demonstration shows how a worker is started. The commands of ``gpuenv run`` and ``gpuenv simulate`` are the user's
+    own, with the user's own terminal and no deadline.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
     in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.demos.fork_after_cuda_init"}
-    assert importing == {"gpuenv.probe.children", "gpuenv.simulate.run", *in_children}
+    assert importing == {"gpuenv.probe.children", "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:

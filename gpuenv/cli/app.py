@@ -18,6 +18,7 @@ from gpuenv.cli.explain import explain
 from gpuenv.cli.preflight import preflight
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
+from gpuenv.cli.run import run as run_command
 from gpuenv.cli.schema import schema
 from gpuenv.cli.simulate import simulate
 from gpuenv.cli.smoke import smoke
@@ -42,6 +43,7 @@ app.command()(probe)
 app.command()(smoke)
 app.command()(explain)
 app.command()(diff)
+app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run_command)
 app.command()(schema)
 app.command(context_settings={"ignore_unknown_options": True})(simulate)
 app.add_typer(matrix.app, name="matrix")

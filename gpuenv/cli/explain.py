@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,29 +14,122 @@ from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
+if TYPE_CHECKING:
+    from gpuenv.report.text import Line
+
+_PIECE = 1 << 19  # bytes that are read at once
+
 
 def explain(
     what: Annotated[
-        str, typer.Argument(metavar="CODE|CAUSE", help="A code such as DRV106, or a cause such as no-driver.")
+        str,
+        typer.Argument(
+            metavar="CODE|CAUSE|FILE|-",
+            help="A code such as DRV106, a cause such as no-driver, or an error text: a file, or - for standard input.",
+        ),
     ],
+    python: options.Python = None,
+    snapshot: options.SnapshotFile = None,
+    assume: options.Assume = None,
+    probe: Annotated[
+        bool,
+        typer.Option(
+            "--probe/--no-probe",
+            help="Ask this machine too. Off by default, since a text may come from another one; --python turns it on.",
+        ),
+    ] = False,
+    matrix: options.MatrixFile = None,
+    output_format: options.OutputFormat = options.Format.TEXT,
+    output: options.OutputFile = None,
+    offline: options.Offline = False,
     no_color: options.NoColor = False,
+    verbose: options.Verbose = False,
+    timeout: options.Timeout = 30.0,
+    redact: options.Redact = True,
+    driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Say what a code or a cause means, how it is seen, and what to do."""
-    import difflib
+    """Say what a code or a cause means; or read an error text, traceback or log and name its likely causes.
 
-    from gpuenv.cli.output import emit_lines
+    A text of any size is read, in any encoding, with colours and the prefixes of logs. Each cause comes with a
+    confidence, the lines that say so, a cure, and the fact that would settle a doubt.
+
+    Exit code: 0 a cause is known, 1 none is, 2 the text cannot be read.
+    """
+    del offline  # nothing here uses the network
+    from gpuenv.cli.explaining import Shown, explained, scanned, show
+    from gpuenv.cli.gather import Subject
+
+    known = _known(what)
+    if known is not None:
+        from gpuenv.cli.output import emit_lines
+
+        emit_lines(known, output, color=not no_color)
+        return
+    if what != "-" and not _exists(what):
+        raise _unknown(what)
+    asks = probe or (python is not None and snapshot is None)
+    subject = Subject(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
+    explanation = explained(scanned(_pieces(what)), subject, matrix)
+    show(explanation, Shown(output_format, output, not no_color, redact, verbose))
+    raise typer.Exit(ExitCode.OK if explanation.causes else ExitCode.UNFIT)
+
+
+def _known(what: str) -> Iterator[Line] | None:
+    """What a code, a cause or a signature means; None for a text."""
     from gpuenv.doctor.registry import all_checks
     from gpuenv.model.causes import Cause
     from gpuenv.report.explained import cause_lines, check_lines
 
     checks = {check.code: check for check in all_checks()}
-    causes = {cause.value: cause for cause in Cause}
     if what.upper() in checks:
-        emit_lines(check_lines(checks[what.upper()]), None, color=not no_color)
-    elif what.lower() in causes:
-        emit_lines(cause_lines(causes[what.lower()], tuple(checks.values())), None, color=not no_color)
-    else:
-        near = difflib.get_close_matches(what.lower(), [*causes, *(code.lower() for code in checks)], 3)
-        raise CommandError(
-            ExitCode.USAGE, f"{what} is no code and no cause", f"did you mean {', '.join(near)}?" if near else None
-        )
+        return check_lines(checks[what.upper()])
+    cause = next((cause for cause in Cause if cause.value == what.lower()), None)
+    if cause is not None:
+        return cause_lines(cause, tuple(checks.values()))
+    if "." not in what or "/" in what:
+        return None
+    from gpuenv.explain.signatures import all_signatures
+    from gpuenv.report.explained import signature_lines
+
+    signature = next((entry for entry in all_signatures() if entry.name == what.lower()), None)
+    return signature_lines(signature) if signature is not None else None
+
+
+def _exists(what: str) -> bool:
+    try:
+        return Path(what).exists()
+    except (OSError, ValueError):  # a name that is too long, or holds a null
+        return False
+
+
+def _unknown(what: str) -> CommandError:
+    import difflib
+
+    from gpuenv.doctor.registry import all_checks
+    from gpuenv.model.causes import Cause
+
+    names = [*(cause.value for cause in Cause), *(check.code.lower() for check in all_checks())]
+    near = difflib.get_close_matches(what.lower(), names, 3)
+    return CommandError(
+        ExitCode.USAGE,
+        f"{what} is no code, no cause and no file",
+        f"did you mean {', '.join(near)}?" if near else "give a file with an error text, or - for standard input",
+    )
+
+
+def _pieces(what: str) -> Iterator[bytes]:
+    """The text, piece by piece.
+
+    Raises:
+        CommandError: when it cannot be read.
+    """
+    try:
+        if what == "-":
+            if sys.stdin is None:
+                raise CommandError(ExitCode.USAGE, "standard input is closed", "give a file")
+            yield from iter(lambda: os.read(sys.stdin.fileno(), _PIECE), b"")
+            return
+        with Path(what).open("rb") as file:
+            yield from iter(lambda: file.read(_PIECE), b"")
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{what}: cannot be read: {error.strerror or error}") from error

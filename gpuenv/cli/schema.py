@@ -16,6 +16,7 @@ _RECORDS = {
     "report": ("gpuenv.report.report", "Report"),
     "snapshot": ("gpuenv.model.snapshot", "Snapshot"),
     "resolution": ("gpuenv.model.resolution", "Resolution"),
+    "explanation": ("gpuenv.explain.records", "Explanation"),
     "smoke": ("gpuenv.model.smoke", "SmokeResult"),
     "diff": ("gpuenv.model.difference", "Comparison"),
     "matrix": ("gpuenv.matrix.records", "Matrix"),

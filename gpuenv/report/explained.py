@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.registry import Check
+from gpuenv.explain.records import Signature
 from gpuenv.model.causes import Cause
 from gpuenv.report.text import Line, Style
 
@@ -33,3 +34,13 @@ def list_lines(checks: Sequence[Check]) -> Iterator[Line]:
     for check in checks:
         yield Line(f"{check.code}  {check.title}", hang=8)
         yield Line(f"        {', '.join(check.causes)}", Style.QUIET, 8)
+
+
+def signature_lines(signature: Signature) -> Iterator[Line]:
+    """A message of a program: who prints it, and the causes it can have."""
+    yield Line(f"{signature.name}: a message of {signature.scope}", Style.HEADING)
+    for cause, weight in signature.causes:
+        yield Line(f"  {cause} ({weight:.0%} where nothing else is known): {cause.sentence}", hang=4)
+    yield Line(f"  read from: {signature.source}", Style.QUIET, 4)
+    if signature.decides:
+        yield Line(f"  It would be decided by: {signature.decides}.", hang=4)

@@ -1,0 +1,102 @@
+"""What ``explain`` and ``run`` share: a text, and what is known of its machine, to an explanation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli import options
+from gpuenv.cli.gather import Subject, get_matrix
+
+if TYPE_CHECKING:
+    from gpuenv.explain.records import Explanation
+    from gpuenv.explain.scan import Scanner
+    from gpuenv.explain.weigh import Verdict
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How an explanation is printed."""
+
+    form: options.Format
+    output: Path | None
+    color: bool
+    redacted: bool
+    verbose: bool = False
+
+
+def scanned(pieces: Iterable[bytes]) -> Scanner:
+    """A text, read to its end."""
+    from gpuenv.explain.scan import Scanner
+
+    scanner = Scanner()
+    for piece in pieces:
+        scanner.feed(piece)
+    scanner.close()
+    return scanner
+
+
+def explained(scanner: Scanner, subject: Subject, matrix: Path | None) -> Explanation:
+    """What the text says, with the machine that is meant; nobody is asked where the text says nothing.
+
+    Raises:
+        CommandError: when the machine's facts cannot be read or understood.
+    """
+    from gpuenv.cli.gather import get_snapshot
+    from gpuenv.explain.answer import explanation, says_something
+    from gpuenv.explain.situation import marks_of
+
+    stated = scanner.stated.facts
+    alone = subject.no_probe and not subject.assume
+    if (alone and not stated) or not says_something(scanner):
+        if subject.snapshot is not None or subject.assume:
+            get_snapshot(subject, None)  # what cannot be understood is told in any case
+        return explanation(scanner)
+    rows = get_matrix(matrix)
+    snapshot = get_snapshot(subject, rows)
+    if subject.no_probe:
+        snapshot = with_stated(snapshot, stated, subject.assume, rows)
+    return explanation(scanner, marks_of(snapshot, rows, scanner.hits), _verdict(snapshot, rows))
+
+
+def with_stated(snapshot: Snapshot, stated: Iterable[str], assumed: Iterable[str], matrix: Matrix) -> Snapshot:
+    """The facts that the text states itself, where the caller assumes nothing else; one that makes no sense is left."""
+    from gpuenv.matrix.assume import AssumeError, assume
+
+    told = {text.partition("=")[0].strip() for text in assumed}
+    for text in stated:
+        if text.partition("=")[0] in told:
+            continue
+        try:
+            snapshot = assume(snapshot, (text,), matrix)
+        except AssumeError:
+            continue
+    return snapshot
+
+
+def _verdict(snapshot: Snapshot, matrix: Matrix) -> Verdict:
+    from gpuenv.doctor.diagnose import diagnose
+    from gpuenv.explain.answer import verdict_of
+    from gpuenv.matrix.resolve import resolve
+
+    diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic)
+    return verdict_of(diagnosis, probed=bool(snapshot.sources))
+
+
+def show(explanation: Explanation, shown: Shown) -> None:
+    """Prints an explanation, or writes it to a file."""
+    if shown.form is options.Format.JSON:
+        from gpuenv.cli.output import emit_json
+
+        emit_json(explanation, shown.output, redacted=shown.redacted)
+        return
+    from gpuenv.cli.output import emit_lines
+    from gpuenv.report.explanation import explanation_text
+
+    lines = explanation_text(explanation, verbose=shown.verbose)
+    emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)

@@ -1,0 +1,255 @@
+"""Runs a program in the caller's place: its streams, signals and exit code go through untouched, a copy is kept.
+
+Standard input is the caller's own. Standard output and error are read through a pipe, or through a pseudo-terminal
+where the caller's is a terminal, written on at once, and the beginning and the end of them are kept. Where both are the
+same thing for the caller, they are for the program too, so that their order stays. The program is in the caller's
+process group, so that a terminal's Ctrl-C and Ctrl-Z reach it directly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+
+_HEAD, _TAIL = 1 << 18, 1 << 23  # bytes that are kept of the beginning and of the end
+_PIECE = 1 << 16
+_LINGERING = 0.5  # seconds that what the program left behind may go on to write before it is left alone
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell answers
+_FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+_OUT, _ERR = 1, 2
+
+
+class NotStarted(Exception):  # noqa: N818 - the exit code says what kind of error it is
+    """The program could not be started: the exit code that a shell would answer, and why."""
+
+    def __init__(self, exit_code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+        self.reason = reason
+
+
+@dataclass(slots=True)
+class Copy:
+    """The beginning and the end of what a program wrote."""
+
+    head: bytearray = field(default_factory=bytearray)
+    tail: deque[bytes] = field(default_factory=deque)
+    kept: int = 0
+
+    def add(self, data: bytes) -> None:
+        """Takes the next bytes; the oldest of the end are let go."""
+        room = _HEAD - len(self.head)
+        self.head += data[:room]
+        if len(data) > room:
+            self.tail.append(data[room:])
+            self.kept += len(data) - max(0, room)
+        while self.kept > _TAIL:
+            self.kept -= len(self.tail.popleft())
+
+    def pieces(self) -> Iterator[bytes]:
+        """What was kept; a gap between beginning and end shows as a new line."""
+        yield bytes(self.head)
+        if len(self.head) == _HEAD and self.tail:
+            yield b"" if self.kept < _TAIL - _PIECE else b"\n"
+        yield from self.tail
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended: its exit status, negative for a signal, and a copy of what it wrote."""
+
+    status: int
+    copies: tuple[Copy, ...]
+
+    def pieces(self) -> Iterator[bytes]:
+        """Everything that was kept, stream by stream."""
+        for copy in self.copies:
+            yield from copy.pieces()
+            yield b"\n"
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One way out of the program: what it is read from, where it goes, and who uses it."""
+
+    source: int
+    sink: int
+    child_end: int
+    terminal: bool
+    copy: Copy = field(default_factory=Copy)
+
+
+def run_through(command: Sequence[str]) -> Ended:
+    """Runs a program to its end.
+
+    Raises:
+        NotStarted: with the exit code of a shell: 127 not found, 126 not executable.
+    """
+    streams = _open_streams()
+    by_number = {_OUT: streams[0], _ERR: streams[-1]}
+    with _Handlers() as handlers:
+        try:
+            process = subprocess.Popen(command, stdout=by_number[_OUT].child_end, stderr=by_number[_ERR].child_end)
+        except OSError as error:
+            for stream in streams:
+                os.close(stream.source)
+                os.close(stream.child_end)
+            code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+            raise NotStarted(code, error.strerror or str(error)) from error
+        handlers.serve(process, [stream for stream in streams if stream.terminal])
+        for stream in streams:
+            os.close(stream.child_end)
+        _carry(process, streams)
+        status = process.wait()
+    return Ended(status, tuple(stream.copy for stream in streams))
+
+
+def die_of(number: int) -> None:
+    """Ends this process by the signal that ended the program, without a second core file."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(OSError, ValueError):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _open_streams() -> list[_Stream]:
+    """One stream where output and error are the same thing for the caller, else two."""
+    if _is_open(_OUT) and _is_open(_ERR) and os.path.samestat(os.fstat(_OUT), os.fstat(_ERR)):
+        return [_open_stream(_ERR)]
+    return [_open_stream(_OUT), _open_stream(_ERR)]
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def _open_stream(number: int) -> _Stream:
+    sink = number if _is_open(number) else -1
+    if sink >= 0 and os.isatty(sink) and sys.platform != "win32":
+        source, child_end = os.openpty()
+        _like(sink, child_end)
+        return _Stream(source, sink, child_end, terminal=True)
+    source, child_end = os.pipe()
+    return _Stream(source, sink, child_end, terminal=False)
+
+
+def _like(terminal: int, other: int) -> None:
+    """Gives a pseudo-terminal the size of the real one, and leaves line ends to the latter."""
+    import fcntl
+    import termios
+
+    with contextlib.suppress(OSError):
+        size = fcntl.ioctl(terminal, termios.TIOCGWINSZ, b"\0" * 8)
+        fcntl.ioctl(other, termios.TIOCSWINSZ, size)
+    with contextlib.suppress(termios.error):
+        modes = termios.tcgetattr(other)
+        modes[1] &= ~termios.OPOST
+        termios.tcsetattr(other, termios.TCSANOW, modes)
+
+
+def _carry(process: subprocess.Popen[bytes], streams: Sequence[_Stream]) -> None:
+    """Writes on what the program writes until it has ended and nobody writes any more."""
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            selector.register(stream.source, selectors.EVENT_READ, stream)
+        while selector.get_map():
+            # A grandchild that keeps the stream open is waited for only while it goes on to write.
+            ready = selector.select(_LINGERING)
+            if not ready and process.poll() is not None:
+                break
+            for key, _ in ready:
+                stream = key.data
+                if not _carry_piece(stream):
+                    selector.unregister(stream.source)
+                    os.close(stream.source)
+        for key in list(selector.get_map().values()):
+            os.close(key.data.source)
+
+
+def _carry_piece(stream: _Stream) -> bool:
+    """Whether the stream goes on; it ends when the last writer closes, or when the caller's reader has gone."""
+    try:
+        data = os.read(stream.source, _PIECE)
+    except OSError:  # a pseudo-terminal whose other side is closed
+        return False
+    if not data:
+        return False
+    stream.copy.add(data)
+    if stream.sink < 0:
+        return True
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(stream.sink, rest) :]
+        except OSError:
+            return False  # closing our side tells the program, as the reader's going would have
+    return True
+
+
+class _Handlers:
+    """Signals go to the program: those of the terminal reach it by themselves, others are handed on."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._terminals: Sequence[_Stream] = ()
+        self._former: dict[int, object] = {}
+
+    def __enter__(self) -> _Handlers:  # noqa: PYI034 - Self needs Python 3.11
+        handlers = dict.fromkeys(_FORWARDED, self._forward)
+        for name, handler in {**handlers, "SIGINT": self._interrupt, "SIGQUIT": self._interrupt}.items():
+            self._set(name, handler)
+        self._set("SIGWINCH", self._resize)
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        for number, former in self._former.items():
+            signal.signal(number, former)  # type: ignore[arg-type]
+
+    def serve(self, process: subprocess.Popen[bytes], terminals: Sequence[_Stream]) -> None:
+        """From here on there is a program that signals are for."""
+        self._process, self._terminals = process, terminals
+
+    def _set(self, name: str, handler: Callable[[int, FrameType | None], None]) -> None:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            self._former[number] = signal.signal(number, handler)
+
+    def _forward(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not _in_foreground():
+            self._forward(number, frame)
+
+    def _resize(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        for stream in self._terminals:
+            _like(stream.sink, stream.source)
+
+
+def _in_foreground() -> bool:
+    """Whether a terminal has just sent its signal to the program as well."""
+    for number in (0, _OUT, _ERR):
+        try:
+            return os.tcgetpgrp(number) == os.getpgrp()
+        except (OSError, AttributeError):
+            continue
+    return False

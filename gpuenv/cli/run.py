@@ -1,0 +1,78 @@
+"""``gpuenv run``."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from gpuenv.cli.gather import Subject
+
+
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="The program and its arguments.")],
+    python: options.Python = None,
+    snapshot: options.SnapshotFile = None,
+    assume: options.Assume = None,
+    probe: Annotated[
+        bool, typer.Option("--probe/--no-probe", help="Ask this machine, where the program's words name a cause. On.")
+    ] = True,
+    matrix: options.MatrixFile = None,
+    no_color: options.NoColor = False,
+    timeout: options.Timeout = 30.0,
+    redact: options.Redact = True,
+    driver_root: options.DriverRoot = "/",
+) -> None:
+    """Run a program untouched, and explain its failure on standard error.
+
+    Input, output, signals and the exit code are the program's own. Where it succeeds, nothing is added; where it
+    fails, what it said is explained as gpuenv explain does, if a cause is known.
+    """
+    from gpuenv.cli.passthrough import NotStarted, die_of, run_through
+
+    try:
+        ended = run_through(command)
+    except NotStarted as error:
+        raise CommandError(error.exit_code, f"{command[0]}: cannot be run: {error.reason}") from error
+    if ended.status:
+        from gpuenv.cli.gather import Subject
+
+        target = None if snapshot is not None else python or _interpreter(command[0])
+        subject = Subject(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
+        _explain(ended.pieces(), subject, matrix, color=not no_color, redacted=redact)
+    if ended.status < 0:
+        die_of(-ended.status)
+    raise typer.Exit(ended.status)
+
+
+def _interpreter(program: str) -> str | None:
+    """The program itself where it is a Python, since that is the environment that failed."""
+    return shutil.which(program) if PurePath(program).name.startswith("python") else None
+
+
+def _explain(pieces: Iterable[bytes], subject: Subject, matrix: Path | None, *, color: bool, redacted: bool) -> None:
+    """Says what is known on standard error; whatever goes wrong with that, the program's exit code stays."""
+    from gpuenv.cli.explaining import explained, scanned
+    from gpuenv.cli.output import emit_lines
+    from gpuenv.report.explanation import explanation_text
+
+    try:
+        explanation = explained(scanned(pieces), subject, matrix)
+    except CommandError as error:
+        sys.stderr.write(f"gpuenv: its failure cannot be explained: {error.message}\n")
+        return
+    if explanation.causes:
+        sys.stdout, kept = sys.stderr, sys.stdout
+        try:
+            sys.stderr.write("\ngpuenv: what this failure means\n")
+            emit_lines(explanation_text(explanation), None, color=color, redacted=redacted)
+        finally:
+            sys.stdout = kept

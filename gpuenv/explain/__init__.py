@@ -1,0 +1,1 @@
+"""What an error text says of its cause: signatures, what they say together, and what the machine adds. Pure."""

@@ -1,0 +1,100 @@
+"""From a scanned text to its explanation, with what is known of the machine. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv.doctor.diagnose import Diagnosis
+from gpuenv.doctor.registry import all_checks
+from gpuenv.explain.cures import CURES
+from gpuenv.explain.records import Explanation, Hit, LikelyCause
+from gpuenv.explain.scan import Scanner
+from gpuenv.explain.weigh import Ranked, Verdict, Word, text_marks, weigh
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import CheckStatus, Severity
+
+_MOST = 5  # causes of one answer
+_LINES = 5  # lines of one cause
+_CERTAIN = 0.8  # from here on no further fact is asked for
+_BLANK = re.compile(r"\{\w+\}")
+
+
+def says_something(scanner: Scanner) -> bool:
+    """Whether anything in the text names a cause; if not, nobody has to look at the machine."""
+    return bool(weigh(scanner.hits, text_marks(scanner.hits)))
+
+
+def explanation(scanner: Scanner, marks: frozenset[str] = frozenset(), verdict: Verdict | None = None) -> Explanation:
+    """What a text says, with the marks of the machine and the doctor's word on it."""
+    verdict = verdict or Verdict({})
+    ranked = weigh(scanner.hits, text_marks(scanner.hits) | marks, verdict)
+    return Explanation(
+        causes=tuple(_likely(entry, verdict) for entry in ranked[:_MOST]),
+        facts=scanner.stated.facts,
+        lines_read=scanner.lines_read,
+    )
+
+
+def verdict_of(diagnosis: Diagnosis, *, probed: bool) -> Verdict:
+    """What the doctor says; a cause is ruled out only where every check of it looked at a real machine."""
+    found = {
+        finding.cause: Word(finding.code, finding.title)
+        for finding in reversed(diagnosis.findings)
+        if finding.severity is Severity.ERROR
+    }
+    if not probed:
+        return Verdict(found)
+    status = {run.code: run.status for run in diagnosis.checks}
+    clean: dict[Cause, bool] = {}
+    for check in all_checks():
+        for cause in check.causes:
+            clean[cause] = clean.get(cause, True) and status.get(check.code) is CheckStatus.CLEAN
+    return Verdict(found, frozenset(cause for cause, ruled_out in clean.items() if ruled_out and cause not in found))
+
+
+def _likely(entry: Ranked, verdict: Verdict) -> LikelyCause:
+    first = entry.hits[0]
+    word = verdict.found.get(entry.cause)
+    lines = {hit.line.number: hit.line for hit in entry.hits}
+    return LikelyCause(
+        cause=entry.cause,
+        code=word.code if word else _code(entry.cause) or first.signature.name,
+        confidence=entry.confidence,
+        lines=tuple(lines.values())[:_LINES],
+        title=_title(first, entry.cause),
+        fix=CURES.get(entry.cause, ()),
+        would_decide=None if entry.confidence >= _CERTAIN else _decides(entry),
+        surfaced_late=any(hit.signature.late for hit in entry.hits),
+        signatures=tuple(dict.fromkeys(hit.signature.name for hit in entry.hits)),
+        supported_by=(f"{word.code}: {word.title}",) if word else (),
+    )
+
+
+def _code(cause: Cause) -> str | None:
+    """The check of the doctor that finds a cause on a machine: the one whose own it is."""
+    own = next((check.code for check in all_checks() if check.causes[0] is cause), None)
+    return own or next((check.code for check in all_checks() if cause in check.causes), None)
+
+
+def _title(hit: Hit, cause: Cause) -> str:
+    """The signature's sentence where it is about this cause first, else the cause's own."""
+    title = hit.signature.title
+    if title is None or hit.signature.causes[0][0] is not cause:
+        return _sentence(cause)
+    for name, value in hit.values:
+        title = title.replace(f"{{{name}}}", value)
+    return _sentence(cause) if _BLANK.search(title) else title
+
+
+def _sentence(cause: Cause) -> str:
+    return cause.sentence[0].upper() + cause.sentence[1:]
+
+
+def _decides(entry: Ranked) -> str | None:
+    for hit in entry.hits:
+        if hit.signature.decides:
+            decides = hit.signature.decides
+            for name, value in hit.values:
+                decides = decides.replace(f"{{{name}}}", value)
+            return decides
+    return "the facts of the machine: gpuenv explain --probe, or gpuenv doctor"

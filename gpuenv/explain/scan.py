@@ -1,0 +1,107 @@
+"""Finds the signatures in a text. Pure; memory is bounded, whatever the size of the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from gpuenv.explain.lines import LineFinder, shown
+from gpuenv.explain.patterns import compiled
+from gpuenv.explain.records import Hit, SaidLine, Signature
+from gpuenv.explain.signatures import all_signatures
+from gpuenv.explain.stated import LITERALS, Stated
+
+_KEPT = 3  # hits of a signature that are kept
+_REMEMBERED = 20_000  # lines that need no second look
+_WRAP = 38  # characters from which on a line may have been cut by a terminal in the midst of a word
+_DIGITS = re.compile(r"\d+")
+
+
+class Scanner:
+    """Takes a text in pieces and keeps what it says: hits, and facts of the machine that it states."""
+
+    def __init__(self) -> None:
+        self._finder = LineFinder(_literals())
+        self._hits: dict[str, list[Hit]] = {}
+        self._seen: set[str] = set()
+        self.stated = Stated()
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes, at most a MiB."""
+        for line, after in self._finder.feed(data):
+            self._look(line, after)
+
+    def close(self) -> None:
+        """The text has ended."""
+        for line, after in self._finder.close():
+            self._look(line, after)
+
+    @property
+    def lines_read(self) -> int:
+        """How many lines were read."""
+        return self._finder.lines_read
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The first hits of each signature, in the order of the text."""
+        return tuple(sorted((hit for kept in self._hits.values() for hit in kept), key=lambda hit: hit.line.number))
+
+    def _look(self, line: SaidLine, after: str) -> None:
+        after = after.removeprefix("NVRM:").lstrip()  # the driver begins every line of a message so
+        window = f"{line.text} {after}"
+        key = _DIGITS.sub("0", window)  # a log repeats its lines with other numbers
+        if key in self._seen:
+            return
+        if len(self._seen) < _REMEMBERED:
+            self._seen.add(key)
+        self.stated.look(line.text)
+        glued = line.text + after if len(line.text) >= _WRAP and after else ""
+        for signature, match in _matches(line.text, window, glued):
+            kept = self._hits.setdefault(signature.name, [])
+            if len(kept) < _KEPT:
+                values = tuple((name, value) for name, value in match.items() if value)
+                kept.append(Hit(signature, SaidLine(line.number, shown(line.text)), values))
+
+
+@cache
+def _literals() -> tuple[bytes, ...]:
+    """Every literal that a line can be worth a look for; those that contain another one are found by it."""
+    texts = {literal for signature in all_signatures() for literal in signature.literals} | set(LITERALS)
+    return tuple(text.encode() for text in sorted(texts) if not any(other != text and other in text for other in texts))
+
+
+def scan(data: bytes) -> Scanner:
+    """A whole text at once."""
+    scanner = Scanner()
+    for start in range(0, len(data), 1 << 20):
+        scanner.feed(data[start : start + (1 << 20)])
+    scanner.close()
+    return scanner
+
+
+def _matches(line: str, window: str, glued: str) -> Iterator[tuple[Signature, dict[str, str | None]]]:
+    lowered, joined = window.lower(), glued.lower()
+    for signature in all_signatures():
+        for literal in signature.literals:
+            if literal in lowered or (joined and literal in joined):
+                match = _match(signature, line, window, glued)
+                if match is not None:
+                    yield signature, match
+                break
+
+
+def _match(signature: Signature, line: str, window: str, glued: str) -> dict[str, str | None] | None:
+    """What the signature captures of a line, or of a message that begins in it and goes on in the next one."""
+    for text in (line, window, glued):
+        if not text:
+            continue
+        if signature.pattern is None:
+            place = min((text.lower().find(literal) % (1 << 30) for literal in signature.literals), default=1 << 30)
+            if place < len(line):
+                return {}
+        else:
+            match = compiled(signature.pattern).search(text)
+            if match is not None and match.start() < len(line):
+                return match.groupdict()
+    return None

@@ -1,0 +1,278 @@
+"""What NVRTC, nvcc, ptxas, nvJitLink and CuPy's use of them print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.model.causes import Cause
+
+_NVRTC = "NVRTC"
+_TURING = 75  # the oldest compute capability that CUDA 13 compiles for: an older name was removed from a toolkit
+_FIT = (
+    Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),
+    Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 15),
+)
+_HEADERS = (
+    r"(?:cuda_runtime(?:_api)?|cuda_fp16|cuda_fp8|cuda_fp4|cuda_fp6|cuda_bf16|vector_types|vector_functions|cuda|cuComplex"
+    r"|cooperative_groups|curand_kernel|curand|cufft\w*|cublas\w*|cusparse|cusolver\w*|nvrtc|cuda_profiler_api|math_constants"
+    r"|device_functions|builtin_types|driver_types|texture_types|nvToolsExt|nvtx3/\w+|cub/\w[\w/.-]*|thrust/\w[\w/.-]*"
+    r"|cuda/std/\w[\w/.-]*|cuda/\w+|cccl/\w[\w/.-]*|mma|sm_\d\d\w+)(?:\.(?:h|hpp|cuh))?"
+)
+
+
+def _named_architecture(values: Mapping[str, str]) -> Weights:
+    number = int(values["number"])
+    if number < _TURING:  # too old for this compiler, and written into a build
+        return ((Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.75), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.2))
+    return ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.58), (Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.35))
+
+
+SIGNATURES = (
+    Signature(
+        "nvrtc.invalid-architecture",
+        _NVRTC,
+        ("invalid value for --gpu-architecture", "nvrtc_error_invalid_option"),
+        ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.5), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.42)),
+        "libnvrtc 12 and 13, the strings of the binary; nvrtc.h, nvrtcResult",
+        title="NVRTC does not know the architecture of this GPU",
+        sways=(
+            *_FIT,
+            # From CuPy 8 on the modules are cupy_backends.*, and CuPy caps what it asks NVRTC for by NVRTC's version:
+            # a name that NVRTC still refuses is one that it no longer knows.
+            Sway("cupy-8", Cause.GPU_REMOVED_FROM_TOOLKIT, 4),
+            Sway("nvrtc-error-named", Cause.GPU_REMOVED_FROM_TOOLKIT, 1.8),
+            Sway("cuda-13", Cause.GPU_REMOVED_FROM_TOOLKIT, 5),
+            Sway("torch-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2.5),
+        ),
+        decides="the GPU and NVRTC's version: --assume gpu=NAME, --assume toolkit=VERSION",
+    ),
+    Signature(
+        "nvcc.architecture",
+        "nvcc and ptxas",
+        (
+            "is not defined for option",
+            "unsupported gpu architecture",
+            "unrecognized option '-arch",
+            "unknown cuda arch",
+        ),
+        ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.55), (Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.35)),
+        "nvcc and ptxas, the strings of the binaries; torch/utils/cpp_extension.py",
+        pattern=(
+            r"(?:Unsupported gpu architecture '|Value ')(?:compute|sm|lto)_(?P<number>\d{2,3})[af]?'"
+            r"|Unknown CUDA arch \((?P<dotted>[\d.]+)\)"
+        ),
+        title="The compiler does not know an architecture that it is asked for",
+        judge=lambda values: _named_architecture(
+            values if "number" in values else {"number": values["dotted"].replace(".", "")}
+        ),
+        sways=(
+            *_FIT,
+            Sway("building", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 2.2),
+            Sway("gpu-known", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.8),
+        ),
+        decides="nvcc --version, and where the architecture comes from: the GPU, or a list in the build",
+    ),
+    Signature(
+        "cmake.architectures",
+        "CMake",
+        ("cuda_architectures", "cuda_arch", "arch_list"),
+        ((Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.8),),
+        "CMake, Modules/Internal/CMakeCUDAArchitecturesValidate.cmake; torch/utils/cpp_extension.py",
+        pattern=(
+            r"CUDA_ARCHITECTURES.{0,80}(?:is empty|not supported|invalid|unsupported|must be|not one of)"
+            r"|(?:error|invalid|unsupported).{0,80}(?:TORCH_CUDA_ARCH_LIST|CUDA_ARCH_LIST|CMAKE_CUDA_ARCHITECTURES)"
+            r"|CUDA_ARCH_LIST.{0,60}(?:not supported|unsupported|unknown|invalid)"
+        ),
+    ),
+    Signature(
+        "nvrtc.builtins",
+        _NVRTC,
+        ("nvrtc-builtins", "failed to load builtins", "builtin_operation_failure", "nvrtc_error unknown (7)"),
+        ((Cause.NVRTC_BUILTINS_MISMATCH, 0.86), (Cause.CUDA_LIBRARY_MISSING, 0.08), (Cause.TORCH_CUPY_CONFLICT, 0.03)),
+        "libnvrtc, the strings of the binary; nvrtc.h, NVRTC_ERROR_BUILTIN_OPERATION_FAILURE is 7",
+        pattern=(
+            r"failed to open (?:lib)?nvrtc-builtins|failed to load builtins|NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"
+            r"|NVRTC_ERROR unknown \(7\)|(?:lib)?nvrtc-builtins\S* is installed correctly"
+            r"|libnvrtc-builtins\S*: cannot open shared object"
+        ),
+        title="NVRTC does not find the builtins library of its own version",
+        sways=(Sway("torch-error", Cause.TORCH_CUPY_CONFLICT, 8), Sway("torch-first", Cause.TORCH_CUPY_CONFLICT, 20)),
+        decides="the versions of libnvrtc and libnvrtc-builtins that are loaded: gpuenv doctor",
+    ),
+    Signature(
+        "nvrtc.builtins-loading",
+        "callers of NVRTC",
+        ("nvrtc-builtins",),
+        ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.NVRTC_BUILTINS_MISMATCH, 0.35)),
+        "NVRTC for Windows; the loader's messages",
+        pattern=r"(?:error|failed|failure) (?:in |while )?loading (?:lib)?nvrtc-builtins|nvrtc-builtins\S* (?:was )?not found",
+        title="NVRTC's builtins library is not found",
+        decides="whether the library is installed anywhere: gpuenv doctor",
+    ),
+    Signature(
+        "nvrtc.header-missing",
+        "NVRTC, nvcc and C++ compilers",
+        (
+            "cannot open source file",
+            "could not open source file",
+            "no such file",
+            "file not found",
+            "cannot open include",
+        ),
+        ((Cause.CUDA_HEADERS_MISSING, 0.88),),
+        "libnvrtc (EDG front end), the strings of the binary; gcc, clang and MSVC (C1083)",
+        pattern=(
+            rf"(?:cannot|could not) open (?:source|include) file:? [\"'<]{_HEADERS}[\">']"
+            rf"|fatal error:? (?:C1083.*)?[\"'<]?{_HEADERS}[\">']?:? (?:file )?(?:No such file|not found)"
+            rf"|(?:include file|header)s? (?:was )?not found:? \W*{_HEADERS}"
+        ),
+        title="A CUDA header that a compile needs is not found",
+        sways=(
+            Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 40),
+            Sway("building-cupy", Cause.CUDA_HEADERS_MISSING, 0.15),
+        ),
+        decides="whether the headers are installed: nvidia-cuda-runtime of the same minor, or a toolkit",
+    ),
+    Signature(
+        "cupy.headers-not-found",
+        "CuPy",
+        ("headers",),
+        ((Cause.CUDA_HEADERS_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.25)),
+        "CuPy 14, cupy/_environment.py and cupy/cuda/compiler.py",
+        pattern=r"CUDA headers (?:could )?not (?:be )?found|(?:failed|unable) to (?:find|locate) (?:the )?CUDA (?:toolkit )?(?:headers|include)",
+    ),
+    Signature(
+        "cupy.root-not-found",
+        "CuPy",
+        ("cuda root directory", "cuda path could not be detected"),
+        ((Cause.CUDA_PATH_WRONG, 0.78), (Cause.CUDA_HEADERS_MISSING, 0.15)),
+        "CuPy 14, cupy/_environment.py",
+        pattern=r"failed to auto-detect CUDA root directory|CUDA path could not be detected",
+        title="CuPy does not find the root of the CUDA toolkit",
+    ),
+    Signature(
+        "build.cuda-home",
+        "torch, CMake, setup scripts",
+        ("cuda_home", "cuda_path", "cuda_toolkit_root_dir", "cuda_root", "cudatoolkit_root"),
+        ((Cause.CUDA_PATH_WRONG, 0.85),),
+        "torch/utils/cpp_extension.py; CMake, FindCUDAToolkit.cmake; pycuda, numba and JAX",
+        pattern=(
+            r"(?:CUDA_HOME|CUDA_PATH|CUDA_ROOT|CUDAToolkit_ROOT|CUDA_TOOLKIT_ROOT_DIR)(?: environment variable)?.{0,40}"
+            r"(?:is not set|not set|not found or specified|not defined|does not exist|is incorrect|points? to|invalid|is not a directory|must be set)"
+            r"|(?:set|specify|define) (?:the )?`?(?:CUDA_HOME|CUDA_PATH|CUDA_TOOLKIT_ROOT_DIR)"
+        ),
+        title="CUDA_PATH or CUDA_HOME is not set, or points to nothing",
+        sways=(
+            Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),
+            Sway("failed-to-import-cupy", Cause.CUDA_PATH_WRONG, 0.1),
+        ),
+    ),
+    Signature(
+        "build.toolkit-not-found",
+        "CMake and setup scripts",
+        ("could not find cuda", "could not find nvcc", "nvcc", "cuda toolkit", "cudatoolkit", "cuda compiler"),
+        ((Cause.CUDA_PATH_WRONG, 0.62), (Cause.CUDA_LIBRARY_MISSING, 0.1)),
+        "CMake, FindCUDA and CMakeDetermineCUDACompiler; cupy/cuda/compiler.py; the shell",
+        pattern=(
+            r"Could NOT find CUDA(?:Toolkit)?|Failed to find nvcc|nvcc: (?:command )?not found|nvcc['\"]? is not recognized"
+            r"|No such file or directory: '?\S*nvcc|(?:could not|cannot|unable to|failed to) (?:find|locate) (?:the )?(?:CUDA toolkit|CUDA compiler|nvcc)"
+            r"|Failed to run `?nvcc`? command|No CMAKE_CUDA_COMPILER could be found|CUDA toolkit (?:was |is )?not found"
+        ),
+        title="The CUDA toolkit's compiler is not found",
+        sways=(Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),),
+        decides="whether a toolkit is installed, and whether CUDA_PATH and PATH name it",
+    ),
+    Signature(
+        "build.cuda-mismatch",
+        "torch and setup scripts",
+        ("mismatches the version that was used to compile", "detected cuda version"),
+        ((Cause.CUDA_PATH_WRONG, 0.75),),
+        "torch/utils/cpp_extension.py: CUDA_MISMATCH_MESSAGE",
+        pattern=r"detected CUDA version \((?P<found>[\d.]+)\) mismatches the version that was used to compile \S+ ?\(?(?P<built>[\d.]+)?",
+        title="CUDA_HOME is CUDA {found}, the framework was built with another",
+    ),
+    Signature(
+        "windows.dll-directory",
+        "CuPy on Windows",
+        ("add_dll_directory", "winerror"),
+        ((Cause.CUDA_PATH_WRONG, 0.85),),
+        "os.add_dll_directory, called by cupy/_environment.py with CUDA_PATH/bin",
+        pattern=r"\[WinError [23]\].*(?:CUDA|NVIDIA GPU Computing)|add_dll_directory.*cuda_path",
+        title="CUDA_PATH names a folder that is not there",
+    ),
+    Signature(
+        "nvrtc.headers-of-two",
+        "NVRTC and nvcc",
+        ("cuda_bf16", "cuda_fp16", "__half", "__nv_", "cccl", "cuda compiler and cuda toolkit", "/include/"),
+        ((Cause.LIBRARY_PATH_CONFLICT, 0.8), (Cause.CUDA_HEADERS_MISSING, 0.06)),
+        "libnvrtc (EDG front end); CCCL, cuda_toolkit.h: version check",
+        pattern=(
+            r"cuda\S*/include/\S+\.hp?p?\(\d+\): (?:catastrophic )?error|incomplete type \"?__nv_\w+|cuda_(?:bf16|fp16|fp8|fp6|fp4)\.hp?p?\(\d+\): error"
+            r"|CUDA compiler and CUDA toolkit headers are incompatible|identifier \"__(?:nv|half|builtin_nv)\w*\" is undefined"
+        ),
+        title="The compiler and the CUDA headers are of different versions",
+        decides="the folder that the headers come from, and NVRTC's version: gpuenv doctor",
+    ),
+    Signature(
+        "jitify.failed",
+        "CuPy",
+        ("jitifyexception", "jitify fatal error"),
+        (
+            (Cause.NVRTC_BUILTINS_MISMATCH, 0.36),
+            (Cause.CUDA_HEADERS_MISSING, 0.28),
+            (Cause.LIBRARY_PATH_CONFLICT, 0.2),
+        ),
+        "CuPy, cupy/cuda/compiler.py and jitify.hpp",
+        title="CuPy's preprocessing of a kernel (Jitify) failed",
+        decides="the lines after it: a header that is not found, or NVRTC's own complaint",
+    ),
+    Signature(
+        "cupy.nvrtc-compilation",
+        "CuPy",
+        ("nvrtc_error_compilation",),
+        ((Cause.LIBRARY_PATH_CONFLICT, 0.25), (Cause.CUDA_HEADERS_MISSING, 0.22), (Cause.CUPY_BUG, 0.08)),
+        "nvrtc.h, NVRTC_ERROR_COMPILATION: the source did not compile, which the lines after it explain",
+        title="NVRTC could not compile a kernel",
+        sways=(
+            Sway("user-kernel", Cause.LIBRARY_PATH_CONFLICT, 0.4),
+            Sway("user-kernel", Cause.CUDA_HEADERS_MISSING, 0.5),
+        ),
+        decides="the compiler's messages after it",
+    ),
+    Signature(
+        "ptxas.error",
+        "ptxas and nvJitLink",
+        ("ptxas", "nvjitlink_error", "nvjitlinkerror", "culinkadddata", "culinkcomplete"),
+        ((Cause.NVRTC_OUTPUT_INVALID, 0.5), (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.15)),
+        "ptxas and libnvJitLink, the strings of the binaries; cuda.h, cuLink*",
+        pattern=(
+            r"ptxas (?:application )?ptx input, line \d+; (?:error|fatal)|ptxas (?:fatal|error)\s*: (?!\s*Value|.*version)"
+            r"|NVJITLINK_ERROR_(?:PTX_COMPILE|INTERNAL|INVALID_INPUT)|nvJitLinkError|cuLink(?:AddData|Complete|AddFile)\S* .*CUDA_ERROR_(?:INVALID|NO_BINARY)"
+        ),
+        title="The linker rejects the code that the compiler made",
+        sways=(Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 5),),
+        decides="the versions of NVRTC, nvJitLink and the driver: gpuenv doctor",
+    ),
+    Signature(
+        "nvvm.missing",
+        "numba, XLA and TensorFlow",
+        ("libnvvm", "libdevice", "nvvm"),
+        ((Cause.CUDA_LIBRARY_MISSING, 0.55), (Cause.CUDA_PATH_WRONG, 0.35)),
+        "numba/cuda/cudadrv/nvvm.py; XLA, llvm_gpu_backend/nvptx_libdevice_path.cc",
+        pattern=(
+            r"libNVVM cannot be found|Missing libdevice|can't find libdevice|libdevice(?:\S*)? (?:is |was )?(?:not found|required)"
+            r"|NvvmSupportError|could not find libdevice|nvvm/libdevice.*not found"
+        ),
+        title="libNVVM or libdevice, parts of the CUDA toolkit, are not found",
+    ),
+    Signature(
+        "hiprtc.error",
+        "HIPRTC",
+        ("hiprtc_error", "hipcc", "hipmoduleload"),
+        ((Cause.ROCM_MISMATCH, 0.8),),
+        "CuPy, cupy_backends/cuda/libs/nvrtc.pyx built for ROCm; hiprtc.h, hiprtcResult",
+        pattern=r"HIPRTC_ERROR_\w+|hipcc.*(?:not found|failed|error)|could not find any hipcc",
+        level=Level.ERROR,
+    ),
+)

@@ -1,0 +1,332 @@
+"""What Docker, Podman, Apptainer, Kubernetes, the NVIDIA container toolkit and images print."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.model.causes import Cause
+
+_CLI = "libnvidia-container, nvidia-container-cli"
+
+SIGNATURES = (
+    Signature(
+        "docker.no-device-driver",
+        "Docker",
+        ("could not select device driver",),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.95),),
+        "moby, daemon/devices_linux.go",
+        title="Docker has no device driver for GPUs: the NVIDIA container toolkit is missing or not configured",
+        mark="container",
+    ),
+    Signature(
+        "docker.no-runtime",
+        "Docker, containerd, CRI-O",
+        ("unknown runtime specified", "unknown or invalid runtime name", "runtimehandler", 'no runtime for "nvidia"'),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.95),),
+        "moby, daemon/runtime_unix.go; containerd, CRI plugin: getRuntimeHandler",
+        pattern=(
+            r"unknown (?:or invalid )?runtime (?:specified|name):? \"?nvidia|RuntimeHandler \\?\"?nvidia\\?\"? not (?:supported|found)"
+            r"|no runtime for \\?\"?nvidia\\?\"? is configured|runtime handler \\?\"?nvidia\S* not found"
+        ),
+        title="The engine has no runtime named nvidia",
+        mark="container",
+    ),
+    Signature(
+        "container.hook-missing",
+        "runc and Docker",
+        ("nvidia-container", "nvidia-docker"),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.9),),
+        "runc, execvp; the shell",
+        pattern=(
+            r"nvidia-(?:container-(?:runtime|cli|toolkit|runtime-hook)|docker2?|ctk)\b\S*:? (?:command not found|not found|executable file not found|no such file)"
+            r"|exec: \\?\"?nvidia-container-runtime\S*: executable file not found|fork/exec \S*nvidia-container-runtime\S*: no such file"
+            r"|Unit nvidia-docker\S* not found|Unable to locate package nvidia-(?:container-toolkit|docker2)"
+        ),
+        mark="container",
+    ),
+    Signature(
+        "nvidia-cli.requirement",
+        _CLI,
+        ("unsatisfied condition", "requirement error"),
+        ((Cause.IMAGE_REQUIRES_OTHER_DRIVER, 0.95),),
+        "libnvidia-container, src/cli/dsl.c; NVIDIA_REQUIRE_* of the image",
+        pattern=r"unsatisfied condition: (?P<condition>\w+ ?[<>=!~]+ ?[\w.]+)|requirement error",
+        title="The image demands what this machine does not have: {condition}",
+        mark="container",
+    ),
+    Signature(
+        "ngc.driver-release",
+        "entry points of NGC images",
+        ("this container was built for nvidia driver",),
+        ((Cause.IMAGE_REQUIRES_OTHER_DRIVER, 0.93),),
+        "nvidia_entrypoint.sh, 10-banner / 50-gpu-driver-check",
+        pattern=r"this container was built for NVIDIA Driver Release (?P<release>[\d.]+) or later",
+        title="The image was built for driver {release} or later",
+        mark="container",
+    ),
+    Signature(
+        "ngc.compat-mode",
+        "entry points of NGC images",
+        (
+            "cuda minor version compatibility mode",
+            "cuda forward compatibility mode",
+            "not yet supported in this version",
+        ),
+        ((Cause.IMAGE_REQUIRES_OTHER_DRIVER, 0.4), (Cause.FORWARD_COMPAT_UNSUPPORTED, 0.2)),
+        "nvidia_entrypoint.sh, 50-gpu-driver-check",
+        pattern=r"compatibility mode (?:is )?UNAVAILABLE|GPU.*not yet supported in this version of the container",
+        mark="container",
+        level=Level.WARNING,
+    ),
+    Signature(
+        "ngc.no-driver",
+        "entry points of NGC images",
+        ("nvidia driver was not detected",),
+        ((Cause.CONTAINER_WITHOUT_GPU, 0.9),),
+        "nvidia_entrypoint.sh, 50-gpu-driver-check",
+        title="The container was started without access to the GPU",
+        mark="container",
+    ),
+    Signature(
+        "nvidia-cli.ldcache",
+        _CLI,
+        ("ldcache error", "ldconfig"),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.88),),
+        "libnvidia-container, src/nvc_ldcache.c",
+        pattern=r"ldcache error|nvidia-container-cli.*ldconfig",
+        title="The container toolkit's hook cannot run ldconfig",
+        mark="container",
+    ),
+    Signature(
+        "nvidia-cli.container",
+        _CLI,
+        ("nvidia-container-cli", "auto-detected mode", "nvidia-container-runtime-hook", "cgroup subsystem devices"),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.5), (Cause.NO_DRIVER, 0.15), (Cause.DRIVER_MODULE_NOT_LOADED, 0.1)),
+        "libnvidia-container, src/cli; nvidia-container-toolkit, cmd/nvidia-container-runtime-hook",
+        pattern=(
+            r"nvidia-container-cli: (?:container error|mount error|initialization error|detection error|permission error|input error|device error)"
+            r"|cgroup subsystem devices not found|error running (?:prestart )?hook.*nvidia|invoking the NVIDIA Container Runtime Hook directly"
+        ),
+        level=Level.WARNING,
+        title="The NVIDIA container toolkit could not prepare the container",
+        mark="container",
+        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 2),),
+        decides="whether nvidia-smi works on the host",
+    ),
+    Signature(
+        "nvidia-cli.setup",
+        _CLI,
+        ("container error", "mount error", "detection error", "cgroup subsystem"),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.82),),
+        "libnvidia-container, src/nvc_mount.c and nvc_container.c",
+        pattern=r"nvidia-container-cli: (?:container|detection) error|cgroup subsystem devices not found|nvidia-container-cli: mount error: (?!.*/dev/nvidia)",
+        mark="container",
+    ),
+    Signature(
+        "nvidia-cli.no-device",
+        _CLI,
+        ("no cuda-capable device", "driver error: failed to process request", "failed to process request"),
+        (
+            (Cause.NO_DRIVER, 0.4),
+            (Cause.NO_NVIDIA_GPU, 0.2),
+            (Cause.DRIVER_MODULE_NOT_LOADED, 0.18),
+            (Cause.WSL_LIBCUDA, 0.08),
+        ),
+        "libnvidia-container, src/nvc.c: cuda error, driver error",
+        pattern=r"initialization error: (?:cuda error: no cuda-capable device|driver error: failed to process request)",
+        title="The host of the container has no usable GPU driver",
+        mark="container",
+        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 15),),
+        decides="whether nvidia-smi works on the host",
+    ),
+    Signature(
+        "nvidia-cli.unknown-device",
+        _CLI,
+        ("unknown device", "no such device", "invalid device"),
+        ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.8), (Cause.MIG_MISCONFIGURED, 0.08)),
+        "libnvidia-container, src/cli/common.c: device error",
+        pattern=r"nvidia-container-cli: device error: .*(?:unknown|no such|invalid) device|device error: (?:GPU-)?\S+: unknown device",
+        title="NVIDIA_VISIBLE_DEVICES or --gpus names a GPU that is not there",
+        mark="container",
+        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 12),),
+    ),
+    Signature(
+        "cdi.unresolvable",
+        "Docker, Podman, containerd",
+        ("unresolvable cdi", "cdi device", "known gpu vendor", "cdi spec"),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.92),),
+        "container-device-interface, pkg/cdi; moby, daemon/cdi.go",
+        pattern=(
+            r"unresolvable CDI devices?|failed to inject CDI devices?|no known GPU vendor found|CDI (?:device )?(?:injection|spec\w*).*(?:fail|not found|disabled|error)"
+            r"|setting up CDI devices"
+        ),
+        title="The engine finds no CDI description of the GPUs",
+        mark="container",
+    ),
+    Signature(
+        "kubernetes.insufficient",
+        "Kubernetes",
+        ("insufficient nvidia.com/gpu",),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.55), (Cause.GPU_BUSY, 0.38)),
+        "kube-scheduler, plugin NodeResourcesFit",
+        title="No node offers a free GPU: the device plugin does not advertise it, or all are taken",
+        mark="kubernetes",
+        decides="whether kubectl describe node lists nvidia.com/gpu under Allocatable",
+    ),
+    Signature(
+        "kubernetes.allocate",
+        "kubelet",
+        ("nvidia.com/gpu",),
+        ((Cause.GPU_BUSY, 0.45), (Cause.GPU_HARDWARE_FAULT, 0.25), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.15)),
+        "kubelet, cm/devicemanager: UnexpectedAdmissionError",
+        pattern=r"requested number of devices unavailable for nvidia\.com/gpu|no healthy devices present; cannot allocate unhealthy devices nvidia\.com/gpu",
+        mark="kubernetes",
+        decides="the log of the device plugin, which marks GPUs unhealthy after an Xid",
+    ),
+    Signature(
+        "kubernetes.platform",
+        "NVIDIA device plugin",
+        (
+            *("incompatible platform detected", "configure the nvidia container toolkit", "detected non-nvml platform"),
+            *("could not load nvml", "docker default runtime to", "nvml init failed", "unable to load nvml"),
+        ),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.66), (Cause.NO_DRIVER, 0.2)),
+        "k8s-device-plugin, cmd/nvidia-device-plugin/main.go and internal/rm",
+        pattern=(
+            r"incompatible platform detected|did you (?:configure the NVIDIA Container Toolkit|set the docker default runtime to)"
+            r"|could not load NVML|nvml init failed: .*LIBRARY_NOT_FOUND|Unable to load NVML"
+        ),
+        title="The device plugin's container was not given the driver's libraries",
+        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 3), Sway("driver-none", Cause.NO_DRIVER, 10)),
+        decides="whether nvidia-smi works on the node, and whether nvidia is the engine's default runtime",
+    ),
+    Signature(
+        "docker.device-missing",
+        "Docker, Podman",
+        ("gathering device information", "error adding device", "stat /dev/nvidia"),
+        ((Cause.DEVICE_NODE_MISSING, 0.62), (Cause.DRIVER_MODULE_NOT_LOADED, 0.2)),
+        "moby, daemon/oci_linux.go; libpod, specgen",
+        pattern=r"error gathering device information while adding custom device \\?\"?/dev/(?:nvidia|dxg)|stat /dev/nvidia\S*: no such file",
+        title="A device node that the container shall get is not there",
+        mark="container",
+    ),
+    Signature(
+        "container.capabilities",
+        "NVIDIA container toolkit",
+        ("driver capabilities", "unsupported capabilities", "nvidia_driver_capabilities"),
+        ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.88),),
+        "nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go",
+        pattern=r"unsupported (?:driver )?capabilities|NVIDIA_DRIVER_CAPABILITIES.{0,60}(?:missing|does not|not include|must|unset|without|only)",
+        mark="container",
+    ),
+    Signature(
+        "container.video-library",
+        "ld.so and ffmpeg",
+        ("libnvcuvid", "libnvidia-encode", "libnvidia-opticalflow", "libnvoptix", "libnvidia-rtcore"),
+        ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.6), (Cause.DRIVER_INSTALL_BROKEN, 0.25)),
+        "ffmpeg, dynlink_loader.h; ld.so",
+        pattern=r"(?:cannot load|cannot open|could not load|failed to load|unable to load).{0,40}lib(?:nvcuvid|nvidia-encode|nvidia-opticalflow|nvoptix|nvidia-rtcore)|lib(?:nvcuvid|nvidia-encode|nvoptix)\S*: cannot open",
+        title="A library of the driver is missing that the container toolkit mounts for the video or graphics capability only",
+        sways=(
+            Sway("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
+            Sway("host", Cause.DRIVER_INSTALL_BROKEN, 4),
+            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 4),
+        ),
+        decides="whether this is a container, and its NVIDIA_DRIVER_CAPABILITIES",
+    ),
+    Signature(
+        "smi.cuda-not-available",
+        "nvidia-smi",
+        ("cuda version: n/a", "cuda version : n/a", "cuda umd version: n/a", "cuda version          : not found"),
+        ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.62), (Cause.DRIVER_INSTALL_BROKEN, 0.25)),
+        "nvidia-smi: the CUDA column follows the libcuda that it finds",
+        pattern=r"CUDA (?:UMD )?Version\s*: (?:N/A|Not Found)",
+        title="nvidia-smi works, but finds no libcuda",
+        mark="smi-works",
+        sways=(
+            Sway("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
+            Sway("host", Cause.DRIVER_INSTALL_BROKEN, 5),
+            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 4),
+        ),
+        decides="whether this is a container: --assume container=yes or no",
+    ),
+    Signature(
+        "apptainer.no-files",
+        "Apptainer, Singularity",
+        ("could not find any nv files", "could not find any nv libraries", "nvliblist"),
+        ((Cause.NO_DRIVER, 0.7), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.12)),
+        "apptainer, internal/pkg/util/gpu: nvidia.go",
+        title="--nv was given, and the host has no libraries of the driver",
+        mark="container",
+    ),
+    Signature(
+        "docker.no-such-tag",
+        "Docker, containerd, buildkit",
+        ("nvidia/cuda", "nvcr.io"),
+        ((Cause.DOCKERFILE_FAULT, 0.88),),
+        "moby, distribution; the registry's answer: manifest unknown",
+        pattern=r"manifest for (?:docker\.io/|nvcr\.io/)?nvidia/cuda\S* not found|(?:docker\.io/)?nvidia/cuda:\S+: (?:not found|failed to resolve)|nvidia/cuda\S*.*(?:manifest unknown|no such manifest)",
+        title="The image's tag does not exist",
+    ),
+    Signature(
+        "docker.rotated-key",
+        "apt",
+        ("a4b469963bf863cc", "cuda/repos"),
+        ((Cause.DOCKERFILE_FAULT, 0.82),),
+        "apt; NVIDIA, Updating the CUDA Linux GPG Repository Key",
+        pattern=r"NO_PUBKEY A4B469963BF863CC|(?:GPG error|not signed|public key).*(?:cuda/repos|machine-learning/repos)|cuda/repos\S*.*(?:not signed|public key is not available|NO_PUBKEY)",
+        title="The signing key of NVIDIA's package source was replaced; the image has the old one",
+    ),
+    Signature(
+        "compose.devices",
+        "Docker Compose",
+        ("deploy", "capabilities", "runtime", "gpus", "reservations"),
+        ((Cause.DOCKERFILE_FAULT, 0.75),),
+        "compose-spec, JSON schema: deploy.resources.reservations.devices, gpus, runtime",
+        pattern=(
+            r"services\.\S+ (?:Additional property (?:gpus|runtime|devices|deploy) is not allowed|.*capabilities is required)"
+            r"|(?:deploy\.resources\.reservations|reservations)\b.*(?:devices|value).*(?:additional propert|does not allow|is required|unsupported|invalid)"
+            r"|Unsupported config option for services\.?\S*: '(?:runtime|gpus|devices)'"
+        ),
+        title="The compose file asks for the GPU in a form that this version does not read",
+    ),
+    Signature(
+        "docker.build-no-gpu",
+        "docker build",
+        ("docker build", "dockerfile", "buildkit", "executor failed", "did not complete successfully"),
+        ((Cause.DOCKERFILE_FAULT, 0.3),),
+        "buildkit: a step that needs a GPU or toolkit at build time",
+        pattern=r"process \\?\"/bin/sh -c .*(?:nvcc|cupy|nvidia-smi|cuda).* did not complete successfully",
+        level=Level.WARNING,
+        decides="the step's own messages above it",
+    ),
+    Signature(
+        "nvidia-docker.old-cuda",
+        "nvidia-docker 1",
+        ("unsupported cuda version",),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.9),),
+        "nvidia-docker 1, tools/src/nvidia-docker",
+        pattern=r"unsupported CUDA version:? (?P<image>[\d.]+) [<>] (?P<driver>[\d.]+)|unsupported CUDA version",
+        title="The image's CUDA is newer than the driver",
+        mark="container",
+    ),
+    Signature(
+        "torch.no-runtime-found",
+        "torch",
+        ("no cuda runtime is found",),
+        (
+            (Cause.CONTAINER_WITHOUT_GPU, 0.36),
+            (Cause.NO_DRIVER, 0.3),
+            (Cause.CPU_ONLY_FRAMEWORK, 0.12),
+            (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.08),
+        ),
+        "torch/utils/cpp_extension.py",
+        title="torch finds a toolkit and no usable GPU",
+        sways=(
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 6),
+            Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
+            Sway("gpu-none", Cause.NO_DRIVER, 4),
+        ),
+        decides="whether this is a container: --assume container=yes or no",
+    ),
+)

@@ -1,0 +1,309 @@
+"""What the dynamic loader of Linux and that of Windows print, directly and through Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.model.causes import Cause
+
+_LD = "ld.so"
+_DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats them"
+_OPENING = r"\.so(?P<soname>[.\d]*): cannot open shared object file"
+_TOOLKIT = r"(?:cudart|cublas|cublasLt|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|nvrtc|nvJitLink|nvToolsExt|cupti|nvblas|npp\w+|nvjpeg|cudla|nvvm)"
+_DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cusparse64|nvJitLink|nvrtc-builtins64)_[\w]+\.dll"
+_SHARED_MAJOR = 11  # up to 11.0 a library's name held the minor version, so a wheel was for one minor only
+_MAJORS_NOW = 12
+
+
+def _by_age(values: Mapping[str, str]) -> Weights:
+    """An old name can only be wanted by an old wheel line; a present one may simply not be installed."""
+    number = values.get("soname", "").strip(".").split(".")[0]
+    major = int(number) if number.isdigit() else 0
+    if values.get("failed"):  # CuPy opens it by name when it is first used
+        return ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.32))
+    if 0 < major <= _SHARED_MAJOR:
+        return ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.32))
+    return ((Cause.CUDA_LIBRARY_MISSING, 0.48), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.42))
+
+
+_MAJOR_SWAYS = (
+    Sway("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 8),
+    Sway("cuda-major-differs", Cause.CUDA_LIBRARY_MISSING, 0.3),
+    Sway("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
+    Sway("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),
+    Sway("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),
+)
+
+SIGNATURES = (
+    Signature(
+        "ld.libcuda",
+        _LD,
+        ("libcuda.so",),
+        (
+            (Cause.NO_DRIVER, 0.62),
+            (Cause.CONTAINER_WITHOUT_GPU, 0.13),
+            (Cause.WSL_LIBCUDA, 0.08),
+            (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.05),
+            (Cause.DRIVER_INSTALL_BROKEN, 0.04),
+        ),
+        _DLERROR,
+        pattern=(
+            r"libcuda\.so(?:\.1)?: cannot open shared object|libcuda\.so\S* .*(?:not found|no such file|could not be (?:found|loaded))"
+            r"|(?:cannot find|could not (?:find|load|open)|unable to (?:find|load|locate)|failed to (?:load|open|find|dlopen))\b.{0,40}libcuda\.so"
+            r"|(?:failed to (?:load|open)|could not load).{0,60}libcuda\.so"
+        ),
+        title="The loader does not find libcuda, which only the driver brings",
+        sways=(
+            Sway("wsl", Cause.WSL_LIBCUDA, 40),
+            Sway("wsl", Cause.NO_DRIVER, 0.3),
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Sway("container", Cause.NO_DRIVER, 0.4),
+            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 2),
+            Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+            Sway("smi-works", Cause.CONTAINER_DRIVER_CAPABILITIES, 20),
+            Sway("smi-works", Cause.NO_DRIVER, 0.2),
+            Sway("jetson", Cause.JETSON_TEGRA, 3),
+        ),
+        decides="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
+    ),
+    Signature(
+        "loader.libcuda-names",
+        "CUDA bindings of other languages",
+        ("cuda lib under the names", "cuda driver library cannot be found", "cuda driver library could not"),
+        ((Cause.NO_DRIVER, 0.6), (Cause.WSL_LIBCUDA, 0.14), (Cause.CONTAINER_WITHOUT_GPU, 0.12)),
+        "cudarc, panic_no_lib_found; numba/cuda/cudadrv/driver.py",
+        pattern=r"Unable to find cuda lib under the names|CUDA driver library (?:cannot|could not) be (?:found|loaded)",
+        title="The loader does not find libcuda, which only the driver brings",
+        sways=(
+            Sway("wsl", Cause.WSL_LIBCUDA, 40),
+            Sway("wsl", Cause.NO_DRIVER, 0.3),
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Sway("gpu-none", Cause.NO_DRIVER, 3),
+        ),
+        decides="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
+    ),
+    Signature(
+        "ld.libnvidia-ml",
+        _LD,
+        ("libnvidia-ml.so",),
+        ((Cause.NO_DRIVER, 0.58), (Cause.CONTAINER_WITHOUT_GPU, 0.16), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.1)),
+        f"{_DLERROR}; libnvidia-container; go-nvml",
+        pattern=r"libnvidia-ml\.so(?:\.1)?: (?:cannot open|undefined)|(?:load|open|find)\w*.{0,40}libnvidia-ml\.so",
+        title="The loader does not find libnvidia-ml, a part of the driver",
+        sways=(
+            Sway("wsl", Cause.WSL_LIBCUDA, 8),
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 3),
+            Sway("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 5),
+        ),
+        decides="whether nvidia-smi works on the host",
+    ),
+    Signature(
+        "ld.toolkit-library",
+        _LD,
+        ("cannot open shared object file", "dlerror: lib", "shared object file: no such"),
+        ((Cause.CUDA_LIBRARY_MISSING, 0.48), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.42)),
+        _DLERROR,
+        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: )?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
+        title="lib{library}.so{soname} is not found",
+        judge=_by_age,
+        sways=_MAJOR_SWAYS,
+        decides="the CUDA that is installed (nvcc --version, pip list), and the CuPy: --assume toolkit=, --assume cupy=",
+    ),
+    Signature(
+        "ld.toolkit-library-short",
+        _LD,
+        ("importerror: lib",),
+        ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.55), (Cause.CUDA_LIBRARY_MISSING, 0.35)),
+        f"{_DLERROR}; cut off",
+        pattern=rf"ImportError: lib(?P<library>{_TOOLKIT})\.so(?P<soname>[.\d]*)(?!\S)(?!.*cannot open)",
+        title="lib{library}.so{soname} is not found",
+        judge=_by_age,
+        sways=_MAJOR_SWAYS,
+        decides="the CUDA that is installed, and the CuPy: --assume toolkit=, --assume cupy=",
+    ),
+    Signature(
+        "cupy.softlink",
+        "CuPy",
+        (
+            "cupy failed to load",
+            "failed to load lib",
+            "could not find module",
+            "failed to load cu",
+            "failed to load nv",
+        ),
+        ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3)),
+        "CuPy 11 to 14, cupy_backends/cuda/_softlink.pyx",
+        pattern=rf"CuPy failed to load (?:lib)?{_TOOLKIT}|Could not find module '?{_DLLS}",
+        title="CuPy could not load a CUDA library when it was first used",
+        sways=_MAJOR_SWAYS,
+        decides="the CUDA that is installed (nvcc --version, pip list), and the CuPy",
+    ),
+    Signature(
+        "windows.cuda-dll",
+        "Windows",
+        ("dll",),
+        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.48), (Cause.CUDA_LIBRARY_MISSING, 0.42)),
+        "CuPy, cupy_backends/cuda/_softlink.pyx and cupyx/_runtime.py; Windows loader, error 126",
+        pattern=(
+            rf"failed to load {_DLLS}(?!: FileNotFoundError)|(?:could not load|cannot find|unable to load).{{0,60}}{_DLLS}"
+            rf"|{_DLLS}['\"]?(?: was)? (?<!-> )not found(?! \(or)|Could not locate {_DLLS}"
+        ),
+        title="A CUDA DLL is not found",
+        decides="whether the DLL is in CUDA_PATH\\bin, or in a package of the environment",
+    ),
+    Signature(
+        "windows.dll-list",
+        "CuPy on Windows",
+        (".dll -> not found",),
+        ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.55), (Cause.WINDOWS_DLL_LOAD_FAILURE, 0.4)),
+        "CuPy, cupy/_environment.py: _diagnose_win32_dll_load",
+        pattern=rf"{_DLLS} -> not found",
+        title="CuPy's wheel wants CUDA DLLs that are not there",
+        sways=_MAJOR_SWAYS[:1],
+        decides="the CUDA that is installed: CUDA_PATH, and the framework beside it",
+    ),
+    Signature(
+        "windows.dll-load-failed",
+        "CPython on Windows",
+        ("dll load failed",),
+        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.82), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.1)),
+        "CPython, Python/dynload_win.c",
+        pattern=r"DLL load failed(?: while importing (?!driver\b)\w+)?: ",
+        title="A DLL on which CuPy depends is not found, and Windows does not say which",
+        needs=("cupy", "cuda"),
+        decides="which CUDA the wheel is for, and which DLLs CUDA_PATH\\bin has",
+    ),
+    Signature(
+        "windows.dll-driver",
+        "CPython on Windows",
+        ("dll load failed while importing driver", "nvcuda.dll"),
+        ((Cause.NO_DRIVER, 0.62), (Cause.WINDOWS_DLL_LOAD_FAILURE, 0.32)),
+        "CPython, Python/dynload_win.c; CuPy, cupy_backends.cuda.api.driver links nvcuda.dll",
+        pattern=r"DLL load failed while importing driver|nvcuda\.dll.{0,60}(?:not found|could not|missing|cannot)|(?:find|load) module '?nvcuda\.dll",
+        title="nvcuda.dll, which only the display driver brings, is not found",
+        decides="whether nvidia-smi works on this Windows machine",
+    ),
+    Signature(
+        "ld.optional-library",
+        _LD,
+        ("libnccl", "libcudnn", "libcutensor", "libcusparselt", "libnvshmem", "cutensor.dll", "cudnn64"),
+        ((Cause.OPTIONAL_LIBRARY_MISSING, 0.88),),
+        _DLERROR,
+        pattern=(
+            r"lib(?P<library>nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*)\.so[.\d]*: cannot open shared object"
+            r"|(?:Could not (?:load|find)|Unable to load|cannot find)[^\n]{0,60}(?:lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so|cudnn\w*64\w*\.dll|cutensor\.dll)"
+        ),
+        title="An optional CUDA library is not found",
+    ),
+    Signature(
+        "ld.rocm-library",
+        _LD,
+        (
+            "libamdhip64",
+            "libhiprtc",
+            "librocblas",
+            "libhip",
+            "librocm",
+            "librocsolver",
+            "librocfft",
+            "hipcreate",
+            "hip_",
+        ),
+        ((Cause.ROCM_MISMATCH, 0.9),),
+        _DLERROR,
+        pattern=r"lib(?:amdhip64|hiprtc|rocblas|hip\w+|rocm\w+|roc\w+)\.so\S*: (?:cannot open|undefined|version)|undefined symbol: \w*(?:hip[A-Z]|rocblas|rocsolver)\w+",
+        title="A ROCm library of the version that the wheel wants is not found",
+    ),
+    Signature(
+        "ld.libstdcxx",
+        _LD,
+        ("glibcxx_", "cxxabi_"),
+        ((Cause.LIBSTDCXX_MISMATCH, 0.95),),
+        _DLERROR,
+        pattern=r"version [`'](?P<symbol>(?:GLIBCXX|CXXABI)_[\d.]+)' not found",
+        title="The libstdc++ that is found first is too old: it lacks {symbol}",
+    ),
+    Signature(
+        "ld.glibc",
+        _LD,
+        ("glibc_",),
+        ((Cause.PLATFORM_WHEEL_MISSING, 0.85), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.05)),
+        _DLERROR,
+        pattern=r"version [`'](?P<symbol>GLIBC_[\d.]+)' not found",
+        title="The C library is older than the binaries need: it lacks {symbol}",
+        needs=("cupy", "cuda", "conda"),
+    ),
+    Signature(
+        "ld.wrong-symbol",
+        _LD,
+        ("undefined symbol", "not defined in file", "symbol lookup error"),
+        ((Cause.LIBRARY_PATH_CONFLICT, 0.9),),
+        _DLERROR,
+        pattern=(
+            r"undefined symbol: (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|cu[A-Z]|nvrtc)\w*"
+            r"|symbol \w+,? version lib(?:cu\w+|nv\w+)\.so\S* not defined in file|version [`']lib(?:cu\w+|nv\w+)\.so\S*' not found"
+            r"|undefined symbol: \w+, version lib(?:cu\w+|nv\w+)\.so"
+        ),
+        title="Another version of a CUDA library is found first: it lacks a symbol",
+        decides="which file is taken: LD_DEBUG=libs, or gpuenv doctor",
+    ),
+    Signature(
+        "ld.damaged",
+        _LD,
+        ("file too short", "invalid elf header", "elf load command", "elf file's phentsize"),
+        ((Cause.CORRUPT_INSTALLATION, 0.8),),
+        _DLERROR,
+        pattern=r"(?:lib(?:cu|nv)\w+|cupy|cupy_backends)\S*: (?:file too short|invalid ELF header|ELF load command)",
+        title="A library's file is damaged",
+        sways=(
+            Sway("empty-libcuda", Cause.CORRUPT_INSTALLATION, 0.1),
+            Sway("empty-libcuda", Cause.CONTAINER_WITHOUT_GPU, 1),
+        ),
+    ),
+    Signature(
+        "ld.empty-libcuda",
+        _LD,
+        ("file too short",),
+        ((Cause.CONTAINER_WITHOUT_GPU, 0.62), (Cause.DRIVER_INSTALL_BROKEN, 0.3)),
+        f"{_DLERROR}; libnvidia-container leaves empty files where it mounts the driver's libraries",
+        pattern=r"lib(?:cuda|nvidia-ml)\.so\S*: file too short",
+        title="libcuda is an empty file, as an image keeps that was committed from a GPU container",
+        mark="empty-libcuda",
+        sways=(Sway("host", Cause.DRIVER_INSTALL_BROKEN, 5), Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.1)),
+        decides="whether this is a container: --assume container=yes or no",
+    ),
+    Signature(
+        "tf.dso-loader",
+        "TensorFlow",
+        ("could not load dynamic library", "cannot dlopen some gpu libraries", "dynamic library"),
+        ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.12)),
+        "TensorFlow, dso_loader.cc and gpu_device.cc",
+        pattern=rf"Could not load dynamic library '(?:lib)?{_TOOLKIT}|Cannot dlopen some GPU libraries",
+        level=Level.WARNING,
+        title="TensorFlow does not find the CUDA libraries that it was built with",
+    ),
+    Signature(
+        "cupy.import-frames",
+        "CuPy",
+        ("in init cupy", "failed to import cupy", "cupy is not correctly installed"),
+        (
+            (Cause.CUDA_LIBRARY_MISSING, 0.22),
+            (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.22),
+            (Cause.WINDOWS_DLL_LOAD_FAILURE, 0.08),
+            (Cause.NUMPY_INCOMPATIBLE, 0.06),
+            (Cause.ROCM_MISMATCH, 0.04),
+            (Cause.CORRUPT_INSTALLATION, 0.05),
+        ),
+        "CuPy, cupy/__init__.py; Cython's frames of a module that does not initialise",
+        pattern=r"in init cupy(?:_backends)?\.[\w.]+(?: .*Error)|Failed to import CuPy\b|CuPy is not correctly installed",
+        level=Level.WARNING,
+        title="CuPy's compiled modules cannot be loaded",
+        sways=(
+            Sway("rocm", Cause.ROCM_MISMATCH, 60),
+            Sway("windows", Cause.WINDOWS_DLL_LOAD_FAILURE, 8),
+            Sway("numpy-error", Cause.NUMPY_INCOMPATIBLE, 10),
+        ),
+        decides="the last line of the traceback, which names the library or symbol",
+    ),
+)

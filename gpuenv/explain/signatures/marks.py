@@ -1,0 +1,116 @@
+"""What a text shows of its machine and its program, without being an error: it sways the causes of others."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Level, Signature
+
+_TEXT = "the text around an error"
+
+
+def _mark(mark: str, literals: tuple[str, ...], pattern: str | None = None) -> Signature:
+    return Signature(f"mark.{mark}", _TEXT, literals, (), _TEXT, pattern=pattern, level=Level.MARK, mark=mark)
+
+
+SIGNATURES = (
+    _mark("cupy", ("cupy",)),
+    _mark("cupy-banner", ("original error",), r"Original error:"),
+    _mark("cuda", ("cuda", "nvidia", "nvrtc", "cublas", "cudnn")),
+    _mark("conda", ("conda",)),
+    _mark("cupy-8", ("cupy_backends",)),
+    _mark("nvrtc-error-named", ("nvrtcerror",), r"NVRTCError: NVRTC_ERROR_INVALID_OPTION"),
+    _mark("cupy-driver-error", ("cudadrivererror",)),
+    _mark("cupy-runtime-error", ("cudaruntimeerror",)),
+    _mark("cupy-device-init", ("device.__init__",), r"cupy\.cuda\.device\.Device\.__init__"),
+    _mark(
+        "explicit-synchronize",
+        ("synchronize",),
+        r"\bin (?:\S+\.)?(?:streamSynchronize|deviceSynchronize|eventSynchronize)|(?:Stream\.null|device|Device\(\S*\))\.synchronize\(\)",
+    ),
+    _mark("copy-frame", ("memcpy", "copy_from", "copy_to", "asnumpy"), r"memcpy\w*|copy_(?:from|to)_\w+|asnumpy"),
+    _mark("launch-frame", ("launchkernel", "_launch"), r"launchKernel|function\._launch|linear_launch"),
+    _mark(
+        "cupy-own-kernel",
+        ("_cub_reduction", "_routines_", "_cub_device"),
+        r"cupy\._core\.(?:_cub_reduction|_routines_\w+)|cupy\\_core\\_cub_reduction",
+    ),
+    _mark("user-kernel", ("rawkernel", "rawmodule", "elementwisekernel")),
+    _mark("torch-error", ("torch",), r"site-packages[/\\]torch[/\\]|torch\.\w+\.|PyTorch|import torch"),
+    _mark("torch-first", ("import torch",), r"import torch.{0,40}import cupy"),
+    _mark(
+        "multiprocessing",
+        ("multiprocessing", "process process-", "forkpoolworker", "os.fork", "billiard", "n_process", "process-"),
+        r"\bProcess-\d+|ForkPoolWorker|multiprocessing[/\\.]|os\.fork|billiard|n_process",
+    ),
+    _mark(
+        "container",
+        ("docker", "podman", "container", "kubectl", "apptainer", "singularity"),
+        r"docker(?:d|:| run| exec| compose|-compose|\.io)|podman|nvidia-container-cli|nvidia-docker|containerd|\(container\)|in (?:a|the|my) (?:docker )?container|apptainer|singularity|OCI runtime",
+    ),
+    _mark("kubernetes", ("kubectl", "kubelet", "kubernetes", "nvidia.com/gpu", "device-plugin")),
+    _mark("wsl", ("wsl",), r"/usr/lib/wsl|\bWSL2?\b|microsoft-standard-WSL"),
+    _mark(
+        "windows",
+        ("c:\\", ".dll", "winerror", "win-amd64", "win32"),
+        r"[A-Z]:\\\w|\.dll\b|\[WinError|win_amd64|\\site-packages\\",
+    ),
+    _mark("darwin", ("macosx", "darwin"), r"macosx_\d|Darwin Kernel|darwin"),
+    _mark("aarch64", ("aarch64", "arm64"), r"\baarch64\b|linux[-_]arm64"),
+    _mark("jetson", ("tegra", "jetson", "jetpack", "l4t", "nvgpu"), r"tegra|jetson|jetpack|\bl4t\b|nvgpu"),
+    _mark("musl", ("musl", "alpine"), r"musl|alpine"),
+    _mark("rocm", ("rocm", "hip"), r"/opt/rocm|cupy-rocm|\bROCm\b|libamdhip|hip(?:Error|rtc)"),
+    _mark(
+        "mig",
+        ("mig ", "mig-"),
+        r"\bMIG\b(?! M\.|\s*:?\s*(?:N/A|Disabled|Mode\s*:?\s*(?:N/A|Disabled)))|MIG-GPU-|MIG-[0-9a-f]{8}",
+    ),
+    _mark("nouveau", ("nouveau",), r"\bnouveau\b(?!.*blacklist)"),
+    _mark(
+        "secure-boot",
+        ("secure boot", "secureboot"),
+        r"Secure ?Boot (?:is )?(?:enabled|refus|prevent|block)|SecureBoot enabled|mokutil",
+    ),
+    _mark(
+        "suspend",
+        ("suspend", "resume from", "hibernat", "woke up", "wakes", "after sleep"),
+        r"PM: suspend|(?:after|from) (?:a )?(?:suspend|sleep|hibernat)|resume from|woke up|suspend exit",
+    ),
+    _mark(
+        "hidden",
+        ("cuda_visible_devices",),
+        r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*(?:['\"]?-1\b|['\"]{2}|None|\(empty\)|['\"]?NoDevFiles)",
+    ),
+    _mark("visible-set", ("cuda_visible_devices",), r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*['\"]?[\dGM]"),
+    _mark("exclusive", ("e. process", "e. thread", "exclusive_process"), r"E\. (?:Process|Thread)|Exclusive_Process"),
+    _mark("permission", ("permission denied",), r"/dev/(?:nvidia|nvhost|dri)\S*.*permission denied"),
+    _mark("cpu-torch", ("+cpu",), r"\btorch\S*\+cpu\b|version\.cuda\W+None"),
+    _mark("cpu-tensor", ("and cpu", "cpu and cuda"), r"cuda:\d+ and cpu|cpu and cuda"),
+    _mark("compat", ("/compat",), r"cuda[\w.-]*/compat"),
+    _mark("failed-to-import-cupy", ("failed to import cupy",)),
+    _mark(
+        "building",
+        ("setup.py", "ninja", "cmake", "building wheel", "build_ext", "nvcc"),
+        r"setup\.py|\bninja\b|cmake|Building wheel|build_ext|nvcc .* -c |\.cu\b.*-o ",
+    ),
+    _mark("ctk-extra", ("[ctk]",)),
+    _mark(
+        "conda-cuda",
+        ("conda-forge", "defaults", "nvidia"),
+        r"^(?:cudatoolkit|cuda-\w+|cupy(?:-core)?|libcu\w+)\s+\d\S*\s+\S+\s+(?:conda-forge|defaults|nvidia|pkgs/main)?$",
+    ),
+    _mark("ld-library-path", ("ld_library_path",), r"LD_LIBRARY_PATH\s*[=:]\s*\S*(?:cuda|conda|lib)"),
+    _mark("cuda-missing-on-system", ("missing on the system",)),
+    _mark(
+        "cuda-13",
+        ("cuda13", "cuda-13", "cu13", "cuda 13", "libnvrtc.so.13"),
+        r"cuda-?13|cu13\d?|CUDA (?:Version:? )?13\.|libnvrtc\.so\.13|nvrtc64_13",
+    ),
+    _mark(
+        "server-gpu",
+        ("tesla", "a100", "h100", "h200", "v100", "l40"),
+        r"\b(?:Tesla|A100|H100|H200|V100|A40|L40S?|B200|GB200)\b",
+    ),
+    _mark("nvswitch-gpu", ("sxm", "hgx", "dgx", "nvswitch"), r"\b(?:SXM\d?|HGX|DGX|NVSwitch)\b"),
+    _mark("driver-not-running", ("kernel driver does not appear to be running",)),
+    _mark("own-cupy-file", ("cupy.py",), r"[/\\]cupy\.py\b"),
+    _mark("cupy-files", ("no module named 'cupy.cuda",)),
+)

@@ -1,0 +1,191 @@
+"""What is known beside the text, as marks: from facts of the machine, and from how they fit each other. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gpuenv.explain.records import Hit
+from gpuenv.matrix.needs import Needs, needs_of
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.support import branch_of
+from gpuenv.model.lines import cuda_major_of, is_rocm
+from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.versions import ComputeCapability, CudaVersion
+
+MARKS = (
+    *(
+        "windows",
+        "darwin",
+        "wsl",
+        "aarch64",
+        "musl",
+        "jetson",
+        "host",
+        "container",
+        "driver-none",
+        "gpu-none",
+        "nouveau",
+    ),
+    *("mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
+    *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
+    *("driver-newer", "gpu-newer-than-driver", "gpu-older-than-driver", "gpu-known", "gpu-older", "gpu-newer"),
+)
+_HIDING = ("", "-1", "none", "void", "NoDevFiles")
+_OF_TORCH = re.compile(r"\+cu(\d{2})\d")
+# The first CUDA that compiles for a generation, where the matrix begins later: CUDA Toolkit Release Notes, "New
+# Features" of 8.0 (Pascal), 9.0 (Volta), 10.0 (Turing), 11.0 (GA100) and 11.1 (GA10x).
+_FIRST_CUDA = (
+    (ComputeCapability(8, 6), CudaVersion(11, 1)),
+    (ComputeCapability(8, 0), CudaVersion(11, 0)),
+    (ComputeCapability(7, 5), CudaVersion(10, 0)),
+    (ComputeCapability(7, 0), CudaVersion(9, 0)),
+    (ComputeCapability(6, 0), CudaVersion(8, 0)),
+)
+# The CUDA that no longer compiles for a capability below: release notes of 11.0 (3.0) and 12.0 (Kepler), "Deprecated
+# Features"; from 13.0 on it is in the matrix.
+_LAST_OLDER = ((CudaVersion(12, 0), ComputeCapability(5, 0)), (CudaVersion(11, 0), ComputeCapability(3, 5)))
+
+
+def marks_of(snapshot: Snapshot, matrix: Matrix, hits: Sequence[Hit]) -> frozenset[str]:
+    """Marks of the machine and the target, and of how the CUDA in play fits them."""
+    needs = needs_of(snapshot, matrix)
+    return frozenset(
+        (*_host(snapshot, needs), *_devices(snapshot), *_target(snapshot, matrix), *_fit(snapshot, needs, matrix, hits))
+    )
+
+
+def _host(snapshot: Snapshot, needs: Needs) -> Iterator[str]:
+    host = snapshot.host
+    if host.os.value in ("windows", "darwin"):
+        yield host.os.value
+    if host.wsl.value:
+        yield "wsl"
+    if host.arch.value == "aarch64":
+        yield "aarch64"
+    if host.libc.value is not None and host.libc.value.family == "musl":
+        yield "musl"
+    if needs.tegra:
+        yield "jetson"
+    if host.container.value is not None:
+        yield "host" if host.container.value is Container.NONE else "container"
+
+
+def _devices(snapshot: Snapshot) -> Iterator[str]:
+    driver, variables = snapshot.driver, snapshot.environment
+    if "driver.version" in snapshot.assumed and not driver.version.known:
+        yield "driver-none"
+    if snapshot.gpu_count.value == 0 and not snapshot.gpus:
+        yield "gpu-none"
+    if driver.nouveau.value:
+        yield "nouveau"
+    if any(gpu.mig.value for gpu in snapshot.gpus):
+        yield "mig"
+    told = variables.get("CUDA_VISIBLE_DEVICES")
+    if told is not None:
+        first = told.split(",")[0].strip()
+        unknown = first.isdigit() and bool(snapshot.gpus) and int(first) >= len(snapshot.gpus)
+        yield "hidden" if first in _HIDING or unknown else "visible-set"
+        if told.startswith("MIG"):
+            yield "mig"
+    if "/compat" in variables.get("LD_LIBRARY_PATH", ""):
+        yield "compat"
+    if variables.get("LD_LIBRARY_PATH"):
+        yield "ld-library-path"
+
+
+def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
+    target = snapshot.target
+    if any(is_rocm(entry.distribution) for entry in target.cupy):
+        yield "rocm"
+    if "+cpu" in target.packages.get("torch", ""):
+        yield "cpu-torch"
+    python = target.python.value
+    if python is not None:
+        majors = {
+            release.cupy.partition(".")[0]
+            for line in matrix.wheel_lines
+            for release in line.releases
+            if python.tag in release.pythons
+        }
+        if not majors:
+            yield "python-outside"
+        elif len(majors) > 1:  # one that only the latest major version has was missing until a short while ago
+            yield "python-inside"
+
+
+def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) -> Iterator[str]:
+    """How the GPU, the driver and the CUDA in play fit each other."""
+    wheel, toolkit = _wheel_major(snapshot), _toolkit(snapshot)
+    wanted = _wanted_major(hits) or wheel
+    there = toolkit.major if toolkit else None
+    if wanted is not None and there is not None:
+        yield "cuda-major-same" if wanted == there else "cuda-major-differs"
+    torch = _OF_TORCH.search(snapshot.target.packages.get("torch", ""))
+    if torch and wanted is not None and int(torch[1]) != wanted:
+        yield "torch-cuda-differs"
+    if wheel == 13 or (toolkit and toolkit.major == 13):  # noqa: PLR2004 - CUDA 13
+        yield "cuda-13"
+    in_play = toolkit or (CudaVersion(wheel, 0) if wheel else None)
+    yield from _driver_fit(needs, matrix, in_play)
+    capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
+    if capabilities:
+        yield "gpu-known"
+    if capabilities and in_play is not None:
+        yield from _capability_fit(capabilities, in_play, matrix)
+
+
+def _driver_fit(needs: Needs, matrix: Matrix, in_play: CudaVersion | None) -> Iterator[str]:
+    if needs.driver_cuda is not None and in_play is not None:
+        yield "driver-older" if needs.driver_cuda < in_play else "driver-newer"
+    if needs.driver is None:
+        return
+    branch = branch_of(needs.driver, matrix)
+    for gpu in needs.gpus:
+        for row in matrix.generations:
+            if gpu.compute_capability not in row.capabilities:
+                continue
+            if row.first_branch is not None and branch < row.first_branch:
+                yield "gpu-newer-than-driver"
+            if row.last_branch is not None and branch > row.last_branch:
+                yield "gpu-older-than-driver"
+
+
+def _capability_fit(capabilities: Sequence[ComputeCapability], in_play: CudaVersion, matrix: Matrix) -> Iterator[str]:
+    rows = [row for row in matrix.cuda_minors if row.cuda == in_play]
+    rows = rows or [row for row in matrix.cuda_minors if row.cuda.major == in_play.major]
+    known = {capability for row in rows for capability in row.capabilities}
+    oldest, newest = min(known, default=None), max(known, default=None)
+    for capability in capabilities:
+        if (oldest is not None and capability < oldest) or _no_longer(capability, in_play):
+            yield "gpu-older"
+        elif (newest is not None and capability > newest) or _not_yet(capability, in_play):
+            yield "gpu-newer"
+
+
+def _not_yet(capability: ComputeCapability, in_play: CudaVersion) -> bool:
+    first = next((cuda for least, cuda in _FIRST_CUDA if not capability < least), None)
+    return first is not None and in_play < first
+
+
+def _no_longer(capability: ComputeCapability, in_play: CudaVersion) -> bool:
+    return any(not in_play < cuda and capability < least for cuda, least in _LAST_OLDER)
+
+
+def _wheel_major(snapshot: Snapshot) -> int | None:
+    majors = {cuda_major_of(entry.distribution, snapshot.target.packages) for entry in snapshot.target.cupy}
+    return majors.pop() if len(majors) == 1 else None
+
+
+def _toolkit(snapshot: Snapshot) -> CudaVersion | None:
+    versions = {kit.toolkit.value for kit in snapshot.toolkits if kit.toolkit.value is not None}
+    return versions.pop() if len(versions) == 1 else None
+
+
+def _wanted_major(hits: Sequence[Hit]) -> int | None:
+    """The CUDA major of a library that the text misses, where its name tells."""
+    for hit in hits:
+        library, soname = hit.value("library") or "", (hit.value("soname") or "").strip(".")
+        if library in ("cudart", "cublas", "cublasLt", "nvrtc") and soname.split(".")[0].isdigit():
+            return int(soname.split(".")[0])
+    return None

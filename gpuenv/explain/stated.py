@@ -1,0 +1,99 @@
+"""Facts of its machine that a text states itself: versions in nvidia-smi's table, show_config, pip's lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpuenv.explain.patterns import compiled
+
+
+def _level(number: str) -> str:
+    """``12040`` is CUDA 12.4."""
+    return f"{int(number) // 1000}.{int(number) % 1000 // 10}"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A form in which a fact stands in texts.
+
+    Attributes:
+        key: what ``--assume`` calls it; ``{}`` in it takes the first group.
+        literal: a lower-case text that the line must contain.
+        pattern: its last group is the value.
+        read: makes the value what ``--assume`` takes.
+    """
+
+    key: str
+    literal: str
+    pattern: str
+    read: Callable[[str], str] = str
+
+
+_STATEMENTS = (
+    Statement("driver", "driver version", r"(?:NVIDIA-SMI.*)?Driver Version\s*: (\d{3}\.\d+(?:\.\d+)?)"),
+    Statement("driver", "nvidia-smi", r"NVIDIA-SMI \d\S* +KMD Version: (\d{3}\.\d+(?:\.\d+)?)"),
+    Statement("driver", "nvrm version", r"NVRM version:.* (\d{3}\.\d+(?:\.\d+)?) "),
+    Statement("driver-cuda", "cuda", r"CUDA (?:UMD )?Version\s*: (\d{1,2}\.\d)\b"),
+    Statement("driver-cuda", "cuda driver version", r"CUDA Driver Version\s*: (\d{4,5})\b", _level),
+    Statement("driver-cuda", "driver on your system", r"too old \(found version (\d{4,5})\)", _level),
+    Statement("toolkit", "cuda compilation tools", r"Cuda compilation tools, release (\d+\.\d)"),
+    Statement("toolkit", "/cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b"),
+    Statement("toolkit", "cuda\\v", r"CUDA\\+v(\d{1,2}\.\d)\b"),
+    Statement("python", "python version", r"Python Version\s*: (\d\.\d+)"),
+    Statement("python", "/python3", r"/(?:lib/)?python(3\.\d+)/"),
+    Statement("python", "cp3", r"-cp3(\d{1,2})-cp3", lambda minor: f"3.{minor}"),
+    Statement("numpy", "numpy version", r"NumPy Version\s*: (\d[\w.]+)"),
+    Statement("cupy", "cupy", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
+    Statement("arch", "os/platform", r"\bLinux-\S+-(x86_64|aarch64)-"),
+    Statement("arch", "linux_", r"manylinux\w*?_(x86_64|aarch64)\b"),
+    Statement("compute-capability", "sm_", r"with CUDA capability sm_(\d{2,3})\b"),
+    Statement("compute-capability", "compute capability", r"compute capability:? (\d{1,2}\.\d)\b"),
+    Statement(
+        "gpu",
+        "nvidia",
+        r"(?:GPU \d: |\| +\d+ +|Found GPU\d+ |Device \d+:? \"?)"
+        r"((?:NVIDIA |Tesla |GeForce |Quadro )[\w -]{2,40}?)"
+        r"(?= +(?:On|Off|WDDM|TCC)\b| \(UUID| which| with CUDA|\"|$)",
+    ),
+)
+LITERALS = tuple(statement.literal for statement in _STATEMENTS)
+_MOST = 3  # different values of one fact that are kept; two already make it useless
+
+
+class Stated:
+    """Collects what lines state; a fact that is stated in two ways is no fact."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[str]] = {}
+
+    def look(self, line: str) -> None:
+        """Takes a line."""
+        lowered = line.lower()
+        for statement in _STATEMENTS:
+            if statement.literal not in lowered:
+                continue
+            match = compiled(statement.pattern).search(line)
+            if match is None:
+                continue
+            value = statement.read(match[match.lastindex or 0].strip())
+            values = self._values.setdefault(statement.key, [])
+            if value not in values and len(values) < _MOST:
+                values.append(value)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """``KEY=VALUE`` texts, as ``--assume`` takes them."""
+        return tuple(
+            f"{key}={_spelled(key, values[0])}"
+            for key, values in self._values.items()
+            if len(values) == 1 or (key == "gpu" and len(values) < _MOST)
+        )
+
+
+def _spelled(key: str, value: str) -> str:
+    if key != "cupy":
+        return value
+    name, separator, release = value.replace("_", "-").rpartition("==") if "==" in value else value.rpartition("-")
+    del separator
+    return f"{name.replace('_', '-')}=={release}"

@@ -1,0 +1,203 @@
+"""Hits, marks and the doctor's word to ranked causes with a confidence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuenv.explain.records import Hit, Level, Signature
+from gpuenv.model.causes import Cause
+
+_LEAST = 0.05  # a cause below it is not worth a line
+_SURE = 0.97
+_WARNING = 0.6  # what a warning's odds are multiplied with where an error speaks too
+_CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
+_SUPPORTED, _RULED_OUT = 10.0, 0.35
+_CONSEQUENCE = 0.25
+# What a cause brings about: the messages of these are its consequences, where both are in one text.
+_EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
+    Cause.OUT_OF_MEMORY: (
+        Cause.LIBRARY_NOT_INITIALIZED,
+        Cause.CUFFT_PLAN_FAILURE,
+        Cause.MEMORY_POOL_RETENTION,
+        Cause.ASYNC_ERROR_SURFACED_LATE,
+    ),
+    Cause.DRIVER_LIBRARY_VERSION_MISMATCH: (
+        Cause.CONTAINER_TOOLKIT_BROKEN,
+        Cause.DRIVER_INSTALL_BROKEN,
+        Cause.NO_DRIVER,
+        Cause.NO_NVIDIA_GPU,
+        Cause.VISIBLE_DEVICES_HIDE_GPU,
+        Cause.CUDA_INITIALIZATION_FAILED,
+    ),
+    Cause.DRIVER_KERNEL_INCOMPATIBLE: (
+        Cause.DRIVER_MODULE_NOT_LOADED,
+        Cause.DRIVER_INSTALL_BROKEN,
+        Cause.NO_DRIVER,
+        Cause.NOUVEAU_LOADED,
+    ),
+    Cause.NOUVEAU_LOADED: (
+        Cause.DRIVER_MODULE_NOT_LOADED,
+        Cause.NO_DRIVER,
+        Cause.DRIVER_INSTALL_BROKEN,
+        Cause.NO_NVIDIA_GPU,
+    ),
+    Cause.GPU_REMOVED_FROM_DRIVER: (Cause.NO_NVIDIA_GPU, Cause.GPU_TOO_NEW_FOR_DRIVER),
+    Cause.GPU_TOO_NEW_FOR_DRIVER: (Cause.NO_NVIDIA_GPU,),
+    Cause.GPU_HARDWARE_FAULT: (
+        Cause.ILLEGAL_MEMORY_ACCESS,
+        Cause.ASYNC_ERROR_SURFACED_LATE,
+        Cause.CUDA_INITIALIZATION_FAILED,
+        Cause.VISIBLE_DEVICES_HIDE_GPU,
+        Cause.SUSPEND_RESUME_LOST_GPU,
+    ),
+    Cause.SUSPEND_RESUME_LOST_GPU: (Cause.CUDA_INITIALIZATION_FAILED, Cause.CPU_ONLY_FRAMEWORK),
+    Cause.VISIBLE_DEVICES_HIDE_GPU: (Cause.CPU_ONLY_FRAMEWORK, Cause.NO_NVIDIA_GPU),
+    Cause.NO_DRIVER: (Cause.CPU_ONLY_FRAMEWORK, Cause.CUDA_INITIALIZATION_FAILED, Cause.CONTAINER_TOOLKIT_BROKEN),
+    Cause.CONTAINER_WITHOUT_GPU: (Cause.NO_DRIVER, Cause.CPU_ONLY_FRAMEWORK, Cause.CUDA_INITIALIZATION_FAILED),
+    Cause.CPU_ONLY_FRAMEWORK: (Cause.NO_DRIVER,),
+    Cause.CUPY_SDIST_BUILD_FAILURE: (Cause.CUDA_HEADERS_MISSING, Cause.CUDA_PATH_WRONG),
+    Cause.ILLEGAL_MEMORY_ACCESS: (Cause.LIBRARY_NOT_INITIALIZED, Cause.CUFFT_PLAN_FAILURE),
+    Cause.DRIVER_TOO_OLD_FOR_CUDA: (Cause.NVRTC_OUTPUT_INVALID, Cause.NO_KERNEL_IMAGE),
+    Cause.NVRTC_BUILTINS_MISMATCH: (Cause.CUPY_BUG, Cause.LIBRARY_PATH_CONFLICT, Cause.CUDA_LIBRARY_MISSING),
+    Cause.ROCM_MISMATCH: (Cause.NO_KERNEL_IMAGE, Cause.CUDA_LIBRARY_MISSING, Cause.NVRTC_OUTPUT_INVALID),
+    Cause.CUPY_API_VERSION_INCOMPATIBLE: (Cause.CUPY_NOT_INSTALLED, Cause.CUPY_SDIST_BUILD_FAILURE),
+    Cause.FORK_AFTER_CUDA_INIT: (Cause.CUDA_INITIALIZATION_FAILED,),
+    Cause.FABRIC_MANAGER_NOT_RUNNING: (Cause.FABRIC_MANAGER_NOT_NEEDED, Cause.CUDA_INITIALIZATION_FAILED),
+    Cause.FABRIC_MANAGER_NOT_NEEDED: (Cause.FABRIC_MANAGER_NOT_RUNNING,),
+    Cause.IMAGE_REQUIRES_OTHER_DRIVER: (Cause.CONTAINER_TOOLKIT_BROKEN, Cause.DRIVER_TOO_OLD_FOR_CUDA),
+    Cause.VISIBLE_DEVICES_SET_TOO_LATE: (Cause.INVALID_DEVICE_ORDINAL,),
+    Cause.LIBRARY_PATH_CONFLICT: (Cause.CUDA_LIBRARY_MISSING,),
+    Cause.DEVICE_NODE_PERMISSION: (Cause.DEVICE_NODE_MISSING, Cause.VISIBLE_DEVICES_HIDE_GPU),
+    Cause.WINDOWS_DLL_LOAD_FAILURE: (),
+}
+_EXPLAINING = 0.6  # how likely a cause must be to explain others away
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What the doctor says of a cause on the machine at hand: its check's code, and the finding in words."""
+
+    code: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The doctor's word on the machine: what it finds there, and what it looked for and did not find."""
+
+    found: Mapping[Cause, Word]
+    ruled_out: frozenset[Cause] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A cause with its confidence and the hits that speak for it, the strongest first."""
+
+    cause: Cause
+    confidence: float
+    hits: tuple[Hit, ...]
+
+
+NOTHING_KNOWN = Verdict({})
+
+
+def text_marks(hits: Sequence[Hit]) -> frozenset[str]:
+    """The marks that the text itself shows."""
+    return frozenset(hit.signature.mark for hit in hits if hit.signature.mark)
+
+
+def weigh(hits: Sequence[Hit], marks: Collection[str], verdict: Verdict = NOTHING_KNOWN) -> tuple[Ranked, ...]:
+    """Ranks the causes; the confidences add up to 1 at most.
+
+    Args:
+        hits: what was found in the text.
+        marks: of the text and of the machine.
+        verdict: what the doctor says of the machine.
+    """
+    speaking = _speaking(hits, marks)
+    voices = [(hit, dict(_weights(hit, marks))) for hit in speaking]
+    errors = any(hit.signature.level is Level.ERROR for hit in speaking)
+    chances: dict[Cause, float] = {}
+    for hit, weights in voices:
+        quiet = errors and hit.signature.level is Level.WARNING
+        for cause, weight in weights.items():
+            chance = _scaled(weight, _WARNING if quiet else 1.0)
+            before = chances.get(cause, 0.0)
+            high, low = max(before, chance), min(before, chance)
+            chances[cause] = high + (1 - high) * low * _CORROBORATION
+    chances = {cause: _scaled(chance, _doctor(cause, verdict)) for cause, chance in chances.items()}
+    chances = _without_consequences(chances)
+    total = max(1.0, sum(chances.values()))
+    ranked = [
+        Ranked(cause, round(min(_SURE, chance) / total, 3), _hits_for(cause, voices))
+        for cause, chance in sorted(chances.items(), key=lambda item: -item[1])
+    ]
+    return tuple(entry for entry in ranked if entry.confidence >= _LEAST or entry is ranked[0])
+
+
+def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:
+    """The first hit of each signature that names causes and has the company that it needs.
+
+    Where its values decide (an Xid, a size), each hit has a voice of its own.
+    """
+    seen: set[object] = set()
+    kept: list[Hit] = []
+    for hit in hits:
+        signature = hit.signature
+        if not signature.causes or (signature.needs and not set(signature.needs) & set(marks)):
+            continue
+        key = (signature.name, hit.values) if signature.judge else signature.name
+        if key not in seen:
+            seen.add(key)
+            kept.append(hit)
+    return kept
+
+
+def _weights(hit: Hit, marks: Collection[str]) -> list[tuple[Cause, float]]:
+    signature = hit.signature
+    causes = dict(signature.judge(dict(hit.values)) if signature.judge and hit.values else signature.causes)
+    for sway in signature.sways:
+        causes.setdefault(sway.cause, 0.02 if sway.factor > 1 and _holds(sway.mark, marks) else 0.0)
+    return [(cause, _swayed(signature, cause, weight, marks)) for cause, weight in causes.items() if weight]
+
+
+def _swayed(signature: Signature, cause: Cause, weight: float, marks: Collection[str]) -> float:
+    for sway in signature.sways:
+        if sway.cause is cause and _holds(sway.mark, marks):
+            weight = _scaled(weight, sway.factor)
+    return weight
+
+
+def _holds(mark: str, marks: Collection[str]) -> bool:
+    return mark[1:] not in marks if mark.startswith("!") else mark in marks
+
+
+def _scaled(chance: float, factor: float) -> float:
+    """A chance whose odds are multiplied."""
+    if factor == 1.0 or chance <= 0:
+        return chance
+    odds = min(chance, _SURE) / (1 - min(chance, _SURE)) * factor
+    return odds / (1 + odds)
+
+
+def _doctor(cause: Cause, verdict: Verdict) -> float:
+    if cause in verdict.found:
+        return _SUPPORTED
+    return _RULED_OUT if cause in verdict.ruled_out else 1.0
+
+
+def _without_consequences(chances: Mapping[Cause, float]) -> dict[Cause, float]:
+    explained = {
+        effect
+        for cause, chance in chances.items()
+        if chance >= _EXPLAINING
+        for effect in _EXPLAINS.get(cause, ())
+        if chances.get(effect, 0.0) <= chance
+    }
+    return {cause: _scaled(chance, _CONSEQUENCE) if cause in explained else chance for cause, chance in chances.items()}
+
+
+def _hits_for(cause: Cause, voices: Sequence[tuple[Hit, Mapping[Cause, float]]]) -> tuple[Hit, ...]:
+    speaking = [(weights[cause], hit) for hit, weights in voices if weights.get(cause)]
+    return tuple(hit for _, hit in sorted(speaking, key=lambda item: -item[0]))

@@ -1,0 +1,177 @@
+"""``gpuenv explain`` as a process: codes, causes and texts; exit codes, forms, sizes; it asks nobody unasked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.cli.program import MINIMAL, PROGRAM, gpuenv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"
+NO_DEVICE = "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
+MIB = 1 << 20
+
+
+def asked(text: str | bytes, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """What the program says of a text on standard input."""
+    data = text.encode() if isinstance(text, str) else text
+    command = [*PROGRAM, "explain", *map(str, arguments), "-"]
+    done = subprocess.run(command, input=data, capture_output=True, check=False, env=MINIMAL, timeout=60)
+    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def said(text: str | bytes, *arguments: str | Path) -> Any:  # noqa: ANN401 - JSON
+    done = asked(text, "--format", "json", *arguments)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_known_cause_ends_in_0_and_none_in_1() -> None:
+    done = asked(MISMATCH)
+    assert done.returncode == 0
+    assert done.stdout.startswith("driver-library-version-mismatch (almost certainly, ")
+    assert "$ sudo reboot" in done.stdout
+    assert done.stderr == ""
+    done = asked("ValueError: operands could not be broadcast together")
+    assert done.returncode == 1
+    assert done.stdout.startswith("No known cause")
+
+
+def test_the_json_has_the_form_of_its_schema() -> None:
+    schema = json.loads(gpuenv("schema", "explanation").stdout)
+    Draft202012Validator.check_schema(schema)
+    assert schema["properties"]["schema"] == {"const": "gpuenv.explanation/1"}
+    for text in (MISMATCH, NO_DEVICE, "nothing", ""):
+        Draft202012Validator(schema).validate(said(text))
+    first = said(f"one\ntwo\n{NO_DEVICE}")["causes"][0]
+    assert set(first) >= {"cause", "code", "confidence", "lines", "title", "fix", "would_decide"}
+    assert first["lines"] == [{"number": 3, "text": NO_DEVICE}]
+    assert 0 < first["confidence"] < 0.8
+    assert first["would_decide"]
+    assert said("nothing")["causes"] == []
+
+
+def test_a_file_is_read_as_standard_input_is(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(NO_DEVICE, encoding="utf-8")
+    done = gpuenv("explain", log, "--format", "json", "--assume", "wsl=yes")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["causes"][0]["cause"] == "wsl-libcuda"
+    assert json.loads(done.stdout) == said(NO_DEVICE, "--assume", "wsl=yes")
+
+
+def test_the_result_can_be_written_to_a_file(tmp_path: Path) -> None:
+    done = asked(MISMATCH, "--format", "json", "-o", tmp_path / "answer.json")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))["causes"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-such-thing"], "no-such-thing is no code, no cause and no file"),
+        (["nodriver"], "did you mean no-driver?"),
+        (["/"], "/: cannot be read: Is a directory"),
+        (["-", "--assume", "driver"], "expected KEY=VALUE"),
+        (["-", "--snapshot", "/nonexistent.json"], "/nonexistent.json: No such file or directory"),
+        (["x" * 5000], "is no code"),
+    ],
+)
+def test_what_cannot_be_read_ends_in_2(arguments: list[str], message: str) -> None:
+    done = gpuenv("explain", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_file_without_permission_ends_in_2(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    secret = tmp_path / "secret.log"
+    secret.write_text(MISMATCH, encoding="utf-8")
+    secret.chmod(0)
+    assert gpuenv("explain", secret).returncode == 2
+
+
+def test_a_code_a_cause_and_a_signature_are_explained() -> None:
+    assert gpuenv("explain", "DRV106").stdout.startswith("DRV106: ")
+    assert gpuenv("explain", "no-driver").stdout.startswith("no-driver: ")
+    assert "read from: " in gpuenv("explain", "nvml.version-mismatch").stdout
+
+
+def test_the_machine_is_asked_only_when_told(tmp_path: Path) -> None:
+    """A driver that hangs would be waited for: the kernel's folders of a made-up root are empty instead."""
+    (tmp_path / "proc").mkdir()
+    assert said(NO_DEVICE)["causes"] == said(NO_DEVICE, "--no-probe")["causes"]
+    probed = said(NO_DEVICE, "--probe", "--driver-root", tmp_path, "--timeout", "20")
+    assert probed["causes"]
+
+
+def test_a_recorded_machine_decides(tmp_path: Path) -> None:
+    recorded = gpuenv("probe", "--no-probe", "--assume", "driver=none", "-o", tmp_path / "machine.json")
+    assert recorded.returncode == 0, recorded.stderr
+    causes = said(NO_DEVICE, "--snapshot", tmp_path / "machine.json")["causes"]
+    assert causes[0]["cause"] == "no-driver"
+    assert causes[0]["supported_by"]
+
+
+def test_what_is_quoted_is_redacted_and_commands_no_terminal() -> None:
+    done = asked(f"\x1b]0;evil\x07 from https://me:hunter2@host/x?token=abcdef {MISMATCH}\x07")
+    assert "\x1b" not in done.stdout
+    assert "hunter2" not in done.stdout
+    assert "abcdef" not in done.stdout
+
+
+def test_explaining_a_text_reads_no_matrix_where_nothing_is_known_of_the_machine() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "gpuenv", "explain", "-"]
+    done = subprocess.run(command, input=MISMATCH, capture_output=True, text=True, check=False, env=MINIMAL, timeout=60)
+    assert done.returncode == 0
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert not loaded & {"yaml", "rich", "rich.console", "pynvml", "gpuenv.matrix.load"}
+
+
+def _log(mib: int) -> Iterator[bytes]:
+    line = "2026-11-21T13:05:45Z trainer-1  | step {:09d} of cuda device {} gpu memory 31 GiB loss {:.6f} {}\n"
+    for part in range(mib):
+        block = "".join(line.format(part * 8000 + n, n % 8, 1 / (n + 1), "x" * (n % 40)) for n in range(9000))
+        yield block.encode()[:MIB].rpartition(b"\n")[0] + b"\n"
+
+
+def _measured(path: Path, mib: int) -> tuple[int, Any]:
+    """Peak memory in KiB and the answer to a log with one error in its midst."""
+    with path.open("wb") as file:
+        for number, block in enumerate(_log(mib)):
+            file.write(block)
+            if number == mib // 2:
+                file.write(NO_DEVICE.encode() + b"\n")
+    with (path.parent / "answer.json").open("wb") as answer:
+        process = subprocess.Popen([*PROGRAM, "explain", "--format", "json", path], stdout=answer, env=MINIMAL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_maxrss, json.loads((path.parent / "answer.json").read_text(encoding="utf-8"))
+
+
+def test_a_large_log_takes_bounded_memory(tmp_path: Path) -> None:
+    small, _ = _measured(tmp_path / "small.log", 2)
+    large, answer = _measured(tmp_path / "large.log", 24)
+    assert [entry["lines"][0]["text"] for entry in answer["causes"]][:1] == [NO_DEVICE]
+    assert large < small + 40 * 1024
+
+
+@pytest.mark.slow
+def test_a_log_of_200_megabytes_takes_bounded_memory(tmp_path: Path) -> None:
+    used, answer = _measured(tmp_path / "huge.log", 200)
+    assert answer["causes"][0]["lines"][0]["text"] == NO_DEVICE
+    assert answer["lines_read"] > 1_000_000
+    assert used < 200 * 1024

@@ -1,0 +1,141 @@
+"""Scores ``gpuenv explain`` on error texts from public reports: ``make eval``.
+
+Each text goes through what the command runs, alone and with the environment that its report states. The
+``established`` cases have a cause that was stated or follows from printed facts. Of the ``collected`` ones, no
+signature was written or changed after a look at how the half named ``held`` fared; a case that is ``unconfirmed`` has
+the reading of a thread for its cause.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.explaining import explained, scanned
+from gpuenv.cli.gather import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+HERE = Path(__file__).parent
+SURE = 0.8
+WAYS = ("alone", "with its environment")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An error text, the root cause that its report established, and its environment as ``--assume`` takes it."""
+
+    id: str
+    source: str
+    root_cause: str
+    error_text: str
+    assume: tuple[str, ...]
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the program said of a case: causes with their confidence, most likely first."""
+
+    case: Case
+    causes: tuple[tuple[str, float], ...]
+    error: str = ""
+
+    @property
+    def first(self) -> bool:
+        return bool(self.causes) and self.causes[0][0] == self.case.root_cause
+
+    @property
+    def among_three(self) -> bool:
+        return self.case.root_cause in [cause for cause, _ in self.causes[:3]]
+
+    @property
+    def wrong_and_sure(self) -> bool:
+        return bool(self.causes) and not self.first and self.causes[0][1] >= SURE
+
+    @property
+    def reason(self) -> str:
+        """Why it was missed, in a few words."""
+        if self.error:
+            return f"error: {self.error}"
+        if not self.causes:
+            return "silent: no signature"
+        said = ", ".join(f"{cause} {confidence:.2f}" for cause, confidence in self.causes[:3])
+        return ("ranked lower: " if self.among_three else "not among three: ") + said
+
+
+def load(name: str) -> tuple[Case, ...]:
+    rows = json.loads((HERE / f"{name}.json").read_text(encoding="utf-8"))
+    return tuple(
+        Case(
+            row["id"],
+            row["source"],
+            row["root_cause"],
+            row["error_text"],
+            tuple(row["assume"]),
+            row.get("split", name),
+        )
+        for row in rows
+    )
+
+
+def ask(case: Case, facts: Sequence[str]) -> Answer:
+    """The answer to one text, through what the command itself calls; other tests hold the two to be the same."""
+    subject = Subject(None, None, facts, no_probe=True, timeout=30, driver_root="/")
+    try:
+        said = explained(scanned([case.error_text.encode()]), subject, None)
+    except CommandError as error:
+        return Answer(case, (), error.message)
+    return Answer(case, tuple((entry.cause.value, entry.confidence) for entry in said.causes))
+
+
+def answers(cases: Iterable[Case], *, with_facts: bool) -> list[Answer]:
+    return [ask(case, case.assume if with_facts else ()) for case in cases]
+
+
+def row(given: Sequence[Answer]) -> str:
+    """The four numbers over all, and the first two averaged over causes."""
+    count = len(given)
+    causes = sorted({answer.case.root_cause for answer in given})
+    by_cause = [[answer for answer in given if answer.case.root_cause == cause] for cause in causes]
+    first = sum(answer.first for answer in given)
+    three = sum(answer.among_three for answer in given)
+    sure = sum(answer.wrong_and_sure for answer in given)
+    silent = sum(not answer.causes for answer in given)
+    macro_first = sum(sum(a.first for a in group) / len(group) for group in by_cause) / len(by_cause)
+    macro_three = sum(sum(a.among_three for a in group) / len(group) for group in by_cause) / len(by_cause)
+    return (
+        f"first {first}/{count} ({first / count:.1%}; over {len(causes)} causes {macro_first:.1%})  "
+        f"among three {three}/{count} ({three / count:.1%}; {macro_three:.1%})  "
+        f"wrong and sure {sure} ({sure / count:.1%})  silent {silent} ({silent / count:.1%})"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--misses", choices=("all", "established", "none"), default="established")
+    chosen = parser.parse_args()
+    groups = {
+        "established": load("established"),
+        "collected, open half": tuple(case for case in load("collected") if case.split == "open"),
+        "collected, held half": tuple(case for case in load("collected") if case.split == "held"),
+        "unconfirmed": load("unconfirmed"),
+    }
+    for name, cases in groups.items():
+        for way, with_facts in zip(WAYS, (False, True), strict=True):
+            given = answers(cases, with_facts=with_facts)
+            sys.stdout.write(f"{name}, {way}\n  {row(given)}\n")
+            if chosen.misses in {"all", name}:
+                for answer in given:
+                    if not answer.first:
+                        sys.stdout.write(f"    {answer.case.id}: {answer.case.root_cause}: {answer.reason}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Real logs and tracebacks of healthy or unrelated programs, taken on one machine, yield nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuenv.explain.answer import explanation
+from gpuenv.explain.scan import scan
+
+INNOCENT = sorted((Path(__file__).parents[1] / "eval/innocent").glob("*.txt"))
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(INNOCENT) >= 150
+    assert len({path.read_bytes() for path in INNOCENT}) == len(INNOCENT)
+
+
+@pytest.mark.parametrize("path", INNOCENT, ids=lambda path: path.stem)
+def test_an_innocent_text_yields_nothing(path: Path) -> None:
+    said = explanation(scan(path.read_bytes())).causes
+    assert [(entry.cause.value, entry.signatures, entry.lines) for entry in said] == []
+
+
+def test_all_of_them_together_yield_nothing() -> None:
+    """What one shows of a machine does not make an error of what another says."""
+    assert explanation(scan(b"\n".join(path.read_bytes() for path in INNOCENT))).causes == ()

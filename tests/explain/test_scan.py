@@ -1,0 +1,103 @@
+"""Texts of any size, encoding and decoration."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuenv.explain.answer import explanation
+from gpuenv.explain.lines import clean
+from gpuenv.explain.scan import Scanner, scan
+
+ERROR = "cudaErrorNoKernelImageForDevice: no kernel image is available for execution on the device"
+FOUND = "cuda.no-kernel-image"
+
+
+def names(data: bytes) -> set[str]:
+    return {hit.signature.name for hit in scan(data).hits}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\x1b[31;1m{}\x1b[0m",
+        "2026-11-21T13:05:45.123456Z {}",
+        "2026-11-21 13:05:45,123 {}",
+        "Nov 21 13:05:45 node7 trainer[4711]: {}",
+        "trainer-1  | {}",
+        "[12345.678901] {}",
+        "##[error]{}",
+        "::error file=a.py::{}",
+        "#12 34.56 {}",
+        "2026-11-21T13:05:45.1+00:00 stderr F {}",
+        "E1121 13:05:45.123456    1234 runner.cc:12] {}",
+        "E   {}",
+        "2026-11-21T13:05:45Z trainer-1  | \x1b[33mE   {}",
+    ],
+)
+def test_the_prefixes_of_logs_and_colours_are_taken_off(line: str) -> None:
+    assert clean(line.format("CUDA failed")).removeprefix("runner.cc:12] ") == "CUDA failed"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1"])
+def test_any_encoding_is_read(encoding: str) -> None:
+    text = f"température élevée\r\n{ERROR}\r\nfin\r\n"
+    assert FOUND in names(text.encode(encoding))
+
+
+def test_lines_are_numbered_as_an_editor_does() -> None:
+    scanner = scan(b"one\r\ntwo\r\n" + ERROR.encode() + b"\r\nfour")
+    (hit,) = [hit for hit in scanner.hits if hit.signature.name == FOUND]
+    assert hit.line.number == 3
+    assert scanner.lines_read == 4
+
+
+def test_a_wrapped_message_is_read() -> None:
+    for width in (40, 62, 75):
+        wrapped = "\n".join(ERROR[start : start + width] for start in range(0, len(ERROR), width))
+        assert FOUND in names(wrapped.encode()), wrapped
+    assert "docker.no-device-driver" in names(b'docker: could not select\n  device driver "" with capabilities')
+
+
+def test_a_line_without_an_end_is_read() -> None:
+    assert FOUND in names(b"x" * 3_000_000 + b" " + ERROR.encode() + b" " + b"y" * 3_000_000)
+
+
+def test_rubbish_is_no_cause() -> None:
+    noise = random.Random(7).randbytes(3_000_000)  # noqa: S311 - no secret
+    assert explanation(scan(noise)).causes == ()
+    assert FOUND in names(noise + b"\n" + ERROR.encode() + b"\n" + noise)
+
+
+def test_an_empty_text_is_no_cause() -> None:
+    for data in (b"", b"\n", b"\0\0", b"\xff\xfe", b"\xef\xbb\xbf"):
+        assert explanation(scan(data)).causes == ()
+
+
+def test_a_long_text_is_searched_as_a_short_one() -> None:
+    filler = b"".join(b"step %d of the training, loss 0.123\n" % number for number in range(40_000))
+    scanner = scan(filler + ERROR.encode() + b"\n" + filler)
+    (hit,) = [hit for hit in scanner.hits if hit.signature.name == FOUND]
+    assert hit.line.number == 40_001
+    assert scanner.lines_read == 80_001
+
+
+def test_the_same_line_many_times_is_kept_a_few_times() -> None:
+    scanner = scan(b"".join(b"%d %s\n" % (number, ERROR.encode()) for number in range(5000)))
+    assert 1 <= len([hit for hit in scanner.hits if hit.signature.name == FOUND]) <= 3
+
+
+@given(st.binary(max_size=3000), st.integers(min_value=1, max_value=700))
+@settings(max_examples=60, deadline=None)
+def test_whatever_comes_and_however_it_is_cut_is_taken(noise: bytes, size: int) -> None:
+    data = noise + b"\n" + ERROR.encode() + b"\n" + noise
+    scanner = Scanner()
+    for start in range(0, len(data), size):
+        scanner.feed(data[start : start + size])
+    scanner.close()
+    said = explanation(scanner).causes
+    assert sum(entry.confidence for entry in said) <= 1.01
+    assert all(0 <= entry.confidence <= 1 for entry in said)

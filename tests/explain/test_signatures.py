@@ -1,0 +1,93 @@
+"""Signatures are data that hold to rules: what they must bring, and what they may not know."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpuenv.explain.cures import CURES
+from gpuenv.explain.patterns import compiled
+from gpuenv.explain.records import Level, Signature
+from gpuenv.explain.signatures import all_signatures
+from gpuenv.explain.situation import MARKS
+from gpuenv.model.causes import Cause
+
+SIGNATURES = all_signatures()
+# Told by a look at the machine alone: no program prints that its sources disagree.
+NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE}
+# What only one report can contain: its author's folders, its line numbers, its issue.
+OF_ONE_REPORT = re.compile(
+    r"/home/(?!\w*\[)|[/\\]Users[/\\]|/tmp/\w|/mnt/|\bissues?/\d|#\d{2,}|line \d{2,}|0x[0-9a-f]{6,}"
+    r"|(?<!setup\\)(?<!cupy\\)(?<!setup)(?<!cupy)\.py\b",
+    re.IGNORECASE,
+)
+# Numbers to which libraries themselves give a meaning, such as the compiler's error C1083.
+NUMBERS = {"1083"}
+
+
+def name_of(signature: Signature) -> str:
+    return signature.name
+
+
+def test_a_name_is_given_once() -> None:
+    names = [signature.name for signature in SIGNATURES]
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[a-z-]+\.[a-z0-9-]+", name) for name in names)
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=name_of)
+def test_a_signature_brings_what_it_must(signature: Signature) -> None:
+    assert signature.literals
+    assert all(literal == literal.lower() and len(literal) >= 3 for literal in signature.literals)
+    assert signature.source
+    assert signature.scope
+    if signature.pattern is not None:
+        compiled(signature.pattern)
+    if signature.level is Level.MARK:
+        assert signature.mark
+        assert not signature.causes
+    else:
+        assert signature.causes
+        weights = [weight for _, weight in signature.causes]
+        assert all(0 < weight < 1 for weight in weights)
+        assert sum(weights) <= 1.08
+        assert weights == sorted(weights, reverse=True) or len(weights) > 5
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=name_of)
+def test_a_signature_knows_nothing_of_a_single_report(signature: Signature) -> None:
+    for text in (*signature.literals, signature.pattern or ""):
+        assert OF_ONE_REPORT.search(text) is None, text
+        numbers = set(re.findall(r"(?<![\w\[.{,])\d{4,}(?!\d)", text))
+        assert numbers <= NUMBERS, text
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=name_of)
+def test_what_sways_a_signature_can_be_shown(signature: Signature) -> None:
+    shown = {entry.mark for entry in SIGNATURES if entry.mark} | set(MARKS)
+    wanted = {sway.mark.removeprefix("!") for sway in signature.sways} | set(signature.needs)
+    assert wanted <= shown
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=name_of)
+def test_a_title_names_only_what_the_pattern_captures(signature: Signature) -> None:
+    captured = set(compiled(signature.pattern).groupindex) if signature.pattern else set()
+    for text in (signature.title or "", signature.decides or ""):
+        assert set(re.findall(r"\{(\w+)\}", text)) <= captured
+
+
+def test_every_cause_that_a_text_can_show_has_a_signature() -> None:
+    named = {cause for signature in SIGNATURES for cause, _ in signature.causes}
+    judged = {Cause.GPU_TOO_OLD_FOR_ANY_DRIVER}  # by the number of the legacy branch
+    assert set(Cause) - named - judged == NOT_IN_A_TEXT
+
+
+def test_every_cause_has_a_cure() -> None:
+    assert set(CURES) == set(Cause)
+    for cause, fixes in CURES.items():
+        assert fixes, cause
+        for fix in fixes:
+            assert fix.text.isascii()
+            assert fix.command is None or all(word and " " not in word.strip() for word in fix.command)
+            assert not fix.safe, "a text does not say whose environment it is about"

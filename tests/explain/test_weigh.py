@@ -1,0 +1,160 @@
+"""How hits, marks and the machine's facts become ranked causes."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.cli.explaining import explained, scanned
+from gpuenv.cli.gather import Subject
+from gpuenv.data import data_path
+from gpuenv.explain.answer import explanation, verdict_of
+from gpuenv.explain.records import LikelyCause
+from gpuenv.explain.scan import scan
+from gpuenv.explain.situation import MARKS, marks_of
+from gpuenv.explain.weigh import Verdict, Word
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import CheckRun, CheckStatus
+from gpuenv.model.snapshot import Snapshot
+
+MATRIX = load(data_path("matrix.yaml"))
+
+
+def causes(text: str, *facts: str) -> tuple[LikelyCause, ...]:
+    subject = Subject(None, None, facts, no_probe=True, timeout=30, driver_root="/")
+    return explained(scanned([text.encode()]), subject, None).causes
+
+
+def first(text: str, *facts: str) -> Cause:
+    return causes(text, *facts)[0].cause
+
+
+NO_DEVICE = "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
+INVALID_ARCH = "nvrtc: error: invalid value for --gpu-architecture (-arch)"
+NO_CODE = "CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device"
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "cause"),
+    [
+        (NO_DEVICE, ["env.CUDA_VISIBLE_DEVICES=-1"], Cause.VISIBLE_DEVICES_HIDE_GPU),
+        (NO_DEVICE, ["wsl=yes"], Cause.WSL_LIBCUDA),
+        (NO_DEVICE, ["gpu=none"], Cause.NO_NVIDIA_GPU),
+        (NO_DEVICE, ["driver=none"], Cause.NO_DRIVER),
+        (NO_DEVICE, ["container=yes"], Cause.CONTAINER_WITHOUT_GPU),
+        ("cudaErrorInsufficientDriver", ["driver=none"], Cause.NO_DRIVER),
+        ("cudaErrorInsufficientDriver", ["driver=470.57.02", "toolkit=12.4"], Cause.DRIVER_TOO_OLD_FOR_CUDA),
+        ("cudaErrorUnknown: unknown error", ["gpu=none"], Cause.NO_DRIVER),
+        (INVALID_ARCH, ["gpu=V100", "toolkit=13.0"], Cause.GPU_REMOVED_FROM_TOOLKIT),
+        (INVALID_ARCH, ["gpu=V100", "cupy=cupy-cuda13x==14.2.0"], Cause.GPU_REMOVED_FROM_TOOLKIT),
+        (INVALID_ARCH, ["gpu=RTX 5090", "toolkit=12.4"], Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        (INVALID_ARCH, ["gpu=V100", "toolkit=8.0"], Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        (INVALID_ARCH, ["compute-capability=3.0", "toolkit=11.1"], Cause.GPU_REMOVED_FROM_TOOLKIT),
+        (NO_CODE, ["gpu=RTX 5090", "toolkit=11.8"], Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        (NO_CODE, ["gpu=GTX 1080", "toolkit=13.0"], Cause.GPU_REMOVED_FROM_TOOLKIT),
+        ("all CUDA-capable devices are busy or unavailable", ["os=windows"], Cause.DRIVER_INSTALL_BROKEN),
+        ("libcuda.so.1: cannot open shared object file", ["container=yes"], Cause.CONTAINER_WITHOUT_GPU),
+        ("libcuda.so.1: cannot open shared object file", ["wsl=yes"], Cause.WSL_LIBCUDA),
+        ("ImportError: libcublas.so.12: cannot open shared object file", ["toolkit=12.4"], Cause.CUDA_LIBRARY_MISSING),
+        (
+            "ImportError: libcublas.so.12: cannot open shared object file",
+            ["toolkit=13.0"],
+            Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
+        ),
+        ("No matching distribution found for cupy-cuda12x", ["os=darwin"], Cause.PLATFORM_WHEEL_MISSING),
+        ("No matching distribution found for cupy-cuda12x", ["libc=musl-1.2"], Cause.PLATFORM_WHEEL_MISSING),
+        ("No matching distribution found for cupy-cuda12x", ["python=3.7"], Cause.PYTHON_UNSUPPORTED),
+        ("No matching distribution found for cupy-cuda102", ["arch=aarch64"], Cause.JETSON_TEGRA),
+        ("Failed to initialize NVML: Unknown Error", ["container=no"], Cause.GPU_HARDWARE_FAULT),
+        ("No devices were found", ["gpu=RTX 5090", "driver=535.104.05"], Cause.GPU_TOO_NEW_FOR_DRIVER),
+    ],
+)
+def test_a_fact_of_the_machine_decides_between_causes(text: str, facts: list[str], cause: Cause) -> None:
+    assert first(text, *facts) is cause
+    assert causes(text)[0].cause is not cause or causes(text)[0].confidence <= causes(text, *facts)[0].confidence + 0.01
+
+
+def test_the_text_states_facts_itself() -> None:
+    table = "| NVIDIA-SMI 535.104.05   Driver Version: 535.104.05   CUDA Version: 12.2     |"
+    scanner = scan(f"{table}\nCuda compilation tools, release 8.0, V8.0.61\n{INVALID_ARCH}\n".encode())
+    assert "driver=535.104.05" in scanner.stated.facts
+    assert "toolkit=8.0" in scanner.stated.facts
+    gpu = "|   0  Tesla V100-SXM2-16GB           On  | 00000000:00:1E.0 Off |                    0 |"
+    assert first(f"{table}\n{gpu}\nCuda compilation tools, release 13.0, V13.0.88\n{INVALID_ARCH}") is (
+        Cause.GPU_REMOVED_FROM_TOOLKIT
+    )
+
+
+def test_a_fact_that_is_stated_in_two_ways_is_none() -> None:
+    scanner = scan(b"Driver Version: 535.104.05\nDriver Version: 550.54.14\n")
+    assert scanner.stated.facts == ()
+
+
+def test_the_callers_facts_go_before_those_of_the_text() -> None:
+    text = f"Cuda compilation tools, release 13.0, V13.0.88\n{INVALID_ARCH}"
+    assert first(text, "gpu=RTX 5090", "toolkit=12.4") is Cause.GPU_TOO_NEW_FOR_TOOLKIT
+
+
+def test_an_error_outranks_a_warning() -> None:
+    warning = "UserWarning: CUDA path could not be detected. Set CUDA_PATH environment variable if CuPy fails to load."
+    late = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 1,000 bytes (allocated so far: 2,000 bytes)."
+    assert first(f"TF-TRT Warning: Could not find TensorRT\n{late}") is Cause.OUT_OF_MEMORY
+    assert first(warning) is Cause.CUDA_PATH_WRONG
+
+
+def test_a_consequence_comes_after_what_brings_it_about() -> None:
+    text = "CUBLAS_STATUS_NOT_INITIALIZED\nCUDA_ERROR_OUT_OF_MEMORY: out of memory"
+    said = [entry.cause for entry in causes(text)]
+    assert said[:2] == [Cause.OUT_OF_MEMORY, Cause.LIBRARY_NOT_INITIALIZED]
+
+
+def test_what_the_doctor_finds_is_raised_and_what_it_rules_out_lowered() -> None:
+    scanner = scan(NO_DEVICE.encode())
+    before = {entry.cause: entry.confidence for entry in explanation(scanner).causes}
+    verdict = Verdict(
+        {Cause.NO_DRIVER: Word("DRV106", "No NVIDIA driver is installed")}, frozenset({Cause.VISIBLE_DEVICES_HIDE_GPU})
+    )
+    said = explanation(scanner, frozenset(), verdict).causes
+    assert said[0].cause is Cause.NO_DRIVER
+    assert said[0].code == "DRV106"
+    assert said[0].supported_by == ("DRV106: No NVIDIA driver is installed",)
+    after = {entry.cause: entry.confidence for entry in said}
+    assert after[Cause.VISIBLE_DEVICES_HIDE_GPU] < before[Cause.VISIBLE_DEVICES_HIDE_GPU]
+
+
+def test_only_a_probed_machine_rules_a_cause_out() -> None:
+    from gpuenv.doctor.diagnose import Diagnosis  # noqa: PLC0415 - of use here alone
+
+    diagnosis = Diagnosis((), (CheckRun("DRV104", CheckStatus.CLEAN, None, 0.0),))
+    assert verdict_of(diagnosis, probed=False).ruled_out == frozenset()
+    assert verdict_of(diagnosis, probed=True).ruled_out == {Cause.NOUVEAU_LOADED}
+
+
+def test_nothing_is_said_of_a_machine_that_the_text_does_not_raise() -> None:
+    assert causes("nothing to see", "driver=none") == ()
+
+
+def test_a_code_is_the_doctors_where_a_check_finds_the_cause() -> None:
+    assert causes("NVRM: API mismatch: the client has the version 1")[0].code == "DRV107"
+    assert causes("Out of memory allocating 8 bytes (allocated so far: 9 bytes).")[0].code == "cupy.memory"
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        ("os=windows", "wsl=no"),
+        ("wsl=yes", "arch=aarch64", "libc=musl-1.2", "container=no"),
+        ("driver=none", "gpu=none", "container=yes"),
+        ("env.CUDA_VISIBLE_DEVICES=MIG-1", "env.LD_LIBRARY_PATH=/usr/local/cuda/compat"),
+        ("gpu=V100", "driver=590.44.01", "toolkit=13.0", "cupy=cupy-cuda12x==14.2.0", "package.torch=2.11.0+cu130"),
+        ("gpu=RTX 5090", "driver=535.104.05", "toolkit=11.8", "cupy=cupy-cuda11x==13.6.0", "python=3.7"),
+        ("cupy=cupy-rocm-5-0==12.3.0", "package.torch=2.6.0+cpu", "python=3.12"),
+    ],
+)
+def test_the_marks_of_a_machine_are_the_known_ones(facts: tuple[str, ...]) -> None:
+    marks = marks_of(
+        assume(Snapshot(), facts, MATRIX), MATRIX, scan(b"libcublas.so.12: cannot open shared object file").hits
+    )
+    assert marks
+    assert marks <= set(MARKS)
