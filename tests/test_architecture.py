@@ -26,14 +26,16 @@ MAY_IMPORT = {
     "doctor": {"model", "matrix"},
     "probe": {"model", "matrix", "doctor"},
     "report": {"model", "matrix", "doctor"},
+    "install": {"model", "matrix", "doctor", "probe", "report"},
     "data": set[str](),
-    "cli": {"model", "matrix", "doctor", "probe", "report", "data"},
+    "cli": {"model", "matrix", "doctor", "probe", "report", "install", "data"},
     "__main__": {"cli"},
     "__init__": set[str](),
 }
 # Libraries of others, and the one place that may import each.
 THIRD_PARTY = {
-    "packaging": {"model", "matrix", "doctor", "probe"},
+    "packaging": {"model", "matrix", "doctor", "probe", "install"},
+    "tomli": {"gpuenv.install.toml_text"},
     "yaml": {"gpuenv.matrix.strict_yaml"},
     "typer": {"cli"},
     "rich": {"gpuenv.cli.output"},
@@ -68,6 +70,7 @@ BROAD_KINDS = ("Exception", "BaseException")
 BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
     ("gpuenv.cli.app", "run"),  # the last handler turns a fault of ours into a message
+    (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package
     (f"{SCRIPTS}.libraries", "look"),  # likewise
@@ -280,10 +283,11 @@ def test_a_script_stands_on_its_own() -> None:
         if module.name.startswith(SCRIPTS)
     }
     others = {name: names - set(sys.stdlib_module_names) for name, names in found.items()}
-    assert others == {"nvml": {"pynvml"}, "cuda": set(), "kernel": set(), "interpreter": set(), "libraries": {"cuda"}}
+    alone = ("cuda", "kernel", "interpreter", "scheme", "importing")
+    assert others == {"nvml": {"pynvml"}, "libraries": {"cuda"}, **{name: set[str]() for name in alone}}
 
 
-@pytest.mark.parametrize("name", ["interpreter", "libraries"])
+@pytest.mark.parametrize("name", ["interpreter", "libraries", "scheme", "importing"])
 def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons(name: str) -> None:
     """Old interpreters run it in another test, where there are some."""
     text = (PACKAGE / f"probe/scripts/{name}.py").read_text(encoding="utf-8")

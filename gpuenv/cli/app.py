@@ -14,8 +14,10 @@ from gpuenv.cli import matrix
 from gpuenv.cli.doctor import doctor
 from gpuenv.cli.errors import CommandError, OutputClosed
 from gpuenv.cli.explain import explain
+from gpuenv.cli.install import install
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
+from gpuenv.cli.rollback import rollback
 from gpuenv.cli.schema import schema
 from gpuenv.model.exit_codes import ExitCode
 
@@ -33,6 +35,8 @@ app = typer.Typer(
 )
 app.command()(doctor)
 app.command()(resolve)
+app.command()(install)
+app.command()(rollback)
 app.command()(probe)
 app.command()(explain)
 app.command()(schema)
