@@ -130,7 +130,7 @@ def test_the_metadata_say_what_the_package_says(built: Built) -> None:
     assert metadata["Description-Content-Type"] == "text/markdown"
     required = [text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
     names = {re.split(r"[<>=!~ ;\[]", text)[0].lower() for text in required}
-    assert names == {"typer", "rich", "packaging", "nvidia-ml-py", "pyyaml"}
+    assert names == {"typer", "rich", "packaging", "nvidia-ml-py", "pyyaml", "tomli"}
 
 
 def test_a_package_that_says_it_is_typed_is_taken_to_be(built: Built) -> None:

@@ -44,6 +44,8 @@ def rollback(
     interpreter = interpreter_of(subject)
     try:
         store = _store(interpreter, timeout)
+        if listing and not dry_run:
+            put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False)
         if listing or dry_run:
             _show_history(store, number, shown, only_named=not listing)
             return

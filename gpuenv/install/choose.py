@@ -57,7 +57,7 @@ def _uv(environment: Mapping[str, str], deadline: float, tried: list[str]) -> In
     if version is None or Version(version) < uv.OLDEST:
         tried.append(f"uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
         return None
-    return uv.Uv(path, version)
+    return uv.Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
 
 
 def _pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:

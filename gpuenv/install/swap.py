@@ -140,13 +140,16 @@ def not_back(store: Store, journal: Journal) -> tuple[str, ...]:
 
 
 def changed_since(store: Store, journal: Journal) -> tuple[str, ...]:
-    """The files of a committed transaction that somebody else has changed, removed or put there since."""
+    """The files of a committed transaction that somebody else has changed or put there since.
+
+    One of the new files that is merely gone stands in nobody's way.
+    """
     root = store.root
     there = {entry.place: entry for entry in journal.put}
     changed = []
     for place, entry in there.items():
         now = keep_of(root, [place])
-        if not now or (now[0].inode, now[0].size, now[0].mtime_ns) != (entry.inode, entry.size, entry.mtime_ns):
+        if now and (now[0].inode, now[0].size, now[0].mtime_ns) != (entry.inode, entry.size, entry.mtime_ns):
             changed.append(place)
     taken = [entry.place for entry in journal.keep if entry.place not in there and os.path.lexists(root / entry.place)]
     lost = [e.place for index, e in enumerate(journal.keep) if not _left(store, journal, index)]

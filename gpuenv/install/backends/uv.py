@@ -22,16 +22,20 @@ _WHEELS_ONLY = "--only-binary=:all:"
 # They name another environment, or change what is installed and how.
 _ELSEWHERE = frozenset(
     ("UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_REQUIRE_HASHES", "UV_NO_VERIFY_HASHES")
-    + ("UV_COMPILE_BYTECODE", "UV_BREAK_SYSTEM_PACKAGES", "UV_PROJECT", "UV_WORKING_DIRECTORY", "UV_TORCH_BACKEND")
+    + ("UV_COMPILE_BYTECODE", "UV_BREAK_SYSTEM_PACKAGES", "UV_PROJECT", "UV_WORKING_DIRECTORY", "UV_CONSTRAINT")
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Uv:
-    """The program, and the version that it says it is."""
+    """The program, the version that it says it is, and the user's own constraint files.
+
+    uv takes those of the command line instead of those of UV_CONSTRAINT, so both are named there.
+    """
 
     program: str
     version: str
+    constraints: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -40,7 +44,8 @@ class Uv:
 
     def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
         """``uv pip install --dry-run``: what is installed already counts."""
-        words = ("install", "--dry-run", *self._common(options), f"--constraints={files.constraints}")
+        held = (f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
+        words = ("install", "--dry-run", *self._common(options), *held)
         return (self.program, "pip", *words, f"--requirements={files.requirements}")
 
     def resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
