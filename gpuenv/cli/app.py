@@ -11,10 +11,12 @@ import typer
 
 from gpuenv import __version__
 from gpuenv.cli import matrix
+from gpuenv.cli.bundle import bundle
 from gpuenv.cli.doctor import doctor
 from gpuenv.cli.errors import CommandError, OutputClosed
 from gpuenv.cli.explain import explain
 from gpuenv.cli.install import install
+from gpuenv.cli.lock import lock
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
 from gpuenv.cli.rollback import rollback
@@ -37,6 +39,8 @@ app.command()(doctor)
 app.command()(resolve)
 app.command()(install)
 app.command()(rollback)
+app.command()(lock)
+app.command()(bundle)
 app.command()(probe)
 app.command()(explain)
 app.command()(schema)

@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -15,38 +14,35 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, announce, get_both
+from gpuenv.cli.installing import (
+    Installer,
+    InstallerName,
+    InstallTimeout,
+    Means,
+    NetworkOffline,
+    Shown,
+    Wanted,
+    caller_for,
+    choice_of,
+    command_error,
+    interpreter_of,
+    of_lock,
+    put_back_first,
+    resolved_for,
+    show_outcome,
+)
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.errors import InstallError
     from gpuenv.install.executing import Work
     from gpuenv.install.journal import Store
     from gpuenv.install.preparing import Prepared
     from gpuenv.install.proving import Diagnosed
-    from gpuenv.install.records import Outcome, Pin
+    from gpuenv.install.records import Outcome
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
-
-
-class InstallerName(str, Enum):
-    """What to install with."""
-
-    AUTO = "auto"
-    UV = "uv"
-    PIP = "pip"
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """How results are shown."""
-
-    output_format: options.Format
-    output: Path | None
-    color: bool
-    redacted: bool
-    verbose: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +52,18 @@ class Wishes:
     Attributes:
         locked: a lock file whose pins are installed instead of the resolver's.
         bundle: a bundle to install from.
-        installer: what to install with.
-        offline: no network.
-        break_system_packages: an externally managed Python may be changed.
+        guard: where to leave a constraint file.
         allow_changes: packages that are not CuPy's may move.
         yes: no question.
         dry_run: only show the plan.
-        deadline: seconds that the installer may take.
     """
 
     locked: Path | None
     bundle: Path | None
-    installer: InstallerName
-    offline: bool
-    break_system_packages: bool
+    guard: Path | None
     allow_changes: bool
     yes: bool
     dry_run: bool
-    deadline: float
 
 
 def install(
@@ -83,25 +73,33 @@ def install(
         Optional[Path],
         typer.Option("--locked", metavar="FILE", help="Install exactly what a lock file names (see gpuenv lock)."),
     ] = None,
+    bundle: Annotated[
+        Optional[Path],
+        typer.Option("--bundle", metavar="FILE", help="Install from a bundle, without a network (see gpuenv bundle)."),
+    ] = None,
+    guard: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--guard", metavar="FILE", help="Leave a constraint file that keeps later installs to the choice."
+        ),
+    ] = None,
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     allow_changes: Annotated[
         bool, typer.Option("--allow-changes", help="Packages that are not CuPy's may change their version.")
     ] = False,
-    installer: Annotated[InstallerName, typer.Option("--installer", help="What to install with.")] = InstallerName.AUTO,
+    installer: Installer = InstallerName.AUTO,
     break_system_packages: Annotated[
         bool, typer.Option("--break-system-packages", help="Change even a Python that the system manages.")
     ] = False,
     matrix: options.MatrixFile = None,
     output_format: options.OutputFormat = options.Format.TEXT,
     output: options.OutputFile = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Use no network: what the cache of uv holds.")] = False,
+    offline: NetworkOffline = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = 30.0,
-    install_timeout: Annotated[
-        float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
-    ] = 3600.0,
+    install_timeout: InstallTimeout = 3600.0,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
@@ -111,139 +109,78 @@ def install(
     back, 7 the target cannot be used.
     """
     subject = Subject(python, None, assume or (), False, timeout, driver_root)
-    wishes = Wishes(
-        locked, None, installer, offline, break_system_packages, allow_changes, yes, dry_run, install_timeout
-    )
+    if locked is not None and bundle is not None:
+        raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
+    means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
+    wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
     shown = Shown(output_format, output, not no_color, redact, verbose)
     from gpuenv.install.errors import InstallError
 
     try:
-        code = run_install(subject, matrix, wishes, shown)
+        code = run_install(subject, matrix, (wishes, means), shown)
     except InstallError as error:
         raise command_error(error) from error
     raise typer.Exit(code)
 
 
-def command_error(error: InstallError) -> CommandError:
-    """The exit code of what ended an install early."""
-    from gpuenv.install.errors import ConsentNeeded, NothingFits, TargetUnusable
-
-    codes = {
-        TargetUnusable: ExitCode.TARGET_UNUSABLE,
-        NothingFits: ExitCode.NOTHING_FITS,
-        ConsentNeeded: ExitCode.USAGE,
-    }
-    return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, error.remedy)
-
-
-def run_install(subject: Subject, matrix: Path | None, wishes: Wishes, shown: Shown) -> int:
+def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means], shown: Shown) -> int:
     """The whole command; answers the exit code.
 
     Raises:
         InstallError: when it ended early.
         CommandError: likewise.
     """
+    import tempfile
+
+    wishes, means = how
     interpreter = interpreter_of(subject)
     recovered = put_back_first(interpreter, None, dry_run=wishes.dry_run)
     facts, rows = get_both(subject, matrix)
-    resolution, requirements, pins = _what(facts, rows, wishes)
+    resolution = resolved_for(facts, rows)
+    scheme = _scheme(interpreter, subject, means)
+    with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
+        wanted, means = _what(resolution, wishes, (means, scheme), Path(scratch))
+        if wishes.dry_run:
+            _show_plan(_prepare(scheme, wanted, means), shown)
+            return ExitCode.OK
+        from gpuenv.install.journal import Store
+
+        store = Store(Path(scheme.root))
+        with store.locked():
+            recovered += put_back_first(interpreter, store, dry_run=False, held=True)
+            prepared = _prepare(scheme, wanted, means)
+            return _go(_work(prepared, store, subject, (facts, rows, resolution)), wishes, shown, recovered)
+
+
+def _scheme(interpreter: str, subject: Subject, means: Means) -> Scheme:
     from gpuenv.install.environment import ask_scheme
-    from gpuenv.install.journal import Store
     from gpuenv.install.preparing import refuse_unusable
 
     scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout)
-    refuse_unusable(scheme, break_system_packages=wishes.break_system_packages)
-    store = Store(Path(scheme.root))
-    if wishes.dry_run:
-        prepared = _prepare(scheme, requirements, pins, wishes)
-        _show_plan(prepared, shown)
-        return ExitCode.OK
-    with store.locked():
-        recovered += put_back_first(interpreter, store, dry_run=False, held=True)
-        prepared = _prepare(scheme, requirements, pins, wishes)
-        return _go(_work(prepared, store, subject, (facts, rows, resolution)), wishes, shown, recovered)
+    refuse_unusable(scheme, break_system_packages=means.break_system_packages)
+    return scheme
 
 
-def interpreter_of(subject: Subject) -> str:
-    """The target's interpreter.
+def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], scratch: Path) -> tuple[Wanted, Means]:
+    """What to install, and from where: as the resolver chose, as a lock file names, or out of a bundle."""
+    means, scheme = where
+    if wishes.bundle is not None:
+        from gpuenv.cli.bundle import fitting_bundle
 
-    Raises:
-        CommandError: when there is none.
-    """
-    from gpuenv.probe.target import TargetError, find_interpreter
-
-    try:
-        found = find_interpreter(subject.python, os.environ)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
-    if found is None:
-        raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
-    return found
-
-
-def put_back_first(interpreter: str, store: Store | None, *, dry_run: bool, held: bool = False) -> tuple[str, ...]:
-    """Finishes what an interrupted install has left; also where the interpreter has gone.
-
-    Raises:
-        InstallError: when it cannot be put back.
-    """
-    from gpuenv.install.recovery import recover, store_of
-
-    store = store or store_of(interpreter)
-    if store is None:
-        return ()
-    if held:
-        found = recover(store)
-    elif dry_run:
-        return ()
-    else:
-        with store.locked():
-            found = recover(store)
-    for number in found:
-        announce(f"the interrupted install {number} was put back")
-    return found
-
-
-def _what(facts: Snapshot, rows: Matrix, wishes: Wishes) -> tuple[Resolution, tuple[str, ...], tuple[Pin, ...] | None]:
-    """What to install: the resolver's choice, or what a lock file names."""
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.model.snapshot import SourceState
-
-    resolution = resolve(facts, rows)
-    target = facts.source("target")
-    if target.state is not SourceState.ANSWERED:
-        raise CommandError(
-            ExitCode.TARGET_UNUSABLE,
-            f"{facts.target.executable.value or 'the target'}: cannot be used: {target.detail or target.state.value}",
-            "Make the environment anew, or name another one with --python.",
-        )
+        found = fitting_bundle(wishes.bundle, scratch, scheme)
+        return of_lock(found.pins, resolution, wishes.bundle), replace(means, find_links=str(found.wheels))
     if wishes.locked is not None:
         from gpuenv.cli.lockfile import read_lock
 
-        pins = read_lock(wishes.locked)
-        return resolution, tuple(f"{pin.name}=={pin.release}" for pin in pins), pins
-    if resolution.wheel is None:
-        raise CommandError(
-            ExitCode.NOTHING_FITS,
-            "no wheel fits: nothing was changed\n" + resolution.explanation,
-            "To install for another machine than this one, say which: --assume driver=580.95.05 --assume gpu=H100",
-        )
-    return resolution, resolution.wheel.requirements, None
+        return of_lock(read_lock(wishes.locked), resolution, wishes.locked), means
+    return choice_of(resolution), means
 
 
-def _prepare(scheme: Scheme, requirements: tuple[str, ...], pins: tuple[Pin, ...] | None, wishes: Wishes) -> Prepared:
-    from gpuenv.install.backends.base import Options
-    from gpuenv.install.choose import choose
+def _prepare(scheme: Scheme, wanted: Wanted, means: Means) -> Prepared:
     from gpuenv.install.holdings import take_stock
     from gpuenv.install.preparing import prepare
-    from gpuenv.install.resolving import Caller
-    from gpuenv.probe.children import ChildGroup
 
-    deadline = time.monotonic() + wishes.deadline
-    installer = choose(wishes.installer.value, scheme, os.environ, deadline)
-    chosen = Options(scheme.executable, wishes.offline, None, wishes.break_system_packages)
-    caller = Caller(installer, chosen, dict(os.environ), deadline, ChildGroup())
-    return prepare(take_stock(scheme), caller, requirements, pins)
+    return prepare(take_stock(scheme), caller_for(scheme, means), wanted.requirements, wanted.pins)
 
 
 def _work(prepared: Prepared, store: Store, subject: Subject, before: tuple[Snapshot, Matrix, Resolution]) -> Work:
@@ -292,13 +229,29 @@ def _go(work: Work, wishes: Wishes, shown: Shown, recovered: tuple[str, ...]) ->
     from gpuenv.install.records import Outcome, Result
 
     plan = work.prepared.plan
+    if plan.empty and wishes.guard is not None:
+        _leave_guard(work.prepared, wishes.guard)
     if plan.empty:
         message = f"{' '.join(plan.requirements)} is there already"
         done = Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan, recovered=recovered)
         return _show_outcome(done, shown)
     _ask(work.prepared, wishes, shown)
     _refuse_without_room(work.prepared)
-    return _show_outcome(replace(execute(work), recovered=recovered), shown)
+    done = execute(work)
+    if done.status is Result.INSTALLED and wishes.guard is not None:
+        _leave_guard(work.prepared, wishes.guard)
+    return _show_outcome(replace(done, recovered=recovered), shown)
+
+
+def _leave_guard(prepared: Prepared, path: Path) -> None:
+    """A constraint file with the versions that were chosen, and how to use it."""
+    from gpuenv.cli.output import write_file
+    from gpuenv.install.guard import guard_text
+    from gpuenv.install.holdings import take_stock
+
+    there = take_stock(prepared.holdings.scheme).own.values()
+    write_file(path, guard_text({entry.name: entry.release for entry in there}))
+    announce(f"to keep later installs to this choice: pip install --constraint {path} ..., or PIP_CONSTRAINT={path}")
 
 
 def _ask(prepared: Prepared, wishes: Wishes, shown: Shown) -> None:
@@ -365,17 +318,3 @@ def _show_plan_beside(prepared: Prepared, shown: Shown) -> None:
 def _show_outcome(outcome: Outcome, shown: Shown) -> int:
     show_outcome(outcome, shown)
     return outcome.exit_code
-
-
-def show_outcome(outcome: Outcome, shown: Shown) -> None:
-    """The summary."""
-    if shown.output_format is options.Format.JSON:
-        from gpuenv.cli.output import emit_json
-
-        emit_json(outcome, shown.output, redacted=shown.redacted)
-    else:
-        from gpuenv.cli.output import emit_lines
-        from gpuenv.install.text import outcome_lines
-
-        lines = outcome_lines(outcome, verbose=shown.verbose)
-        emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)

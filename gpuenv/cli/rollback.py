@@ -12,7 +12,7 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject
-from gpuenv.cli.install import Shown, command_error, interpreter_of, put_back_first, show_outcome
+from gpuenv.cli.installing import Shown, command_error, interpreter_of, put_back_first, show_outcome
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

@@ -17,7 +17,15 @@ from gpuenv.install.planning import Choice, make_plan
 from gpuenv.install.record_file import is_damaged, read_record
 from gpuenv.install.records import Pin, Plan
 from gpuenv.install.removal import files_of, leftovers, owners, still_owned
-from gpuenv.install.resolving import Caller, Resolved, nothing_fits, resolve_pins, with_digests
+from gpuenv.install.resolving import (
+    Caller,
+    Lock,
+    Resolved,
+    make_lock,
+    nothing_fits,
+    resolve_pins,
+    with_digests,
+)
 from gpuenv.install.wants import Package, same_release
 from gpuenv.model.lines import is_cupy
 
@@ -145,6 +153,22 @@ def _resolve(
     if why:
         raise nothing_fits(why, requirements, aim.stay)
     return resolved
+
+
+def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) -> Lock:
+    """The lock of these requirements for a target, beside what the target holds.
+
+    Raises:
+        InstallError: when there can be none.
+    """
+    packages = [as_package(entry) for entry in holdings.visible]
+    aim = aims(requirements, packages, holdings.scheme.markers)
+    lock, why = make_lock(caller, requirements, frozen(aim, packages))
+    if lock is None:
+        lock, why = make_lock(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
+    if lock is None:
+        raise nothing_fits(why, requirements, aim.stay)
+    return lock
 
 
 def _locked(holdings: Holdings, pins: Sequence[Pin], refresh: Sequence[str]) -> Resolved:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from packaging.utils import canonicalize_name
+
 from gpuenv.install.environment import Scheme
 from gpuenv.install.holdings import Holdings, as_package, take_stock
 from gpuenv.install.records import Plan, Proof
@@ -135,7 +137,7 @@ def _as_planned(plan: Plan, after: Holdings) -> Proof:
     ]
     for text in plan.requirements:
         requirement = parse(text)
-        name = requirement.name.lower().replace("_", "-") if requirement else ""
+        name = canonicalize_name(requirement.name) if requirement else ""
         there = next((entry for entry in after.visible if entry.name == name), None)
         if requirement is None or there is None:
             wrong.append(f"{text} is not there")

@@ -74,6 +74,36 @@ def resolve_pins(caller: Caller, requirements: Sequence[str], constraints: Seque
     return Resolved(pins, (told,)), ""
 
 
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Exact versions with digests, and the installer's own ``pylock.toml`` where it makes one."""
+
+    pins: tuple[Pin, ...]
+    pylock: str | None
+
+
+def make_lock(caller: Caller, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Lock | None, str]:
+    """What an empty environment would be given under these constraints; where that is impossible, the reason.
+
+    Raises:
+        InstallFailed: when the installer fails for another reason.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
+        files = _files(Path(name), requirements, constraints)
+        result = caller.run(caller.installer.locking(caller.options, files))
+        if result.ending is not Ending.EXITED or result.exit_code != 0:
+            why = complaint(result)
+            if _CONFLICT.search(result.stderr):
+                return None, why
+            raise InstallFailed(f"{caller.installer.label} could not make the lock: {why}", remedy_for(why))
+        try:
+            if caller.installer.locks_as_toml:
+                return Lock(caller.installer.digested(result.stdout), result.stdout), ""
+            return Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None), ""
+        except (ValueError, OSError) as error:
+            raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
+
+
 def with_digests(caller: Caller, resolved: Resolved) -> Resolved:
     """The same pins with the digests of their wheels, and their sizes where the index tells.
 

@@ -68,8 +68,9 @@ def points(calls: int, wanted: int) -> list[int]:
 def killed_at(trial: Trial, point: int, new: dict[str, str]) -> str:
     """What the environment is after the next command: as it was, or the new one."""
     done = trial.install(KILL_AT=str(point))
-    assert done.returncode == KILLED, (point, done.stderr)
     between = contents(trial.target)
+    # The number of calls is not quite the same each time: the last points may come after the end.
+    assert done.returncode == KILLED or (done.returncode == 0 and between == new), (point, done.stderr)
     following = trial.ground.gpuenv("rollback", "--python", trial.target, "--list")
     assert following.returncode == 0, (point, following.stderr)
     found = contents(trial.target)
@@ -107,6 +108,7 @@ def test_killed_at_200_points(trial: Trial, capsys: pytest.CaptureFixture[str]) 
     with capsys.disabled():
         sys.stdout.write(f"\n{table(results)}\n")
     assert len(results) == 200
+    assert Counter(results.values())["put back from between"] >= 100
     assert set(results.values()) == {"put back from between", "untouched", "kept: fully the new state"}
 
 

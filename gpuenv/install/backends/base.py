@@ -76,6 +76,13 @@ class Installer(Protocol):
             ValueError: when that cannot be understood.
         """
 
+    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
+        """Tells what an empty environment would be given; a ``pylock.toml`` where ``locks_as_toml``."""
+
+    @property
+    def locks_as_toml(self) -> bool:
+        """Whether ``locking`` prints a ``pylock.toml``."""
+
     def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
         """Installs exactly what a lock file names into a folder of its own."""
 

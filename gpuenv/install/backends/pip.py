@@ -60,6 +60,15 @@ class Pip:
         """Never asked."""
         raise ValueError(printed)
 
+    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
+        """The report of an install as if nothing were installed."""
+        return (*self.resolving(options, files), "--ignore-installed")
+
+    @property
+    def locks_as_toml(self) -> bool:
+        """It does not."""
+        return False
+
     def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
         """``pip install --prefix``, as if nothing were installed, so that nothing is uninstalled either."""
         words = ("--ignore-installed", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location")

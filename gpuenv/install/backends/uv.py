@@ -65,6 +65,17 @@ class Uv:
         """The packages of the lock file that it prints."""
         return parse_pylock(printed)
 
+    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
+        """``uv pip compile``."""
+        held = (f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
+        words = ("compile", "--format=pylock.toml", "--no-header", "--quiet", *self._common(options), *held)
+        return (self.program, "pip", *words, str(files.requirements))
+
+    @property
+    def locks_as_toml(self) -> bool:
+        """It does."""
+        return True
+
     def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
         """``uv pip install --prefix``: scripts name the target's interpreter, and the target is not touched."""
         words = ("install", "--no-deps", "--require-hashes", *self._common(options))
