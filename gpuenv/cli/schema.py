@@ -12,10 +12,15 @@ from gpuenv.model.exit_codes import ExitCode
 
 
 def schema(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="report, snapshot, resolution or matrix.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="report, snapshot, resolution, plan, outcome and so on.")],
 ) -> None:
     """Print the JSON Schema of a machine-readable output."""
     from gpuenv.cli.output import write_stdout
+    from gpuenv.install.bundling import SCHEMA as BUNDLE
+    from gpuenv.install.bundling import Manifest
+    from gpuenv.install.history import SCHEMA as HISTORY
+    from gpuenv.install.history import History
+    from gpuenv.install.records import OUTCOME, PLAN, Outcome, Plan
     from gpuenv.matrix.records import SCHEMA as MATRIX
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.json_schema import json_schema
@@ -26,7 +31,16 @@ def schema(
     from gpuenv.report.report import SCHEMA as REPORT
     from gpuenv.report.report import Report
 
-    records = {REPORT: Report, SNAPSHOT: Snapshot, RESOLUTION: Resolution, MATRIX: Matrix}
+    records: dict[str, type] = {
+        REPORT: Report,
+        SNAPSHOT: Snapshot,
+        RESOLUTION: Resolution,
+        MATRIX: Matrix,
+        PLAN: Plan,
+        OUTCOME: Outcome,
+        HISTORY: History,
+        BUNDLE: Manifest,
+    }
     full = next((known for known in records if name in (known, known.removeprefix("gpuenv.").split("/")[0])), None)
     if full is None:
         raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(records)}")

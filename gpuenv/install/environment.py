@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
@@ -17,6 +18,8 @@ from gpuenv.model.codec import DecodeError, decode
 from gpuenv.probe.ask import script
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.probe.protocol import parse_facts
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +128,29 @@ def _each_once(folders: Iterable[str]) -> Iterator[str]:
 
 
 def _installed(distribution: Distribution, folder: str) -> Installed | None:
-    """Nothing for what has no name or no version: remains of a broken uninstall, mostly."""
+    """Nothing for what has no name or no version: remains of a broken uninstall, mostly.
+
+    Names and versions are handed to installers in files, one a line: what could be read as an option is no name.
+    """
     metadata: Any = distribution.metadata
     name, release = metadata["Name"], metadata["Version"]
     place = getattr(distribution, "_path", None)
-    if not name or not release or place is None or not _is_version(release):
+    if not name or not release or place is None or not is_name(name) or not _is_version(release):
         return None
     return Installed(
         name=canonicalize_name(name),
-        release=release,
+        release=release.strip(),
         folder=folder,
         metadata=str(place),
         requires=tuple(distribution.requires or ()),
         extras=tuple(canonicalize_name(extra) for extra in metadata.get_all("Provides-Extra") or ()),
         installer=(distribution.read_text("INSTALLER") or "").strip() or None,
     )
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is the name of a distribution (PyPA, "Names and normalization")."""
+    return _NAME.fullmatch(text) is not None
 
 
 def _is_version(text: str) -> bool:

@@ -7,6 +7,7 @@ here is how they come and go. The real ones are in tests/install/test_real_packa
 from __future__ import annotations
 
 import base64
+import ensurepip
 import hashlib
 import os
 import stat
@@ -216,9 +217,10 @@ class Ground:
     def target(self, name: str, *packages: str, python: str = sys.executable, pip: bool = False) -> Path:
         """A new virtual environment that holds these packages, each installed for itself so that lines can meet."""
         folder = self.folder / name
-        options = [] if pip else ["--without-pip"]
+        bundled = _bundled_pip() if pip else None
+        options = [] if pip and bundled is None else ["--without-pip"]
         run([python, "-m", "venv", *options, str(folder)], self.environment())
-        for package in packages:
+        for package in (*packages, *([bundled] if bundled else [])):
             self.add(folder, package)
         return folder
 
@@ -245,6 +247,12 @@ class Ground:
     def install(self, target: Path, *options: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         """``gpuenv install --yes`` for a machine whose driver and GPU are told."""
         return self.gpuenv("install", "--python", target, "--yes", *MACHINE, *options, **more)
+
+
+def _bundled_pip() -> str | None:
+    """The wheel that Python itself brings: uv installs it in a moment, ensurepip takes seconds."""
+    wheels = sorted((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))
+    return str(wheels[-1]) if wheels else None
 
 
 def run(command: list[str], environment: Mapping[str, str]) -> str:
