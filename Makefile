@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test compiler lint types network-test test-faults test-gpu build clean
+.PHONY: doctor test compiler lint types network-test test-faults test-gpu bench-install build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -27,11 +27,14 @@ types: $(VENV)/installed-dev
 network-test: $(VENV)/installed-dev ## Run the tests with the real wheels of CuPy; needs a package index.
 	$(BIN)/python -m pytest -q -m network
 
-test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang of every function that is called.
+test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang of every function; installs killed at 200 points.
 	$(BIN)/python -m pytest -n 2 -q -m slow
 
 test-gpu: $(VENV)/installed-dev ## Run the tests that need an NVIDIA GPU.
 	$(BIN)/python -m pytest -q -m gpu
+
+bench-install: $(VENV)/installed-dev ## What gpuenv install costs over bare uv and pip; needs a package index.
+	$(BIN)/python tests/install/bench.py
 
 build: $(VENV)/installed-dev ## Build the wheel.
 	$(BIN)/python -m hatchling build -d dist

@@ -35,7 +35,7 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.executing import Work
+    from gpuenv.install.executing import Clock, Work
     from gpuenv.install.journal import Store
     from gpuenv.install.preparing import Prepared
     from gpuenv.install.proving import Diagnosed
@@ -135,7 +135,9 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
     wishes, means = how
     interpreter = interpreter_of(subject)
     recovered = put_back_first(interpreter, None, dry_run=wishes.dry_run)
-    facts, rows = get_both(subject, matrix)
+    clock = _clock()
+    with clock.phase("probe"):
+        facts, rows = get_both(subject, matrix)
     resolution = resolved_for(facts, rows)
     scheme = _scheme(interpreter, subject, means)
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
@@ -148,8 +150,16 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
         store = Store(Path(scheme.root))
         with store.locked():
             recovered += put_back_first(interpreter, store, dry_run=False, held=True)
-            prepared = _prepare(scheme, wanted, means)
-            return _go(_work(prepared, store, subject, (facts, rows, resolution)), wishes, shown, recovered)
+            with clock.phase("plan"):
+                prepared = _prepare(scheme, wanted, means)
+            work = replace(_work(prepared, store, subject, (facts, rows, resolution)), clock=clock)
+            return _go(work, wishes, shown, recovered)
+
+
+def _clock() -> Clock:
+    from gpuenv.install.executing import Clock
+
+    return Clock()
 
 
 def _scheme(interpreter: str, subject: Subject, means: Means) -> Scheme:

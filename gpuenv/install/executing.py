@@ -103,8 +103,10 @@ def execute(work: Work) -> Outcome:
             f"the new files could not be put together: {error.strerror}; nothing was changed",
             remedy_for(error.strerror or ""),
         ) from error
-    except BaseException:
+    except BaseException as error:
         work.store.drop(number)
+        if isinstance(error, KeyboardInterrupt):
+            work.announce("interrupted; nothing was changed")
         raise
     return _swapped(work, plan, journal, frameworks)
 
@@ -126,8 +128,7 @@ def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ..
         outcome = _put_back(work, plan, journal, made, f"{type(error).__name__}: {error}")
         if isinstance(error, OSError):
             return outcome
-        if outcome.not_restored:
-            work.announce(outcome.message)
+        work.announce(outcome.message)
         raise
     if failed is not None:
         return _put_back(work, plan, journal, made, f"{failed.name}: {failed.detail}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -207,6 +208,27 @@ def test_a_python_that_vanishes_before_the_proof(ground: Ground) -> None:
     done = ground.install(target)
     assert done.returncode == 4, done.stderr
     assert contents(target) == before
+
+
+def test_an_interrupt(ground: Ground) -> None:
+    """Ctrl-C while the installer works, and while the proof is made."""
+    target = ground.target("interrupted", *BEFORE)
+    before = contents(target)
+    for moment in ("wheels together", "proving it"):
+        command = [*PROGRAM, "install", "--python", str(target), "--yes", *MACHINE]
+        with subprocess.Popen(command, env=ground.environment(), stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            said: list[str] = []
+            while moment not in (line := process.stderr.readline()):
+                assert line, said
+                said.append(line)
+            process.send_signal(signal.SIGINT)
+            rest = process.stderr.read()
+        assert process.returncode == 130, rest
+        told = "the former state is back" if moment == "proving it" else "nothing was changed"
+        assert told in rest
+        assert contents(target) == before
+        assert ground.gpuenv("rollback", "--python", target, "--list").stdout.startswith("There is no install")
 
 
 def test_two_installs_at_once(ground: Ground) -> None:
