@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test eval compiler lint types network-test test-faults test-gpu bench bench-check docs build clean
+.PHONY: doctor test eval compiler lint types network-test test-faults test-gpu bench bench-check bench-install docs build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -30,7 +30,7 @@ types: $(VENV)/installed-dev
 network-test: $(VENV)/installed-dev ## Run the tests with the real wheels of CuPy; needs a package index.
 	$(BIN)/python -m pytest -q -m network
 
-test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang of every function that is called.
+test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang of every function; installs killed at 200 points.
 	$(BIN)/python -m pytest -n 2 -q -m slow
 
 # GPU_PYTHON has CuPy and NumPy besides pytest and what gpuenv needs; nothing is installed here.
@@ -46,6 +46,9 @@ bench-check: compiler $(VENV)/installed-dev ## The same, and fail where a budget
 
 docs: $(VENV)/installed-dev ## Write the reference pages that are made from the code.
 	$(BIN)/python -m gpuenv.probe.facts_page > gpuenv/docs/facts.md
+
+bench-install: $(VENV)/installed-dev ## What gpuenv install costs over bare uv and pip; needs a package index.
+	$(BIN)/python tests/install/bench.py
 
 build: $(VENV)/installed-dev ## Build the wheel.
 	$(BIN)/python -m hatchling build -d dist

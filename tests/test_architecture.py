@@ -28,14 +28,16 @@ MAY_IMPORT = {
     "doctor": {"model", "matrix"},
     "explain": {"model", "matrix", "doctor"},
     "probe": {"model", "matrix", "doctor"},
-    "preflight": {"model", "matrix"},
+    "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
     "image": {"model", "matrix", "doctor"},
+    "install": {"model", "matrix", "doctor", "probe", "report", "toml_text"},
     "smoke": {"model", "probe"},
     "data": set[str](),
+    "toml_text": set[str](),
     "cli": {
-        *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "smoke", "simulate"),
-        "data",
+        *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
+        *("simulate", "data"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
@@ -44,8 +46,8 @@ MAY_IMPORT = {
 }
 # Libraries of others, and the one place that may import each.
 THIRD_PARTY = {
-    "packaging": {"model", "matrix", "doctor", "probe", "preflight"},
-    "tomli": {"gpuenv.preflight.config"},
+    "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install"},
+    "tomli": {"toml_text"},
     "yaml": {"gpuenv.matrix.strict_yaml"},
     "typer": {"cli"},
     "rich": {"gpuenv.cli.output"},
@@ -83,6 +85,7 @@ BROAD_KINDS = ("Exception", "BaseException")
 BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
     ("gpuenv.cli.app", "run"),  # the last handler turns a fault of ours into a message
+    (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package
     (f"{SCRIPTS}.libraries", "look"),  # likewise
@@ -330,6 +333,8 @@ def test_a_script_stands_on_its_own() -> None:
         "interpreter": set(),
         "libraries": {"cuda"},
         "files": set(),
+        "scheme": set(),
+        "importing": set(),
     }
 
 
@@ -358,7 +363,7 @@ def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
         ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 
 
-@pytest.mark.parametrize("name", ["files", "interpreter", "libraries"])
+@pytest.mark.parametrize("name", ["files", "interpreter", "libraries", "scheme", "importing"])
 def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons(name: str) -> None:
     """Old interpreters run it in another test, where there are some."""
     text = (PACKAGE / f"probe/scripts/{name}.py").read_text(encoding="utf-8")

@@ -11,13 +11,17 @@ import typer
 
 from gpuenv import __version__
 from gpuenv.cli import matrix
+from gpuenv.cli.bundle import bundle
 from gpuenv.cli.diff import diff
 from gpuenv.cli.doctor import doctor
 from gpuenv.cli.errors import CommandError, OutputClosed
 from gpuenv.cli.explain import explain
+from gpuenv.cli.install import install
+from gpuenv.cli.lock import lock
 from gpuenv.cli.preflight import preflight
 from gpuenv.cli.probe import probe
 from gpuenv.cli.resolve import resolve
+from gpuenv.cli.rollback import rollback
 from gpuenv.cli.run import run as run_command
 from gpuenv.cli.schema import schema
 from gpuenv.cli.simulate import simulate
@@ -39,6 +43,10 @@ app = typer.Typer(
 app.command()(doctor)
 app.command()(preflight)
 app.command()(resolve)
+app.command()(install)
+app.command()(rollback)
+app.command()(lock)
+app.command()(bundle)
 app.command()(probe)
 app.command()(smoke)
 app.command()(explain)

@@ -67,3 +67,5 @@ Redact = Annotated[
     typer.Option("--redact/--no-redact", help="Hide names, home folders, UUIDs and secrets in JSON. On by default."),
 ]
 DriverRoot = Annotated[str, typer.Option("--driver-root", hidden=True, envvar="GPUENV_DRIVER_ROOT")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Agree to the plan beforehand.")]

@@ -11,15 +11,19 @@ import typer
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
-# The name in ``schema``: the module of its record, which also has SCHEMA, and the record.
+# The short name: the module of the record, the name there of its full name, and of the record.
 _RECORDS = {
-    "report": ("gpuenv.report.report", "Report"),
-    "snapshot": ("gpuenv.model.snapshot", "Snapshot"),
-    "resolution": ("gpuenv.model.resolution", "Resolution"),
-    "explanation": ("gpuenv.explain.records", "Explanation"),
-    "smoke": ("gpuenv.model.smoke", "SmokeResult"),
-    "diff": ("gpuenv.model.difference", "Comparison"),
-    "matrix": ("gpuenv.matrix.records", "Matrix"),
+    "report": ("gpuenv.report.report", "SCHEMA", "Report"),
+    "snapshot": ("gpuenv.model.snapshot", "SCHEMA", "Snapshot"),
+    "resolution": ("gpuenv.model.resolution", "SCHEMA", "Resolution"),
+    "explanation": ("gpuenv.explain.records", "SCHEMA", "Explanation"),
+    "smoke": ("gpuenv.model.smoke", "SCHEMA", "SmokeResult"),
+    "diff": ("gpuenv.model.difference", "SCHEMA", "Comparison"),
+    "plan": ("gpuenv.install.records", "PLAN", "Plan"),
+    "outcome": ("gpuenv.install.records", "OUTCOME", "Outcome"),
+    "history": ("gpuenv.install.history", "SCHEMA", "History"),
+    "bundle": ("gpuenv.install.bundling", "SCHEMA", "Manifest"),
+    "matrix": ("gpuenv.matrix.records", "SCHEMA", "Matrix"),
 }
 
 
@@ -30,13 +34,11 @@ def schema(
     from gpuenv.cli.output import write_stdout
     from gpuenv.model.json_schema import json_schema
 
-    place = _RECORDS.get(name.removeprefix("gpuenv.").split("/")[0])
-    module = importlib.import_module(place[0]) if place else None
-    if place is None or module is None or name not in (module.SCHEMA, _short(module.SCHEMA)):
-        raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(_RECORDS)}")
-    write_stdout(json.dumps(json_schema(getattr(module, place[1]), module.SCHEMA), indent=2) + "\n")
-
-
-def _short(full: str) -> str:
-    """``report`` of ``gpuenv.report/1``."""
-    return full.removeprefix("gpuenv.").split("/")[0]
+    short = name.removeprefix("gpuenv.").split("/")[0]
+    if short in _RECORDS:
+        place, full, record = _RECORDS[short]
+        module = importlib.import_module(place)
+        if name in (short, getattr(module, full)):
+            write_stdout(json.dumps(json_schema(getattr(module, record), getattr(module, full)), indent=2) + "\n")
+            return
+    raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(_RECORDS)}")

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from gpuenv.preflight.requirement import Origin, Requirement, RequirementError, parse_requirement
+from gpuenv.toml_text import parse_toml
 
 OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
 _KEYS = ("require", "timeout", "wait", "retry-elsewhere")
@@ -98,8 +93,8 @@ def _read(path: Path, shown: str | None = None) -> str:
 
 def _toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        return parse_toml(text)
+    except (RecursionError, ValueError) as error:
         told = re.sub(r"\s*\(at .*\)$", "", str(error)) or "nested too deeply"
         place = re.search(r"line (\d+)", str(error))
         line = int(place[1]) if place else max(1, len(text.splitlines()))

@@ -14,13 +14,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import IO
 
 _OUTPUT_LIMIT = 4 * 1024 * 1024
 _GRACE = 0.3  # seconds that a killed child's pipes are given to end
+
+
+Heard = Callable[[str], None]
 
 
 class Ending(str, Enum):
@@ -66,11 +69,12 @@ class ChildResult:
 
 
 class _Drain(threading.Thread):
-    """Reads a pipe to its end, keeping the first bytes and dropping the rest."""
+    """Reads a pipe to its end, keeping the first bytes and dropping the rest; ``heard`` is told them all at once."""
 
-    def __init__(self, pipe: IO[bytes]) -> None:
+    def __init__(self, pipe: IO[bytes], heard: Heard | None = None) -> None:
         super().__init__(daemon=True)
         self._pipe = pipe
+        self._heard = heard
         self._kept = bytearray()
         self.start()
 
@@ -79,6 +83,8 @@ class _Drain(threading.Thread):
         with contextlib.suppress(OSError, ValueError), self._pipe:
             while chunk := os.read(self._pipe.fileno(), 65536):
                 self._kept += chunk[: _OUTPUT_LIMIT - len(self._kept)]
+                if self._heard is not None:
+                    self._heard(chunk.decode("utf-8", "replace"))
 
     def finish(self, seconds: float) -> bool:
         """Waits for the end; False where somebody still holds the other side."""
@@ -136,7 +142,11 @@ class ChildGroup:
 
 
 def run_child(
-    command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup | None = None
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    deadline: float,
+    group: ChildGroup | None = None,
+    heard: Heard | None = None,
 ) -> ChildResult:
     """Runs a program until it ends or the deadline comes.
 
@@ -145,6 +155,7 @@ def run_child(
         environment: its whole environment.
         deadline: reading of ``time.monotonic`` after which it is killed.
         group: the children that it shall be ended with.
+        heard: told what it writes to standard error, as it comes.
     """
     started = time.monotonic()
     try:
@@ -162,16 +173,18 @@ def run_child(
     group = group or ChildGroup()
     group.add(process)
     try:
-        return _follow(process, started, deadline)
+        return _follow(process, started, deadline, heard)
     finally:
         group.discard(process)
 
 
-def _follow(process: subprocess.Popen[bytes], started: float, deadline: float) -> ChildResult:
+def _follow(
+    process: subprocess.Popen[bytes], started: float, deadline: float, heard: Heard | None = None
+) -> ChildResult:
     """Reads a child's output and waits for its end."""
     assert process.stdout is not None  # noqa: S101 - for the type checker
     assert process.stderr is not None  # noqa: S101 - for the type checker
-    out, err = _Drain(process.stdout), _Drain(process.stderr)
+    out, err = _Drain(process.stdout), _Drain(process.stderr, heard)
     ending = _wait(process, deadline)
     if not (out.finish(_GRACE) and err.finish(_GRACE)):
         _kill_group(process)  # a grandchild keeps a pipe open

@@ -1,0 +1,126 @@
+"""``gpuenv bundle``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject, announce
+from gpuenv.cli.installing import (
+    Installer,
+    InstallerName,
+    InstallTimeout,
+    Means,
+    caller_for,
+    command_error,
+)
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.install.bundling import Bundle
+    from gpuenv.install.environment import Scheme
+    from gpuenv.install.resolving import Lock
+    from gpuenv.model.resolution import Resolution
+
+
+def bundle(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="PATH", help="A folder to make, or a file that ends in .tar.")
+    ],
+    python: options.Python = None,
+    assume: options.Assume = None,
+    matrix: options.MatrixFile = None,
+    installer: Installer = InstallerName.AUTO,
+    timeout: options.Timeout = 30.0,
+    install_timeout: InstallTimeout = 3600.0,
+    driver_root: options.DriverRoot = "/",
+) -> None:
+    """Collect what install would install, wheels and lock and matrix, for a machine without a network.
+
+    Exit code: 0 written, 2 it is there already, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
+    """
+    from gpuenv.cli.lock import make
+    from gpuenv.install.errors import InstallError
+
+    if output.exists():
+        raise CommandError(ExitCode.USAGE, f"{output} is there already", "name another one")
+    if not output.parent.is_dir():
+        raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
+    subject = Subject(python, None, assume or (), False, timeout, driver_root)
+    means = Means(installer, False, False, install_timeout)
+    try:
+        resolution, scheme, made = make(subject, matrix, means)
+        with tempfile.TemporaryDirectory(prefix=".gpuenv-", dir=output.parent) as scratch:
+            folder = Path(scratch) / "bundle"
+            _fill(folder, (resolution, scheme, made), means, matrix)
+            _place(folder, output)
+    except InstallError as error:
+        raise command_error(error) from error
+    except OSError as error:
+        raise CommandError(ExitCode.FAILED, f"{error.filename or output}: {error.strerror or error}") from error
+    announce(f"{output}: {len(made.pins)} wheels; install them with: gpuenv install --bundle {output}")
+
+
+def _fill(folder: Path, what: tuple[Resolution, Scheme, Lock], means: Means, matrix: Path | None) -> None:
+    """Wheels, lock, matrix and manifest."""
+    from gpuenv import __version__
+    from gpuenv.data import data_path
+    from gpuenv.install.backends.base import lock_text
+    from gpuenv.install.bundling import LOCK, WHEELS, Manifest, write_bundle
+    from gpuenv.install.downloading import download
+
+    resolution, scheme, made = what
+    (folder / WHEELS).mkdir(parents=True)
+    (folder / LOCK).write_text(lock_text(made.pins), encoding="utf-8")
+    if made.pylock is not None:
+        (folder / "pylock.toml").write_text(made.pylock, encoding="utf-8")
+    shutil.copyfile(matrix or data_path("matrix.yaml"), folder / "matrix.yaml")
+    download(caller_for(scheme, means), scheme, folder / LOCK, folder / WHEELS, announce)
+    requirements = resolution.wheel.requirements if resolution.wheel else ()
+    version = ".".join(scheme.python.split(".")[:2])
+    manifest = Manifest(requirements, version, _platform(scheme), __version__, resolution.matrix_revision, ())
+    write_bundle(folder, manifest)
+
+
+def _place(folder: Path, output: Path) -> None:
+    """Whole or not at all."""
+    from gpuenv.install.bundling import pack
+
+    if output.suffix == ".tar":
+        archive = folder.with_suffix(".tar")
+        pack(folder, archive)
+        archive.replace(output)
+    else:
+        os.rename(folder, output)  # noqa: PTH104 - a folder
+
+
+def _platform(scheme: Scheme) -> str:
+    return f"{scheme.markers['sys_platform']}-{scheme.markers['platform_machine']}"
+
+
+def fitting_bundle(given: Path, scratch: Path, scheme: Scheme) -> Bundle:
+    """A bundle that was looked through and is for this target.
+
+    Raises:
+        InstallError: when something in it does not match.
+        CommandError: when it is for another Python or platform.
+    """
+    from gpuenv.install.bundling import open_bundle
+
+    found = open_bundle(given, scratch)
+    here = (".".join(scheme.python.split(".")[:2]), _platform(scheme))
+    if (found.manifest.python, found.manifest.platform) != here:
+        raise CommandError(
+            ExitCode.NOTHING_FITS,
+            f"{given} is for Python {found.manifest.python} on {found.manifest.platform}, "
+            f"and the target is Python {here[0]} on {here[1]}",
+            "Make one on a machine like this: gpuenv bundle.",
+        )
+    return found

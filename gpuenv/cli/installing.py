@@ -1,0 +1,220 @@
+"""What the commands around installing share: the target, what to install there, with what, and how to show it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject, announce
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.install.environment import Scheme
+    from gpuenv.install.errors import InstallError
+    from gpuenv.install.journal import Store
+    from gpuenv.install.records import Outcome, Pin
+    from gpuenv.install.resolving import Caller
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.model.resolution import Resolution
+    from gpuenv.model.snapshot import Snapshot
+
+
+class InstallerName(str, Enum):
+    """What to install with."""
+
+    AUTO = "auto"
+    UV = "uv"
+    PIP = "pip"
+
+
+Installer = Annotated[InstallerName, typer.Option("--installer", help="What to install with.")]
+NetworkOffline = Annotated[bool, typer.Option("--offline", help="Use no network: what the cache of uv holds.")]
+InstallTimeout = Annotated[
+    float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How results are shown."""
+
+    output_format: options.Format
+    output: Path | None
+    color: bool
+    redacted: bool
+    verbose: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What to install with.
+
+    Attributes:
+        installer: uv, pip, or whichever is there.
+        offline: no network.
+        break_system_packages: an externally managed Python may be changed.
+        seconds: how long the installer may take.
+        find_links: a folder that is the only source of wheels.
+    """
+
+    installer: InstallerName
+    offline: bool
+    break_system_packages: bool
+    seconds: float
+    find_links: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to install: the resolver's requirements, or the pins of a lock file."""
+
+    requirements: tuple[str, ...]
+    pins: tuple[Pin, ...] | None = None
+
+
+def command_error(error: InstallError) -> CommandError:
+    """The exit code of what ended an install early."""
+    from gpuenv.install.errors import ConsentNeeded, NothingFits, TargetUnusable
+
+    codes = {
+        TargetUnusable: ExitCode.TARGET_UNUSABLE,
+        NothingFits: ExitCode.NOTHING_FITS,
+        ConsentNeeded: ExitCode.USAGE,
+    }
+    return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, error.remedy)
+
+
+def interpreter_of(subject: Subject) -> str:
+    """The target's interpreter.
+
+    Raises:
+        CommandError: when there is none.
+    """
+    from gpuenv.probe.target import TargetError, find_interpreter
+
+    try:
+        found = find_interpreter(subject.python, os.environ)
+    except TargetError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+    if found is None:
+        raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
+    return found
+
+
+def put_back_first(interpreter: str, store: Store | None, *, dry_run: bool, held: bool = False) -> tuple[str, ...]:
+    """Finishes what an interrupted install has left; also where the interpreter has gone.
+
+    Raises:
+        InstallError: when it cannot be put back.
+    """
+    from gpuenv.install.recovery import recover, store_of
+
+    store = store or store_of(interpreter)
+    if store is None:
+        return ()
+    if held:
+        found = recover(store)
+    elif dry_run:
+        return ()
+    else:
+        with store.locked():
+            found = recover(store)
+    for number in found:
+        announce(f"the interrupted install {number} was put back")
+    return found
+
+
+def resolved_for(facts: Snapshot, rows: Matrix) -> Resolution:
+    """The resolver's answer for a target that can be used.
+
+    Raises:
+        CommandError: when the target cannot be used.
+    """
+    from gpuenv.matrix.resolve import resolve
+    from gpuenv.model.snapshot import SourceState
+
+    target = facts.source("target")
+    if target.state is not SourceState.ANSWERED:
+        raise CommandError(
+            ExitCode.TARGET_UNUSABLE,
+            f"{facts.target.executable.value or 'the target'}: cannot be used: {target.detail or target.state.value}",
+            "Make the environment anew, or name another one with --python.",
+        )
+    return resolve(facts, rows)
+
+
+def choice_of(resolution: Resolution) -> Wanted:
+    """What the resolver has chosen.
+
+    Raises:
+        CommandError: when nothing fits.
+    """
+    if resolution.wheel is None:
+        raise CommandError(
+            ExitCode.NOTHING_FITS,
+            "no wheel fits: nothing was changed\n" + resolution.explanation,
+            "To install for another machine than this one, say which: --assume driver=580.95.05 --assume gpu=H100",
+        )
+    return Wanted(resolution.wheel.requirements)
+
+
+def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wanted:
+    """The pins of a lock file; a word where the machine does not like what it names.
+
+    Raises:
+        CommandError: when it names no CuPy, or several.
+    """
+    from gpuenv.install.wants import same_release
+    from gpuenv.model.lines import is_cupy
+
+    lines = [pin for pin in pins if is_cupy(pin.name)]
+    if len(lines) != 1:
+        found = ", ".join(pin.name for pin in lines) or "none"
+        raise CommandError(ExitCode.USAGE, f"{where}: expected one CuPy, found {found}")
+    against = [
+        entry
+        for entry in resolution.rejected
+        if entry.candidate.name == lines[0].name and same_release(entry.candidate.version, lines[0].release)
+    ]
+    for reason in dict.fromkeys(f"needs {entry.needed}, found {entry.found}" for entry in against):
+        announce(f"{lines[0].name} {lines[0].release} does not fit this machine: {reason}")
+    return Wanted(tuple(f"{pin.name}=={pin.release}" for pin in pins), pins)
+
+
+def caller_for(scheme: Scheme, means: Means) -> Caller:
+    """The installer, with the caller's own settings.
+
+    Raises:
+        InstallError: when there is none.
+    """
+    from gpuenv.install.backends.base import Options
+    from gpuenv.install.choose import choose
+    from gpuenv.install.resolving import Caller
+    from gpuenv.probe.children import ChildGroup
+
+    deadline = time.monotonic() + means.seconds
+    installer = choose(means.installer.value, scheme, os.environ, deadline)
+    chosen = Options(scheme.executable, means.offline, means.find_links, means.break_system_packages)
+    return Caller(installer, chosen, dict(os.environ), deadline, ChildGroup())
+
+
+def show_outcome(outcome: Outcome, shown: Shown) -> None:
+    """The summary."""
+    if shown.output_format is options.Format.JSON:
+        from gpuenv.cli.output import emit_json
+
+        emit_json(outcome, shown.output, redacted=shown.redacted)
+    else:
+        from gpuenv.cli.output import emit_lines
+        from gpuenv.install.text import outcome_lines
+
+        lines = outcome_lines(outcome, verbose=shown.verbose)
+        emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)

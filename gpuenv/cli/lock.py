@@ -1,0 +1,108 @@
+"""``gpuenv lock``."""
+
+from __future__ import annotations
+
+import os
+import time
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject, get_both
+from gpuenv.cli.installing import (
+    Installer,
+    InstallerName,
+    InstallTimeout,
+    Means,
+    NetworkOffline,
+    caller_for,
+    choice_of,
+    command_error,
+    interpreter_of,
+    resolved_for,
+)
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.install.environment import Scheme
+    from gpuenv.install.resolving import Lock
+    from gpuenv.model.resolution import Resolution
+
+
+class LockFormat(str, Enum):
+    """Forms of a lock file."""
+
+    PYLOCK = "pylock"
+    REQUIREMENTS = "requirements"
+
+
+def lock(
+    python: options.Python = None,
+    assume: options.Assume = None,
+    matrix: options.MatrixFile = None,
+    lock_format: Annotated[
+        LockFormat, typer.Option("--format", help="A pylock.toml (PEP 751), or requirements with hashes.")
+    ] = LockFormat.PYLOCK,
+    output: options.OutputFile = None,
+    installer: Installer = InstallerName.AUTO,
+    offline: NetworkOffline = False,
+    timeout: options.Timeout = 30.0,
+    install_timeout: InstallTimeout = 3600.0,
+    driver_root: options.DriverRoot = "/",
+) -> None:
+    """Write what install would install as a lock file: exact versions with hashes, for this target.
+
+    Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
+    """
+    from gpuenv.cli.output import write_file, write_stdout
+    from gpuenv.install.errors import InstallError
+
+    subject = Subject(python, None, assume or (), False, timeout, driver_root)
+    try:
+        resolution, _, made = make(subject, matrix, Means(installer, offline, False, install_timeout))
+    except InstallError as error:
+        raise command_error(error) from error
+    text = text_of(made, resolution, lock_format)
+    if output is not None:
+        write_file(output, text)
+    else:
+        write_stdout(text)
+
+
+def make(subject: Subject, matrix: Path | None, means: Means) -> tuple[Resolution, Scheme, Lock]:
+    """The resolution for a target, the target, and the lock.
+
+    Raises:
+        InstallError: when there can be none.
+        CommandError: likewise.
+    """
+    from gpuenv.install.environment import ask_scheme
+    from gpuenv.install.holdings import take_stock
+    from gpuenv.install.preparing import lock_for
+
+    interpreter = interpreter_of(subject)
+    resolution = resolved_for(*get_both(subject, matrix))
+    wanted = choice_of(resolution)
+    scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout)
+    return resolution, scheme, lock_for(take_stock(scheme), caller_for(scheme, means), wanted.requirements)
+
+
+def text_of(made: Lock, resolution: Resolution, lock_format: LockFormat) -> str:
+    """The lock file, with a comment that says where it comes from.
+
+    Raises:
+        CommandError: when the installer makes no such form.
+    """
+    from gpuenv.install.backends.base import lock_text
+
+    asked = " ".join(resolution.wheel.requirements) if resolution.wheel else ""
+    head = f"# {asked}, as gpuenv lock resolved it (matrix {resolution.matrix_revision})\n"
+    if lock_format is LockFormat.REQUIREMENTS:
+        return head + lock_text(made.pins)
+    if made.pylock is None:
+        raise CommandError(ExitCode.USAGE, "pip makes no pylock.toml", "install uv, or ask for --format requirements")
+    return head + made.pylock

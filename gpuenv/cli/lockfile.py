@@ -1,0 +1,32 @@
+"""Reads the lock files that a command is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.errors import CommandError
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.install.records import Pin
+
+_LARGEST = 16 * 1024 * 1024
+
+
+def read_lock(path: Path) -> tuple[Pin, ...]:
+    """The pins of a ``pylock.toml`` or of requirements with digests.
+
+    Raises:
+        CommandError: with the file and what is wrong in it.
+    """
+    from gpuenv.install.locking import parse_lock
+
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise CommandError(ExitCode.USAGE, f"{path}: larger than any lock file")
+        return parse_lock(path.name, path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: {error}", "Make one with gpuenv lock.") from error

@@ -1,0 +1,117 @@
+"""``gpuenv rollback``."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject
+from gpuenv.cli.installing import Shown, command_error, interpreter_of, put_back_first, show_outcome
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.install.journal import Journal, Store
+
+
+def rollback(
+    number: Annotated[
+        Optional[str], typer.Argument(metavar="[ID]", help="Which install to undo, with every later one.")
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Show what can be rolled back.")] = False,
+    python: options.Python = None,
+    dry_run: options.DryRun = False,
+    output_format: options.OutputFormat = options.Format.TEXT,
+    output: options.OutputFile = None,
+    no_color: options.NoColor = False,
+    verbose: options.Verbose = False,
+    timeout: options.Timeout = 30.0,
+    redact: options.Redact = True,
+) -> None:
+    """Put the target environment back to the state before a recorded install: the newest, where none is named.
+
+    Exit code: 0 done, 4 it could not be done, 7 the target cannot be used.
+    """
+    from gpuenv.install.errors import InstallError
+
+    shown = Shown(output_format, output, not no_color, redact, verbose)
+    subject = Subject(python, None, (), False, timeout, "/")
+    interpreter = interpreter_of(subject)
+    try:
+        store = _store(interpreter, timeout)
+        if listing and not dry_run:
+            put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False)
+        if listing or dry_run:
+            _show_history(store, number, shown, only_named=not listing)
+            return
+        _roll_back(store, interpreter, number, shown)
+    except InstallError as error:
+        raise command_error(error) from error
+
+
+def _store(interpreter: str, timeout: float) -> Store:
+    """The journals: beside the interpreter, else where the interpreter says that it installs to."""
+    from gpuenv.install.environment import ask_scheme
+    from gpuenv.install.journal import Store
+    from gpuenv.install.recovery import store_of
+
+    found = store_of(interpreter)
+    if found is not None:
+        return found
+    return Store(Path(ask_scheme(interpreter, os.environ, time.monotonic() + timeout).root))
+
+
+def _show_history(store: Store, number: str | None, shown: Shown, *, only_named: bool) -> None:
+    from gpuenv.cli.output import emit_json, emit_lines
+    from gpuenv.install.history import history_of
+    from gpuenv.install.recovery import committed
+    from gpuenv.install.text import history_lines
+
+    journals = committed(store)
+    if only_named:
+        journals = _up_to(journals, number)
+    if shown.output_format is options.Format.JSON:
+        emit_json(history_of(journals), shown.output, redacted=shown.redacted)
+    else:
+        emit_lines(history_lines(journals), shown.output, color=shown.color, redacted=shown.redacted)
+
+
+def _up_to(journals: tuple[Journal, ...], number: str | None) -> tuple[Journal, ...]:
+    """Those that a rollback would undo."""
+    numbers = [journal.number for journal in journals]
+    if number is not None and number not in numbers:
+        raise CommandError(ExitCode.FAILED, f"there is no install {number}", "gpuenv rollback --list shows them")
+    return journals[: numbers.index(number) + 1] if number is not None else journals[:1]
+
+
+def _roll_back(store: Store, interpreter: str, number: str | None, shown: Shown) -> None:
+    from gpuenv.install.records import Outcome, Place, Result
+    from gpuenv.install.recovery import committed, roll_back
+
+    if not store.folder.is_dir():
+        raise CommandError(ExitCode.FAILED, "there is no install to roll back in this environment")
+    with store.locked():
+        recovered = put_back_first(interpreter, store, dry_run=False, held=True)
+        if recovered and not committed(store) and number is None:
+            undone: tuple[Journal, ...] = ()
+        else:
+            undone = roll_back(store, number)
+    told = ", ".join(f"{journal.number} ({journal.summary})" for journal in undone)
+    place = Place(interpreter, str(store.root), str(store.root), "")
+    message = f"undone: {told}" if told else "the interrupted install was put back"
+    show_outcome(
+        Outcome(
+            Result.ROLLED_BACK,
+            ExitCode.OK,
+            message,
+            undone[-1].number if undone else None,
+            place,
+            recovered=recovered,
+        ),
+        shown,
+    )

@@ -1,0 +1,135 @@
+"""What an installer has to offer. Pure: command lines are tuples of words, and answers are texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from gpuenv.install.records import Pin
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where the installer's input lies.
+
+    Attributes:
+        requirements: what is asked for, one a line.
+        constraints: what must hold beside.
+        answer: where the installer may write its answer.
+    """
+
+    requirements: Path
+    constraints: Path
+    answer: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What every call of the installer is given.
+
+    Attributes:
+        executable: the target's interpreter.
+        offline: no network.
+        find_links: a folder that is the only source of wheels; null where the user's own configuration decides.
+        break_system_packages: the user wants an externally managed Python to be changed.
+    """
+
+    executable: str
+    offline: bool = False
+    find_links: str | None = None
+    break_system_packages: bool = False
+
+
+class Installer(Protocol):
+    """An installer: what to run, and what its answers mean."""
+
+    @property
+    def label(self) -> str:
+        """Its name and version."""
+
+    def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
+        """Tells what would be installed, and changes nothing."""
+
+    def resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
+        """What would be installed, by what was printed and what was written to ``Files.answer``.
+
+        Raises:
+            ValueError: when that cannot be understood.
+        """
+
+    def digesting(self, options: Options, files: Files) -> tuple[str, ...] | None:
+        """Tells the digests of exact versions; None where the first answer has them already."""
+
+    def digested(self, printed: str) -> tuple[Pin, ...]:
+        """The exact versions with their digests.
+
+        Raises:
+            ValueError: when that cannot be understood.
+        """
+
+    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
+        """Tells what an empty environment would be given; a ``pylock.toml`` where ``locks_as_toml``."""
+
+    @property
+    def locks_as_toml(self) -> bool:
+        """Whether ``locking`` prints a ``pylock.toml``."""
+
+    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
+        """Installs exactly what a lock file names into a folder of its own."""
+
+    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The user's variables without those that would send an install elsewhere."""
+
+
+def make_pin(
+    name: object, release: object, sha256: object = None, size: object = None, wheel: str | None = None
+) -> Pin:
+    """A pin of what an installer told; nothing that could be an option or a second line gets through.
+
+    Raises:
+        ValueError: when name, version or digest are not what they should be.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a distribution")
+    if not isinstance(release, str):
+        raise ValueError(f"{release!r} is no version")  # noqa: TRY004 - one kind of error for all input
+    try:
+        Version(release)
+    except InvalidVersion as error:
+        raise ValueError(str(error)) from error
+    if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
+        raise ValueError(f"{sha256!r} is no SHA-256 digest")
+    return Pin(
+        canonicalize_name(name),
+        release.strip(),
+        (sha256,) if isinstance(sha256, str) else (),
+        size if isinstance(size, int) and not isinstance(size, bool) and size >= 0 else None,
+        None,
+        wheel,
+    )
+
+
+def lock_text(pins: tuple[Pin, ...]) -> str:
+    """Requirements with digests, as ``--require-hashes`` wants them."""
+    lines = []
+    for pin in pins:
+        digests = "".join(f" \\\n    --hash=sha256:{entry}" for entry in pin.sha256)
+        lines.append(f"{pin.name}=={pin.release}{digests}\n")
+    return "".join(lines)
+
+
+def file_name(url: object) -> str | None:
+    """The last part of an address, which is the wheel's file name; the rest may hold a password."""
+    if not isinstance(url, str):
+        return None
+    name = url.split("#")[0].split("?")[0].rstrip("/").rsplit("/", 1)[-1]
+    return name if re.fullmatch(r"[\w.+!%-]+\.whl", name) else None

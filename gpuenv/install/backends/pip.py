@@ -1,0 +1,97 @@
+"""pip: where there is no uv. Pure.
+
+The report is that of ``pip install --report`` (pip documentation, "Installation Report", version 1); pip 22.2 was the
+first to have it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from gpuenv.install.backends.base import Files, Options, file_name, make_pin
+from gpuenv.install.records import Pin
+
+OLDEST = Version("22.2")
+# They send an install elsewhere, or change what is installed.
+_ELSEWHERE = frozenset(
+    ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_DRY_RUN", "PIP_REPORT", "PIP_REQUIRE_HASHES")
+    + ("PIP_NO_DEPS", "PIP_UPGRADE", "PIP_FORCE_REINSTALL", "PIP_IGNORE_INSTALLED", "PIP_COMPILE", "PIP_PYTHON")
+    + ("PIP_REQUIREMENT", "PIP_EDITABLE", "PIP_QUIET", "PIP_VERBOSE", "PIP_LOG", "PIP_PRE")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pip:
+    """How pip is called: ``python -m pip`` of the target's, or another pip that is told the target."""
+
+    program: tuple[str, ...]
+    version: str
+
+    @property
+    def label(self) -> str:
+        """Its name and version."""
+        return f"pip {self.version}"
+
+    def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
+        """``pip install --dry-run --report``."""
+        words = ("--dry-run", "--report", str(files.answer), "--constraint", str(files.constraints))
+        return (*self._install(options), *words, "--requirement", str(files.requirements))
+
+    def resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
+        """The ``install`` list of the report, digests included."""
+        del printed
+        report = json.loads(answer)
+        if not isinstance(report, dict) or report.get("version") != "1" or not isinstance(report.get("install"), list):
+            raise ValueError("expected an installation report of version 1")
+        return tuple(_pin(entry) for entry in report["install"])
+
+    def digesting(self, options: Options, files: Files) -> tuple[str, ...] | None:
+        """The report has the digests already."""
+        del options, files
+        return None
+
+    def digested(self, printed: str) -> tuple[Pin, ...]:
+        """Never asked."""
+        raise ValueError(printed)
+
+    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
+        """The report of an install as if nothing were installed."""
+        return (*self.resolving(options, files), "--ignore-installed")
+
+    @property
+    def locks_as_toml(self) -> bool:
+        """It does not."""
+        return False
+
+    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
+        """``pip install --prefix``, as if nothing were installed, so that nothing is uninstalled either."""
+        words = ("--ignore-installed", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location")
+        return (*self._install(options), *words, "--prefix", str(stage), "--requirement", str(lock))
+
+    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The user's own settings, but for the few that would send the install elsewhere."""
+        kept = {name: value for name, value in given.items() if name not in _ELSEWHERE}
+        return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "NO_COLOR": "1"}
+
+    def _install(self, options: Options) -> tuple[str, ...]:
+        words = [*self.program, "install", "--only-binary=:all:", "--no-user", "--progress-bar=off"]
+        if options.find_links is not None:
+            words += ["--no-index", "--find-links", options.find_links]
+        if options.break_system_packages:
+            words.append("--break-system-packages")
+        return tuple(words)
+
+
+def _pin(entry: Any) -> Pin:  # noqa: ANN401 - JSON
+    if not isinstance(entry, dict) or not isinstance(entry.get("metadata"), dict):
+        raise ValueError("expected an item with its metadata")  # noqa: TRY004 - one kind of error for all input
+    metadata, info = entry["metadata"], entry.get("download_info") or {}
+    archive = info.get("archive_info") or {}
+    told = (archive.get("hashes") or {}).get("sha256") or str(archive.get("hash", "")).removeprefix("sha256=") or None
+    return make_pin(metadata.get("name"), metadata.get("version"), told, None, file_name(info.get("url")))

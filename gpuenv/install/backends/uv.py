@@ -1,0 +1,96 @@
+"""uv: fast, and there is one program for every environment. Pure.
+
+The lines of ``--dry-run`` and the options are those of uv 0.13.9 and 0.6.15, which were run; 0.5.0 has no ``--format``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from gpuenv.install.backends.base import Files, Options, make_pin
+from gpuenv.install.pylock import parse_pylock
+from gpuenv.install.records import Pin
+
+OLDEST = Version("0.6.15")
+_ADDED = re.compile(r" [+~] (\S+?)==(\S+)(?: \(.*\))?\s*")
+_WHEELS_ONLY = "--only-binary=:all:"
+# They name another environment, or change what is installed and how.
+_ELSEWHERE = frozenset(
+    ("UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_REQUIRE_HASHES", "UV_NO_VERIFY_HASHES")
+    + ("UV_COMPILE_BYTECODE", "UV_BREAK_SYSTEM_PACKAGES", "UV_PROJECT", "UV_WORKING_DIRECTORY", "UV_CONSTRAINT")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Uv:
+    """The program, the version that it says it is, and the user's own constraint files.
+
+    uv takes those of the command line instead of those of UV_CONSTRAINT, so both are named there.
+    """
+
+    program: str
+    version: str
+    constraints: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Its name and version."""
+        return f"uv {self.version}"
+
+    def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
+        """``uv pip install --dry-run``: what is installed already counts."""
+        held = (f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
+        words = ("install", "--dry-run", *self._common(options), *held)
+        return (self.program, "pip", *words, f"--requirements={files.requirements}")
+
+    def resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
+        """The lines with a plus, or a tilde for what is installed once more."""
+        del answer
+        if "Would" not in printed:
+            raise ValueError("expected what would be done")
+        found = (_ADDED.fullmatch(line) for line in printed.splitlines())
+        return tuple(make_pin(match[1], match[2]) for match in found if match)
+
+    def digesting(self, options: Options, files: Files) -> tuple[str, ...] | None:
+        """``uv pip compile`` of exact versions, which also names the one wheel that fits each."""
+        words = ("compile", "--no-deps", "--format=pylock.toml", "--no-header", "--quiet", *self._common(options))
+        return (self.program, "pip", *words, str(files.requirements))
+
+    def digested(self, printed: str) -> tuple[Pin, ...]:
+        """The packages of the lock file that it prints."""
+        return parse_pylock(printed)
+
+    def locking(self, options: Options, files: Files) -> tuple[str, ...]:
+        """``uv pip compile``."""
+        held = (f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
+        words = ("compile", "--format=pylock.toml", "--no-header", "--quiet", *self._common(options), *held)
+        return (self.program, "pip", *words, str(files.requirements))
+
+    @property
+    def locks_as_toml(self) -> bool:
+        """It does."""
+        return True
+
+    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
+        """``uv pip install --prefix``: scripts name the target's interpreter, and the target is not touched."""
+        words = ("install", "--no-deps", "--require-hashes", *self._common(options))
+        return (self.program, "pip", *words, f"--prefix={stage}", f"--requirements={lock}")
+
+    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The user's own settings, but for the few that name another environment."""
+        kept = {name: value for name, value in given.items() if name not in _ELSEWHERE}
+        return {**kept, "NO_COLOR": "1"}
+
+    @staticmethod
+    def _common(options: Options) -> tuple[str, ...]:
+        words = [f"--python={options.executable}", _WHEELS_ONLY]
+        if options.offline:
+            words.append("--offline")
+        if options.find_links is not None:
+            words += ["--no-index", f"--find-links={options.find_links}"]
+        return tuple(words)

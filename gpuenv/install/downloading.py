@@ -1,0 +1,63 @@
+"""Downloads the wheels of a lock as files: by the target's pip, gpuenv's own, or one through uv, which keeps none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuenv.install.backends.pip import Pip
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.choose import choose
+from gpuenv.install.environment import Scheme
+from gpuenv.install.errors import InstallFailed, TargetUnusable
+from gpuenv.install.resolving import Caller, complaint, remedy_for
+from gpuenv.probe.children import Ending, run_child
+
+_OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
+
+
+def download(caller: Caller, scheme: Scheme, lock: Path, folder: Path, announce: Callable[[str], None]) -> None:
+    """Puts every wheel of a lock into a folder; each is held against its digest.
+
+    Raises:
+        InstallFailed: when one cannot be had.
+        TargetUnusable: when there is no pip to ask.
+    """
+    pip = Pip(_program(caller, scheme), "")
+    command = [*pip.program, "download", *_OPTIONS, "--dest", str(folder), "--requirement", str(lock)]
+    announce("downloading the wheels")
+    environment = _with_index(pip.environment(caller.environment))
+    result = run_child(command, environment, caller.deadline, caller.group)
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        why = complaint(result)
+        raise InstallFailed(f"the wheels could not be downloaded: {why}", remedy_for(why))
+    if not any(folder.iterdir()):
+        raise InstallFailed("pip downloaded nothing")
+
+
+def _program(caller: Caller, scheme: Scheme) -> tuple[str, ...]:
+    try:
+        found = choose("pip", scheme, caller.environment, caller.deadline)
+    except TargetUnusable:
+        if not isinstance(caller.installer, Uv):
+            raise
+        return (
+            caller.installer.program,
+            "tool",
+            "run",
+            "--quiet",
+            "--from",
+            "pip",
+            "pip",
+            "--python",
+            scheme.executable,
+        )
+    return found.program if isinstance(found, Pip) else ()
+
+
+def _with_index(environment: dict[str, str]) -> dict[str, str]:
+    """An index that is set for uv alone is the one that the lock came from: pip is told it too."""
+    index = environment.get("UV_DEFAULT_INDEX") or environment.get("UV_INDEX_URL")
+    if index and "PIP_INDEX_URL" not in environment:
+        environment["PIP_INDEX_URL"] = index
+    return environment

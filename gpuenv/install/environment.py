@@ -1,0 +1,161 @@
+"""The target environment as it is installed: its folders, and every distribution with its files and needs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from gpuenv.install.errors import TargetUnusable
+from gpuenv.model.codec import DecodeError, decode
+from gpuenv.probe.asking import script
+from gpuenv.probe.children import Ending, run_child
+from gpuenv.probe.protocol import parse_facts
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """The folders of an environment, as its interpreter names them.
+
+    Attributes:
+        executable: the interpreter.
+        prefix: ``sys.prefix``.
+        kind: ``venv``, ``conda`` or ``system``.
+        root: the folder that every other one lies below (sysconfig's ``data``).
+        purelib: where pure modules go.
+        platlib: where modules with extension modules go.
+        scripts: where programs go.
+        externally_managed: whether the system forbids installing into it.
+        path: where modules are imported from.
+        python: its version.
+        has_pip: whether it has a pip of its own.
+        markers: the variables of environment markers.
+    """
+
+    executable: str
+    prefix: str
+    kind: str
+    root: str
+    purelib: str
+    platlib: str
+    scripts: str
+    externally_managed: bool
+    path: tuple[str, ...]
+    python: str
+    has_pip: bool
+    markers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A distribution that is there.
+
+    Attributes:
+        name: canonical name.
+        release: as in its metadata.
+        folder: the folder that it is installed in.
+        metadata: its metadata folder.
+        requires: its Requires-Dist lines.
+        extras: the extras that it provides, canonical.
+        installer: who installed it, as it says.
+    """
+
+    name: str
+    release: str
+    folder: str
+    metadata: str
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    installer: str | None = None
+
+
+def ask_scheme(interpreter: str, environment: Mapping[str, str], deadline: float) -> Scheme:
+    """The folders of the environment, from its own interpreter.
+
+    Raises:
+        TargetUnusable: when it cannot be started or does not answer.
+    """
+    result = run_child([interpreter, "-B", script("scheme.py")], environment, deadline)
+    facts = parse_facts(result.stdout)
+    if "done" not in facts:
+        lines = [line for line in result.stderr.splitlines() if line.strip()]
+        why = result.error or (lines[-1].strip()[:200] if lines else "it said nothing")
+        if result.ending is Ending.TIMED_OUT:
+            why = f"no answer within {result.duration:.0f} s"
+        raise TargetUnusable(
+            f"{interpreter}: the target's interpreter cannot be used: {why}",
+            "Make the environment anew, or name another one with --python.",
+        )
+    try:
+        return decode(Scheme, facts)
+    except DecodeError as error:
+        raise TargetUnusable(f"{interpreter}: told something that is no Python environment: {error}") from error
+
+
+def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
+    """Every distribution in these folders, each name once, as imports would meet them."""
+    found: dict[str, Installed] = {}
+    for folder in _each_once(folders):
+        for distribution in distributions(path=[folder]):
+            entry = _installed(distribution, folder)
+            if entry is not None:
+                found.setdefault(entry.name, entry)
+    return tuple(found.values())
+
+
+def everywhere(folders: Iterable[str], names: frozenset[str]) -> tuple[Installed, ...]:
+    """Every copy of some distributions, also those that an earlier folder hides."""
+    entries = (_installed(found, folder) for folder in _each_once(folders) for found in distributions(path=[folder]))
+    return tuple(entry for entry in entries if entry is not None and entry.name in names)
+
+
+def _each_once(folders: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for folder in folders:
+        real = os.path.realpath(folder)
+        if real not in seen and Path(real).is_dir():
+            seen.add(real)
+            yield folder
+
+
+def _installed(distribution: Distribution, folder: str) -> Installed | None:
+    """Nothing for what has no name or no version: remains of a broken uninstall, mostly.
+
+    Names and versions are handed to installers in files, one a line: what could be read as an option is no name.
+    """
+    metadata: Any = distribution.metadata
+    name, release = metadata["Name"], metadata["Version"]
+    place = getattr(distribution, "_path", None)
+    if not name or not release or place is None or not is_name(name) or not _is_version(release):
+        return None
+    return Installed(
+        name=canonicalize_name(name),
+        release=release.strip(),
+        folder=folder,
+        metadata=str(place),
+        requires=tuple(distribution.requires or ()),
+        extras=tuple(canonicalize_name(extra) for extra in metadata.get_all("Provides-Extra") or ()),
+        installer=(distribution.read_text("INSTALLER") or "").strip() or None,
+    )
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is the name of a distribution (PyPA, "Names and normalization")."""
+    return _NAME.fullmatch(text) is not None
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True

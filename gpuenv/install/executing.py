@@ -1,0 +1,302 @@
+"""Carries a plan out: staged beside the target, swapped in, proven, and kept or put back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gpuenv import __version__
+from gpuenv.install.durable import write_out
+from gpuenv.install.errors import InstallError, InstallFailed
+from gpuenv.install.holdings import as_package, take_stock
+from gpuenv.install.journal import Journal, State, Store
+from gpuenv.install.planning import NUMBER
+from gpuenv.install.preparing import Prepared
+from gpuenv.install.proving import Child, Diagnose, Diagnosed, MoreProof, proofs, working_frameworks
+from gpuenv.install.records import Command, Outcome, Phase, Plan, Proof, Result
+from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.staged import Staged, StagedFile, broken, read_stage, same_content
+from gpuenv.install.swap import (
+    caches_of,
+    carry_out,
+    created_by,
+    finish,
+    folders_of,
+    keep_of,
+    not_back,
+    put_of,
+    touched,
+    undo,
+)
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.probe.children import Ending
+
+Announce = Callable[[str], None]
+_KEPT_TRANSACTIONS = 3
+
+
+@dataclass(slots=True)
+class Clock:
+    """Where the time goes."""
+
+    phases: list[Phase] = field(default_factory=list)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measures a part of the work, also one that fails."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases.append(Phase(name, time.monotonic() - started))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What it takes to carry a plan out.
+
+    Attributes:
+        prepared: the plan.
+        store: the target's journals; locked by the caller.
+        child: how modules are imported.
+        before: the doctor's errors before.
+        diagnose: the doctor, asked again afterwards.
+        more: further proofs: the smoke test, where there is a GPU.
+        announce: told what is being done.
+        created_at: time of day, to be noted.
+        clock: where the time goes.
+    """
+
+    prepared: Prepared
+    store: Store
+    child: Child
+    before: Diagnosed
+    diagnose: Diagnose
+    announce: Announce
+    created_at: str | None
+    more: tuple[MoreProof, ...] = ()
+    clock: Clock = field(default_factory=Clock)
+
+
+def execute(work: Work) -> Outcome:
+    """One transaction.
+
+    Raises:
+        InstallError: when it failed before anything of the target was moved.
+        KeyboardInterrupt: when interrupted, after the former state has been put back.
+    """
+    plan = work.prepared.plan
+    number = work.store.begin()
+    plan = _numbered(plan, number)
+    try:
+        staged, frameworks = _stage(work, number)
+        journal = _journal(work, number, staged)
+        with work.clock.phase("sync"):
+            write_out(work.store.root, (work.store.root / entry.staged for entry in journal.put))
+            work.store.write(journal)
+    except OSError as error:
+        work.store.drop(number)
+        raise InstallFailed(
+            f"the new files could not be put together: {error.strerror}; nothing was changed",
+            remedy_for(error.strerror or ""),
+        ) from error
+    except BaseException as error:
+        work.store.drop(number)
+        if isinstance(error, KeyboardInterrupt):
+            work.announce("interrupted; nothing was changed")
+        raise
+    return _swapped(work, plan, journal, frameworks)
+
+
+def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ...]) -> Outcome:
+    """From here on the target changes; whatever goes wrong, it is put back."""
+    made: tuple[Proof, ...] = ()
+    try:
+        with work.clock.phase("swap"):
+            carry_out(work.store, journal)
+            write_out(work.store.root, touched(work.store, journal))
+        with work.clock.phase("proof"):
+            work.announce("proving it")
+            made = _prove(work, plan, frameworks)
+        failed = next((proof for proof in made if proof.passed is False), None)
+        if failed is None:
+            work.store.mark(journal.number, State.COMMITTED)
+    except BaseException as error:
+        outcome = _put_back(work, plan, journal, made, f"{type(error).__name__}: {error}")
+        if isinstance(error, OSError):
+            return outcome
+        work.announce(outcome.message)
+        raise
+    if failed is not None:
+        return _put_back(work, plan, journal, made, f"{failed.name}: {failed.detail}")
+    finish(work.store, journal.number, State.COMMITTED)
+    forget_old(work.store)
+    return Outcome(
+        status=Result.INSTALLED,
+        exit_code=ExitCode.OK,
+        message=_said(plan),
+        transaction=journal.number,
+        target=plan.target,
+        plan=plan,
+        proofs=made,
+        phases=tuple(work.clock.phases),
+        undo=plan.undo,
+    )
+
+
+def _stage(work: Work, number: str) -> tuple[Staged, tuple[str, ...]]:
+    """Lets the installer put the wheels together in a folder of their own, and looks at every file there."""
+    prepared, store = work.prepared, work.store
+    stage = store.stage(number)
+    stage.mkdir()
+    if not prepared.plan.install:
+        return Staged((), ()), ()
+    lock = store.transaction(number) / "lock.txt"
+    lock.write_text(prepared.lock, encoding="utf-8")
+    command = prepared.caller.installer.staging(prepared.caller.options, lock, stage)
+    with work.clock.phase("download and unpack"):
+        work.announce(f"{prepared.plan.installer} puts {len(prepared.plan.install)} wheels together")
+        result = prepared.caller.run(command, _lines(work.announce))
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        why = complaint(result)
+        raise InstallFailed(f"{prepared.plan.installer} failed: {why}; nothing was changed", remedy_for(why))
+    with work.clock.phase("check of files"):
+        staged = read_stage(stage, prepared.holdings.scheme)
+        _as_asked(prepared.plan, staged)
+        bad = broken(staged.files)
+    if bad:
+        raise InstallFailed(f"{len(bad)} files are not what their RECORD says, {bad[0]} first; nothing was changed")
+    with work.clock.phase("imports before"):
+        there = [as_package(entry) for entry in prepared.holdings.visible]
+        frameworks = working_frameworks(work.child, there)
+    return staged, frameworks
+
+
+def _as_asked(plan: Plan, staged: Staged) -> None:
+    """The stage holds the planned versions, all of them and nothing else."""
+    found = {entry.name: entry.release for entry in staged.distributions}
+    wanted = {pin.name: pin.release for pin in plan.install}
+    if found != wanted:
+        odd = sorted(set(found.items()) ^ set(wanted.items()))
+        raise InstallFailed(
+            f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}; "
+            "nothing was changed"
+        )
+
+
+def _journal(work: Work, number: str, staged: Staged) -> Journal:
+    """Which file goes where, decided before the first one moves.
+
+    Raises:
+        InstallError: when the target has changed since the plan was made.
+    """
+    prepared, root = work.prepared, work.store.root
+    now = take_stock(prepared.holdings.scheme)
+    if {e.name: e.release for e in now.visible} != {e.name: e.release for e in prepared.holdings.visible}:
+        raise InstallError("the environment has changed since the plan was made; nothing was changed", "Try again.")
+    leaving = dict.fromkeys((*prepared.leaving, *caches_of(root, prepared.leaving)))
+    moving = [file for file in staged.files if file.place in leaving or not _is_there(root, file)]
+    keep = keep_of(root, (*leaving, *(file.place for file in moving)))
+    put = put_of(root, ((file.path, file.place) for file in moving))
+    plan = prepared.plan
+    return Journal(
+        number=number,
+        created_at=work.created_at,
+        gpuenv_version=__version__,
+        summary=_said(plan),
+        former={entry.name: entry.release for entry in prepared.holdings.visible},
+        removed=tuple(f"{entry.name}=={entry.release}" for entry in plan.remove),
+        installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),
+        keep=keep,
+        put=put,
+        created=created_by(root, put),
+        folders=folders_of(root, keep),
+    )
+
+
+def _is_there(root: Path, file: StagedFile) -> bool:
+    """Whether a file that stays, of somebody else's, holds the same: it is left where it is."""
+    place = root / file.place
+    return place.is_file() and not place.is_symlink() and same_content(file.path, place)
+
+
+def _prove(work: Work, plan: Plan, frameworks: tuple[str, ...]) -> tuple[Proof, ...]:
+    files = Proof("files", True, "every file is what its RECORD says")
+    made = proofs(plan, work.prepared.holdings, work.child, frameworks, (work.before, work.diagnose))
+    if all(proof.passed is not False for proof in made):
+        made = (*made, *(more() for more in work.more))
+    return (files, *made) if plan.install else made
+
+
+def _put_back(work: Work, plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str) -> Outcome:
+    with work.clock.phase("put back"):
+        missing = restore(work.store, journal)
+    said = "the former state is back" if not missing else f"{len(missing)} files could not be put back"
+    return Outcome(
+        status=Result.RESTORED if not missing else Result.NOT_RESTORED,
+        exit_code=ExitCode.FAILED,
+        message=f"The install failed: {why}; {said}.",
+        transaction=None if not missing else journal.number,
+        target=plan.target,
+        plan=plan,
+        proofs=made,
+        phases=tuple(work.clock.phases),
+        undo=None if not missing else plan.undo,
+        not_restored=missing,
+    )
+
+
+def restore(store: Store, journal: Journal) -> tuple[str, ...]:
+    """Puts a transaction's files back and looks whether they are; what is not back is answered."""
+    try:
+        undo(store, journal)
+        write_out(store.root, touched(store, journal))
+    except OSError as error:
+        return (f"{error.filename}: {error.strerror}",)
+    missing = not_back(store, journal)
+    if not missing:
+        store.drop(journal.number)
+    return missing
+
+
+def forget_old(store: Store) -> None:
+    """Keeps the last few transactions, so that what they keep does not fill the disk."""
+    for number in store.numbers()[:-_KEPT_TRANSACTIONS]:
+        if store.state(number) is State.COMMITTED:
+            store.drop(number)
+
+
+def _said(plan: Plan) -> str:
+    installed = ", ".join(f"{pin.name} {pin.release}" for pin in plan.install[:_KEPT_TRANSACTIONS])
+    more = f" and {len(plan.install) - _KEPT_TRANSACTIONS} more" if len(plan.install) > _KEPT_TRANSACTIONS else ""
+    gone = [entry.name for entry in plan.remove if entry.name not in {pin.name for pin in plan.install}]
+    parts = [f"installed {installed}{more}" if installed else "", f"removed {', '.join(gone)}" if gone else ""]
+    parts += [f"removed {len(plan.leftovers)} leftover files"] if plan.leftovers else []
+    return "; ".join(part for part in parts if part) or "nothing to do"
+
+
+def _numbered(plan: Plan, number: str) -> Plan:
+    """The plan with the transaction's own number in its commands."""
+
+    def told(command: Command) -> Command:
+        return replace(command, argv=tuple(word.replace(f"/{NUMBER}/", f"/{number}/") for word in command.argv))
+
+    undo_argv = tuple(number if word == NUMBER else word for word in plan.undo.argv)
+    return replace(plan, commands=tuple(map(told, plan.commands)), undo=replace(plan.undo, argv=undo_argv))
+
+
+def _lines(announce: Announce) -> Callable[[str], None]:
+    """What the installer says of its downloads, line by line."""
+    rest = ""
+
+    def heard(text: str) -> None:
+        nonlocal rest
+        *lines, rest = (rest + text).split("\n")
+        for line in lines:
+            if line.strip().startswith(("Download", "Prepar", "Install", "Resolved", "Building")):
+                announce(line.strip())
+
+    return heard

@@ -1,0 +1,266 @@
+"""The journal beside the target: what a transaction moves where, on disk before anything is moved.
+
+``ROOT/.gpuenv/NUMBER/`` holds ``journal.json`` (written once, complete), ``state.json`` (how far it is), ``kept`` (the
+files that left their places) and ``stage`` (those that come). Every path in it is relative to ROOT, so that an
+environment that was moved can still be put back. Numbers count up: no clock decides what is older.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path, PurePosixPath
+
+from gpuenv.install.errors import InstallError, TargetUnusable
+from gpuenv.model.codec import DecodeError, decode, encode
+
+FOLDER = ".gpuenv"
+SCHEMA = "gpuenv.journal/1"
+_PRIVATE = 0o700
+
+
+class State(str, Enum):
+    """How far a transaction has come."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    UNDOING = "undoing"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file or link that leaves its place; size and time of change tell whether it is the same one later."""
+
+    place: str
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A file that comes from the stage to its place."""
+
+    staged: str
+    place: str
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """One transaction.
+
+    Attributes:
+        number: which one.
+        created_at: time of day, for the eye alone.
+        gpuenv_version: who wrote it.
+        summary: what it does, in words.
+        former: name and version of every distribution that was there.
+        removed: those that left, as ``name==version``.
+        installed: those that came, as ``name==version``.
+        keep: the files that leave their places, in this order.
+        put: the files that come, in this order.
+        created: the folders that are made for them, outermost first.
+        folders: the folders that the kept files stood in, with their permissions.
+    """
+
+    number: str
+    created_at: str | None
+    gpuenv_version: str
+    summary: str
+    former: Mapping[str, str]
+    removed: tuple[str, ...]
+    installed: tuple[str, ...]
+    keep: tuple[Kept, ...]
+    put: tuple[Put, ...]
+    created: tuple[str, ...]
+    folders: Mapping[str, int]
+    schema: str = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The content of ``state.json``."""
+
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The journals of one environment."""
+
+    root: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where they lie."""
+        return self.root / FOLDER
+
+    def transaction(self, number: str) -> Path:
+        """The folder of one transaction."""
+        return self.folder / number
+
+    def stage(self, number: str) -> Path:
+        """Where its new files are put together."""
+        return self.transaction(number) / "stage"
+
+    def kept(self, number: str, index: int) -> Path:
+        """Where one of the files that left is kept."""
+        return self.transaction(number) / "kept" / str(index // 1000) / str(index)
+
+    def numbers(self) -> tuple[str, ...]:
+        """Every transaction there is, the oldest first."""
+        try:
+            names = [entry.name for entry in self.folder.iterdir()]
+        except OSError:
+            return ()
+        return tuple(sorted((name for name in names if name.isdigit()), key=int))
+
+    def open(self) -> None:
+        """Makes the folder.
+
+        Raises:
+            TargetUnusable: when it cannot be made, or belongs to somebody else.
+        """
+        try:
+            self.folder.mkdir(mode=_PRIVATE, exist_ok=True)
+            told = self.folder.lstat()
+        except OSError as error:
+            raise TargetUnusable(
+                f"{self.root}: the environment cannot be written: {error.strerror}",
+                "Install as a user who may write there, or into an environment of your own.",
+            ) from error
+        if self.folder.is_symlink() or told.st_uid not in {0, os.geteuid()}:
+            raise TargetUnusable(f"{self.folder} is not gpuenv's own folder", "Look at who made it, and remove it.")
+
+    def begin(self) -> str:
+        """A new transaction's number; its folder is made.
+
+        Raises:
+            TargetUnusable: when nothing can be written there.
+        """
+        number = f"{int(self.numbers()[-1]) + 1 if self.numbers() else 1:04d}"
+        try:
+            self.transaction(number).mkdir(mode=_PRIVATE)
+        except OSError as error:
+            raise TargetUnusable(f"{self.folder}: cannot be written: {error.strerror}") from error
+        return number
+
+    def write(self, journal: Journal) -> None:
+        """Writes a journal; when this returns it outlives a power cut.
+
+        Raises:
+            OSError: when it cannot be written.
+        """
+        _write(self.transaction(journal.number) / "journal.json", encode(journal))
+        sync_folder(self.folder)
+
+    def mark(self, number: str, state: State) -> None:
+        """Notes how far it is, in the same way."""
+        _write(self.transaction(number) / "state.json", encode(Standing(state)))
+
+    def read(self, number: str) -> Journal | None:
+        """A journal; None where none was written, since then nothing was moved.
+
+        Raises:
+            InstallError: when it is there and cannot be understood.
+        """
+        path = self.transaction(number) / "journal.json"
+        try:
+            journal = decode(Journal, json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, DecodeError, RecursionError) as error:
+            raise InstallError(f"{path}: the journal cannot be read: {error}") from error
+        outside = [text for text in _paths(journal) if not _is_below(text)]
+        if outside or journal.number != number:
+            raise InstallError(f"{path}: names what is outside of the environment: {(outside or [number])[0]!r}")
+        return journal
+
+    def state(self, number: str) -> State:
+        """How far it is; open where nothing says so."""
+        path = self.transaction(number) / "state.json"
+        try:
+            return decode(Standing, json.loads(path.read_text(encoding="utf-8"))).state
+        except (OSError, ValueError, DecodeError):
+            return State.OPEN
+
+    def drop(self, number: str) -> None:
+        """Forgets a transaction, and what it kept.
+
+        Its journal goes first: without one, nothing was ever moved.
+        """
+        folder = self.transaction(number)
+        with contextlib.suppress(OSError):
+            (folder / "journal.json").unlink()
+            sync_folder(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the environment against every other gpuenv; a process that dies lets go by itself.
+
+        Raises:
+            TargetUnusable: when another one holds it, or nothing can be written there.
+        """
+        self.open()
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            handle = os.open(self.folder / "lock", flags, 0o600)
+        except OSError as error:
+            raise TargetUnusable(f"{self.folder}/lock: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise TargetUnusable(
+                f"{self.root}: another gpuenv is at work on this environment", "Wait until it has ended, and try again."
+            ) from error
+        finally:
+            os.close(handle)
+
+
+def _write(path: Path, data: object) -> None:
+    temporary = path.with_suffix(".new")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(data, file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder outlive a power cut.
+
+    Raises:
+        OSError: when the folder cannot be opened.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _paths(journal: Journal) -> Iterator[str]:
+    yield from (entry.place for entry in journal.keep)
+    for entry in journal.put:
+        yield from (entry.place, entry.staged)
+    yield from journal.created
+    yield from journal.folders
+
+
+def _is_below(text: str) -> bool:
+    path = PurePosixPath(text)
+    return not path.is_absolute() and ".." not in path.parts and "\0" not in text

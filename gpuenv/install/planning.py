@@ -1,0 +1,94 @@
+"""A plan, from what was chosen and what is there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuenv.install.aims import Aims
+from gpuenv.install.holdings import Holdings, as_package
+from gpuenv.install.journal import FOLDER
+from gpuenv.install.records import Command, Leftover, Pin, Place, Plan, Reason, Removal, Space
+from gpuenv.install.removal import files_of
+from gpuenv.install.resolving import Caller
+from gpuenv.install.wants import Package, same_release
+from gpuenv.model.lines import is_cupy
+
+NUMBER = "NUMBER"  # stands for the transaction's own in what a plan shows
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen.
+
+    Attributes:
+        requirements: the resolver's.
+        aim: what leaves, and what may move.
+        install: the wheels that come.
+        overwritten: the distributions that stay and whose files another one has overwritten.
+        strays: the files that nobody owns.
+        commands: those that were run to find this out.
+    """
+
+    requirements: tuple[str, ...]
+    aim: Aims
+    install: tuple[Pin, ...]
+    overwritten: frozenset[str]
+    strays: tuple[str, ...]
+    commands: tuple[Command, ...]
+
+
+def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | None) -> Plan:
+    """The plan; ``free`` is the room on the target's disk in bytes."""
+    scheme = holdings.scheme
+    stage = Path(scheme.root, FOLDER, NUMBER, "stage")
+    staging = caller.installer.staging(caller.options, stage.parent / "lock.txt", stage)
+    coming = (Command("put the new wheels together beside the environment", staging),) if choice.install else ()
+    sizes = [pin.size for pin in choice.install if pin.size is not None]
+    return Plan(
+        target=Place(scheme.executable, scheme.root, scheme.purelib, scheme.kind),
+        installer=caller.installer.label,
+        requirements=choice.requirements,
+        remove=_removals(holdings, choice),
+        leftovers=tuple(Leftover(path) for path in choice.strays),
+        install=choice.install,
+        moves=_moves(choice),
+        commands=(*choice.commands, *coming),
+        undo=Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix, NUMBER)),
+        space=Space(sum(sizes) if len(sizes) == len(choice.install) else None, free),
+        notes=_notes(choice.aim, [as_package(entry) for entry in holdings.visible]),
+    )
+
+
+def _removals(holdings: Holdings, choice: Choice) -> tuple[Removal, ...]:
+    reasons = {name: reason for name, reason in choice.aim.remove.items() if name in holdings.own}
+    reasons.update({pin.name: _why(pin, choice.overwritten) for pin in choice.install if pin.former is not None})
+    return tuple(
+        Removal(name, holdings.own[name].release, reason, len(files_of(holdings.own[name], holdings.scheme.root)))
+        for name, reason in reasons.items()
+    )
+
+
+def _why(pin: Pin, overwritten: frozenset[str]) -> Reason:
+    same = same_release(pin.former or "", pin.release)
+    return Reason.SHARED_FILES if same and (pin.name in overwritten or is_cupy(pin.name)) else Reason.REPLACED
+
+
+def _moves(choice: Choice) -> tuple[str, ...]:
+    return tuple(
+        pin.name
+        for pin in choice.install
+        if pin.former is not None
+        and not same_release(pin.former, pin.release)
+        and pin.name not in {*choice.aim.asked, *choice.aim.free}
+    )
+
+
+def _notes(aim: Aims, packages: Sequence[Package]) -> tuple[str, ...]:
+    there = {entry.name: entry.release for entry in packages}
+    return tuple(
+        f"{name} {there[name]} is of another CUDA major version and stays, since other packages need it; "
+        "CuPy may load it first"
+        for name in aim.stay
+    )

@@ -1,0 +1,200 @@
+"""From a Resolution and a target to a Plan: nothing of the target is changed here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpuenv.install.aims import Aims, aims, frozen, kept_working
+from gpuenv.install.backends.base import lock_text
+from gpuenv.install.environment import Installed, Scheme
+from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.holdings import Holdings, as_package
+from gpuenv.install.planning import Choice, make_plan
+from gpuenv.install.record_file import is_damaged, read_record
+from gpuenv.install.records import Pin, Plan
+from gpuenv.install.removal import files_of, leftovers, owners, still_owned
+from gpuenv.install.resolving import (
+    Caller,
+    Lock,
+    Resolved,
+    make_lock,
+    nothing_fits,
+    resolve_pins,
+    with_digests,
+)
+from gpuenv.install.wants import Package, same_release
+from gpuenv.model.lines import is_cupy
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan and what it takes to carry it out.
+
+    Attributes:
+        plan: what is shown.
+        holdings: what the target held when the plan was made.
+        lock: the exact versions with digests, as the installer is given them.
+        leaving: the places of the files that leave.
+        caller: who runs the installer.
+    """
+
+    plan: Plan
+    holdings: Holdings
+    lock: str
+    leaving: tuple[str, ...]
+    caller: Caller
+
+
+def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
+    """Ends early where nothing may or can be installed.
+
+    Raises:
+        TargetUnusable: when the system manages this Python, or it may not be written.
+    """
+    if scheme.externally_managed and not break_system_packages:
+        raise TargetUnusable(
+            f"{scheme.executable}: the system manages this Python and forbids installing into it (PEP 668)",
+            "Make an environment of your own: python3 -m venv NAME, then gpuenv install --python NAME. "
+            "--break-system-packages does it all the same.",
+        )
+    for folder in (scheme.root, scheme.purelib, scheme.platlib):
+        nearest = Path(folder)
+        while not nearest.exists():
+            nearest = nearest.parent
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise TargetUnusable(
+                f"{folder}: the environment cannot be written",
+                "Install as a user who may write there, or into an environment of your own.",
+            )
+        if not (os.path.realpath(folder) + "/").startswith(os.path.realpath(scheme.root) + "/"):
+            raise TargetUnusable(f"{folder} lies outside of {scheme.root}: such an environment is not supported")
+
+
+def prepare(
+    holdings: Holdings, caller: Caller, requirements: Sequence[str], locked: tuple[Pin, ...] | None = None
+) -> Prepared:
+    """The plan to install these requirements.
+
+    Args:
+        holdings: what the target holds.
+        caller: who runs the installer.
+        requirements: the resolver's, pins included; those of a lock file where there is one.
+        locked: exact versions with digests, from a lock file; None to ask the installer.
+
+    Raises:
+        InstallError: when there can be no plan.
+    """
+    packages = [as_package(entry) for entry in holdings.visible]
+    aim = aims(requirements, packages, holdings.scheme.markers, _damaged(holdings))
+    _refuse_hidden_rivals(holdings, aim)
+    removed = [holdings.own[name] for name in aim.remove if name in holdings.own]
+    _, overwritten = _leaving(holdings, removed)
+    refresh = tuple(sorted({*aim.refresh, *overwritten}))
+    if locked is None:
+        resolved = _resolve(caller, requirements, aim, packages, holdings)
+    else:
+        resolved = _locked(holdings, locked, refresh)
+    resolved = with_digests(caller, _refreshed(resolved, refresh, holdings))
+    install = tuple(_former(pin, holdings) for pin in resolved.pins)
+    replaced = [holdings.own[pin.name] for pin in install if pin.name in holdings.own]
+    leaving, _ = _leaving(holdings, [*removed, *replaced])
+    strays = leftovers(holdings.scheme, holdings.owned)
+    choice = Choice(tuple(requirements), aim, install, overwritten, strays, resolved.commands)
+    plan = make_plan(holdings, caller, choice, free_space(holdings.scheme.root))
+    return Prepared(plan, holdings, lock_text(install), (*leaving, *strays), caller)
+
+
+def _damaged(holdings: Holdings) -> tuple[str, ...]:
+    """The CuPys whose files are not all there as they were installed."""
+    found = []
+    for entry in holdings.own.values():
+        record = read_record(entry.metadata) if is_cupy(entry.name) else None
+        if record is not None and is_damaged(entry.folder, record) is not None:
+            found.append(entry.name)
+    return tuple(found)
+
+
+def _refuse_hidden_rivals(holdings: Holdings, aim: Aims) -> None:
+    """Another line in a folder that imports meet first cannot be removed from here."""
+    ahead = list(holdings.scheme.path)
+    order = {os.path.realpath(folder): index for index, folder in reversed(list(enumerate(ahead)))}
+    own = order.get(os.path.realpath(holdings.scheme.purelib), len(ahead))
+    for entry in holdings.visible:
+        outside = entry.name in aim.remove and entry.name not in holdings.own and is_cupy(entry.name)
+        if outside and order.get(os.path.realpath(entry.folder), own) < own:
+            raise TargetUnusable(
+                f"{entry.name} {entry.release} in {entry.folder} is outside of this environment and would be imported "
+                "first",
+                "Remove it there, or take its folder off PYTHONPATH.",
+            )
+
+
+def _leaving(holdings: Holdings, removed: Sequence[Installed]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The places that leave with some distributions, and those who stay and whose files were overwritten by them."""
+    root = holdings.scheme.root
+    places = dict.fromkeys(place for entry in removed for place in files_of(entry, root))
+    names = {entry.name for entry in removed}
+    staying = owners((entry for name, entry in holdings.own.items() if name not in names), root) if removed else {}
+    stay, overwritten = still_owned(places, staying, Path(root))
+    return tuple(place for place in places if place not in stay), overwritten
+
+
+def _resolve(
+    caller: Caller, requirements: Sequence[str], aim: Aims, packages: Sequence[Package], holdings: Holdings
+) -> Resolved:
+    """First so that nothing else moves; where that cannot be, so that everything else still has what it needs."""
+    resolved, why = resolve_pins(caller, requirements, frozen(aim, packages))
+    if why:
+        resolved, why = resolve_pins(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
+    if why:
+        raise nothing_fits(why, requirements, aim.stay)
+    return resolved
+
+
+def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) -> Lock:
+    """The lock of these requirements for a target, beside what the target holds.
+
+    Raises:
+        InstallError: when there can be none.
+    """
+    packages = [as_package(entry) for entry in holdings.visible]
+    aim = aims(requirements, packages, holdings.scheme.markers)
+    lock, why = make_lock(caller, requirements, frozen(aim, packages))
+    if lock is None:
+        lock, why = make_lock(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
+    if lock is None:
+        raise nothing_fits(why, requirements, aim.stay)
+    return lock
+
+
+def _locked(holdings: Holdings, pins: Sequence[Pin], refresh: Sequence[str]) -> Resolved:
+    """Of a lock file's pins those that are not there already."""
+    there = {entry.name: entry.release for entry in holdings.visible}
+    coming = (pin for pin in pins if pin.name in refresh or not same_release(there.get(pin.name, ""), pin.release))
+    return Resolved(tuple(coming), ())
+
+
+def _refreshed(resolved: Resolved, refresh: Sequence[str], holdings: Holdings) -> Resolved:
+    """What has to be put in once more although the installer is content with it."""
+    coming = {pin.name for pin in resolved.pins}
+    more = tuple(
+        Pin(name, holdings.own[name].release) for name in refresh if name not in coming and name in holdings.own
+    )
+    return Resolved((*resolved.pins, *more), resolved.commands)
+
+
+def _former(pin: Pin, holdings: Holdings) -> Pin:
+    there = holdings.own.get(pin.name)
+    return replace(pin, former=there.release if there else None)
+
+
+def free_space(folder: str) -> int | None:
+    """Bytes that this user may still fill on a folder's file system."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None

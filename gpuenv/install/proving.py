@@ -1,0 +1,200 @@
+"""What is shown after an install, before it is kept: by metadata, by imports in children, and by the doctor."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from packaging.utils import canonicalize_name
+
+from gpuenv.install.environment import Scheme
+from gpuenv.install.holdings import Holdings, as_package, take_stock
+from gpuenv.install.records import Plan, Proof
+from gpuenv.install.wants import Package, faults, lost_extras, parse, same_release
+from gpuenv.model.lines import is_cupy
+from gpuenv.probe.asking import script
+from gpuenv.probe.children import ChildGroup, Ending, run_child
+from gpuenv.probe.protocol import parse_facts
+
+# Frameworks that share the CUDA libraries: their import must still work afterwards.
+_FRAMEWORKS = {"torch": "torch", "jax": "jax", "numba-cuda": "numba.cuda", "tensorflow": "tensorflow"}
+_RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
+_NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """How modules are imported: in children of their own.
+
+    Attributes:
+        executable: the target's interpreter.
+        environment: the caller's variables.
+        seconds: how long one import may take.
+        group: the children that are ended when nobody waits for them any longer.
+    """
+
+    executable: str
+    environment: Mapping[str, str]
+    seconds: float
+    group: ChildGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How the import of a module ended."""
+
+    module: str
+    works: bool
+    detail: str
+    file: str | None = None
+    release: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """The doctor's errors about the target, by code."""
+
+    errors: Mapping[str, str]
+
+
+Diagnose = Callable[[], Diagnosed]
+MoreProof = Callable[[], Proof]
+
+
+def import_in_child(child: Child, module: str) -> Imported:
+    """Imports a module as a program of the target's would."""
+    command = [child.executable, "-B", script("importing.py"), module]
+    result = run_child(command, child.environment, time.monotonic() + child.seconds, child.group)
+    facts = parse_facts(result.stdout)
+    if result.ending is Ending.TIMED_OUT:
+        return Imported(module, False, f"no end within {child.seconds:.0f} s")
+    if result.ending is Ending.CRASHED:
+        return Imported(module, False, f"ended by {result.signal_name}")
+    if result.ending is Ending.NOT_STARTED or "started" not in facts:
+        return Imported(module, False, f"the interpreter could not be started: {result.error or result.stderr[-200:]}")
+    if "error" in facts or "done" not in facts:
+        return Imported(module, False, str(facts.get("error", f"exit code {result.exit_code}"))[:400])
+    return Imported(
+        module,
+        True,
+        f"{facts.get('release') or ''} {facts.get('file') or ''}".strip(),
+        facts.get("file"),
+        facts.get("release"),
+    )
+
+
+def working_frameworks(child: Child, packages: Iterable[Package]) -> tuple[str, ...]:
+    """The frameworks there whose import works now."""
+    modules = [module for entry in packages if (module := _module(entry.name)) is not None]
+    with ThreadPoolExecutor(max(1, len(modules))) as pool:
+        found = list(pool.map(lambda module: import_in_child(child, module), modules))
+    return tuple(entry.module for entry in found if entry.works)
+
+
+def _module(name: str) -> str | None:
+    rapids = _RAPIDS.fullmatch(name)
+    return rapids[1] if rapids else _FRAMEWORKS.get(name)
+
+
+def proofs(
+    plan: Plan, before: Holdings, child: Child, frameworks: Sequence[str], doctor: tuple[Diagnosed, Diagnose]
+) -> tuple[Proof, ...]:
+    """Every proof in turn; those after a failed one are not made."""
+    after = take_stock(before.scheme)
+    steps: list[Callable[[], Proof]] = [
+        lambda: _as_planned(plan, after),
+        lambda: _consistent(before, after),
+        lambda: _import_cupy(plan, child, before.scheme),
+        *(_framework_step(child, module) for module in frameworks),
+        lambda: _doctor(plan, *doctor),
+    ]
+    made: list[Proof] = []
+    for step in steps:
+        started = time.monotonic()
+        proof = step()
+        made.append(Proof(proof.name, proof.passed, proof.detail, time.monotonic() - started))
+        if proof.passed is False:
+            break
+    return tuple(made)
+
+
+def _as_planned(plan: Plan, after: Holdings) -> Proof:
+    """The pins are what landed, with their extras, and what was to go has gone."""
+    wrong = [
+        f"{pin.name} {pin.release} was to be installed, found {_release(after, pin.name)}"
+        for pin in plan.install
+        if not same_release(_release(after, pin.name), pin.release)
+    ]
+    coming = {pin.name for pin in plan.install}
+    wrong += [
+        f"{gone.name} was to be removed and is there"
+        for gone in plan.remove
+        if gone.name in after.own and gone.name not in coming
+    ]
+    for text in plan.requirements:
+        requirement = parse(text)
+        name = canonicalize_name(requirement.name) if requirement else ""
+        there = next((entry for entry in after.visible if entry.name == name), None)
+        if requirement is None or there is None:
+            wrong.append(f"{text} is not there")
+            continue
+        if not requirement.specifier.contains(there.release, prereleases=True):
+            wrong.append(f"{text} was asked for, {there.release} is there")
+        wrong += [
+            f"{there.name} {there.release} has no extra {extra}"
+            for extra in lost_extras(as_package(there), requirement.extras)
+        ]
+    return Proof(
+        "as planned",
+        not wrong,
+        "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} distributions at their exact versions",
+    )
+
+
+def _release(holdings: Holdings, name: str) -> str:
+    return holdings.own[name].release if name in holdings.own else "none"
+
+
+def _consistent(before: Holdings, after: Holdings) -> Proof:
+    """No need is unmet that was met before."""
+    markers = before.scheme.markers
+    old = {str(fault) for fault in faults(map(as_package, before.visible), markers)}
+    new = [str(f) for f in faults(map(as_package, after.visible), markers) if str(f) not in old]
+    return Proof("consistent", not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
+
+
+def _import_cupy(plan: Plan, child: Child, scheme: Scheme) -> Proof:
+    wanted = next((pin for pin in plan.install if is_cupy(pin.name)), None)
+    found = import_in_child(child, "cupy")
+    if not found.works:
+        without_driver = bool(_NO_DRIVER.search(found.detail))
+        passed = None if without_driver else False
+        return Proof("import cupy", passed, found.detail + (" (no driver here)" if without_driver else ""))
+    folders = (scheme.purelib, scheme.platlib)
+    if wanted is not None and not (found.file or "").startswith(tuple(f"{folder}/" for folder in folders)):
+        return Proof("import cupy", False, f"another one is imported: {found.file}")
+    if wanted is not None and found.release and not same_release(found.release, wanted.release):
+        return Proof("import cupy", False, f"{wanted.release} was installed, {found.release} is imported")
+    return Proof("import cupy", True, found.detail)
+
+
+def _framework_step(child: Child, module: str) -> Callable[[], Proof]:
+    def step() -> Proof:
+        found = import_in_child(child, module)
+        return Proof(f"import {module}", found.works, found.detail)
+
+    return step
+
+
+def _doctor(plan: Plan, before: Diagnosed, diagnose: Diagnose) -> Proof:
+    """No error about the target that was not there before; libraries may be missing where they were said to be."""
+    del plan
+    now = diagnose().errors
+    new = [f"{code}: {title}" for code, title in now.items() if code not in before.errors]
+    cured = [code for code in before.errors if code not in now]
+    said = f"cured: {', '.join(cured)}" if cured else "nothing new is wrong"
+    return Proof("doctor", not new, "; ".join(new[:_SHOWN]) or said)

@@ -1,0 +1,46 @@
+"""``pylock.toml`` (PEP 751): the pins in one. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuenv.install.backends.base import file_name, make_pin
+from gpuenv.install.records import Pin
+from gpuenv.toml_text import parse_toml
+
+
+def parse_pylock(text: str) -> tuple[Pin, ...]:
+    """The packages of a lock file, each with the digests of its wheels.
+
+    Raises:
+        ValueError: when it is no lock file, or holds a package that is not from wheels.
+    """
+    document = parse_toml(text)
+    if str(document.get("lock-version", "")).split(".")[0] != "1":
+        raise ValueError("expected lock-version 1.0")
+    packages = document.get("packages", [])
+    if not isinstance(packages, list):
+        raise ValueError("packages: expected a list of tables")  # noqa: TRY004 - one kind of error for all input
+    return tuple(_pin(entry) for entry in packages)
+
+
+def _pin(entry: Any) -> Pin:  # noqa: ANN401 - TOML
+    if not isinstance(entry, dict):
+        raise ValueError("packages: expected a table")  # noqa: TRY004 - likewise
+    wheels = [wheel for wheel in entry.get("wheels", []) if isinstance(wheel, dict)]
+    name, release = entry.get("name"), entry.get("version")
+    if not wheels:
+        raise ValueError(f"{name} {release}: no wheel is named; only wheels are installed")
+    first = wheels[0]
+    pin = make_pin(name, release, size=first.get("size"), wheel=file_name(first.get("url") or first.get("path")))
+    digests = tuple(_digest(wheel, pin.name) for wheel in wheels)
+    size = pin.size if len(wheels) == 1 else None
+    return Pin(pin.name, pin.release, digests, size, None, pin.wheel if len(wheels) == 1 else None)
+
+
+def _digest(wheel: dict[str, Any], name: str) -> str:
+    hashes = wheel.get("hashes")
+    told = hashes.get("sha256") if isinstance(hashes, dict) else None
+    if not isinstance(told, str):
+        raise ValueError(f"{name}: a wheel without a SHA-256 digest")  # noqa: TRY004 - likewise
+    return make_pin(name, "0", told).sha256[0]

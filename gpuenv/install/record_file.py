@@ -1,0 +1,62 @@
+"""RECORD: the files of an installed distribution, with digest and size (PyPA, "Recording installed projects")."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_CHUNK = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of a RECORD: the path relative to the folder of the distribution, and what it should hold."""
+
+    path: str
+    sha256: str | None
+    size: int | None
+
+
+def read_record(metadata: str) -> tuple[Entry, ...] | None:
+    """The files of a distribution; None where it has no RECORD that can be read."""
+    try:
+        with Path(metadata, "RECORD").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
+    return tuple(_entry(row) for row in rows if row and row[0])
+
+
+def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
+    """The first file that is missing or of another size; looks at no contents."""
+    for entry in entries:
+        try:
+            found = os.stat(os.path.join(folder, entry.path))  # noqa: PTH116 - thousands of files
+        except OSError:
+            return entry.path
+        if entry.size is not None and found.st_size != entry.size:
+            return entry.path
+    return None
+
+
+def digest(path: str) -> str:
+    """The SHA-256 of a file, as a RECORD writes it.
+
+    Raises:
+        OSError: when it cannot be read.
+    """
+    sha = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            sha.update(chunk)
+    return base64.urlsafe_b64encode(sha.digest()).rstrip(b"=").decode()
+
+
+def _entry(row: list[str]) -> Entry:
+    kind, _, value = (row[1] if len(row) > 1 else "").partition("=")
+    size = row[2] if len(row) > 2 else ""  # noqa: PLR2004 - the third column
+    return Entry(row[0], value if kind == "sha256" else None, int(size) if size.isdigit() else None)

@@ -1,0 +1,195 @@
+"""What an install would do (``gpuenv.plan/1``), and what one did (``gpuenv.outcome/1``). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+PLAN = "gpuenv.plan/1"
+OUTCOME = "gpuenv.outcome/1"
+
+
+class Reason(str, Enum):
+    """Why something leaves the target."""
+
+    OTHER_LINE = "other-cupy-line"
+    REPLACED = "replaced"
+    SHARED_FILES = "shares-files-with-another-line"
+    STRAY_CUDA = "cuda-of-another-major"
+    NO_OWNER = "no-distribution-owns-it"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A distribution that is taken out.
+
+    Attributes:
+        name: canonical name.
+        release: the version that is there.
+        reason: why it goes.
+        files: how many files its RECORD lists.
+    """
+
+    name: str
+    release: str
+    reason: Reason
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One wheel that is put in.
+
+    Attributes:
+        name: canonical name.
+        release: the exact version.
+        sha256: the digests of the files that may be taken; empty where no index tells any.
+        size: bytes to download, where the index tells.
+        former: the version that it takes the place of; null where there is none.
+        wheel: the file's name, where the installer tells.
+    """
+
+    name: str
+    release: str
+    sha256: tuple[str, ...] = ()
+    size: int | None = None
+    former: str | None = None
+    wheel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A file or folder of CuPy's that no distribution owns."""
+
+    path: str
+    reason: Reason = Reason.NO_OWNER
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, and what it is for; nothing goes through a shell."""
+
+    purpose: str
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Room on the target's file system, in bytes; null where it could not be told beforehand."""
+
+    download: int | None
+    free: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The environment that is meant.
+
+    Attributes:
+        executable: its interpreter.
+        root: the folder that everything is installed below, and the journal beside.
+        packages: the folder that modules go to.
+        kind: ``venv``, ``conda`` or ``system``.
+    """
+
+    executable: str
+    root: str
+    packages: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that an install would do.
+
+    Attributes:
+        target: where.
+        installer: ``uv`` or ``pip``, and its version.
+        requirements: what the resolver asks for.
+        remove: the distributions that are taken out.
+        leftovers: files that are taken out and that nobody owns.
+        install: the wheels that are put in.
+        moves: those of them that change a package which is not CuPy's own; they need consent.
+        commands: what is run, in this order.
+        undo: how it is undone afterwards.
+        space: what is needed against what there is.
+        notes: what else should be known.
+    """
+
+    target: Place
+    installer: str
+    requirements: tuple[str, ...]
+    remove: tuple[Removal, ...]
+    leftovers: tuple[Leftover, ...]
+    install: tuple[Pin, ...]
+    moves: tuple[str, ...]
+    commands: tuple[Command, ...]
+    undo: Command
+    space: Space
+    notes: tuple[str, ...] = ()
+    schema: str = PLAN
+
+    @property
+    def empty(self) -> bool:
+        """Whether everything is as it should be already."""
+        return not (self.remove or self.leftovers or self.install)
+
+
+class Result(str, Enum):
+    """How a transaction ended."""
+
+    INSTALLED = "installed"
+    UNCHANGED = "unchanged"
+    RESTORED = "restored"
+    ROLLED_BACK = "rolled-back"
+    NOT_RESTORED = "not-restored"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One thing that was shown afterwards; ``passed`` is null where it could not be shown here."""
+
+    name: str
+    passed: bool | None
+    detail: str
+    duration: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of the work and the seconds it took."""
+
+    name: str
+    duration: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was done.
+
+    Attributes:
+        status: how it ended.
+        exit_code: of the command.
+        message: one sentence.
+        transaction: the number to roll back; null where nothing was changed.
+        target: where.
+        plan: what was meant to be done; null for a rollback.
+        proofs: what was shown afterwards.
+        phases: where the time went.
+        undo: how it is undone; null where there is nothing to undo.
+        not_restored: the files that could not be put back.
+        recovered: the numbers of earlier, unfinished transactions that were put back first.
+    """
+
+    status: Result
+    exit_code: int
+    message: str
+    transaction: str | None
+    target: Place | None
+    plan: Plan | None = None
+    proofs: tuple[Proof, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    undo: Command | None = None
+    not_restored: tuple[str, ...] = ()
+    recovered: tuple[str, ...] = ()
+    schema: str = OUTCOME

@@ -1,0 +1,99 @@
+"""Puts back what an install left unfinished, and rolls back what one has finished."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gpuenv.install.errors import InstallError, InstallFailed
+from gpuenv.install.executing import restore
+from gpuenv.install.journal import FOLDER, Journal, State, Store
+from gpuenv.install.swap import changed_since
+
+_LISTED = 3
+
+
+def store_of(interpreter: str, root: str | None = None) -> Store | None:
+    """The journals of the environment that an interpreter belongs to, be the interpreter gone or not."""
+    if root is not None:
+        return Store(Path(root))
+    prefix = Path(os.path.dirname(os.path.dirname(os.path.abspath(interpreter))))  # noqa: PTH100 - no links
+    for folder in (prefix, prefix / "local"):
+        if (folder / FOLDER).is_dir():
+            return Store(folder)
+    return None
+
+
+def recover(store: Store) -> tuple[str, ...]:
+    """Puts back every unfinished transaction, the newest first; the caller holds the lock.
+
+    Returns:
+        The numbers of those that had begun to change the environment.
+
+    Raises:
+        InstallFailed: when one cannot be put back; nothing else may be done before.
+    """
+    found = []
+    for number in reversed(store.numbers()):
+        journal = store.read(number)
+        if journal is None:
+            store.drop(number)
+        elif store.state(number) in (State.OPEN, State.UNDOING):
+            _put_back(store, journal)
+            found.append(number)
+        elif store.state(number) is State.UNDONE:
+            store.drop(number)
+    return tuple(found)
+
+
+def _put_back(store: Store, journal: Journal) -> None:
+    missing = restore(store, journal)
+    if missing:
+        shown = ", ".join(missing[:_LISTED])
+        raise InstallFailed(
+            f"an earlier install ({journal.number}) was interrupted, and {len(missing)} files could not be put back: "
+            f"{shown}",
+            f"What was kept lies in {store.transaction(journal.number)}; make room or rights, and try again.",
+        )
+
+
+def committed(store: Store) -> tuple[Journal, ...]:
+    """The transactions that can be rolled back, the newest first."""
+    found = (store.read(number) for number in reversed(store.numbers()) if store.state(number) is State.COMMITTED)
+    return tuple(journal for journal in found if journal is not None)
+
+
+def roll_back(store: Store, number: str | None) -> tuple[Journal, ...]:
+    """Undoes a transaction and every later one; the newest alone where no number is given.
+
+    Raises:
+        InstallError: when there is none, or others have changed its files since.
+        InstallFailed: when something could not be put back.
+    """
+    there = committed(store)
+    numbers = [journal.number for journal in there]
+    if not there:
+        raise InstallError("there is no install to roll back in this environment")
+    if number is not None and number not in numbers:
+        raise InstallError(f"there is no install {number}", f"one of {', '.join(reversed(numbers))}")
+    last = numbers.index(number) if number is not None else 0
+    undone = []
+    for journal in there[: last + 1]:
+        _roll_back_one(store, journal)
+        undone.append(journal)
+    return tuple(undone)
+
+
+def _roll_back_one(store: Store, journal: Journal) -> None:
+    changed = changed_since(store, journal)
+    if changed:
+        raise InstallFailed(
+            f"{len(changed)} files of install {journal.number} have been changed since by something else, "
+            f"{changed[0]} first; it was not rolled back",
+            "Install what you want instead: gpuenv install.",
+        )
+    store.mark(journal.number, State.UNDOING)
+    missing = restore(store, journal)
+    if missing:
+        shown = ", ".join(missing[:_LISTED])
+        raise InstallFailed(f"{len(missing)} files could not be put back: {shown}")

@@ -1,0 +1,197 @@
+"""Asks the real installer what it would do, and for the digests of what it would take."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpuenv.install.backends.base import Files, Installer, Options
+from gpuenv.install.errors import InstallFailed, NothingFits
+from gpuenv.install.records import Command, Pin
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, Heard, run_child
+from gpuenv.report.redact import hide_secrets
+
+_CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
+_LONGEST = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever runs the installer.
+
+    Attributes:
+        installer: which one.
+        options: what every call is given.
+        environment: the caller's variables.
+        deadline: reading of ``time.monotonic``.
+        group: the children that are ended when nobody waits for them any longer.
+    """
+
+    installer: Installer
+    options: Options
+    environment: Mapping[str, str]
+    deadline: float
+    group: ChildGroup
+
+    def run(self, command: Sequence[str], heard: Heard | None = None) -> ChildResult:
+        """Runs the installer with the user's own settings."""
+        return run_child(command, self.installer.environment(self.environment), self.deadline, self.group, heard)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What the installer would put in, with digests, and the commands that told it."""
+
+    pins: tuple[Pin, ...]
+    commands: tuple[Command, ...]
+
+
+def resolve_pins(caller: Caller, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Resolved, str]:
+    """What would be installed under these constraints; where that is impossible, nothing and the reason.
+
+    Raises:
+        InstallFailed: when the installer fails for another reason: no network, say.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
+        files = _files(Path(name), requirements, constraints)
+        command = caller.installer.resolving(caller.options, files)
+        result = caller.run(command)
+        told = Command("ask what would change", command)
+        if result.ending is not Ending.EXITED or result.exit_code != 0:
+            why = complaint(result)
+            if _CONFLICT.search(result.stderr):
+                return Resolved((), (told,)), why
+            raise InstallFailed(f"{caller.installer.label} could not tell what would change: {why}", remedy_for(why))
+        try:
+            answer = files.answer.read_text(encoding="utf-8") if files.answer.exists() else ""
+            pins = caller.installer.resolved(result.stdout + "\n" + result.stderr, answer)
+        except (ValueError, OSError) as error:
+            raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
+    return Resolved(pins, (told,)), ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Exact versions with digests, and the installer's own ``pylock.toml`` where it makes one."""
+
+    pins: tuple[Pin, ...]
+    pylock: str | None
+
+
+def make_lock(caller: Caller, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Lock | None, str]:
+    """What an empty environment would be given under these constraints; where that is impossible, the reason.
+
+    Raises:
+        InstallFailed: when the installer fails for another reason.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
+        files = _files(Path(name), requirements, constraints)
+        result = caller.run(caller.installer.locking(caller.options, files))
+        if result.ending is not Ending.EXITED or result.exit_code != 0:
+            why = complaint(result)
+            if _CONFLICT.search(result.stderr):
+                return None, why
+            raise InstallFailed(f"{caller.installer.label} could not make the lock: {why}", remedy_for(why))
+        try:
+            if caller.installer.locks_as_toml:
+                return Lock(caller.installer.digested(result.stdout), result.stdout), ""
+            return Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None), ""
+        except (ValueError, OSError) as error:
+            raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
+
+
+def with_digests(caller: Caller, resolved: Resolved) -> Resolved:
+    """The same pins with the digests of their wheels, and their sizes where the index tells.
+
+    Raises:
+        InstallFailed: when the installer fails, or there is a pin that it tells no digest of.
+    """
+    lacking = tuple(pin for pin in resolved.pins if not pin.sha256)
+    if not lacking:
+        return resolved
+    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
+        files = _files(Path(name), [f"{pin.name}=={pin.release}" for pin in lacking], [])
+        command = caller.installer.digesting(caller.options, files)
+        if command is None:
+            return _resolved_alone(caller, resolved, lacking)
+        result = caller.run(command)
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        why = complaint(result)
+        raise InstallFailed(f"{caller.installer.label} could not tell the digests: {why}", remedy_for(why))
+    try:
+        found = {pin.name: pin for pin in caller.installer.digested(result.stdout)}
+    except ValueError as error:
+        raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
+    return _joined(resolved, found, Command("ask for the digests", command))
+
+
+def _resolved_alone(caller: Caller, resolved: Resolved, lacking: tuple[Pin, ...]) -> Resolved:
+    """Pip tells digests of what it would install alone, and what is there already is not that."""
+    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
+        files = _files(Path(name), [f"{pin.name}=={pin.release}" for pin in lacking], [])
+        command = (*caller.installer.resolving(caller.options, files), "--ignore-installed", "--no-deps")
+        result = caller.run(command)
+        try:
+            found = {pin.name: pin for pin in caller.installer.resolved("", files.answer.read_text(encoding="utf-8"))}
+        except (ValueError, OSError) as error:
+            raise InstallFailed(f"{caller.installer.label} told no digests: {complaint(result)}") from error
+    return _joined(resolved, found, Command("ask for the digests", command))
+
+
+def _joined(resolved: Resolved, found: Mapping[str, Pin], command: Command) -> Resolved:
+    pins = []
+    for pin in resolved.pins:
+        told = found.get(pin.name)
+        if pin.sha256:
+            pins.append(pin)
+        elif told is None or told.release != pin.release or not told.sha256:
+            raise InstallFailed(f"no digest could be had for {pin.name} {pin.release}")
+        else:
+            pins.append(replace(told, former=pin.former))
+    return Resolved(tuple(pins), (*resolved.commands, command))
+
+
+def complaint(result: ChildResult) -> str:
+    """What the installer said went wrong, in ASCII, on few lines and without secrets."""
+    if result.ending is Ending.TIMED_OUT:
+        return f"no end within {result.duration:.0f} s"
+    if result.ending is Ending.NOT_STARTED:
+        return f"it could not be started: {result.error}"
+    if result.ending is Ending.CRASHED:
+        return f"it was ended by {result.signal_name}"
+    said = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
+    lines = [line.strip(" ?|") for line in said.splitlines()]
+    kept = [line for line in lines if line and not line.startswith(("Using Python", "Looking in", "[notice]"))]
+    return hide_secrets(" ".join(kept))[-_LONGEST:] or f"exit code {result.exit_code}"
+
+
+def remedy_for(why: str) -> str | None:
+    """What to do about the commonest failures."""
+    if re.search(r"No space left", why):
+        return "Make room on the disk that the environment, the cache or the temporary folder is on."
+    if re.search(r"hash", why, re.IGNORECASE):
+        return "The index gave another file than was planned: try again, and if it stays so, ask who runs the index."
+    if re.search(r"network|connect|resolve host|dns|timed? ?out|name resolution|unreachable", why, re.IGNORECASE):
+        return "Look at the network, proxy and index settings; gpuenv bundle prepares an install without a network."
+    return None
+
+
+def nothing_fits(why: str, requirements: Sequence[str], stay: Sequence[str]) -> NothingFits:
+    """What is asked for cannot live together with what is there."""
+    pinned = f" It holds {', '.join(stay)}, which other packages there need." if stay else ""
+    return NothingFits(
+        f"{' '.join(requirements)} cannot be installed beside what the environment holds.{pinned} {why}",
+        "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME.",
+    )
+
+
+def _files(folder: Path, requirements: Sequence[str], constraints: Sequence[str]) -> Files:
+    files = Files(folder / "requirements.txt", folder / "constraints.txt", folder / "answer.json")
+    files.requirements.write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
+    files.constraints.write_text("".join(f"{text}\n" for text in constraints), encoding="utf-8")
+    os.chmod(folder, 0o700)  # noqa: PTH101 - as made
+    return files

@@ -1,0 +1,145 @@
+"""Plans and outcomes as lines of text: readable in 80 columns, in ASCII, without colour. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpuenv.install.journal import Journal
+from gpuenv.install.records import Outcome, Phase, Pin, Plan, Proof, Reason, Removal, Result
+from gpuenv.report.text import Line, Style, command_text
+
+_REASONS = {
+    Reason.OTHER_LINE: "another CuPy line, which owns the same files",
+    Reason.REPLACED: "replaced",
+    Reason.SHARED_FILES: "put in anew: another line owned the same files, or files are missing",
+    Reason.STRAY_CUDA: "CUDA of another major version, which nothing here needs",
+    Reason.NO_OWNER: "no distribution owns it",
+}
+_UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
+_LEFTOVERS_SHOWN = 3
+_STYLES = {
+    Result.INSTALLED: Style.GOOD,
+    Result.UNCHANGED: Style.GOOD,
+    Result.ROLLED_BACK: Style.GOOD,
+    Result.RESTORED: Style.WARNING,
+    Result.NOT_RESTORED: Style.BAD,
+}
+
+
+def plan_lines(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
+    """What would be done, and how it is undone."""
+    yield Line("Plan", Style.HEADING)
+    yield Line(f"  target    {plan.target.packages} ({plan.target.kind})", hang=12)
+    yield Line(f"  asked     {' '.join(plan.requirements)}", hang=12)
+    if plan.empty:
+        yield Line("  Nothing to do: everything is as it should be.", Style.GOOD)
+        return
+    yield Line(f"  installer {plan.installer}", hang=12)
+    coming = {pin.name for pin in plan.install}
+    gone = [entry for entry in plan.remove if entry.name not in coming]
+    yield from _removals(gone, plan)
+    yield from _installs(plan)
+    yield from _room(plan)
+    for note in plan.notes:
+        yield Line(f"  note: {note}", Style.WARNING, 4)
+    if verbose:
+        yield Line("Commands", Style.HEADING)
+        for command in plan.commands:
+            yield Line(f"  # {command.purpose}", Style.QUIET, 4)
+            yield Line(f"  $ {command_text(command.argv)}", Style.COMMAND, 4)
+    yield Line("Undone afterwards by", Style.HEADING)
+    yield Line(f"  $ {command_text(plan.undo.argv)}", Style.COMMAND, 4)
+
+
+def _removals(gone: Sequence[Removal], plan: Plan) -> Iterator[Line]:
+    if gone or plan.leftovers:
+        yield Line("Removed", Style.HEADING)
+    for entry in gone:
+        yield Line(f"  - {entry.name} {entry.release} ({_REASONS[entry.reason]})", Style.WARNING, 4)
+    for leftover in plan.leftovers[:_LEFTOVERS_SHOWN]:
+        yield Line(f"  - {leftover.path} ({_REASONS[leftover.reason]})", Style.WARNING, 4)
+    if len(plan.leftovers) > _LEFTOVERS_SHOWN:
+        yield Line(f"  - and {len(plan.leftovers) - _LEFTOVERS_SHOWN} more files that no distribution owns", hang=4)
+
+
+def _installs(plan: Plan) -> Iterator[Line]:
+    if plan.install:
+        yield Line("Installed", Style.HEADING)
+    reasons = {entry.name: entry.reason for entry in plan.remove}
+    for pin in plan.install:
+        yield Line(f"  + {pin.name} {pin.release}{_former(pin, reasons, plan)}{_size(pin.size)}", hang=4)
+    if plan.moves:
+        yield Line(f"  Packages that are not CuPy's would change: {', '.join(plan.moves)}.", Style.WARNING, 4)
+        yield Line("  That is done with --allow-changes alone.", Style.WARNING, 4)
+
+
+def _former(pin: Pin, reasons: dict[str, Reason], plan: Plan) -> str:
+    if pin.former is None:
+        return ""
+    if pin.former == pin.release:
+        return f" ({_REASONS[reasons.get(pin.name, Reason.SHARED_FILES)]})"
+    told = " (needs consent)" if pin.name in plan.moves else ""
+    return f" (now {pin.former}){told}"
+
+
+def _size(size: int | None) -> str:
+    return f", {size_text(size)}" if size is not None else ""
+
+
+def _room(plan: Plan) -> Iterator[Line]:
+    told = size_text(plan.space.download) if plan.space.download is not None else "not told by the index"
+    free = f"; free on the disk: {size_text(plan.space.free)}" if plan.space.free is not None else ""
+    if plan.install:
+        yield Line(f"  to download, what is cached apart: {told}{free}", Style.QUIET, 4)
+
+
+def size_text(size: int) -> str:
+    """``1.2 GiB``."""
+    for unit, worth in _UNITS:
+        if size >= worth:
+            return f"{size / worth:.1f} {unit}"
+    return f"{size} B"
+
+
+def outcome_lines(outcome: Outcome, *, verbose: bool = False) -> Iterator[Line]:
+    """One clear summary: what changed, where, proven how, how to undo."""
+    for number in outcome.recovered:
+        yield Line(f"First, the interrupted install {number} was put back.", Style.WARNING)
+    yield Line(f"{outcome.status.value.upper()}: {_sentence(outcome.message)}", _STYLES[outcome.status], 2)
+    if outcome.target is not None:
+        yield Line(f"  in {outcome.target.packages}", Style.QUIET, 4)
+    if outcome.proofs:
+        yield Line("Proof", Style.HEADING)
+    for proof in outcome.proofs:
+        yield _proof(proof)
+    for place in outcome.not_restored:
+        yield Line(f"  not put back: {place}", Style.BAD, 4)
+    if verbose and outcome.phases:
+        yield Line("Where the time went", Style.HEADING)
+        yield from (_phase(phase) for phase in outcome.phases)
+    if outcome.undo is not None:
+        yield Line("To undo it", Style.HEADING)
+        yield Line(f"  $ {command_text(outcome.undo.argv)}", Style.COMMAND, 4)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _proof(proof: Proof) -> Line:
+    word, style = {True: ("ok", Style.PLAIN), False: ("FAILED", Style.BAD), None: ("not shown", Style.WARNING)}[
+        proof.passed
+    ]
+    return Line(f"  {word:<9} {proof.name}: {proof.detail}", style, 12)
+
+
+def _phase(phase: Phase) -> Line:
+    return Line(f"  {phase.duration:7.2f} s  {phase.name}", Style.QUIET)
+
+
+def history_lines(journals: Sequence[Journal]) -> Iterator[Line]:
+    """The installs that can be rolled back, the newest first."""
+    if not journals:
+        yield Line("There is no install to roll back in this environment.")
+    for journal in journals:
+        yield Line(f"{journal.number}  {journal.created_at or 'at an unknown time'}  {journal.summary}", hang=6)

@@ -1,0 +1,141 @@
+"""Who needs whom among installed distributions, by their own metadata. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from packaging.markers import UndefinedEnvironmentName
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A distribution as others see it: its name, its version, and what it needs and offers."""
+
+    name: str
+    release: str
+    requires: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One distribution's need of another: ``by`` wants ``name`` in a version of ``specifier``."""
+
+    by: str
+    name: str
+    specifier: str
+    extras: tuple[str, ...]
+    text: str
+
+    def met_by(self, release: str) -> bool:
+        """Whether a version is one that is wanted."""
+        try:
+            return Requirement(f"x{self.specifier}").specifier.contains(Version(release), prereleases=True)
+        except InvalidVersion:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A need that is not met: nothing there, or another version."""
+
+    want: Want
+    found: str | None
+
+    def __str__(self) -> str:
+        return f"{self.want.by} needs {self.want.text}, found {self.found or 'none'}"
+
+
+def wants(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Want, ...]:
+    """Every need of every distribution, those of the extras that are in use included.
+
+    An extra is in use where another distribution asks for it, or where all that it needs is there: which extras the
+    user asked for is written down nowhere.
+    """
+    there = {package.name: package for package in packages}
+    extras = {name: set(_complete_extras(package, there, markers)) for name, package in there.items()}
+    while True:
+        found = tuple(want for package in there.values() for want in _wants_of(package, extras[package.name], markers))
+        before = {name: set(asked) for name, asked in extras.items()}
+        for want in found:
+            if want.name in extras:
+                extras[want.name] |= set(want.extras)
+        if extras == before:
+            return found
+
+
+def faults(packages: Iterable[Package], markers: Mapping[str, str]) -> tuple[Fault, ...]:
+    """The needs that are not met, as ``pip check`` finds them."""
+    there = {package.name: package for package in packages}
+    asked = wants(there.values(), markers)
+    unmet = (
+        Fault(want, there[want.name].release if want.name in there else None)
+        for want in asked
+        if want.name not in there or not want.met_by(there[want.name].release)
+    )
+    return tuple(dict.fromkeys(unmet))
+
+
+def needed(names: Iterable[str], packages: Iterable[Package], markers: Mapping[str, str]) -> frozenset[str]:
+    """Of some distributions, those that others need, be it through one another."""
+    candidates = set(names)
+    found: set[str] = set()
+    asked = wants(packages, markers)
+    while True:
+        more = {w.name for w in asked if w.name in candidates - found and (w.by not in candidates or w.by in found)}
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def lost_extras(package: Package, asked: Iterable[str]) -> tuple[str, ...]:
+    """The extras that are asked for and that a distribution does not provide."""
+    offered = set(package.extras)
+    return tuple(extra for extra in map(canonicalize_name, asked) if extra not in offered)
+
+
+def _complete_extras(package: Package, there: Mapping[str, Package], markers: Mapping[str, str]) -> Iterator[str]:
+    for extra in package.extras:
+        beyond = set(_wants_of(package, {extra}, markers)) - set(_wants_of(package, set(), markers))
+        if beyond and all(want.name in there and want.met_by(there[want.name].release) for want in beyond):
+            yield extra
+
+
+def _wants_of(package: Package, extras: set[str], markers: Mapping[str, str]) -> Iterator[Want]:
+    for text in package.requires:
+        requirement = parse(text)
+        if requirement is None or not _applies(requirement, extras, markers):
+            continue
+        bare = str(requirement).split(";")[0].strip()
+        specifier = str(requirement.specifier)
+        asked = tuple(sorted(canonicalize_name(extra) for extra in requirement.extras))
+        yield Want(package.name, canonicalize_name(requirement.name), specifier, asked, bare)
+
+
+def same_release(one: str, other: str) -> bool:
+    """Whether two spellings are of one version: ``1.0`` and ``1.0.0`` are."""
+    try:
+        return Version(one) == Version(other)
+    except InvalidVersion:
+        return one == other
+
+
+def parse(text: str) -> Requirement | None:
+    """A requirement; nothing for what is none."""
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        return None
+
+
+def _applies(requirement: Requirement, extras: set[str], markers: Mapping[str, str]) -> bool:
+    if requirement.marker is None:
+        return True
+    try:
+        return any(requirement.marker.evaluate({**markers, "extra": extra}) for extra in ("", *extras))
+    except (UndefinedEnvironmentName, InvalidVersion):
+        return True

@@ -1,0 +1,25 @@
+"""What the tests of installing share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.install.standins import Ground, Index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.target import CudaLibraries
+
+
+@pytest.fixture
+def ground(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Ground]:
+    """An index with the stand-ins, a cache, and libraries of CUDA 12 that the loader finds."""
+    folder = tmp_path_factory.mktemp("ground")
+    index = Index(folder / "index")
+    try:
+        yield Ground(index, folder, cuda_libraries.of_major(12))
+    finally:
+        index.close()

@@ -1,0 +1,248 @@
+"""Installs into real environments with the real uv and pip, of packages that stand in for CuPy's."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.install.standins import MACHINE, contents, run, versions
+
+if TYPE_CHECKING:
+    from tests.install.standins import Ground
+
+NEW = {"cuda-toolkit": "12.9.2", "cupy-cuda12x": "14.2.0", "numpy": "2.1.0", "nvidia-cuda-nvrtc-cu12": "12.9.86"}
+
+
+def outcome(ground: Ground, target: Path, *options: str | Path, **more: str) -> tuple[int, Any]:
+    done = ground.install(target, "--format", "json", "--no-redact", *options, **more)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_fresh_environment(ground: Ground, installer: str) -> None:
+    target = ground.target("fresh", pip=installer == "pip")
+    before = contents(target)
+    code, told = outcome(ground, target, "--installer", installer)
+    assert (code, told["status"], told["schema"]) == (0, "installed", "gpuenv.outcome/1"), told["message"]
+    assert versions(target) == NEW
+    proven = {proof["name"]: proof["passed"] for proof in told["proofs"]}
+    assert proven == {"files": True, "as planned": True, "consistent": True, "import cupy": True, "doctor": True}
+    assert (target / "bin/f2py").read_text(encoding="utf-8").startswith(f"#!{target}/bin/python")
+    done = ground.gpuenv("rollback", "--python", target)
+    assert done.returncode == 0, done.stderr
+    assert contents(target) == before
+
+
+def test_what_bare_uv_installs_is_what_lands(ground: Ground) -> None:
+    """File by file; a program names its own environment."""
+    target, bare = ground.target("ours"), ground.target("bare")
+    assert outcome(ground, target)[0] == 0
+    ground.add(bare, *(f"{name}=={release}" for name, release in NEW.items()))
+    ours, theirs = (
+        {path: told for path, told in contents(folder).items() if path.startswith("lib/")} for folder in (target, bare)
+    )
+    (record,) = [path for path in ours if "numpy" in path and path.endswith("/RECORD")]  # has its programs' digests
+    assert {**ours, record: ""} == {**theirs, record: ""}
+
+
+def test_both_lines_go_and_one_comes_back(ground: Ground) -> None:
+    target = ground.target("both", "cupy-cuda11x==13.6.0", "cupy-cuda12x==14.2.0", "numpy==2.1.0")
+    before = contents(target)
+    code, told = outcome(ground, target)
+    assert (code, told["status"]) == (0, "installed"), told["message"]
+    reasons = {entry["name"]: entry["reason"] for entry in told["plan"]["remove"]}
+    assert reasons == {"cupy-cuda11x": "other-cupy-line", "cupy-cuda12x": "shares-files-with-another-line"}
+    assert versions(target) == NEW
+    (site,) = target.glob("lib/python*/site-packages")
+    assert not (site / "cupy/.data/only11.txt").exists()
+    assert (site / "cupy/part0.py").read_text(encoding="utf-8").startswith("# cupy-cuda12x")
+    assert ground.gpuenv("rollback", "--python", target).returncode == 0
+    assert contents(target) == before
+
+
+def test_stray_cuda_goes_unless_it_is_needed(ground: Ground) -> None:
+    stray = ground.target("stray", "nvidia-cuda-nvrtc==13.5.37")
+    _, told = outcome(ground, stray)
+    assert [(e["name"], e["reason"]) for e in told["plan"]["remove"]] == [
+        ("nvidia-cuda-nvrtc", "cuda-of-another-major")
+    ]
+    assert versions(stray) == NEW
+    needed = ground.target("needed", "nvidia-cuda-nvrtc==13.5.37", "torch==2.6.0")
+    _, told = outcome(ground, needed)
+    assert told["plan"]["remove"] == []
+    assert "nvidia-cuda-nvrtc 13.5.37 is of another CUDA major version" in told["plan"]["notes"][0]
+    assert versions(needed) == {**NEW, "torch": "2.6.0", "nvidia-cuda-nvrtc": "13.5.37"}
+    assert {proof["name"]: proof["passed"] for proof in told["proofs"]}["import torch"]
+
+
+def test_what_another_package_pins_is_not_moved(ground: Ground) -> None:
+    """NumPy 1 is held by a package: the resolver takes the CuPy that can live with it, and nothing moves."""
+    target = ground.target("held", "numpy==1.26.4", "old-science==1.0")
+    code, told = outcome(ground, target)
+    assert code == 0, told["message"]
+    assert versions(target) == {"cupy-cuda12x": "13.6.0", "numpy": "1.26.4", "old-science": "1.0"}
+
+
+def test_a_package_of_others_moves_with_consent_alone(ground: Ground) -> None:
+    target = ground.target("moves", "numpy==1.26.4", "user-of-numpy==1.0")
+    before = contents(target)
+    told = ("--assume", "numpy=2.1.0")  # as if: the resolver then wants a CuPy that needs NumPy 2
+    done = ground.install(target, *told)
+    assert done.returncode == 2
+    assert "packages that are not CuPy's would change: numpy" in done.stderr
+    assert "--allow-changes" in done.stderr
+    assert contents(target) == before
+    assert ground.install(target, *told, "--allow-changes").returncode == 0
+    assert versions(target) == {**NEW, "user-of-numpy": "1.0"}
+    assert ground.gpuenv("rollback", "--python", target).returncode == 0
+    assert contents(target) == before
+
+
+def test_what_cannot_live_together_is_told_and_left(ground: Ground) -> None:
+    target = ground.target("conflict", "numpy==1.26.4", "old-science==1.0")
+    before = contents(target)
+    done = ground.install(target, "--assume", "numpy=2.1.0")
+    assert done.returncode == 3, done.stderr
+    assert "numpy" in done.stderr
+    assert "environment of its own" in done.stderr
+    assert contents(target) == before
+
+
+def test_nothing_to_do_is_nothing_done(ground: Ground) -> None:
+    target = ground.target("twice")
+    assert outcome(ground, target)[0] == 0
+    before = contents(target)
+    code, told = outcome(ground, target)
+    assert (code, told["status"], told["transaction"]) == (0, "unchanged", None)
+    assert contents(target) == before
+
+
+def test_damaged_files_are_put_in_anew(ground: Ground) -> None:
+    target = ground.target("damaged")
+    outcome(ground, target)
+    whole = contents(target)
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / "cupy/part3.py").unlink()
+    (site / "cupy/nobody.py").write_text("left behind\n", encoding="utf-8")
+    code, told = outcome(ground, target)
+    assert code == 0
+    assert [entry["path"] for entry in told["plan"]["leftovers"]] == [
+        str((site / "cupy/nobody.py").relative_to(target))
+    ]
+    assert contents(target) == whole
+
+
+def test_a_dry_run_prints_the_plan_and_changes_nothing(ground: Ground) -> None:
+    target = ground.target("dry", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
+    before = contents(target)
+    command = ("install", "--python", target, "--dry-run", *MACHINE)
+    told = json.loads(ground.gpuenv(*command, "--format", "json").stdout)
+    assert told["schema"] == "gpuenv.plan/1"
+    assert {pin["name"]: pin["release"] for pin in told["install"]} == {k: v for k, v in NEW.items() if k != "numpy"}
+    assert all(len(digest) == 64 for pin in told["install"] for digest in pin["sha256"])
+    assert all(pin["sha256"] for pin in told["install"])
+    text = ground.gpuenv(*command, COLUMNS="80").stdout
+    assert "- cupy-cuda11x 13.6.0 (another CuPy line" in text
+    assert "+ cupy-cuda12x 14.2.0" in text
+    assert "gpuenv rollback" in text
+    assert text.isascii()
+    assert contents(target) == before
+    assert not (target / ".gpuenv").exists()
+
+
+def test_without_a_terminal_consent_has_to_be_given_beforehand(ground: Ground) -> None:
+    target = ground.target("asked")
+    before = contents(target)
+    done = ground.gpuenv("install", "--python", target, *MACHINE)
+    assert done.returncode == 2
+    assert "+ cupy-cuda12x 14.2.0" in done.stdout
+    assert "--yes" in done.stderr
+    assert contents(target) == before
+
+
+def test_where_no_wheel_fits_the_code_is_3(ground: Ground) -> None:
+    target = ground.target("none")
+    done = ground.gpuenv("install", "--python", target, "--yes", "--assume", "driver=none", "--assume", "gpu=none")
+    assert done.returncode == 3
+    assert "--assume driver=" in done.stderr
+
+
+def test_an_unusable_target_is_7(ground: Ground) -> None:
+    target = ground.target("broken")
+    for interpreter in target.glob("bin/python*"):
+        interpreter.unlink()
+    done = ground.install(target)
+    assert done.returncode == 7, done.stderr
+
+
+def test_a_python_that_the_system_manages_is_refused(ground: Ground) -> None:
+    managed = Path("/usr/bin/python3")
+    marks = list(Path("/usr/lib").glob("python3*/EXTERNALLY-MANAGED"))
+    if not managed.exists() or not marks:
+        pytest.skip("there is no externally managed Python here")
+    done = ground.gpuenv("install", "--python", managed, "--yes", *MACHINE)
+    assert done.returncode == 7
+    assert "--break-system-packages" in done.stderr
+    assert "python3 -m venv" in done.stderr
+
+
+def test_installs_can_be_listed_and_undone_in_turn(ground: Ground) -> None:
+    target = ground.target("history", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
+    first = contents(target)
+    outcome(ground, target)
+    second = contents(target)
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / "cupy/part3.py").unlink()
+    outcome(ground, target)
+    listed = json.loads(ground.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
+    assert [entry["number"] for entry in listed["installs"]] == ["0002", "0001"]
+    assert listed["installs"][1]["former"]["cupy-cuda11x"] == "13.6.0"
+    assert ground.gpuenv("rollback", "--python", target, "0001").returncode == 0
+    assert contents(target) == first != second
+    done = ground.gpuenv("rollback", "--python", target)
+    assert done.returncode == 4
+    assert "no install to roll back" in done.stderr
+
+
+def test_what_others_have_changed_since_is_not_rolled_over(ground: Ground) -> None:
+    target = ground.target("changed")
+    outcome(ground, target)
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
+    before = contents(target)
+    done = ground.gpuenv("rollback", "--python", target)
+    assert done.returncode == 4
+    assert "cupy/__init__.py" in done.stderr
+    assert contents(target) == before
+
+
+def test_constraints_of_the_user_are_honoured(ground: Ground, tmp_path: Path) -> None:
+    held = tmp_path / "held.txt"
+    held.write_text("numpy==1.26.4\n", encoding="utf-8")
+    target = ground.target("constrained")
+    done = ground.install(target, UV_CONSTRAINT=str(held))
+    assert done.returncode == 3, done.stderr
+    assert "numpy" in done.stderr
+
+
+def test_variables_that_lead_elsewhere_are_not_followed(ground: Ground, tmp_path: Path) -> None:
+    target = ground.target("here", pip=True)
+    code, _ = outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "there"), PIP_USER="1")
+    assert code == 0
+    assert versions(target) == NEW
+    assert not (tmp_path / "there").exists()
+    other = ground.target("uv-here")
+    assert outcome(ground, other, UV_SYSTEM_PYTHON="1", UV_PYTHON="/usr/bin/python3")[0] == 0
+    assert versions(other) == NEW
+
+
+def test_the_program_that_was_installed_runs(ground: Ground) -> None:
+    target = ground.target("runs")
+    outcome(ground, target)
+    told = run([str(target / "bin/python"), "-B", "-c", "import cupy; print(cupy.__line__)"], {"PATH": os.defpath})
+    assert told == "cupy-cuda12x\n"

@@ -1,0 +1,80 @@
+/* Ends a process with SIGKILL before its N-th call that changes a file system, or counts these calls; sets its clock.
+ *
+ * For LD_PRELOAD. KILL_AT=N: which call is not made any more; COUNT_TO=FILE: how many there were, written at exit;
+ * CLOCK_BACK=S: the time of day is S seconds earlier. All are taken out of the environment at once, so that children
+ * are left alone.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+static atomic_long calls;
+static long kill_at, clock_back;
+static char count_to[4096];
+static pid_t counted;
+
+__attribute__((constructor)) static void begin(void) {
+    const char *at = getenv("KILL_AT"), *to = getenv("COUNT_TO");
+    const char *back = getenv("CLOCK_BACK");
+    kill_at = at ? atol(at) : 0;
+    clock_back = back ? atol(back) : 0;
+    if (to) snprintf(count_to, sizeof count_to, "%s", to);
+    counted = getpid();
+    unsetenv("KILL_AT");
+    unsetenv("COUNT_TO");
+    unsetenv("CLOCK_BACK");
+}
+
+__attribute__((destructor)) static void end(void) {
+    if (!count_to[0] || getpid() != counted) return;
+    FILE *file = fopen(count_to, "w");
+    if (file) {
+        fprintf(file, "%ld\n", atomic_load(&calls));
+        fclose(file);
+    }
+}
+
+static void step(void) {
+    if (getpid() == counted && atomic_fetch_add(&calls, 1) + 1 == kill_at) kill(counted, SIGKILL);
+}
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define VISIBLE __attribute__((visibility("default")))
+
+VISIBLE int rename(const char *from, const char *to) { step(); return NEXT(rename)(from, to); }
+VISIBLE int renameat(int a, const char *from, int b, const char *to) { step(); return NEXT(renameat)(a, from, b, to); }
+VISIBLE int unlink(const char *path) { step(); return NEXT(unlink)(path); }
+VISIBLE int unlinkat(int at, const char *path, int flags) { step(); return NEXT(unlinkat)(at, path, flags); }
+VISIBLE int mkdir(const char *path, mode_t mode) { step(); return NEXT(mkdir)(path, mode); }
+VISIBLE int rmdir(const char *path) { step(); return NEXT(rmdir)(path); }
+VISIBLE int fsync(int file) { step(); return NEXT(fsync)(file); }
+
+VISIBLE int clock_gettime(clockid_t which, struct timespec *told) {
+    int result = NEXT(clock_gettime)(which, told);
+    if (result == 0 && which == CLOCK_REALTIME) told->tv_sec -= clock_back;
+    return result;
+}
+
+static mode_t mode_of(int flags, va_list more) { return flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, mode_t) : 0; }
+
+#define OPENING(name)                                        \
+    VISIBLE int name(const char *path, int flags, ...) {     \
+        va_list more;                                        \
+        va_start(more, flags);                               \
+        mode_t mode = mode_of(flags, more);                  \
+        va_end(more);                                        \
+        if (flags & O_CREAT) step();                         \
+        return NEXT(name)(path, flags, mode);                \
+    }
+OPENING(open)
+OPENING(open64)
