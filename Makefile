@@ -6,13 +6,16 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test compiler lint types network-test test-faults test-gpu build clean
+.PHONY: doctor test answers compiler lint types network-test test-faults test-gpu build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
 
 test: compiler $(VENV)/installed-dev ## Run the tests that need neither a GPU, nor an engine, nor a network.
 	$(BIN)/python -m pytest -n 2 -q
+
+answers: $(VENV)/installed-dev ## Write the table of the resolver's answers anew; read what has changed in it.
+	$(BIN)/python -m tests.matrix.table
 
 compiler:
 	@command -v $${CC:-cc} >/dev/null || { echo "make test needs a C compiler: apt install gcc (or name one with CC=...)"; exit 1; }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -78,16 +79,22 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release has a wheel for this Python."""
     row = wheel.platform(needs)
-    tags = [tag for tag in wheel.release.pythons if row is None or tag not in row.without]
-    offered = ", ".join(_python_of(tag) for tag in tags)
-    if needs.python is None:
-        return Unknown("target.python", f"one of {offered}")
-    if needs.implementation not in (None, "cpython"):
-        return Rejected(f"CPython {offered}", str(needs.implementation), matrix.cite(wheel.release.source))
-    if needs.python.tag in tags:
+    without = row.without if row else ()
+    known, implementation = needs.python, needs.implementation
+    if (
+        known
+        and implementation in (None, "cpython")
+        and known.tag in wheel.release.pythons
+        and known.tag not in without
+    ):
         return Fits()
-    change = Change("target.python", offered, str(needs.python))
-    return Rejected(f"Python {offered}", str(needs.python), matrix.cite(wheel.release.source), change)
+    offered = ", ".join(_python_of(tag) for tag in wheel.release.pythons if tag not in without)
+    if known is None:
+        return Unknown("target.python", f"one of {offered}")
+    source = matrix.cite(wheel.release.source)
+    if implementation not in (None, "cpython"):
+        return Rejected(f"CPython {offered}", str(implementation), source)
+    return Rejected(f"Python {offered}", str(known), source, Change("target.python", offered, str(known)))
 
 
 def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -217,16 +224,21 @@ def _usable_ptx(wheel: WheelCandidate, row: Platform, needs: Needs) -> list[str]
     if built_with is None or needs.driver_cuda is None or needs.driver_cuda < built_with:
         return []
     capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
-    oldest = [ComputeCapability.parse(code) for code in row.ptx]
+    oldest = [_made_for(code) for code in row.ptx]
     return [str(capability) for capability in capabilities if any(capability >= start for start in oldest)]
 
 
 def _runs(code: str, gpu: ComputeCapability | None) -> bool:
     """A cubin runs on its own capability and the later minors of its major."""
-    made_for = ComputeCapability.parse(code)
+    made_for = _made_for(code)
     if gpu is None or code.endswith("a") or gpu in TEGRA:
         return gpu == made_for
     return gpu.major == made_for.major and gpu.minor >= made_for.minor
+
+
+@lru_cache(maxsize=256)
+def _made_for(code: str) -> ComputeCapability:
+    return ComputeCapability.parse(code)
 
 
 def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -243,6 +255,7 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
 
 
+@lru_cache(maxsize=4096)
 def in_range(release: str, wanted: str) -> bool | None:
     """Whether a release is in a version range; None where it is no version."""
     try:

@@ -181,9 +181,9 @@ class Product:
     pci: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """The whole matrix."""
+    """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept."""
 
     schema: str
     revision: str

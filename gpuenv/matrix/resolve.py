@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 from gpuenv.matrix.candidates import (
     WheelCandidate,
+    by_preference,
     host_toolkit,
     minors_of,
-    preference,
     serving_minors,
-    wheel_candidates,
 )
 from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown
 from gpuenv.matrix.explanation import explain
@@ -53,11 +52,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
     Conda specifications and images are not judged yet and stay null.
     """
     needs = needs_of(snapshot, matrix)
-    judged = sorted(
-        (judge(wheel, needs, matrix) for wheel in wheel_candidates(matrix)),
-        key=lambda entry: preference(entry.wheel, needs, matrix),
-        reverse=True,
-    )
+    judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
     reachable = _reachable(judged)
     given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
@@ -74,6 +69,15 @@ def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
     )
     fitting = [entry.wheel.candidate for entry in judged if entry.fits]
     return replace(resolution, explanation=explain(needs, resolution, fitting))
+
+
+def choose(snapshot: Snapshot, matrix: Matrix) -> WheelChoice | None:
+    """The wheel that ``resolve`` would choose, without the reasons against the others: for very many machines."""
+    needs = needs_of(snapshot, matrix)
+    for wheel in by_preference(needs, matrix):
+        if all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in CONSTRAINTS):
+            return _choice(wheel, needs, matrix)
+    return None
 
 
 def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Judged:
