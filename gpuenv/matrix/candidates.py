@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from packaging.version import Version
 
+from gpuenv.matrix.companions import advisories_for
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine
 from gpuenv.model.resolution import Candidate, CandidateKind
@@ -27,11 +28,12 @@ class WheelCandidate:
     line: WheelLine
     release: Release
     extra: str | None
+    kind: CandidateKind = CandidateKind.WHEEL
 
     @property
     def candidate(self) -> Candidate:
         """What it is called in a Resolution."""
-        return Candidate(CandidateKind.WHEEL, self.line.name, self.release.cupy, self.extra)
+        return Candidate(self.kind, self.line.name, self.release.cupy, self.extra)
 
     @property
     def brings(self) -> Extra | None:
@@ -111,8 +113,11 @@ def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple
 def _serving(
     wheel: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix
 ) -> tuple[CudaMinor, ...]:
+    known_bad = {row.cuda for row in advisories_for(wheel.release.cupy, matrix) if row.cuda is not None}
     return tuple(
-        row for row in minors_of(wheel, matrix) if all(_serves(row, wheel.release, gpu) for gpu in capabilities)
+        row
+        for row in minors_of(wheel, matrix)
+        if row.cuda not in known_bad and all(_serves(row, wheel.release, gpu) for gpu in capabilities)
     )
 
 

@@ -13,6 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.matrix.candidates import MOST_COMMON, TEGRA, WheelCandidate, minors_of, serving_minors
+from gpuenv.matrix.companions import Brings, advisories_for
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.records import CudaMajor, Matrix, Platform
 from gpuenv.matrix.support import branch_of, branches_for
@@ -255,6 +256,43 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
 
 
+def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """No other package of the environment brings CUDA libraries that would be taken for CuPy's own."""
+    for other in needs.brings:
+        wanted = _quarrel(wheel, needs, other, matrix)
+        if wanted is not None:
+            change = Change(f"target.packages.{other.distribution}", wanted, other.version)
+            found = f"{other.distribution} {other.version}, CUDA {other.cuda_major}"
+            return Rejected(f"{other.distribution} {wanted}", found, other.source, change)
+    return Fits()
+
+
+def _quarrel(wheel: WheelCandidate, needs: Needs, other: Brings, matrix: Matrix) -> str | None:
+    """What the other package would have to be, in words; None where the two get along."""
+    major = wheel.line.cuda_major
+    if other.cupy is not None and in_range(wheel.release.cupy, other.cupy) is False:
+        return f"that allows CuPy {wheel.release.cupy}"
+    if not wheel.release.extras:
+        return None  # this CuPy does not look for CUDA libraries among the packages
+    if other.cuda_major > major or (other.cuda_major != major and not other.is_library):
+        return f"built for CUDA {major}, or absent"
+    if other.cuda is not None and other.cuda.major == major:
+        serving = {row.cuda for row in serving_minors(wheel, needs, matrix)}
+        if serving and other.cuda not in serving:
+            return f"built for CUDA {min(serving)} or newer"
+    return None
+
+
+def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The release, and what it would share a process with, is not known to be bad."""
+    for row in advisories_for(wheel.release.cupy, matrix):
+        if row.cuda is None and (row.package is None or row.package in needs.packages):
+            beside = f" beside {row.package}" if row.package else ""
+            needed = f"CuPy {row.mended_by} or newer{beside}" if row.mended_by else f"another CuPy{beside}"
+            return Rejected(needed, f"{row.text} ({row.date})", matrix.cite(row.source))
+    return Fits()
+
+
 @lru_cache(maxsize=4096)
 def in_range(release: str, wanted: str) -> bool | None:
     """Whether a release is in a version range; None where it is no version."""
@@ -279,4 +317,6 @@ CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
     (ConstraintName.NVRTC_COMPILES_FOR_GPU, nvrtc_compiles_for_gpu),
     (ConstraintName.WHEEL_HAS_CODE_FOR_GPU, wheel_has_code_for_gpu),
     (ConstraintName.EXTRA_FITS_PLATFORM, extra_fits_platform),
+    (ConstraintName.AGREES_WITH_PACKAGES, agrees_with_packages),
+    (ConstraintName.NO_ADVISORY, no_advisory),
 )

@@ -8,6 +8,8 @@ from gpuenv.matrix.needs import Needs
 from gpuenv.model.resolution import (
     AS_TOLD,
     Candidate,
+    CandidateKind,
+    Change,
     ConstraintName,
     Reachable,
     Rejection,
@@ -30,10 +32,12 @@ def explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) 
     wheel, reachable, better = resolution.wheel, resolution.reachable, resolution.next_better
     lines = [_headline(wheel), f"Decided for {_machine(needs)}."]
     lines += _also(wheel, fitting)
-    lines += _refused(resolution.rejected, {candidate.name for candidate in fitting})
+    wheels = [entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
+    lines += _refused(wheels, {candidate.name for candidate in fitting})
     unknown = [entry for entry in resolution.assumptions if entry.value != AS_TOLD]
     if unknown:
         lines.append("Assumed for want of a fact: " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
+    lines += _elsewhere(resolution)
     if wheel is None:
         lines += [f"{entry.candidate.label} would fit with {changes_text(entry)}." for entry in reachable]
     if better is not None:
@@ -42,9 +46,24 @@ def explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) 
     return "\n".join(lines)
 
 
+def _elsewhere(resolution: Resolution) -> Iterator[str]:
+    """What fits of conda's packages and of container images."""
+    conda, image = resolution.conda, resolution.image
+    if conda is not None:
+        yield f"With conda: {' '.join(conda.specs)} from {conda.channel}."
+    if image is not None:
+        then = f", and in it {' '.join(image.requirements)}" if image.requirements else ""
+        yield f"In a container: {image.reference}{then}."
+
+
 def changes_text(entry: Reachable) -> str:
     """``driver >= 580.65.06 and NumPy >=2.0``."""
-    return " and ".join(f"{_WORDS.get(change.fact, change.fact)} {change.needed}" for change in entry.changes)
+    return " and ".join(map(change_text, entry.changes))
+
+
+def change_text(change: Change) -> str:
+    """``driver >= 580.65.06``."""
+    return f"{_WORDS.get(change.fact, change.fact.removeprefix('target.packages.'))} {change.needed}"
 
 
 def _headline(wheel: WheelChoice | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,14 +12,19 @@ from gpuenv.matrix.candidates import (
     minors_of,
     serving_minors,
 )
+from gpuenv.matrix.changes import driver_floor, merged
+from gpuenv.matrix.conda import conda_candidates, conda_choice
 from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown
 from gpuenv.matrix.explanation import explain
+from gpuenv.matrix.images import JudgedImage, judge_images
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.resolution import (
     AS_TOLD,
     Assumption,
     Change,
+    CondaChoice,
+    ImageChoice,
     NvrtcRange,
     Reachable,
     Rejection,
@@ -28,7 +32,6 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.versions import DriverVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +50,22 @@ class Judged:
 
 
 def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
-    """The wheel that fits a machine best, and why no other one does.
-
-    Conda specifications and images are not judged yet and stay null.
-    """
+    """The wheel, the conda specification and the image that fit a machine best, and why no other one does."""
     needs = needs_of(snapshot, matrix)
     judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
     reachable = _reachable(judged)
     given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
+    conda = [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
+    images = judge_images(needs, matrix)
     resolution = Resolution(
-        wheel=_choice(chosen.wheel, needs, matrix) if chosen else None,
-        conda=None,
-        image=None,
-        rejected=tuple(rejection for entry in judged for rejection in entry.rejections),
+        wheel=wheel_choice(chosen.wheel, needs, matrix) if chosen else None,
+        conda=_conda(conda, needs, matrix),
+        image=_image(images, needs, matrix),
+        rejected=(
+            *(rejection for entry in (*judged, *conda) for rejection in entry.rejections),
+            *(rejection for entry in images for rejection in entry.rejections),
+        ),
         assumptions=tuple(dict.fromkeys(given + (chosen.assumptions if chosen else ()))),
         next_better=_next_better(judged, chosen, reachable, needs),
         reachable=reachable,
@@ -71,12 +76,26 @@ def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
     return replace(resolution, explanation=explain(needs, resolution, fitting))
 
 
+def _conda(judged: Sequence[Judged], needs: Needs, matrix: Matrix) -> CondaChoice | None:
+    chosen = next((entry for entry in judged if entry.fits), None)
+    return conda_choice(chosen.wheel, chosen.assumptions, needs, matrix) if chosen else None
+
+
+def _image(judged: Sequence[JudgedImage], needs: Needs, matrix: Matrix) -> ImageChoice | None:
+    chosen = next((entry for entry in judged if not entry.rejections), None)
+    if chosen is None or chosen.wheel is None:
+        return None
+    row = chosen.image
+    requirements = () if row.line else wheel_choice(chosen.wheel, needs, matrix).requirements
+    return ImageChoice(row.reference, row.digest, row.cuda, requirements)
+
+
 def choose(snapshot: Snapshot, matrix: Matrix) -> WheelChoice | None:
     """The wheel that ``resolve`` would choose, without the reasons against the others: for very many machines."""
     needs = needs_of(snapshot, matrix)
     for wheel in by_preference(needs, matrix):
         if all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in CONSTRAINTS):
-            return _choice(wheel, needs, matrix)
+            return wheel_choice(wheel, needs, matrix)
     return None
 
 
@@ -93,11 +112,12 @@ def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Judged:
         elif isinstance(verdict, Unknown):
             assumptions.append(Assumption(verdict.fact, verdict.value))
     possible = [change for change in changes if change is not None]
-    liftable = tuple(possible) if len(possible) == len(changes) else None
+    liftable = merged(possible) if len(possible) == len(changes) else None
     return Judged(wheel, tuple(rejections), liftable, tuple(assumptions))
 
 
-def _choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
+def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
+    """The candidate as what to hand to an installer."""
     serving = serving_minors(wheel, needs, matrix)
     known = any(gpu.compute_capability for gpu in needs.gpus)
     name = f"{wheel.line.name}[{wheel.extra}]" if wheel.extra else wheel.line.name
@@ -110,6 +130,7 @@ def _choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
         nvrtc=NvrtcRange(serving[0].cuda, serving[-1].cuda) if known and serving else None,
         needs_toolkit=_needs_toolkit(wheel, needs, matrix),
         tags=_tags(wheel, needs),
+        replaces=tuple(name for name in needs.cupy if name != wheel.line.name),
     )
 
 
@@ -117,7 +138,7 @@ def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[
     """A pin on the CUDA wheels where not every minor that the extra could install serves these GPUs."""
     serving = serving_minors(wheel, needs, matrix)
     offered = minors_of(wheel, matrix)
-    if wheel.extra is None or len(serving) == len(offered):
+    if wheel.extra is None or not serving or len(serving) == len(offered):
         return ()
     if serving[-1] is offered[-1]:
         return (f"cuda-toolkit>={serving[0].cuda},<{wheel.line.cuda_major + 1}",)
@@ -146,18 +167,12 @@ def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
     """The best candidate of each line that changes would admit, the preferred line first."""
     best: dict[str, Reachable] = {}
     for entry in judged:
-        if not entry.fits and entry.changes is not None and _consistent(entry.changes):
+        if not entry.fits and entry.changes is not None:
             found = Reachable(entry.wheel.candidate, entry.changes)
             kept = best.get(entry.wheel.line.name)
             if kept is None or len(found.changes) < len(kept.changes):
                 best[entry.wheel.line.name] = found
     return tuple(best.values())
-
-
-def _consistent(changes: Sequence[Change]) -> bool:
-    """Two wishes for one fact, a newer and an older driver, say, cannot both be met."""
-    facts = [change.fact for change in changes]
-    return len(facts) == len(set(facts))
 
 
 def _next_better(
@@ -172,11 +187,7 @@ def _next_better(
     if chosen is None:
         return min(reachable, key=lambda entry: (len(entry.changes), _driver_needed(entry)), default=None)
     above = judged[: judged.index(chosen)]
-    better = [
-        entry
-        for entry in above
-        if entry.changes is not None and _consistent(entry.changes) and not _same_release(entry, chosen)
-    ]
+    better = [entry for entry in above if entry.changes is not None and not _same_release(entry, chosen)]
     if not better:
         return None
     nearest = min(better, key=lambda entry: len(entry.changes or ()))
@@ -188,8 +199,5 @@ def _same_release(one: Judged, other: Judged) -> bool:
 
 
 def _driver_needed(entry: Reachable) -> tuple[int, ...]:
-    for change in entry.changes:
-        found = re.search(r"\d{3,}(\.\d+)*", change.needed)
-        if change.fact == "driver.version" and found:
-            return DriverVersion.parse(found[0]).parts
-    return ()
+    told = (driver_floor(change.needed) for change in entry.changes if change.fact == "driver.version")
+    return next((floor.parts for floor in told if floor is not None), ())
