@@ -13,13 +13,18 @@ from gpuenv.model.exit_codes import ExitCode
 
 def schema(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="report, snapshot, resolution, what-if, why-not, fleet or matrix.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="report, snapshot, resolution, what-if, why-not, fleet, matrix, matrix-rows."
+        ),
     ],
 ) -> None:
     """Print the JSON Schema of a machine-readable output."""
     from gpuenv.cli.output import write_stdout
     from gpuenv.matrix.records import SCHEMA as MATRIX
     from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.rows import SCHEMA as ROWS
+    from gpuenv.matrix.rows import Rows
     from gpuenv.model.answers import FLEET, WHAT_IF, WHY_NOT, Fleet, WhatIf, WhyNot
     from gpuenv.model.json_schema import json_schema
     from gpuenv.model.resolution import SCHEMA as RESOLUTION
@@ -30,7 +35,7 @@ def schema(
     from gpuenv.report.report import Report
 
     records = {REPORT: Report, SNAPSHOT: Snapshot, RESOLUTION: Resolution, MATRIX: Matrix}
-    records |= {WHAT_IF: WhatIf, WHY_NOT: WhyNot, FLEET: Fleet}
+    records |= {WHAT_IF: WhatIf, WHY_NOT: WhyNot, FLEET: Fleet, ROWS: Rows}
     full = next((known for known in records if name in (known, known.removeprefix("gpuenv.").split("/")[0])), None)
     if full is None:
         raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(records)}")

@@ -212,7 +212,7 @@ def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
     if row.sass is None:
         return Unknown("the GPU code in this platform's wheel", f"made for {_labels(tuple(known))}")
     codes = (*row.sass, *_usable_ptx(wheel, row, needs))
-    lacking = tuple(gpu for gpu in known if not any(_runs(code, gpu.compute_capability) for code in codes))
+    lacking = tuple(gpu for gpu in known if not any(runs(code, gpu.compute_capability) for code in codes))
     if not lacking:
         return Fits()
     needed = f"a GPU that runs the wheel's code, {', '.join(row.sass)}"
@@ -229,7 +229,7 @@ def _usable_ptx(wheel: WheelCandidate, row: Platform, needs: Needs) -> list[str]
     return [str(capability) for capability in capabilities if any(capability >= start for start in oldest)]
 
 
-def _runs(code: str, gpu: ComputeCapability | None) -> bool:
+def runs(code: str, gpu: ComputeCapability | None) -> bool:
     """A cubin runs on its own capability and the later minors of its major."""
     made_for = _made_for(code)
     if gpu is None or code.endswith("a") or gpu in TEGRA:

@@ -14,6 +14,7 @@ from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Flavour, Image, Matrix
 from gpuenv.matrix.support import branch_of
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection
+from gpuenv.model.versions import CudaVersion
 
 # Brands that NVML and NVIDIA_REQUIRE_CUDA know, by the words in the product's name.
 _CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}
@@ -108,6 +109,11 @@ def _driver(image: Image, needs: Needs, matrix: Matrix) -> _Told:
         of_brand = f" with another GPU than {', '.join(sorted(unlisted))}" if unlisted else ""
         needed = f"a driver of CUDA {image.cuda} or newer, or of branch {admitted}{of_brand}"
         yield ConstraintName.IMAGE_ADMITS_DRIVER, needed, f"driver {needs.driver or 'unknown'} (CUDA {level})"
+
+
+def admits(image: Image, level: CudaVersion, branch: int) -> bool:
+    """Whether an image starts on a driver of this CUDA level and branch, for a GPU of a brand that it lists."""
+    return level >= image.cuda or branch in image.branches
 
 
 def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Matrix) -> _Told:

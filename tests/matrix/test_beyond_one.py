@@ -19,7 +19,15 @@ from gpuenv.model.resolution import Change, ConstraintName
 from tests.cli.program import answer, gpuenv
 from tests.matrix.asking import machine, resolved
 
-_H100 = ("--no-probe", "--assume", "os=linux", "--assume", "arch=x86_64", "--assume", "libc=glibc-2.36")
+_H100: tuple[str, ...] = (
+    "--no-probe",
+    "--assume",
+    "os=linux",
+    "--assume",
+    "arch=x86_64",
+    "--assume",
+    "libc=glibc-2.36",
+)
 _H100 += ("--assume", "python=3.12", "--assume", "driver=535.104.05", "--assume", "gpu=H100")
 
 
