@@ -27,13 +27,14 @@ MAY_IMPORT = {
     "probe": {"model", "matrix", "doctor"},
     "report": {"model", "matrix", "doctor"},
     "data": set[str](),
-    "cli": {"model", "matrix", "doctor", "probe", "report", "data"},
+    "refresh": {"model", "matrix", "probe"},
+    "cli": {"model", "matrix", "doctor", "probe", "report", "data", "refresh"},
     "__main__": {"cli"},
     "__init__": set[str](),
 }
 # Libraries of others, and the one place that may import each.
 THIRD_PARTY = {
-    "packaging": {"model", "matrix", "doctor", "probe"},
+    "packaging": {"model", "matrix", "doctor", "probe", "refresh"},
     "yaml": {"gpuenv.matrix.strict_yaml"},
     "typer": {"cli"},
     "rich": {"gpuenv.cli.output"},
@@ -254,7 +255,7 @@ def test_programs_are_started_in_one_module_alone() -> None:
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
-    assert importing == {f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "libraries")}
+    assert importing == {f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "libraries", "nvrtc")}
 
 
 def test_nothing_uses_the_network() -> None:
@@ -280,7 +281,16 @@ def test_a_script_stands_on_its_own() -> None:
         if module.name.startswith(SCRIPTS)
     }
     others = {name: names - set(sys.stdlib_module_names) for name, names in found.items()}
-    assert others == {"nvml": {"pynvml"}, "cuda": set(), "kernel": set(), "interpreter": set(), "libraries": {"cuda"}}
+    none: set[str] = set()
+    wanted = {
+        "nvml": {"pynvml"},
+        "cuda": none,
+        "kernel": none,
+        "interpreter": none,
+        "libraries": {"cuda"},
+        "nvrtc": none,
+    }
+    assert others == wanted
 
 
 @pytest.mark.parametrize("name", ["interpreter", "libraries"])

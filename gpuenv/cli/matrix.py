@@ -105,3 +105,20 @@ def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
         write_file(output, text)
     else:
         write_stdout(text)
+
+
+@app.command("refresh")
+def refresh(
+    matrix: Annotated[
+        Optional[Path], typer.Option("--matrix", metavar="FILE", help="The matrix to bring up to date.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure and tell, and write nothing.")] = False,
+) -> None:
+    """Find what is new on the package index, measure it, and add its rows.
+
+    uv is asked, as it is configured. What was measured is kept until it is written, so that an interrupted refresh
+    goes on where it was. A fault at any point leaves the matrix as it was.
+    """
+    from gpuenv.cli.refresh import refresh_matrix
+
+    sys.stdout.write("".join(f"{line}\n" for line in refresh_matrix(matrix, dry_run=dry_run)))
