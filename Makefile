@@ -6,13 +6,19 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test answers compiler lint types network-test test-faults test-gpu build clean
+.PHONY: doctor test answers bench-matrix test-matrix compiler lint types network-test test-faults test-gpu build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
 
 test: compiler $(VENV)/installed-dev ## Run the tests that need neither a GPU, nor an engine, nor a network.
 	$(BIN)/python -m pytest -n 2 -q
+
+bench-matrix: $(VENV)/installed-dev ## What loading and resolving cost, as ratios.
+	$(BIN)/python -m pytest -n 0 -q -s -m slow tests/matrix/test_cost.py
+
+test-matrix: $(VENV)/installed-dev ## Measure the shipped rows a second time; needs a package index and about 3 GB of downloads.
+	$(BIN)/python -m pytest -n 0 -q -m "network and slow" tests/refresh
 
 answers: $(VENV)/installed-dev ## Write the table of the resolver's answers anew; read what has changed in it.
 	$(BIN)/python -m tests.matrix.table

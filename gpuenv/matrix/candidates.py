@@ -69,18 +69,18 @@ def _usual_order(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 
 def _ordered(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
-    def rank(wheel: WheelCandidate) -> tuple[Version, int, bool]:
+    def rank(wheel: WheelCandidate) -> tuple[Version, CudaVersion, bool]:
         return _rank(wheel, wants_extra=not needs.tegra and host_toolkit(wheel, needs, matrix) is None)
 
     return tuple(sorted(wheel_candidates(matrix), key=rank, reverse=True))
 
 
-def _rank(wheel: WheelCandidate, *, wants_extra: bool) -> tuple[Version, int, bool]:
-    """The sort key, best last: newest CuPy, highest CUDA major, the extra unless the host has a fitting toolkit.
+def _rank(wheel: WheelCandidate, *, wants_extra: bool) -> tuple[Version, CudaVersion, bool]:
+    """The sort key, best last: newest CuPy, newest CUDA, the extra unless the host has a fitting toolkit.
 
     On Tegra the toolkit is JetPack's: no document says that the CUDA wheels behind the extra run there.
     """
-    return (_version(wheel.release.cupy), wheel.line.cuda_major, (wheel.extra is not None) == wants_extra)
+    return (_version(wheel.release.cupy), wheel.line.first_cuda, (wheel.extra is not None) == wants_extra)
 
 
 @lru_cache(maxsize=1024)
@@ -90,17 +90,13 @@ def _version(text: str) -> Version:
 
 def minors_of(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:
     """The CUDA minors that a candidate can use, oldest first; with an extra, those that the extra can install."""
-    return _minors(matrix, wheel.line.first_cuda, wheel.extra is not None)
+    return _minors(wheel, matrix)
 
 
-@lru_cache(maxsize=64)
-def _minors(matrix: Matrix, first: CudaVersion, with_wheels: bool) -> tuple[CudaMinor, ...]:  # noqa: FBT001 - one caller
-    rows = (
-        row
-        for row in matrix.cuda_minors
-        if row.cuda.major == first.major and row.cuda >= first and (row.toolkit_wheels or not with_wheels)
-    )
-    return tuple(sorted(rows, key=lambda row: row.cuda))
+@lru_cache(maxsize=1024)
+def _minors(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:
+    rows = [row for row in matrix.cuda_minors if wheel.line.serves(row.cuda)]
+    return tuple(sorted((row for row in rows if row.toolkit_wheels or wheel.extra is None), key=lambda row: row.cuda))
 
 
 def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[CudaMinor, ...]:

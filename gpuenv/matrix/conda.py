@@ -24,7 +24,7 @@ def conda_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 
 def _candidate(build: CondaBuild, matrix: Matrix) -> WheelCandidate | None:
-    line = next((line for line in matrix.wheel_lines if line.cuda_major == build.cuda.major), None)
+    line = next((line for line in matrix.wheel_lines if line.serves(build.cuda)), None)
     row = next((row for row in line.releases if row.cupy == build.cupy), None) if line else None
     if line is None or row is None:
         return None

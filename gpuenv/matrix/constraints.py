@@ -18,7 +18,7 @@ from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.records import CudaMajor, Matrix, Platform
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.resolution import Change, ConstraintName
-from gpuenv.model.versions import ComputeCapability
+from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class Unknown:
     fact: str
     value: str
 
+
+_FIRST_COMPATIBLE_MAJOR = 11  # minor-version compatibility begins with CUDA 11 (CUDA Compatibility)
 
 Verdict = Fits | Rejected | Unknown
 Constraint = Callable[[WheelCandidate, Needs, Matrix], Verdict]
@@ -111,7 +113,7 @@ def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The driver runs programs of the line's CUDA major (minor-version or forward compatibility)."""
     row = next(entry for entry in matrix.cuda_majors if entry.major == wheel.line.cuda_major)
-    minimum = row.windows if needs.windows else row.linux
+    minimum = _oldest_driver(wheel, row, needs, matrix)
     source = matrix.cite(row.source)
     if needs.tegra:
         return _jetpack_minimum(needs, row, source)
@@ -119,7 +121,7 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
         return Rejected(f"driver >= {minimum}", "no driver", source, Change("driver.version", f">= {minimum}", "none"))
     if needs.driver is None and needs.driver_cuda is None:
         return Unknown("driver.version", f">= {minimum}")
-    if _driver_runs(needs, row):
+    if _driver_runs(wheel, needs, minimum):
         return Fits()
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
     found = f"driver {needs.driver or 'unknown'}{level}"
@@ -145,12 +147,23 @@ def _jetpack_minimum(needs: Needs, row: CudaMajor, source: str) -> Verdict:
     )
 
 
-def _driver_runs(needs: Needs, row: CudaMajor) -> bool:
+def _oldest_driver(wheel: WheelCandidate, row: CudaMajor, needs: Needs, matrix: Matrix) -> DriverVersion:
+    """The floor of the major, or the driver that came with a line's only minor where that is older."""
+    floor = row.windows if needs.windows else row.linux
+    minors = minors_of(wheel, matrix) if wheel.line.last_cuda else ()
+    native = [driver for minor in minors if (driver := minor.windows if needs.windows else minor.linux) is not None]
+    return min((floor, *native))
+
+
+def _driver_runs(wheel: WheelCandidate, needs: Needs, minimum: DriverVersion) -> bool:
     """The runtime asks libcuda's level for the major; without a compat package the driver itself must be new enough."""
-    by_level = needs.driver_cuda is None or needs.driver_cuda.major >= row.major
+    line, level = wheel.line, needs.driver_cuda
+    by_level = level is None or level.major >= line.cuda_major
+    if line.cuda_major < _FIRST_COMPATIBLE_MAJOR:
+        by_level = level is None or level >= line.first_cuda
     if needs.forward_compatible or needs.driver is None:
         return by_level
-    return by_level and needs.driver >= (row.windows if needs.windows else row.linux)
+    return by_level and needs.driver >= minimum
 
 
 def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.matrix.needs import Needs
+from gpuenv.model.lines import cuda_major
 from gpuenv.model.resolution import (
     AS_TOLD,
     Candidate,
@@ -91,13 +92,14 @@ def _also(wheel: WheelChoice | None, fitting: Sequence[Candidate]) -> Iterator[s
 
 
 def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
-    """For each line of which nothing fits, the reasons against its newest release."""
-    seen = set(fitting)
+    """For each CUDA major above those that fit, and for all where none does, the reasons against its newest release."""
+    seen = {cuda_major(name) for name in fitting}
     for rejection in rejected:
         candidate = rejection.candidate
-        if candidate.name in seen:
+        major = cuda_major(candidate.name)
+        if major in seen or (fitting and major is not None and major < max(told for told in seen if told is not None)):
             continue
-        seen.add(candidate.name)
+        seen.add(major)
         reasons = [entry for entry in rejected if entry.candidate == candidate]
         said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in _without_repetition(reasons))
         yield f"Not {candidate.name} {candidate.version}: {said}."

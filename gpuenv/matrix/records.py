@@ -183,13 +183,19 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class WheelLine:
-    """A distribution that serves every minor of a CUDA major from ``first_cuda`` on."""
+    """A distribution that serves the minors of a CUDA major from ``first_cuda`` on, to ``last_cuda`` where it ends."""
 
     name: str
     cuda_major: int
     first_cuda: CudaVersion
     source: str
     releases: tuple[Release, ...]
+    last_cuda: CudaVersion | None = None
+
+    def serves(self, cuda: CudaVersion) -> bool:
+        """Whether a CUDA version is of this line."""
+        below = self.last_cuda is None or cuda <= self.last_cuda
+        return cuda.major == self.cuda_major and cuda >= self.first_cuda and below
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
             *(rejection for entry in images for rejection in entry.rejections),
         ),
         assumptions=tuple(dict.fromkeys(given + (chosen.assumptions if chosen else ()))),
-        next_better=_next_better(judged, chosen, reachable, needs),
+        next_better=_next_better(judged, chosen, _lasting(reachable, matrix), needs),
         reachable=reachable,
         explanation="",
         matrix_revision=matrix.revision,
@@ -173,6 +173,12 @@ def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
             if kept is None or len(found.changes) < len(kept.changes):
                 best[entry.wheel.line.name] = found
     return tuple(best.values())
+
+
+def _lasting(reachable: Sequence[Reachable], matrix: Matrix) -> Sequence[Reachable]:
+    """Whoever changes a driver need not stop at a line that serves one old CUDA alone, unless nothing else is left."""
+    ended = {line.name for line in matrix.wheel_lines if line.last_cuda is not None}
+    return [entry for entry in reachable if entry.candidate.name not in ended] or reachable
 
 
 def _next_better(

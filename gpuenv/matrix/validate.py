@@ -10,7 +10,7 @@ from itertools import pairwise
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.records import Matrix, MatrixSource, Release, SourceKind
+from gpuenv.matrix.records import Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.lines import is_cupy
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
@@ -85,33 +85,40 @@ def _growth(matrix: Matrix) -> Iterator[Fault]:
 
 
 def _lines(matrix: Matrix) -> Iterator[Fault]:
-    """Majors have rising floors, lines of one major do not overlap, and every line stands on rows that are there."""
+    """Majors have rising floors, lines do not overlap, and every line stands on rows that are there."""
     majors = sorted(matrix.cuda_majors, key=lambda row: row.major)
     for older, newer in pairwise(majors):
         if newer.linux <= older.linux or newer.windows <= older.windows:
             yield Fault("cuda_majors", f"CUDA {newer.major} has no newer driver floor than CUDA {older.major}")
     yield from _repeated("wheel_lines", [line.name for line in matrix.wheel_lines])
-    yield from _repeated("wheel_lines", [f"CUDA {line.cuda_major} (two lines)" for line in matrix.wheel_lines])
-    minors = {row.cuda for row in matrix.cuda_minors}
+    for one, other in pairwise(sorted(matrix.wheel_lines, key=lambda line: line.first_cuda)):
+        if one.serves(other.first_cuda):
+            yield Fault("wheel_lines", f"{one.name} and {other.name} overlap: both serve CUDA {other.first_cuda}")
     for number, line in enumerate(matrix.wheel_lines):
-        path = f"wheel_lines[{number}]"
-        if not is_cupy(line.name):
-            yield Fault(path, f"{line.name} is no wheel line of CuPy")
-        if line.first_cuda.major != line.cuda_major:
-            yield Fault(path, f"first_cuda {line.first_cuda} is outside CUDA {line.cuda_major}")
-        elif line.first_cuda not in minors:
-            yield Fault(path, f"first_cuda {line.first_cuda} is not among the CUDA minors")
-        if line.cuda_major not in {row.major for row in majors}:
-            yield Fault(path, f"CUDA {line.cuda_major} is not among the CUDA majors")
+        for text in _line_faults(line, matrix):
+            yield Fault(f"wheel_lines[{number}]", text)
+
+
+def _line_faults(line: WheelLine, matrix: Matrix) -> Iterator[str]:
+    if not is_cupy(line.name):
+        yield f"{line.name} is no wheel line of CuPy"
+    if line.first_cuda.major != line.cuda_major:
+        yield f"first_cuda {line.first_cuda} is outside CUDA {line.cuda_major}"
+    elif line.first_cuda not in {row.cuda for row in matrix.cuda_minors}:
+        yield f"first_cuda {line.first_cuda} is not among the CUDA minors"
+    if line.last_cuda is not None and not line.serves(line.last_cuda):
+        yield f"last_cuda {line.last_cuda} is not between {line.first_cuda} and the next CUDA major"
+    if line.cuda_major not in {row.major for row in matrix.cuda_majors}:
+        yield f"CUDA {line.cuda_major} is not among the CUDA majors"
 
 
 def _referred(matrix: Matrix) -> Iterator[Fault]:
     """What conda builds, images, companions and advisories refer to is there, and their ranges are ranges."""
     releases = {(line.name, row.cupy) for line in matrix.wheel_lines for row in line.releases}
-    by_major = {(line.cuda_major, row.cupy) for line in matrix.wheel_lines for row in line.releases}
     for number, build in enumerate(matrix.conda_builds):
-        if (build.cuda.major, build.cupy) not in by_major:
-            yield Fault(f"conda_builds[{number}]", f"no wheel line for CUDA {build.cuda.major} has CuPy {build.cupy}")
+        line = next((line for line in matrix.wheel_lines if line.serves(build.cuda)), None)
+        if line is None or (line.name, build.cupy) not in releases:
+            yield Fault(f"conda_builds[{number}]", f"no wheel line for CUDA {build.cuda} has CuPy {build.cupy}")
     for number, image in enumerate(matrix.images):
         if (image.line is None) != (image.cupy is None):
             yield Fault(f"images[{number}]", "line and cupy stand together")

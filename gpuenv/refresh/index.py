@@ -41,10 +41,10 @@ class IndexFile:
 
     @property
     def python(self) -> str:
-        """``cp312`` or ``cp314t``; ``py3`` for any."""
+        """``cp312`` or ``cp314t``, as the matrix spells it; ``py3`` for any."""
         tag = next(iter(sorted(map(str, parse_wheel_filename(self.name)[3]))))
         interpreter, abi, _ = tag.split("-", 2)
-        return abi if abi.startswith(interpreter) else interpreter
+        return f"{interpreter}t" if abi == f"{interpreter}t" else interpreter
 
     @property
     def platform_tag(self) -> str:

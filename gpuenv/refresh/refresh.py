@@ -241,7 +241,7 @@ def _platform(name: str, files: list[IndexFile], pythons: list[str], read: Mappi
         row["libc"] = f"glibc-{_newer(_floor(tag), getattr(binaries, 'glibc', None))}"
     if binaries is not None:
         code = binaries.code  # type: ignore[attr-defined]
-        row |= {"sass": code.sass, "ptx": code.ptx}
+        row |= {"sass": code.sass, "ptx": code.ptx or None}
     return row
 
 

@@ -105,12 +105,16 @@ def _add_source(lines: list[str], new: NewRow) -> None:
 
 
 def _add_release(lines: list[str], new: NewRow, line: str) -> None:
-    try:
-        start = lines.index(f"  - name: {line}")
-        start = lines.index("    releases:", start) + 1
-    except ValueError:
-        raise PlaceError(f"the matrix has no wheel line {line} to add {new.name} to") from None
-    place = start
+    name = f"  - name: {line}"
+    if name not in lines:
+        raise PlaceError(f"the matrix has no wheel line {line} to add {new.name} to")
+    place = lines.index(name)
+    while place < len(lines) and not lines[place].startswith("    releases:"):
+        place += 1
+    if place == len(lines):
+        raise PlaceError(f"the wheel line {line} has no list of releases")
+    lines[place] = "    releases:"  # without the brackets of an empty list
+    place += 1
     while place < len(lines) and lines[place].startswith("      - "):
         told = re.match(r"      - \{cupy: ([\w.]+),", lines[place])
         if told is not None and Version(told[1]) < Version(new.version):

@@ -52,7 +52,14 @@ GPUS = (
     ("Turing + Blackwell", ("7.5", "12.0")),
     ("Hopper + Blackwell", ("9.0", "10.3")),
 )
-_SHORT = {"cupy-cuda11x": "11x", "cupy-cuda12x": "12x", "cupy-cuda13x": "13x"}
+_SHORT = {
+    "cupy-cuda102": "102",
+    "cupy-cuda110": "110",
+    "cupy-cuda111": "111",
+    "cupy-cuda11x": "11x",
+    "cupy-cuda12x": "12x",
+    "cupy-cuda13x": "13x",
+}
 _TITLE = """\
 The wheel that is named for each kind of machine, by driver branch. Written by `make answers`; read every change of it.
 12x[ctk] 14.2.0 (>=12.8) is cupy-cuda12x[ctk]==14.2.0 with CUDA wheels from 12.8 on; a dash is no wheel at all.

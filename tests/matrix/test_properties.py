@@ -13,7 +13,7 @@ from gpuenv.data import data_path
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import choose, resolve
-from gpuenv.model.resolution import Candidate, ConstraintName, Resolution
+from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Resolution
 from gpuenv.model.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -45,7 +45,7 @@ def _with_gpus(snapshot: Snapshot, capabilities: list[str]) -> Snapshot:
 def _fitting(resolution: Resolution) -> set[Candidate]:
     rejected = {entry.candidate for entry in resolution.rejected}
     every = {
-        Candidate(next(iter(rejected)).kind, line.name, release.cupy, extra)
+        Candidate(CandidateKind.WHEEL, line.name, release.cupy, extra)
         for line in MATRIX.wheel_lines
         for release in line.releases
         for extra in (*release.extras, None)
