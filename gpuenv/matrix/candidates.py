@@ -105,6 +105,11 @@ def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple
     return _serving(wheel, frozenset(capabilities), matrix)
 
 
+def serves(wheel: WheelCandidate, gpu: ComputeCapability, matrix: Matrix) -> bool:
+    """Whether some minor serves a GPU by itself."""
+    return bool(_serving(wheel, frozenset((gpu,)), matrix))
+
+
 @lru_cache(maxsize=8192)
 def _serving(
     wheel: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix

@@ -6,16 +6,16 @@ Adding one is: a slug in ``ConstraintName``, a function here, an entry in ``CONS
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.candidates import MOST_COMMON, TEGRA, WheelCandidate, minors_of, serving_minors
+from gpuenv.matrix.candidates import MOST_COMMON, TEGRA, WheelCandidate, minors_of, serves, serving_minors
 from gpuenv.matrix.companions import Brings, advisories_for
 from gpuenv.matrix.needs import NeededGpu, Needs
-from gpuenv.matrix.records import CudaMajor, Matrix, Platform
+from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability, DriverVersion
@@ -197,12 +197,13 @@ def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
 def _unserved(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[NeededGpu, ...]:
     """The GPUs that no minor serves; all of them where each is served, but not all by the same minor."""
     known = tuple(gpu for gpu in needs.gpus if gpu.compute_capability)
-    return tuple(gpu for gpu in known if not serving_minors(wheel, replace(needs, gpus=(gpu,)), matrix)) or known
+    lacking = (gpu for gpu in known if gpu.compute_capability and not serves(wheel, gpu.compute_capability, matrix))
+    return tuple(lacking) or known
 
 
 def _compiled_for(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str:
     """What a GPU must have for this line, as shortly as is true: a floor, a ceiling, or the whole set."""
-    covered = sorted({capability for row in minors_of(wheel, matrix) for capability in row.capabilities})
+    covered = _covered(minors_of(wheel, matrix))
     there = [gpu.compute_capability for gpu in _unserved(wheel, needs, matrix) if gpu.compute_capability]
     nvrtc = f"(NVRTC {wheel.line.cuda_major}, CuPy {wheel.release.cupy})"
     if covered and all(capability < covered[0] for capability in there):
@@ -210,6 +211,11 @@ def _compiled_for(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str:
     if covered and all(capability > covered[-1] for capability in there):
         return f"compute capability <= {covered[-1]} {nvrtc}"
     return f"one NVRTC {wheel.line.cuda_major} that CuPy {wheel.release.cupy} lets compile for every GPU"
+
+
+@lru_cache(maxsize=64)
+def _covered(minors: tuple[CudaMinor, ...]) -> tuple[ComputeCapability, ...]:
+    return tuple(sorted({capability for row in minors for capability in row.capabilities}))
 
 
 def _labels(gpus: tuple[NeededGpu, ...]) -> str:

@@ -39,6 +39,9 @@ def explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) 
     if unknown:
         lines.append("Assumed for want of a fact: " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
     lines += _elsewhere(resolution)
+    for entry in resolution.experimental:
+        rests = " and ".join(f"{told.fact} is {told.value}" for told in entry.assumptions)
+        lines.append(f"Experimental: {entry.candidate.label}, if {rests}.")
     if wheel is None:
         lines += [f"{entry.candidate.label} would fit with {changes_text(entry)}." for entry in reachable]
     if better is not None:

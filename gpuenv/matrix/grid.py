@@ -65,7 +65,7 @@ def _kinds(matrix: Matrix) -> Iterator[Kind]:
 
 
 def _cell(machine: Snapshot, kind: Kind, matrix: Matrix) -> Cell:
-    resolution = resolve(assume(machine, (f"compute-capability={kind.capability}",), matrix), matrix)
+    resolution = resolve(assume(machine, (f"compute-capability={kind.capability}",), matrix), matrix, wheels_only=True)
     wheel, reason = resolution.wheel, " ".join(_reason(resolution))
     return Cell(wheel.distribution, wheel.requirements, reason) if wheel else Cell(None, (), reason)
 

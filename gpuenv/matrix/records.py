@@ -199,6 +199,16 @@ class WheelLine:
 
 
 @dataclass(frozen=True, slots=True)
+class RocmLine:
+    """A distribution for AMD GPUs, built for one ROCm."""
+
+    name: str
+    rocm: str
+    source: str
+    releases: tuple[Release, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Product:
     """A GPU product by the names it is known under, and its PCI device ids."""
 
@@ -336,6 +346,7 @@ class Matrix:
     images: tuple[Image, ...] = ()
     companions: tuple[Companion, ...] = ()
     advisories: tuple[Advisory, ...] = ()
+    rocm_lines: tuple[RocmLine, ...] = ()
 
     def cite(self, source: str) -> str:
         """The citation behind a row's source."""

@@ -19,6 +19,7 @@ from gpuenv.matrix.explanation import explain
 from gpuenv.matrix.images import JudgedImage, judge_images
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.rocm import experimental
 from gpuenv.model.resolution import (
     AS_TOLD,
     Assumption,
@@ -49,15 +50,21 @@ class Judged:
         return not self.rejections
 
 
-def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
-    """The wheel, the conda specification and the image that fit a machine best, and why no other one does."""
+def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) -> Resolution:
+    """The wheel, the conda specification and the image that fit a machine best, and why no other one does.
+
+    Args:
+        snapshot: the machine.
+        matrix: the rows.
+        wheels_only: leave conda and images out, where very many machines are looked at.
+    """
     needs = needs_of(snapshot, matrix)
     judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
     reachable = _reachable(judged)
     given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
-    conda = [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
-    images = judge_images(needs, matrix)
+    conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
+    images = () if wheels_only else judge_images(needs, matrix)
     resolution = Resolution(
         wheel=wheel_choice(chosen.wheel, needs, matrix) if chosen else None,
         conda=_conda(conda, needs, matrix),
@@ -71,6 +78,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
         reachable=reachable,
         explanation="",
         matrix_revision=matrix.revision,
+        experimental=experimental(snapshot, needs, matrix),
     )
     fitting = [entry.wheel.candidate for entry in judged if entry.fits]
     return replace(resolution, explanation=explain(needs, resolution, fitting))

@@ -177,6 +177,8 @@ def _tables(matrix: Matrix) -> Iterator[_Table]:
     yield "generations", matrix.generations, lambda row: f"generation/{row.name} {row.capabilities[0]}"
     for line in matrix.wheel_lines:
         yield "wheel_lines", line.releases, lambda row, of=line.name: f"{of}/{row.cupy}"  # type: ignore[misc]
+    for rocm in matrix.rocm_lines:
+        yield "rocm_lines", rocm.releases, lambda row, of=rocm.name: f"{of}/{row.cupy}"  # type: ignore[misc]
     yield "conda_builds", matrix.conda_builds, lambda row: f"conda/{row.cupy}-cuda{row.cuda}"
     yield "images", matrix.images, lambda row: f"image/{row.reference}"
     yield "companions", matrix.companions, lambda row: f"companion/{row.distribution}{row.versions}"

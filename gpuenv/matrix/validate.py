@@ -36,8 +36,16 @@ def faults(matrix: Matrix) -> Iterator[Fault]:
     yield from _referred(matrix)
     for number, line in enumerate(matrix.wheel_lines):
         yield from _repeated(f"wheel_lines[{number}].releases", [release.cupy for release in line.releases])
-        for place, release in enumerate(line.releases):
-            yield from _release_faults(f"wheel_lines[{number}].releases[{place}]", release)
+    for path, release in _releases(matrix):
+        yield from _release_faults(path, release)
+
+
+def _releases(matrix: Matrix) -> Iterator[tuple[str, Release]]:
+    """Every release of a line, with the path of its row."""
+    for table in ("wheel_lines", "rocm_lines"):
+        for number, line in enumerate(getattr(matrix, table)):
+            for place, release in enumerate(line.releases):
+                yield f"{table}[{number}].releases[{place}]", release
 
 
 def _source_faults(path: str, source: MatrixSource) -> Iterator[Fault]:
@@ -51,7 +59,7 @@ def _citations(matrix: Matrix) -> Iterator[Fault]:
     """Every source that a row names is there."""
     tables = (
         *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products"),
-        *("conda_builds", "images", "companions", "advisories"),
+        *("conda_builds", "images", "companions", "advisories", "rocm_lines"),
     )
     for table in tables:
         for number, row in enumerate(getattr(matrix, table)):
@@ -59,11 +67,9 @@ def _citations(matrix: Matrix) -> Iterator[Fault]:
                 cited = getattr(row, key, None)
                 if cited is not None and cited not in matrix.sources:
                     yield Fault(f"{table}[{number}]", f"the source {cited} is not among the sources")
-    for number, line in enumerate(matrix.wheel_lines):
-        for place, release in enumerate(line.releases):
-            if release.source not in matrix.sources:
-                path = f"wheel_lines[{number}].releases[{place}]"
-                yield Fault(path, f"the source {release.source} is not among the sources")
+    for path, release in _releases(matrix):
+        if release.source not in matrix.sources:
+            yield Fault(path, f"the source {release.source} is not among the sources")
 
 
 def _growth(matrix: Matrix) -> Iterator[Fault]:

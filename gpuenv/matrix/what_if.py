@@ -50,7 +50,7 @@ def _values(text: str) -> Iterator[tuple[str, ...]]:
 
 def _supposed(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Supposed:
     try:
-        resolution = resolve(assume(snapshot, given, matrix), matrix)
+        resolution = resolve(assume(snapshot, given, matrix), matrix, wheels_only=True)
     except AssumeError as error:
         raise AssumeError(str(error).replace("--assume", "--what-if", 1)) from error
     wheel = resolution.wheel

@@ -157,6 +157,14 @@ class ImageChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class Experimental:
+    """A candidate that might work and that nobody has proven, with what that would rest on."""
+
+    candidate: Candidate
+    assumptions: tuple[Assumption, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Resolution:
     """The choice and its reasons.
 
@@ -170,6 +178,7 @@ class Resolution:
         reachable: the best candidate of each line that changes of driver, Python or NumPy would admit.
         explanation: all this in words.
         matrix_revision: the matrix that was used.
+        experimental: what could be tried on an AMD GPU, where there is no NVIDIA GPU.
     """
 
     wheel: WheelChoice | None
@@ -181,4 +190,5 @@ class Resolution:
     reachable: tuple[Reachable, ...]
     explanation: str
     matrix_revision: str
+    experimental: tuple[Experimental, ...] = ()
     schema: str = SCHEMA

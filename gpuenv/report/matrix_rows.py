@@ -15,6 +15,7 @@ _HEADINGS = {
     "cuda_minors": "CUDA minor versions",
     "generations": "GPU generations",
     "wheel_lines": "Wheels of CuPy",
+    "rocm_lines": "Wheels of CuPy for ROCm (experimental)",
     "conda_builds": "Conda builds of CuPy",
     "images": "Container images",
     "companions": "Packages that bring CUDA",

@@ -185,14 +185,18 @@ def test_the_keyboard_reaches_every_cell(grid: Grid, matrix: Matrix, tmp_path: P
     assert (beyond, told, reachable) == (end, True, 1)
 
 
-def test_on_the_command_line(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_page_on_the_command_line(tmp_path: Path) -> None:
+    assert gpuenv("matrix", "show", "--format", "html", "-o", tmp_path / "m.html").returncode == 0
+    assert (tmp_path / "m.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_on_the_command_line() -> None:
     whole = json.loads(gpuenv("matrix", "show", "--format", "json").stdout)
     assert whole["schema"] == "gpuenv.matrix/1"
     some = json.loads(gpuenv("matrix", "show", "--format", "json", "--row", "driver/580").stdout)
     assert some["schema"] == "gpuenv.matrix-rows/1"
     assert some["rows"][0]["proofs"][0]["details"]["kind"] == "document"
     assert "driver/580" in gpuenv("matrix", "show", "--driver", "580").stdout
-    assert gpuenv("matrix", "show", "--format", "html", "-o", tmp_path / "m.html").returncode == 0
-    assert (tmp_path / "m.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     refused = gpuenv("matrix", "show", "--row", "cuda/99.0")
     assert (refused.returncode, "--row cuda/99.0" in refused.stderr) == (2, True)

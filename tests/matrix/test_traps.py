@@ -15,10 +15,11 @@ from gpuenv.matrix.candidates import WheelCandidate, host_toolkit, serving_minor
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.model.identity import AMD
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import known
 from gpuenv.model.resolution import ConstraintName
-from gpuenv.model.snapshot import Snapshot, Toolkit
+from gpuenv.model.snapshot import PciGpu, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.matrix.asking import chosen, machine, resolved
 
@@ -285,3 +286,16 @@ def test_conda_of_an_old_gpu(matrix: Matrix) -> None:
 def test_a_jetson_has_images_of_its_own(matrix: Matrix) -> None:
     resolution = resolved(matrix, "driver=540.4.0", "driver-cuda=12.6", "gpu=Jetson AGX Orin", "arch=aarch64")
     assert resolution.image is None
+
+
+def test_an_amd_gpu_is_answered_with_what_could_be_tried(matrix: Matrix) -> None:
+    snapshot = replace(machine(matrix, "driver=none", "gpu=none"), pci_gpus=(PciGpu("0000:03:00.0", AMD, "744c"),))
+    resolution = resolve(snapshot, matrix)
+    assert resolution.wheel is None
+    assert [entry.candidate.label for entry in resolution.experimental] == [
+        "cupy-rocm-7-0 14.2.0",
+        "cupy-rocm-5-0 13.3.0",
+        "cupy-rocm-4-3 13.3.0",
+    ]
+    assert "Experimental: cupy-rocm-7-0 14.2.0, if ROCm is 7.0 on the host" in resolution.explanation
+    assert resolve(machine(matrix, "driver=580.95.05", "gpu=H100"), matrix).experimental == ()
