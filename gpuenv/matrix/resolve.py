@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+
+from packaging.version import Version
 
 from gpuenv.matrix.candidates import (
     WheelCandidate,
@@ -14,7 +16,7 @@ from gpuenv.matrix.candidates import (
 )
 from gpuenv.matrix.changes import driver_floor, merged
 from gpuenv.matrix.conda import conda_candidates, conda_choice
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, in_range
 from gpuenv.matrix.explanation import explain
 from gpuenv.matrix.images import JudgedImage, judge_images
 from gpuenv.matrix.needs import Needs, needs_of
@@ -61,7 +63,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     needs = needs_of(snapshot, matrix)
     judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
-    reachable = _reachable(judged)
+    reachable = _lasting(_reachable(judged), matrix)
     given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
     conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
     images = () if wheels_only else judge_images(needs, matrix)
@@ -74,14 +76,27 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
             *(rejection for entry in images for rejection in entry.rejections),
         ),
         assumptions=tuple(dict.fromkeys(given + (chosen.assumptions if chosen else ()))),
-        next_better=_next_better(judged, chosen, _lasting(reachable, matrix), needs),
+        next_better=_next_better(judged, chosen, reachable, needs),
         reachable=reachable,
         explanation="",
         matrix_revision=matrix.revision,
         experimental=experimental(snapshot, needs, matrix),
     )
-    fitting = [entry.wheel.candidate for entry in judged if entry.fits]
-    return replace(resolution, explanation=explain(needs, resolution, fitting))
+    fits = [entry.wheel for entry in judged if entry.fits]
+    fitting = [wheel.candidate for wheel in fits if wheel.line.last_cuda is None or wheel is fits[0]]
+    words = [explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
+    return replace(resolution, explanation="\n".join(words))
+
+
+def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
+    """What is there and older than all that the matrix covers."""
+    branch = min(row.branch for row in matrix.driver_branches)
+    if needs.driver is not None and needs.driver.branch < branch and not needs.tegra:
+        yield f"Driver {needs.driver} is below what the matrix covers: branch {branch} and newer."
+    oldest = min((release.cupy for line in matrix.wheel_lines for release in line.releases), key=Version)
+    for entry in snapshot.target.cupy:
+        if in_range(entry.release, f"<{oldest}"):
+            yield f"{entry.distribution} {entry.release} is below what the matrix covers: CuPy {oldest} and newer."
 
 
 def _conda(judged: Sequence[Judged], needs: Needs, matrix: Matrix) -> CondaChoice | None:
@@ -183,10 +198,10 @@ def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
     return tuple(best.values())
 
 
-def _lasting(reachable: Sequence[Reachable], matrix: Matrix) -> Sequence[Reachable]:
+def _lasting(reachable: tuple[Reachable, ...], matrix: Matrix) -> tuple[Reachable, ...]:
     """Whoever changes a driver need not stop at a line that serves one old CUDA alone, unless nothing else is left."""
     ended = {line.name for line in matrix.wheel_lines if line.last_cuda is not None}
-    return [entry for entry in reachable if entry.candidate.name not in ended] or reachable
+    return tuple(entry for entry in reachable if entry.candidate.name not in ended) or reachable
 
 
 def _next_better(
