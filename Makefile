@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test eval compiler lint types network-test test-faults test-gpu bench bench-check bench-install docs build clean
+.PHONY: doctor test eval answers compiler lint types network-test test-faults test-matrix test-gpu
+.PHONY: bench bench-check bench-install bench-matrix docs build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -16,6 +17,15 @@ test: compiler $(VENV)/installed-dev ## Run the tests that need neither a GPU, n
 
 eval: $(VENV)/installed-dev ## Score the explanations of error texts from public reports, and list every miss.
 	@$(BIN)/python -m tests.eval.score
+
+bench-matrix: $(VENV)/installed-dev ## What loading and resolving cost, as ratios.
+	$(BIN)/python -m pytest -n 0 -q -s -m slow tests/matrix/test_cost.py
+
+test-matrix: $(VENV)/installed-dev ## Measure the shipped rows a second time; needs a package index and about 3 GB of downloads.
+	$(BIN)/python -m pytest -n 0 -q -m "network and slow" tests/refresh
+
+answers: $(VENV)/installed-dev ## Write the table of the resolver's answers anew; read what has changed in it.
+	$(BIN)/python -m tests.matrix.table
 
 compiler:
 	@command -v $${CC:-cc} >/dev/null || { echo "make test needs a C compiler: apt install gcc (or name one with CC=...)"; exit 1; }

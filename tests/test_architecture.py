@@ -37,16 +37,17 @@ MAY_IMPORT = {
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "data"),
+        *("simulate", "refresh", "data"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
+    "refresh": {"model", "matrix", "probe"},
     "__main__": {"cli"},
     "__init__": set[str](),
 }
 # Libraries of others, and the one place that may import each.
 THIRD_PARTY = {
-    "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install"},
+    "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install", "refresh"},
     "tomli": {"toml_text"},
     "yaml": {"gpuenv.matrix.strict_yaml"},
     "typer": {"cli"},
@@ -296,7 +297,7 @@ def test_the_driver_is_loaded_in_scripts_alone() -> None:
     """The supervisor asks the kernel for what Python cannot; a test reads managed memory by its address."""
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
     without_driver = {SUPERVISOR, f"{PAYLOAD}.tests.memory_managed"}
-    assert importing - without_driver == {f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "libraries")}
+    assert importing - without_driver == {f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "libraries", "nvrtc")}
 
 
 def test_nothing_uses_the_network() -> None:
@@ -335,6 +336,7 @@ def test_a_script_stands_on_its_own() -> None:
         "files": set(),
         "scheme": set(),
         "importing": set(),
+        "nvrtc": set(),
     }
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.snapshot import Snapshot
 
+_OLD = 120  # days
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 
 
@@ -33,8 +34,32 @@ class Subject:
     deep: bool = False
 
 
+def matrix_path(path: Path | None) -> Path:
+    """The matrix that is meant: the one that was named, the user's own where that is newer, or the shipped one."""
+    from gpuenv.cli.places import user_matrix
+    from gpuenv.data import data_path
+
+    shipped = data_path("matrix.yaml")
+    own = user_matrix(os.environ)
+    if path is not None or own is None or not own.is_file():
+        return path or shipped
+    return own if _revision(own) > _revision(shipped) else shipped
+
+
+def _revision(path: Path) -> str:
+    """The revision in the first lines of a matrix, without reading the rest; a broken one has none and is not used."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            head = [file.readline(200) for _ in range(8)]
+    except OSError:
+        return ""
+    return next((line.split(":", 1)[1].strip(" '\n") for line in head if line.startswith("revision:")), "")
+
+
 def get_matrix(path: Path | None) -> Matrix:
-    """The matrix that travels with the program, or another one.
+    """The matrix that travels with the program, the user's own refreshed one, or another one.
+
+    What is not the shipped one is said, and so is one that is old.
 
     Raises:
         CommandError: when it cannot be read, or is invalid, with every fault.
@@ -42,13 +67,27 @@ def get_matrix(path: Path | None) -> Matrix:
     from gpuenv.data import data_path
     from gpuenv.matrix.load import MatrixError, load
 
+    chosen = matrix_path(path)
     try:
-        return load(path or data_path("matrix.yaml"))
+        matrix = load(chosen)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CommandError(ExitCode.USAGE, f"{path or 'matrix.yaml'}: the matrix cannot be read: {reason}") from error
     except MatrixError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
+    if path is None and chosen != data_path("matrix.yaml"):
+        announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
+    if path is None and _days_old(matrix.revision) > _OLD:
+        announce(f"the matrix is of {matrix.revision}, more than {_OLD} days old; run: gpuenv matrix refresh")
+    return matrix
+
+
+def _days_old(revision: str) -> int:
+    try:
+        made = datetime.fromisoformat(revision).replace(tzinfo=timezone.utc)
+    except ValueError:
+        return 0
+    return (datetime.now(timezone.utc) - made).days
 
 
 def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:

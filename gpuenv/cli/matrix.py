@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import get_matrix
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.rows import Asked
 
 app = typer.Typer(help="The compatibility matrix.", no_args_is_help=True, rich_markup_mode=None)
+
+
+class ShowFormat(str, Enum):
+    """Forms in which the matrix is shown."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
 
 
 @app.command("check")
@@ -30,9 +48,77 @@ def check(matrix: options.MatrixFile = None) -> None:
 @app.command("show")
 def show(
     matrix: options.MatrixFile = None,
+    row: Annotated[Optional[str], typer.Option("--row", help="One row, such as cuda/12.9 or driver/580.")] = None,
+    line: Annotated[Optional[str], typer.Option("--line", help="What concerns a wheel line, such as 13x.")] = None,
+    gpu: Annotated[Optional[str], typer.Option("--gpu", help="What concerns a GPU, such as V100.")] = None,
+    driver: Annotated[Optional[str], typer.Option("--driver", help="What concerns a driver, such as 580.")] = None,
+    output_format: Annotated[ShowFormat, typer.Option("--format", help="Form of the output.")] = ShowFormat.TEXT,
     output: options.OutputFile = None,
+    no_color: options.NoColor = False,
 ) -> None:
-    """Print the whole matrix as JSON."""
-    from gpuenv.cli.output import emit_json
+    """Print the matrix, each row with its proof; html draws it as a page of its own.
 
-    emit_json(get_matrix(matrix), output, redacted=False)
+    The whole of it as JSON is gpuenv.matrix/1; the rows that filters leave are gpuenv.matrix-rows/1.
+    """
+    from gpuenv.matrix.rows import Asked
+
+    rows = get_matrix(matrix)
+    asked = Asked(row, line, gpu, driver)
+    if output_format is ShowFormat.HTML:
+        _show_page(rows, asked, output)
+    elif output_format is ShowFormat.JSON and asked == Asked():
+        from gpuenv.cli.output import emit_json
+
+        emit_json(rows, output, redacted=False)
+    else:
+        _show_rows(rows, asked, output_format, output, color=not no_color)
+
+
+def _show_rows(rows: Matrix, asked: Asked, form: ShowFormat, output: Path | None, *, color: bool) -> None:
+    from gpuenv.cli.output import emit_json, emit_lines
+    from gpuenv.matrix.rows import select
+    from gpuenv.report.matrix_rows import row_lines, row_markdown
+
+    try:
+        found = select(rows, asked)
+    except ValueError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+    if form is ShowFormat.JSON:
+        emit_json(found, output, redacted=False)
+    else:
+        lines = row_markdown(found) if form is ShowFormat.MARKDOWN else row_lines(found)
+        emit_lines(lines, output, color=color, redacted=False)
+
+
+def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
+    from gpuenv.cli.output import write_file, write_stdout
+    from gpuenv.matrix.grid import grid_of
+    from gpuenv.matrix.rows import Asked
+    from gpuenv.report.matrix_page import page
+
+    if asked != Asked():
+        raise CommandError(
+            ExitCode.USAGE, "the page draws the whole matrix: leave --row, --line, --gpu and --driver out"
+        )
+    text = page(rows, grid_of(rows))
+    if output is not None:
+        write_file(output, text)
+    else:
+        write_stdout(text)
+
+
+@app.command("refresh")
+def refresh(
+    matrix: Annotated[
+        Optional[Path], typer.Option("--matrix", metavar="FILE", help="The matrix to bring up to date.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure and tell, and write nothing.")] = False,
+) -> None:
+    """Find what is new on the package index, measure it, and add its rows.
+
+    uv is asked, as it is configured. What was measured is kept until it is written, so that an interrupted refresh
+    goes on where it was. A fault at any point leaves the matrix as it was.
+    """
+    from gpuenv.cli.refresh import refresh_matrix
+
+    sys.stdout.write("".join(f"{line}\n" for line in refresh_matrix(matrix, dry_run=dry_run)))

@@ -12,8 +12,8 @@ import socket
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,23 @@ _STYLES = {
     "quiet": "dim",
     "command": "cyan",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where the result of a command goes, and in which form."""
+
+    file: Path | None
+    as_json: bool
+    color: bool
+    redacted: bool
+
+    def emit(self, value: object, lines: Callable[[], Iterable[Line]]) -> None:
+        """A record as JSON, or the lines that are made of it."""
+        if self.as_json:
+            emit_json(value, self.file, redacted=self.redacted)
+        else:
+            emit_lines(lines(), self.file, color=self.color, redacted=self.redacted)
 
 
 def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:

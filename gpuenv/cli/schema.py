@@ -23,7 +23,11 @@ _RECORDS = {
     "outcome": ("gpuenv.install.records", "OUTCOME", "Outcome"),
     "history": ("gpuenv.install.history", "SCHEMA", "History"),
     "bundle": ("gpuenv.install.bundling", "SCHEMA", "Manifest"),
+    "what-if": ("gpuenv.model.answers", "WHAT_IF", "WhatIf"),
+    "why-not": ("gpuenv.model.answers", "WHY_NOT", "WhyNot"),
+    "fleet": ("gpuenv.model.answers", "FLEET", "Fleet"),
     "matrix": ("gpuenv.matrix.records", "SCHEMA", "Matrix"),
+    "matrix-rows": ("gpuenv.matrix.rows", "SCHEMA", "Rows"),
 }
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from packaging.version import Version
 
+from gpuenv.matrix.companions import advisories_for
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine
 from gpuenv.model.resolution import Candidate, CandidateKind
@@ -20,18 +21,19 @@ _FIRST_OF_THREE_DIGITS = 10
 MOST_COMMON = "linux-x86_64"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class WheelCandidate:
-    """One release of one line, with or without an extra."""
+    """One release of one line, with or without an extra; the same one only if it is the very same record."""
 
     line: WheelLine
     release: Release
     extra: str | None
+    kind: CandidateKind = CandidateKind.WHEEL
 
     @property
     def candidate(self) -> Candidate:
         """What it is called in a Resolution."""
-        return Candidate(CandidateKind.WHEEL, self.line.name, self.release.cupy, self.extra)
+        return Candidate(self.kind, self.line.name, self.release.cupy, self.extra)
 
     @property
     def brings(self) -> Extra | None:
@@ -43,38 +45,81 @@ class WheelCandidate:
         return self.release.platforms.get(needs.platform or MOST_COMMON)
 
 
-def wheel_candidates(matrix: Matrix) -> Iterator[WheelCandidate]:
-    """Every line, release and extra."""
-    for line in matrix.wheel_lines:
-        for release in line.releases:
-            for extra in (*release.extras, None):
-                yield WheelCandidate(line, release, extra)
+@lru_cache(maxsize=4)
+def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
+    """Every line, release and extra; the same records each time, so that what was found out of one is kept."""
+    return tuple(
+        WheelCandidate(line, release, extra)
+        for line in matrix.wheel_lines
+        for release in line.releases
+        for extra in (*release.extras, None)
+    )
 
 
-def preference(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[Version, int, bool]:
-    """The sort key, best last: newest CuPy, highest CUDA major, the extra unless the host has a fitting toolkit.
+def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
+    """Every candidate, the preferred one first."""
+    if needs.toolkits or needs.tegra:
+        return _ordered(needs, matrix)
+    return _usual_order(matrix)
+
+
+@lru_cache(maxsize=4)
+def _usual_order(matrix: Matrix) -> tuple[WheelCandidate, ...]:
+    return tuple(sorted(wheel_candidates(matrix), key=lambda wheel: _rank(wheel, wants_extra=True), reverse=True))
+
+
+def _ordered(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
+    def rank(wheel: WheelCandidate) -> tuple[Version, CudaVersion, bool]:
+        return _rank(wheel, wants_extra=not needs.tegra and host_toolkit(wheel, needs, matrix) is None)
+
+    return tuple(sorted(wheel_candidates(matrix), key=rank, reverse=True))
+
+
+def _rank(wheel: WheelCandidate, *, wants_extra: bool) -> tuple[Version, CudaVersion, bool]:
+    """The sort key, best last: newest CuPy, newest CUDA, the extra unless the host has a fitting toolkit.
 
     On Tegra the toolkit is JetPack's: no document says that the CUDA wheels behind the extra run there.
     """
-    wants_extra = not needs.tegra and host_toolkit(wheel, needs, matrix) is None
-    return (Version(wheel.release.cupy), wheel.line.cuda_major, (wheel.extra is not None) == wants_extra)
+    return (_version(wheel.release.cupy), wheel.line.first_cuda, (wheel.extra is not None) == wants_extra)
 
 
-def minors_of(wheel: WheelCandidate, matrix: Matrix) -> list[CudaMinor]:
+@lru_cache(maxsize=1024)
+def _version(text: str) -> Version:
+    return Version(text)
+
+
+def minors_of(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:
     """The CUDA minors that a candidate can use, oldest first; with an extra, those that the extra can install."""
-    rows = [
-        row
-        for row in matrix.cuda_minors
-        if row.cuda.major == wheel.line.cuda_major and row.cuda >= wheel.line.first_cuda
-        if wheel.extra is None or row.toolkit_wheels
-    ]
-    return sorted(rows, key=lambda row: row.cuda)
+    return _minors(wheel, matrix)
 
 
-def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> list[CudaMinor]:
+@lru_cache(maxsize=1024)
+def _minors(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:
+    rows = [row for row in matrix.cuda_minors if wheel.line.serves(row.cuda)]
+    return tuple(sorted((row for row in rows if row.toolkit_wheels or wheel.extra is None), key=lambda row: row.cuda))
+
+
+def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[CudaMinor, ...]:
     """The CUDA minors whose NVRTC, asked by this CuPy, makes code that runs on every GPU there."""
-    capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
-    return [row for row in minors_of(wheel, matrix) if all(_serves(row, wheel.release, gpu) for gpu in capabilities)]
+    capabilities = {gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability}
+    return _serving(wheel, frozenset(capabilities), matrix)
+
+
+def serves(wheel: WheelCandidate, gpu: ComputeCapability, matrix: Matrix) -> bool:
+    """Whether some minor serves a GPU by itself."""
+    return bool(_serving(wheel, frozenset((gpu,)), matrix))
+
+
+@lru_cache(maxsize=8192)
+def _serving(
+    wheel: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix
+) -> tuple[CudaMinor, ...]:
+    known_bad = {row.cuda for row in advisories_for(wheel.release.cupy, matrix) if row.cuda is not None}
+    return tuple(
+        row
+        for row in minors_of(wheel, matrix)
+        if row.cuda not in known_bad and all(_serves(row, wheel.release, gpu) for gpu in capabilities)
+    )
 
 
 def _serves(minor: CudaMinor, release: Release, gpu: ComputeCapability) -> bool:
@@ -95,6 +140,8 @@ def _cap(release: Release, nvrtc: CudaVersion) -> ComputeCapability | None:
 
 def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
     """The folder of a toolkit on the host that serves this candidate: libraries, headers and a fitting version."""
+    if not needs.toolkits:
+        return None
     minors = {row.cuda for row in serving_minors(WheelCandidate(wheel.line, wheel.release, None), needs, matrix)}
     for toolkit in needs.toolkits:
         if toolkit.toolkit.value in minors and toolkit.has_nvrtc and toolkit.has_headers:

@@ -6,17 +6,19 @@ Adding one is: a slug in ``ConstraintName``, a function here, an entry in ``CONS
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.candidates import MOST_COMMON, TEGRA, WheelCandidate, minors_of, serving_minors
+from gpuenv.matrix.candidates import MOST_COMMON, TEGRA, WheelCandidate, minors_of, serves, serving_minors
+from gpuenv.matrix.companions import Brings, advisories_for
 from gpuenv.matrix.needs import NeededGpu, Needs
-from gpuenv.matrix.records import CudaMajor, Matrix, Platform
+from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.resolution import Change, ConstraintName
-from gpuenv.model.versions import ComputeCapability
+from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Unknown:
     fact: str
     value: str
 
+
+_FIRST_COMPATIBLE_MAJOR = 11  # minor-version compatibility begins with CUDA 11 (CUDA Compatibility)
 
 Verdict = Fits | Rejected | Unknown
 Constraint = Callable[[WheelCandidate, Needs, Matrix], Verdict]
@@ -78,16 +82,22 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release has a wheel for this Python."""
     row = wheel.platform(needs)
-    tags = [tag for tag in wheel.release.pythons if row is None or tag not in row.without]
-    offered = ", ".join(_python_of(tag) for tag in tags)
-    if needs.python is None:
-        return Unknown("target.python", f"one of {offered}")
-    if needs.implementation not in (None, "cpython"):
-        return Rejected(f"CPython {offered}", str(needs.implementation), matrix.cite(wheel.release.source))
-    if needs.python.tag in tags:
+    without = row.without if row else ()
+    known, implementation = needs.python, needs.implementation
+    if (
+        known
+        and implementation in (None, "cpython")
+        and known.tag in wheel.release.pythons
+        and known.tag not in without
+    ):
         return Fits()
-    change = Change("target.python", offered, str(needs.python))
-    return Rejected(f"Python {offered}", str(needs.python), matrix.cite(wheel.release.source), change)
+    offered = ", ".join(_python_of(tag) for tag in wheel.release.pythons if tag not in without)
+    if known is None:
+        return Unknown("target.python", f"one of {offered}")
+    source = matrix.cite(wheel.release.source)
+    if implementation not in (None, "cpython"):
+        return Rejected(f"CPython {offered}", str(implementation), source)
+    return Rejected(f"Python {offered}", str(known), source, Change("target.python", offered, str(known)))
 
 
 def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -103,7 +113,7 @@ def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The driver runs programs of the line's CUDA major (minor-version or forward compatibility)."""
     row = next(entry for entry in matrix.cuda_majors if entry.major == wheel.line.cuda_major)
-    minimum = row.windows if needs.windows else row.linux
+    minimum = _oldest_driver(wheel, row, needs, matrix)
     source = matrix.cite(row.source)
     if needs.tegra:
         return _jetpack_minimum(needs, row, source)
@@ -111,7 +121,7 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
         return Rejected(f"driver >= {minimum}", "no driver", source, Change("driver.version", f">= {minimum}", "none"))
     if needs.driver is None and needs.driver_cuda is None:
         return Unknown("driver.version", f">= {minimum}")
-    if _driver_runs(needs, row):
+    if _driver_runs(wheel, needs, minimum):
         return Fits()
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
     found = f"driver {needs.driver or 'unknown'}{level}"
@@ -137,12 +147,23 @@ def _jetpack_minimum(needs: Needs, row: CudaMajor, source: str) -> Verdict:
     )
 
 
-def _driver_runs(needs: Needs, row: CudaMajor) -> bool:
+def _oldest_driver(wheel: WheelCandidate, row: CudaMajor, needs: Needs, matrix: Matrix) -> DriverVersion:
+    """The floor of the major, or the driver that came with a line's only minor where that is older."""
+    floor = row.windows if needs.windows else row.linux
+    minors = minors_of(wheel, matrix) if wheel.line.last_cuda else ()
+    native = [driver for minor in minors if (driver := minor.windows if needs.windows else minor.linux) is not None]
+    return min((floor, *native))
+
+
+def _driver_runs(wheel: WheelCandidate, needs: Needs, minimum: DriverVersion) -> bool:
     """The runtime asks libcuda's level for the major; without a compat package the driver itself must be new enough."""
-    by_level = needs.driver_cuda is None or needs.driver_cuda.major >= row.major
+    line, level = wheel.line, needs.driver_cuda
+    by_level = level is None or level.major >= line.cuda_major
+    if line.cuda_major < _FIRST_COMPATIBLE_MAJOR:
+        by_level = level is None or level >= line.first_cuda
     if needs.forward_compatible or needs.driver is None:
         return by_level
-    return by_level and needs.driver >= (row.windows if needs.windows else row.linux)
+    return by_level and needs.driver >= minimum
 
 
 def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -176,12 +197,13 @@ def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
 def _unserved(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[NeededGpu, ...]:
     """The GPUs that no minor serves; all of them where each is served, but not all by the same minor."""
     known = tuple(gpu for gpu in needs.gpus if gpu.compute_capability)
-    return tuple(gpu for gpu in known if not serving_minors(wheel, replace(needs, gpus=(gpu,)), matrix)) or known
+    lacking = (gpu for gpu in known if gpu.compute_capability and not serves(wheel, gpu.compute_capability, matrix))
+    return tuple(lacking) or known
 
 
 def _compiled_for(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str:
     """What a GPU must have for this line, as shortly as is true: a floor, a ceiling, or the whole set."""
-    covered = sorted({capability for row in minors_of(wheel, matrix) for capability in row.capabilities})
+    covered = _covered(minors_of(wheel, matrix))
     there = [gpu.compute_capability for gpu in _unserved(wheel, needs, matrix) if gpu.compute_capability]
     nvrtc = f"(NVRTC {wheel.line.cuda_major}, CuPy {wheel.release.cupy})"
     if covered and all(capability < covered[0] for capability in there):
@@ -189,6 +211,11 @@ def _compiled_for(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str:
     if covered and all(capability > covered[-1] for capability in there):
         return f"compute capability <= {covered[-1]} {nvrtc}"
     return f"one NVRTC {wheel.line.cuda_major} that CuPy {wheel.release.cupy} lets compile for every GPU"
+
+
+@lru_cache(maxsize=64)
+def _covered(minors: tuple[CudaMinor, ...]) -> tuple[ComputeCapability, ...]:
+    return tuple(sorted({capability for row in minors for capability in row.capabilities}))
 
 
 def _labels(gpus: tuple[NeededGpu, ...]) -> str:
@@ -204,7 +231,7 @@ def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
     if row.sass is None:
         return Unknown("the GPU code in this platform's wheel", f"made for {_labels(tuple(known))}")
     codes = (*row.sass, *_usable_ptx(wheel, row, needs))
-    lacking = tuple(gpu for gpu in known if not any(_runs(code, gpu.compute_capability) for code in codes))
+    lacking = tuple(gpu for gpu in known if not any(runs(code, gpu.compute_capability) for code in codes))
     if not lacking:
         return Fits()
     needed = f"a GPU that runs the wheel's code, {', '.join(row.sass)}"
@@ -217,16 +244,21 @@ def _usable_ptx(wheel: WheelCandidate, row: Platform, needs: Needs) -> list[str]
     if built_with is None or needs.driver_cuda is None or needs.driver_cuda < built_with:
         return []
     capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
-    oldest = [ComputeCapability.parse(code) for code in row.ptx]
+    oldest = [_made_for(code) for code in row.ptx]
     return [str(capability) for capability in capabilities if any(capability >= start for start in oldest)]
 
 
-def _runs(code: str, gpu: ComputeCapability | None) -> bool:
+def runs(code: str, gpu: ComputeCapability | None) -> bool:
     """A cubin runs on its own capability and the later minors of its major."""
-    made_for = ComputeCapability.parse(code)
+    made_for = _made_for(code)
     if gpu is None or code.endswith("a") or gpu in TEGRA:
         return gpu == made_for
     return gpu.major == made_for.major and gpu.minor >= made_for.minor
+
+
+@lru_cache(maxsize=256)
+def _made_for(code: str) -> ComputeCapability:
+    return ComputeCapability.parse(code)
 
 
 def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -243,6 +275,44 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
 
 
+def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """No other package of the environment brings CUDA libraries that would be taken for CuPy's own."""
+    for other in needs.brings:
+        wanted = _quarrel(wheel, needs, other, matrix)
+        if wanted is not None:
+            change = Change(f"target.packages.{other.distribution}", wanted, other.version)
+            found = f"{other.distribution} {other.version}, CUDA {other.cuda_major}"
+            return Rejected(f"{other.distribution} {wanted}", found, other.source, change)
+    return Fits()
+
+
+def _quarrel(wheel: WheelCandidate, needs: Needs, other: Brings, matrix: Matrix) -> str | None:
+    """What the other package would have to be, in words; None where the two get along."""
+    major = wheel.line.cuda_major
+    if other.cupy is not None and in_range(wheel.release.cupy, other.cupy) is False:
+        return f"that allows CuPy {wheel.release.cupy}"
+    if not wheel.release.extras:
+        return None  # this CuPy does not look for CUDA libraries among the packages
+    if other.cuda_major > major or (other.cuda_major != major and not other.is_library):
+        return f"built for CUDA {major}, or absent"
+    if other.cuda is not None and other.cuda.major == major:
+        serving = {row.cuda for row in serving_minors(wheel, needs, matrix)}
+        if serving and other.cuda not in serving:
+            return f"built for CUDA {min(serving)} or newer"
+    return None
+
+
+def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """The release, and what it would share a process with, is not known to be bad."""
+    for row in advisories_for(wheel.release.cupy, matrix):
+        if row.cuda is None and (row.package is None or row.package in needs.packages):
+            beside = f" beside {row.package}" if row.package else ""
+            needed = f"CuPy {row.mended_by} or newer{beside}" if row.mended_by else f"another CuPy{beside}"
+            return Rejected(needed, f"{row.text} ({row.date})", matrix.cite(row.source))
+    return Fits()
+
+
+@lru_cache(maxsize=4096)
 def in_range(release: str, wanted: str) -> bool | None:
     """Whether a release is in a version range; None where it is no version."""
     try:
@@ -266,4 +336,6 @@ CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
     (ConstraintName.NVRTC_COMPILES_FOR_GPU, nvrtc_compiles_for_gpu),
     (ConstraintName.WHEEL_HAS_CODE_FOR_GPU, wheel_has_code_for_gpu),
     (ConstraintName.EXTRA_FITS_PLATFORM, extra_fits_platform),
+    (ConstraintName.AGREES_WITH_PACKAGES, agrees_with_packages),
+    (ConstraintName.NO_ADVISORY, no_advisory),
 )

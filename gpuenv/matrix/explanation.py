@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.matrix.needs import Needs
+from gpuenv.model.lines import cuda_major
 from gpuenv.model.resolution import (
     AS_TOLD,
     Candidate,
+    CandidateKind,
+    Change,
     ConstraintName,
     Reachable,
     Rejection,
@@ -30,10 +33,15 @@ def explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) 
     wheel, reachable, better = resolution.wheel, resolution.reachable, resolution.next_better
     lines = [_headline(wheel), f"Decided for {_machine(needs)}."]
     lines += _also(wheel, fitting)
-    lines += _refused(resolution.rejected, {candidate.name for candidate in fitting})
+    wheels = [entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
+    lines += _refused(wheels, {candidate.name for candidate in fitting})
     unknown = [entry for entry in resolution.assumptions if entry.value != AS_TOLD]
     if unknown:
         lines.append("Assumed for want of a fact: " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
+    lines += _elsewhere(resolution)
+    for entry in resolution.experimental:
+        rests = " and ".join(f"{told.fact} is {told.value}" for told in entry.assumptions)
+        lines.append(f"Experimental: {entry.candidate.label}, if {rests}.")
     if wheel is None:
         lines += [f"{entry.candidate.label} would fit with {changes_text(entry)}." for entry in reachable]
     if better is not None:
@@ -42,9 +50,24 @@ def explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) 
     return "\n".join(lines)
 
 
+def _elsewhere(resolution: Resolution) -> Iterator[str]:
+    """What fits of conda's packages and of container images."""
+    conda, image = resolution.conda, resolution.image
+    if conda is not None:
+        yield f"With conda: {' '.join(conda.specs)} from {conda.channel}."
+    if image is not None:
+        then = f", and in it {' '.join(image.requirements)}" if image.requirements else ""
+        yield f"In a container: {image.reference}{then}."
+
+
 def changes_text(entry: Reachable) -> str:
     """``driver >= 580.65.06 and NumPy >=2.0``."""
-    return " and ".join(f"{_WORDS.get(change.fact, change.fact)} {change.needed}" for change in entry.changes)
+    return " and ".join(map(change_text, entry.changes))
+
+
+def change_text(change: Change) -> str:
+    """``driver >= 580.65.06``."""
+    return f"{_WORDS.get(change.fact, change.fact.removeprefix('target.packages.'))} {change.needed}"
 
 
 def _headline(wheel: WheelChoice | None) -> str:
@@ -72,13 +95,14 @@ def _also(wheel: WheelChoice | None, fitting: Sequence[Candidate]) -> Iterator[s
 
 
 def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
-    """For each line of which nothing fits, the reasons against its newest release."""
-    seen = set(fitting)
+    """For each CUDA major above those that fit, and for all where none does, the reasons against its newest release."""
+    seen = {cuda_major(name) for name in fitting}
     for rejection in rejected:
         candidate = rejection.candidate
-        if candidate.name in seen:
+        major = cuda_major(candidate.name)
+        if major in seen or (fitting and major is not None and major < max(told for told in seen if told is not None)):
             continue
-        seen.add(candidate.name)
+        seen.add(major)
         reasons = [entry for entry in rejected if entry.candidate == candidate]
         said = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in _without_repetition(reasons))
         yield f"Not {candidate.name} {candidate.version}: {said}."

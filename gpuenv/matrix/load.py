@@ -27,6 +27,11 @@ def load(path: Path) -> Matrix:
         MatrixError: with every fault found.
         OSError, UnicodeDecodeError: when the file cannot be read.
     """
+    size = path.stat().st_size
+    if size > strict_yaml.LARGEST:
+        raise MatrixError(
+            [f"{path}: line 1: {size} bytes are more than the {strict_yaml.LARGEST} that a matrix may have"]
+        )
     return parse(path.read_text(encoding="utf-8"), str(path))
 
 

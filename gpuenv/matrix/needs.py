@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gpuenv.matrix.companions import Brings, brought
 from gpuenv.matrix.products import capability_by_name, product_by_pci
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
@@ -39,6 +41,9 @@ class Needs:
         windows: driver numbers are those of Windows, also under WSL.
         gpus: every GPU that CUDA programs see; those on the PCI bus where no driver lists any.
         toolkits: CUDA toolkits on the host.
+        packages: the distributions of the target, other than CuPy.
+        brings: those that bring CUDA libraries.
+        cupy: the distributions of CuPy that are in the target.
     """
 
     platform: str | None
@@ -55,6 +60,9 @@ class Needs:
     tegra: bool
     gpus: tuple[NeededGpu, ...]
     toolkits: tuple[Toolkit, ...]
+    packages: Mapping[str, str]
+    brings: tuple[Brings, ...]
+    cupy: tuple[str, ...]
 
 
 def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
@@ -75,6 +83,9 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         tegra=is_tegra(snapshot),
         gpus=_gpus(snapshot, matrix),
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
+        packages=target.packages,
+        brings=brought(target.packages, matrix),
+        cupy=tuple(dict.fromkeys(entry.distribution for entry in target.cupy)),
     )
 
 

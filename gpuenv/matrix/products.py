@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import lru_cache
 
 from gpuenv.matrix.records import Matrix, Product
 from gpuenv.model.versions import ComputeCapability
@@ -52,7 +53,7 @@ def _matches(name: str, matrix: Matrix) -> list[Product]:
     wanted = _words(name)
     if not wanted:
         return []
-    spellings = [(product, words) for product in matrix.products for words in _spellings(product)]
+    spellings = _every_spelling(matrix)
     exact = [product for product, words in spellings if words == wanted]
     exact = exact or [product for product, words in spellings if "".join(words) == "".join(wanted)]
     wider = [product for product, words in spellings if set(wanted) < set(words)]
@@ -66,8 +67,9 @@ def _matches(name: str, matrix: Matrix) -> list[Product]:
     return [product for length, product in narrower if length == longest]
 
 
-def _spellings(product: Product) -> list[tuple[str, ...]]:
-    return [_words(name) for name in (product.name, *product.aliases)]
+@lru_cache(maxsize=4)
+def _every_spelling(matrix: Matrix) -> tuple[tuple[Product, tuple[str, ...]], ...]:
+    return tuple((product, _words(name)) for product in matrix.products for name in (product.name, *product.aliases))
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -38,14 +38,36 @@ class MatrixSource:
         return f"{self.title}, {self.section}" if self.section else str(self.title)
 
 
+class BranchState(str, Enum):
+    """How NVIDIA supports a driver branch."""
+
+    LONG_TERM = "long-term"
+    PRODUCTION = "production"
+    NEW_FEATURE = "new-feature"
+    ENDED = "ended"
+
+
 @dataclass(frozen=True, slots=True)
 class DriverBranch:
-    """A driver branch: the CUDA level its libcuda reports and its first known release on Linux."""
+    """A driver branch.
+
+    Attributes:
+        branch: its number.
+        cuda: the CUDA level that its libcuda reports.
+        source: of the level.
+        first: its first known release on Linux.
+        state: how it is supported; null where no document says.
+        until: month in which its support ends or ended.
+        state_source: of the state.
+    """
 
     branch: int
     cuda: CudaVersion
     source: str
     first: DriverVersion | None = None
+    state: BranchState | None = None
+    until: str | None = None
+    state_source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +183,27 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class WheelLine:
-    """A distribution that serves every minor of a CUDA major from ``first_cuda`` on."""
+    """A distribution that serves the minors of a CUDA major from ``first_cuda`` on, to ``last_cuda`` where it ends."""
 
     name: str
     cuda_major: int
     first_cuda: CudaVersion
+    source: str
+    releases: tuple[Release, ...]
+    last_cuda: CudaVersion | None = None
+
+    def serves(self, cuda: CudaVersion) -> bool:
+        """Whether a CUDA version is of this line."""
+        below = self.last_cuda is None or cuda <= self.last_cuda
+        return cuda.major == self.cuda_major and cuda >= self.first_cuda and below
+
+
+@dataclass(frozen=True, slots=True)
+class RocmLine:
+    """A distribution for AMD GPUs, built for one ROCm."""
+
+    name: str
+    rocm: str
     source: str
     releases: tuple[Release, ...]
 
@@ -182,8 +220,118 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class CondaBuild:
+    """A release of CuPy on a conda channel, built with one CUDA and running on every minor of its major.
+
+    Attributes:
+        cupy: the version.
+        cuda: the CUDA version it was built with.
+        pythons: ABI tags.
+        platforms: as in a release of a wheel line.
+        numpy: the range that its recipe asks for.
+        libc: the oldest C library that its compilers build for.
+        source: where this was read.
+        channel: the channel.
+    """
+
+    cupy: str
+    cuda: CudaVersion
+    pythons: tuple[str, ...]
+    platforms: tuple[str, ...]
+    numpy: str
+    libc: Libc
+    source: str
+    channel: str = "conda-forge"
+
+
+class Flavour(str, Enum):
+    """What an image holds of CUDA."""
+
+    BASE = "base"
+    RUNTIME = "runtime"
+    DEVEL = "devel"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A container image, and the drivers that its own condition (NVIDIA_REQUIRE_CUDA) admits.
+
+    Attributes:
+        reference: with its tag.
+        cuda: the CUDA version in it; a driver of this level or above is admitted.
+        flavour: ``base`` and ``runtime`` have no headers.
+        branches: driver branches that are admitted below that level, through the cuda-compat package inside.
+        brands: brands of GPUs to which that is restricted.
+        platforms: as in a release of a wheel line.
+        source: where this was read.
+        digest: of its manifest; null where no registry was asked.
+        line: the wheel line that is installed in it, for an image of CuPy.
+        cupy: likewise the version.
+    """
+
+    reference: str
+    cuda: CudaVersion
+    flavour: Flavour
+    branches: tuple[int, ...]
+    brands: tuple[str, ...]
+    platforms: tuple[str, ...]
+    source: str
+    digest: str | None = None
+    line: str | None = None
+    cupy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Companion:
+    """A package that brings CUDA libraries of its own into the environment that it shares with CuPy.
+
+    Attributes:
+        distribution: its canonical name.
+        versions: the versions that this was read from, as a range.
+        cuda_major: the CUDA major version that it is built for.
+        source: the file whose metadata says so.
+        cuda: the minor that it pins, where it pins one.
+        pins: what it requires of CUDA, as its metadata says it.
+        cupy: the CuPy versions that it asks for; null where it asks for none.
+    """
+
+    distribution: str
+    versions: str
+    cuda_major: int
+    source: str
+    cuda: CudaVersion | None = None
+    pins: tuple[str, ...] = ()
+    cupy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """A combination that is known to be bad.
+
+    Attributes:
+        name: a slug.
+        date: when it was reported.
+        cupy: the versions of CuPy that have the fault, as a range.
+        text: what goes wrong.
+        source: who says so.
+        package: another package that must be there for it to matter.
+        cuda: a CUDA version that must be in use for it to matter.
+        mended_by: the version of CuPy that mends it.
+    """
+
+    name: str
+    date: str
+    cupy: str
+    text: str
+    source: str
+    package: str | None = None
+    cuda: CudaVersion | None = None
+    mended_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """The whole matrix."""
+    """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept."""
 
     schema: str
     revision: str
@@ -194,6 +342,11 @@ class Matrix:
     generations: tuple[Generation, ...]
     wheel_lines: tuple[WheelLine, ...]
     products: tuple[Product, ...]
+    conda_builds: tuple[CondaBuild, ...] = ()
+    images: tuple[Image, ...] = ()
+    companions: tuple[Companion, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
+    rocm_lines: tuple[RocmLine, ...] = ()
 
     def cite(self, source: str) -> str:
         """The citation behind a row's source."""

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+
+from packaging.version import Version
 
 from gpuenv.matrix.candidates import (
     WheelCandidate,
+    by_preference,
     host_toolkit,
     minors_of,
-    preference,
     serving_minors,
-    wheel_candidates,
 )
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown
+from gpuenv.matrix.changes import driver_floor, merged
+from gpuenv.matrix.conda import conda_candidates, conda_choice
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, in_range
 from gpuenv.matrix.explanation import explain
+from gpuenv.matrix.images import JudgedImage, judge_images
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.rocm import experimental
 from gpuenv.model.resolution import (
     AS_TOLD,
     Assumption,
     Change,
+    CondaChoice,
+    ImageChoice,
     NvrtcRange,
     Reachable,
     Rejection,
@@ -29,7 +35,6 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.versions import DriverVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,33 +52,74 @@ class Judged:
         return not self.rejections
 
 
-def resolve(snapshot: Snapshot, matrix: Matrix) -> Resolution:
-    """The wheel that fits a machine best, and why no other one does.
+def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) -> Resolution:
+    """The wheel, the conda specification and the image that fit a machine best, and why no other one does.
 
-    Conda specifications and images are not judged yet and stay null.
+    Args:
+        snapshot: the machine.
+        matrix: the rows.
+        wheels_only: leave conda and images out, where very many machines are looked at.
     """
     needs = needs_of(snapshot, matrix)
-    judged = sorted(
-        (judge(wheel, needs, matrix) for wheel in wheel_candidates(matrix)),
-        key=lambda entry: preference(entry.wheel, needs, matrix),
-        reverse=True,
-    )
+    judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
-    reachable = _reachable(judged)
+    reachable = _lasting(_reachable(judged), matrix)
     given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
+    conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
+    images = () if wheels_only else judge_images(needs, matrix)
     resolution = Resolution(
-        wheel=_choice(chosen.wheel, needs, matrix) if chosen else None,
-        conda=None,
-        image=None,
-        rejected=tuple(rejection for entry in judged for rejection in entry.rejections),
+        wheel=wheel_choice(chosen.wheel, needs, matrix) if chosen else None,
+        conda=_conda(conda, needs, matrix),
+        image=_image(images, needs, matrix),
+        rejected=(
+            *(rejection for entry in (*judged, *conda) for rejection in entry.rejections),
+            *(rejection for entry in images for rejection in entry.rejections),
+        ),
         assumptions=tuple(dict.fromkeys(given + (chosen.assumptions if chosen else ()))),
         next_better=_next_better(judged, chosen, reachable, needs),
         reachable=reachable,
         explanation="",
         matrix_revision=matrix.revision,
+        experimental=experimental(snapshot, needs, matrix),
     )
-    fitting = [entry.wheel.candidate for entry in judged if entry.fits]
-    return replace(resolution, explanation=explain(needs, resolution, fitting))
+    fits = [entry.wheel for entry in judged if entry.fits]
+    fitting = [wheel.candidate for wheel in fits if wheel.line.last_cuda is None or wheel is fits[0]]
+    words = [explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
+    return replace(resolution, explanation="\n".join(words))
+
+
+def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
+    """What is there and older than all that the matrix covers."""
+    branch = min(row.branch for row in matrix.driver_branches)
+    if needs.driver is not None and needs.driver.branch < branch and not needs.tegra:
+        yield f"Driver {needs.driver} is below what the matrix covers: branch {branch} and newer."
+    oldest = min((release.cupy for line in matrix.wheel_lines for release in line.releases), key=Version)
+    for entry in snapshot.target.cupy:
+        if in_range(entry.release, f"<{oldest}"):
+            yield f"{entry.distribution} {entry.release} is below what the matrix covers: CuPy {oldest} and newer."
+
+
+def _conda(judged: Sequence[Judged], needs: Needs, matrix: Matrix) -> CondaChoice | None:
+    chosen = next((entry for entry in judged if entry.fits), None)
+    return conda_choice(chosen.wheel, chosen.assumptions, needs, matrix) if chosen else None
+
+
+def _image(judged: Sequence[JudgedImage], needs: Needs, matrix: Matrix) -> ImageChoice | None:
+    chosen = next((entry for entry in judged if not entry.rejections), None)
+    if chosen is None or chosen.wheel is None:
+        return None
+    row = chosen.image
+    requirements = () if row.line else wheel_choice(chosen.wheel, needs, matrix).requirements
+    return ImageChoice(row.reference, row.digest, row.cuda, requirements)
+
+
+def choose(snapshot: Snapshot, matrix: Matrix) -> WheelChoice | None:
+    """The wheel that ``resolve`` would choose, without the reasons against the others: for very many machines."""
+    needs = needs_of(snapshot, matrix)
+    for wheel in by_preference(needs, matrix):
+        if all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in CONSTRAINTS):
+            return wheel_choice(wheel, needs, matrix)
+    return None
 
 
 def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Judged:
@@ -89,11 +135,12 @@ def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Judged:
         elif isinstance(verdict, Unknown):
             assumptions.append(Assumption(verdict.fact, verdict.value))
     possible = [change for change in changes if change is not None]
-    liftable = tuple(possible) if len(possible) == len(changes) else None
+    liftable = merged(possible) if len(possible) == len(changes) else None
     return Judged(wheel, tuple(rejections), liftable, tuple(assumptions))
 
 
-def _choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
+def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
+    """The candidate as what to hand to an installer."""
     serving = serving_minors(wheel, needs, matrix)
     known = any(gpu.compute_capability for gpu in needs.gpus)
     name = f"{wheel.line.name}[{wheel.extra}]" if wheel.extra else wheel.line.name
@@ -106,6 +153,7 @@ def _choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
         nvrtc=NvrtcRange(serving[0].cuda, serving[-1].cuda) if known and serving else None,
         needs_toolkit=_needs_toolkit(wheel, needs, matrix),
         tags=_tags(wheel, needs),
+        replaces=tuple(name for name in needs.cupy if name != wheel.line.name),
     )
 
 
@@ -113,7 +161,7 @@ def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[
     """A pin on the CUDA wheels where not every minor that the extra could install serves these GPUs."""
     serving = serving_minors(wheel, needs, matrix)
     offered = minors_of(wheel, matrix)
-    if wheel.extra is None or len(serving) == len(offered):
+    if wheel.extra is None or not serving or len(serving) == len(offered):
         return ()
     if serving[-1] is offered[-1]:
         return (f"cuda-toolkit>={serving[0].cuda},<{wheel.line.cuda_major + 1}",)
@@ -142,7 +190,7 @@ def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
     """The best candidate of each line that changes would admit, the preferred line first."""
     best: dict[str, Reachable] = {}
     for entry in judged:
-        if not entry.fits and entry.changes is not None and _consistent(entry.changes):
+        if not entry.fits and entry.changes is not None:
             found = Reachable(entry.wheel.candidate, entry.changes)
             kept = best.get(entry.wheel.line.name)
             if kept is None or len(found.changes) < len(kept.changes):
@@ -150,10 +198,10 @@ def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
     return tuple(best.values())
 
 
-def _consistent(changes: Sequence[Change]) -> bool:
-    """Two wishes for one fact, a newer and an older driver, say, cannot both be met."""
-    facts = [change.fact for change in changes]
-    return len(facts) == len(set(facts))
+def _lasting(reachable: tuple[Reachable, ...], matrix: Matrix) -> tuple[Reachable, ...]:
+    """Whoever changes a driver need not stop at a line that serves one old CUDA alone, unless nothing else is left."""
+    ended = {line.name for line in matrix.wheel_lines if line.last_cuda is not None}
+    return tuple(entry for entry in reachable if entry.candidate.name not in ended) or reachable
 
 
 def _next_better(
@@ -168,11 +216,7 @@ def _next_better(
     if chosen is None:
         return min(reachable, key=lambda entry: (len(entry.changes), _driver_needed(entry)), default=None)
     above = judged[: judged.index(chosen)]
-    better = [
-        entry
-        for entry in above
-        if entry.changes is not None and _consistent(entry.changes) and not _same_release(entry, chosen)
-    ]
+    better = [entry for entry in above if entry.changes is not None and not _same_release(entry, chosen)]
     if not better:
         return None
     nearest = min(better, key=lambda entry: len(entry.changes or ()))
@@ -184,8 +228,5 @@ def _same_release(one: Judged, other: Judged) -> bool:
 
 
 def _driver_needed(entry: Reachable) -> tuple[int, ...]:
-    for change in entry.changes:
-        found = re.search(r"\d{3,}(\.\d+)*", change.needed)
-        if change.fact == "driver.version" and found:
-            return DriverVersion.parse(found[0]).parts
-    return ()
+    told = (driver_floor(change.needed) for change in entry.changes if change.fact == "driver.version")
+    return next((floor.parts for floor in told if floor is not None), ())

@@ -17,7 +17,7 @@ _TAGS = frozenset(
 )
 _NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
 _DEEPEST = 50
-_LARGEST = 8 * 1024 * 1024  # characters
+LARGEST = 8 * 1024 * 1024  # characters
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
 
@@ -40,8 +40,8 @@ def parse(text: str) -> Document:
     Raises:
         YamlError: for broken YAML, a repeated key, an alias, a tag, a key that is no text, 8 MiB or 50 levels.
     """
-    if len(text) > _LARGEST:
-        raise YamlError(f"{len(text)} characters are more than the {_LARGEST} that a matrix may have")
+    if len(text) > LARGEST:
+        raise YamlError(f"{len(text)} characters are more than the {LARGEST} that a matrix may have")
     if _is_deep(text):
         raise YamlError(f"nested more than {_DEEPEST} levels deep")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

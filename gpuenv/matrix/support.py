@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.versions import ComputeCapability, DriverVersion
@@ -25,12 +26,14 @@ class BranchRange:
         return None
 
 
+@lru_cache(maxsize=1024)
 def branches_for(capability: ComputeCapability | None, matrix: Matrix) -> BranchRange | None:
     """The driver branches of a GPU's generation; None where the matrix does not say."""
     row = next((entry for entry in matrix.generations if capability in entry.capabilities), None)
     return BranchRange(row.first_branch, row.last_branch, matrix.cite(row.source)) if row else None
 
 
+@lru_cache(maxsize=1024)
 def branch_of(driver: DriverVersion, matrix: Matrix) -> int:
     """The branch of a driver: Windows counts within a branch (581.15 is of 580), so the nearest known one below."""
     known = [row.branch for row in matrix.driver_branches if row.branch <= driver.branch]

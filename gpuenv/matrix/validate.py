@@ -10,7 +10,8 @@ from itertools import pairwise
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.records import Matrix, MatrixSource, Release, SourceKind
+from gpuenv.matrix.records import Matrix, MatrixSource, Release, SourceKind, WheelLine
+from gpuenv.model.lines import is_cupy
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _ABI = re.compile(r"cp3\d{1,2}t?")
@@ -31,10 +32,20 @@ def faults(matrix: Matrix) -> Iterator[Fault]:
         yield from _source_faults(f"sources.{name}", source)
     yield from _citations(matrix)
     yield from _growth(matrix)
+    yield from _lines(matrix)
+    yield from _referred(matrix)
     for number, line in enumerate(matrix.wheel_lines):
         yield from _repeated(f"wheel_lines[{number}].releases", [release.cupy for release in line.releases])
-        for place, release in enumerate(line.releases):
-            yield from _release_faults(f"wheel_lines[{number}].releases[{place}]", release)
+    for path, release in _releases(matrix):
+        yield from _release_faults(path, release)
+
+
+def _releases(matrix: Matrix) -> Iterator[tuple[str, Release]]:
+    """Every release of a line, with the path of its row."""
+    for table in ("wheel_lines", "rocm_lines"):
+        for number, line in enumerate(getattr(matrix, table)):
+            for place, release in enumerate(line.releases):
+                yield f"{table}[{number}].releases[{place}]", release
 
 
 def _source_faults(path: str, source: MatrixSource) -> Iterator[Fault]:
@@ -46,18 +57,19 @@ def _source_faults(path: str, source: MatrixSource) -> Iterator[Fault]:
 
 def _citations(matrix: Matrix) -> Iterator[Fault]:
     """Every source that a row names is there."""
-    tables = ("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products")
+    tables = (
+        *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products"),
+        *("conda_builds", "images", "companions", "advisories", "rocm_lines"),
+    )
     for table in tables:
         for number, row in enumerate(getattr(matrix, table)):
-            for key in ("source", "driver_source"):
+            for key in ("source", "driver_source", "state_source"):
                 cited = getattr(row, key, None)
                 if cited is not None and cited not in matrix.sources:
                     yield Fault(f"{table}[{number}]", f"the source {cited} is not among the sources")
-    for number, line in enumerate(matrix.wheel_lines):
-        for place, release in enumerate(line.releases):
-            if release.source not in matrix.sources:
-                path = f"wheel_lines[{number}].releases[{place}]"
-                yield Fault(path, f"the source {release.source} is not among the sources")
+    for path, release in _releases(matrix):
+        if release.source not in matrix.sources:
+            yield Fault(path, f"the source {release.source} is not among the sources")
 
 
 def _growth(matrix: Matrix) -> Iterator[Fault]:
@@ -78,22 +90,79 @@ def _growth(matrix: Matrix) -> Iterator[Fault]:
     yield from _repeated("products", [name for row in matrix.products for name in (row.name, *row.aliases)])
 
 
+def _lines(matrix: Matrix) -> Iterator[Fault]:
+    """Majors have rising floors, lines do not overlap, and every line stands on rows that are there."""
+    majors = sorted(matrix.cuda_majors, key=lambda row: row.major)
+    for older, newer in pairwise(majors):
+        if newer.linux <= older.linux or newer.windows <= older.windows:
+            yield Fault("cuda_majors", f"CUDA {newer.major} has no newer driver floor than CUDA {older.major}")
+    yield from _repeated("wheel_lines", [line.name for line in matrix.wheel_lines])
+    for one, other in pairwise(sorted(matrix.wheel_lines, key=lambda line: line.first_cuda)):
+        if one.serves(other.first_cuda):
+            yield Fault("wheel_lines", f"{one.name} and {other.name} overlap: both serve CUDA {other.first_cuda}")
+    for number, line in enumerate(matrix.wheel_lines):
+        for text in _line_faults(line, matrix):
+            yield Fault(f"wheel_lines[{number}]", text)
+
+
+def _line_faults(line: WheelLine, matrix: Matrix) -> Iterator[str]:
+    if not is_cupy(line.name):
+        yield f"{line.name} is no wheel line of CuPy"
+    if line.first_cuda.major != line.cuda_major:
+        yield f"first_cuda {line.first_cuda} is outside CUDA {line.cuda_major}"
+    elif line.first_cuda not in {row.cuda for row in matrix.cuda_minors}:
+        yield f"first_cuda {line.first_cuda} is not among the CUDA minors"
+    if line.last_cuda is not None and not line.serves(line.last_cuda):
+        yield f"last_cuda {line.last_cuda} is not between {line.first_cuda} and the next CUDA major"
+    if line.cuda_major not in {row.major for row in matrix.cuda_majors}:
+        yield f"CUDA {line.cuda_major} is not among the CUDA majors"
+
+
+def _referred(matrix: Matrix) -> Iterator[Fault]:
+    """What conda builds, images, companions and advisories refer to is there, and their ranges are ranges."""
+    releases = {(line.name, row.cupy) for line in matrix.wheel_lines for row in line.releases}
+    for number, build in enumerate(matrix.conda_builds):
+        line = next((line for line in matrix.wheel_lines if line.serves(build.cuda)), None)
+        if line is None or (line.name, build.cupy) not in releases:
+            yield Fault(f"conda_builds[{number}]", f"no wheel line for CUDA {build.cuda} has CuPy {build.cupy}")
+    for number, image in enumerate(matrix.images):
+        if (image.line is None) != (image.cupy is None):
+            yield Fault(f"images[{number}]", "line and cupy stand together")
+        elif image.line is not None and (image.line, image.cupy) not in releases:
+            yield Fault(f"images[{number}]", f"{image.line} {image.cupy} is not among the wheel lines")
+    yield from _repeated("images", [image.reference for image in matrix.images])
+    yield from _repeated("advisories", [row.name for row in matrix.advisories])
+    for number, advisory in enumerate(matrix.advisories):
+        yield from _is_range(f"advisories[{number}]", advisory.cupy)
+    for number, companion in enumerate(matrix.companions):
+        yield from _is_range(f"companions[{number}]", companion.versions)
+        yield from _is_range(f"companions[{number}]", companion.cupy or "")
+        if companion.cuda is not None and companion.cuda.major != companion.cuda_major:
+            yield Fault(f"companions[{number}]", f"CUDA {companion.cuda} is outside CUDA {companion.cuda_major}")
+
+
+def _is_range(path: str, text: str) -> Iterator[Fault]:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        yield Fault(path, f"{text} is no version range")
+
+
 def _release_faults(path: str, release: Release) -> Iterator[Fault]:
     try:
         Version(release.cupy)
     except InvalidVersion:
         yield Fault(path, f"{release.cupy} is no version")
     for name in ("numpy", "requires_python"):
-        try:
-            SpecifierSet(getattr(release, name) or "")
-        except InvalidSpecifier:
-            yield Fault(f"{path}.{name}", f"{getattr(release, name)} is no version range")
+        yield from _is_range(f"{path}.{name}", getattr(release, name) or "")
     for tag in release.pythons:
         if not _ABI.fullmatch(tag):
             yield Fault(f"{path}.pythons", f"{tag} is no ABI tag; expected one like cp312 or cp314t")
     for name, platform in release.platforms.items():
         if name not in PLATFORMS:
             yield Fault(f"{path}.platforms", f"{name} is no platform; expected one of {', '.join(PLATFORMS)}")
+        for tag in set(platform.without) - set(release.pythons):
+            yield Fault(f"{path}.platforms.{name}", f"without {tag}, which the release does not have at all")
         if name.startswith("linux") and platform.libc is None:
             yield Fault(f"{path}.platforms.{name}", "a Linux wheel needs its oldest C library")
 

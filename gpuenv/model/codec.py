@@ -10,7 +10,7 @@ import dataclasses
 import types
 from collections.abc import Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 R = TypeVar("R")
@@ -59,6 +59,21 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
+@cache
+def _origin(kind: Any) -> Any:  # noqa: ANN401 - a type hint; asked of every value
+    return get_origin(kind)
+
+
+@cache
+def _args(kind: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a type hint
+    return get_args(kind)
+
+
+@cache
+def _is_record(kind: Any) -> bool:  # noqa: ANN401 - a type hint
+    return dataclasses.is_dataclass(kind)
+
+
 class _Decoder:
     """Goes down the type hints and the data together; ``bound`` holds what generic records were given."""
 
@@ -67,37 +82,39 @@ class _Decoder:
 
     def value(self, kind: Any, data: object, path: str, bound: Mapping[Any, Any]) -> object:  # noqa: ANN401 - a type hint
         kind = bound.get(kind, kind)
-        origin = get_origin(kind)
+        if kind is str and isinstance(data, str):
+            return data
+        origin = _origin(kind)
         if origin in (Union, types.UnionType):
             return self._optional(kind, data, path, bound)
         if origin is tuple:
             if not isinstance(data, list):
                 raise _error(path, "a list", data)
-            item = get_args(kind)[0]
+            item = _args(kind)[0]
             return tuple(self.value(item, entry, f"{path}[{number}]", bound) for number, entry in enumerate(data))
         if isinstance(origin, type) and issubclass(origin, Mapping):
             if not isinstance(data, dict):
                 raise _error(path, "an object", data)
-            item = get_args(kind)[1]
+            item = _args(kind)[1]
             return {str(key): self.value(item, entry, f"{path}.{key}", bound) for key, entry in data.items()}
-        if dataclasses.is_dataclass(origin or kind):
+        if _is_record(origin or kind):
             return self._record(kind, data, path, bound)
         return self._scalar(kind, data, path)
 
     def _optional(self, kind: Any, data: object, path: str, bound: Mapping[Any, Any]) -> object:  # noqa: ANN401 - a type hint
         if data is None:
             return None
-        (inner,) = [option for option in get_args(kind) if option is not type(None)]
+        (inner,) = [option for option in _args(kind) if option is not type(None)]
         return self.value(inner, data, path, bound)
 
     def _record(self, kind: Any, data: object, path: str, bound: Mapping[Any, Any]) -> object:  # noqa: ANN401 - a type hint
-        origin = get_origin(kind) or kind
+        origin = _origin(kind) or kind
         if hasattr(origin, "parse"):
             return _parsed(origin, data, path)
         if not isinstance(data, dict):
             raise _error(path, "an object", data)
-        parameters = getattr(origin, "__parameters__", ())
-        bound = dict(zip(parameters, (bound.get(given, given) for given in get_args(kind)), strict=False))
+        if parameters := getattr(origin, "__parameters__", ()):
+            bound = dict(zip(parameters, (bound.get(given, given) for given in _args(kind)), strict=False))
         names, hints = _field_names(origin), _hints(origin)
         if self._texts and (unknown := sorted(set(data) - set(names))):
             raise DecodeError(f"{path.lstrip('.')}.{unknown[0]}: unknown key; expected one of {', '.join(names)}")
@@ -145,9 +162,15 @@ def _parsed(kind: Any, data: object, path: str) -> object:  # noqa: ANN401 - a t
     if not isinstance(data, str):
         raise _error(path, "text", data)
     try:
-        return kind.parse(data)
+        return _version(kind, data)
     except ValueError as error:
         raise DecodeError(f"{path.lstrip('.') or 'the input'}: {error}") from error
+
+
+@lru_cache(maxsize=4096)
+def _version(kind: Any, text: str) -> object:  # noqa: ANN401 - any class with parse
+    """Versions do not change, and a matrix or a snapshot tells the same ones again and again."""
+    return kind.parse(text)
 
 
 def _error(path: str, expected: str, data: object) -> DecodeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 NVIDIA = "10de"  # PCI vendor id
+AMD = "1002"
 
 
 def pci_key(address: str | None) -> str | None:

@@ -24,6 +24,10 @@ class ConstraintName(str, Enum):
     NVRTC_COMPILES_FOR_GPU = "nvrtc-compiles-for-gpu"
     WHEEL_HAS_CODE_FOR_GPU = "wheel-has-code-for-gpu"
     EXTRA_FITS_PLATFORM = "extra-fits-platform"
+    AGREES_WITH_PACKAGES = "agrees-with-packages"
+    NO_ADVISORY = "no-advisory"
+    IMAGE_ADMITS_DRIVER = "image-admits-driver"
+    IMAGE_HOLDS_A_FITTING_WHEEL = "image-holds-a-fitting-wheel"
 
 
 class CandidateKind(str, Enum):
@@ -106,6 +110,7 @@ class WheelChoice:
         nvrtc: the NVRTC minors that serve these GPUs; null where no GPU is known.
         needs_toolkit: what must come from elsewhere; null where the extra brings it all.
         tags: the wheel's tags.
+        replaces: other distributions of CuPy in the target; they own the same files and have to go first.
     """
 
     distribution: str
@@ -116,23 +121,47 @@ class WheelChoice:
     nvrtc: NvrtcRange | None
     needs_toolkit: str | None
     tags: tuple[str, ...]
+    replaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CondaChoice:
-    """A conda specification."""
+    """A conda specification.
+
+    Attributes:
+        specs: what to hand to conda or mamba.
+        channel: where it comes from.
+        assumptions: what the choice rests on and nobody has measured.
+    """
 
     specs: tuple[str, ...]
     channel: str
+    assumptions: tuple[Assumption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ImageChoice:
-    """A container image."""
+    """A container image.
+
+    Attributes:
+        reference: with its tag.
+        digest: of its manifest; null where no registry was asked.
+        cuda: the CUDA version in it.
+        requirements: what to install in it; empty where CuPy is in it already.
+    """
 
     reference: str
     digest: str | None
     cuda: CudaVersion
+    requirements: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Experimental:
+    """A candidate that might work and that nobody has proven, with what that would rest on."""
+
+    candidate: Candidate
+    assumptions: tuple[Assumption, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +178,7 @@ class Resolution:
         reachable: the best candidate of each line that changes of driver, Python or NumPy would admit.
         explanation: all this in words.
         matrix_revision: the matrix that was used.
+        experimental: what could be tried on an AMD GPU, where there is no NVIDIA GPU.
     """
 
     wheel: WheelChoice | None
@@ -160,4 +190,5 @@ class Resolution:
     reachable: tuple[Reachable, ...]
     explanation: str
     matrix_revision: str
+    experimental: tuple[Experimental, ...] = ()
     schema: str = SCHEMA

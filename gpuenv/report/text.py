@@ -259,6 +259,9 @@ def explanation_lines(resolution: Resolution, *, verbose: bool = False) -> Itera
     if wheel is not None:
         yield Line()
         yield Line("Install", Style.HEADING)
+        if wheel.replaces:
+            gone = command_text(["python", "-m", "pip", "uninstall", "-y", *wheel.replaces])
+            yield Line(f"  $ {gone}", Style.COMMAND, 4)
         quoted = command_text(["python", "-m", "pip", "install", *wheel.requirements])
         yield Line(f"  $ {quoted}", Style.COMMAND, 4)
         if wheel.needs_toolkit:

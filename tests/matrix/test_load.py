@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,6 +86,35 @@ def test_all_contradictions_are_told_at_once() -> None:
     _, faults = _broken(contradict)
     assert any("reports an older CUDA" in fault for fault in faults)
     assert any("hearsay" in fault for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "{major: 13, linux: 580.65.06",
+            "{major: 13, linux: 520.65.06",
+            "CUDA 13 has no newer driver floor than CUDA 12",
+        ),
+        ("  - name: cupy-cuda12x\n", "  - name: cupy-cuda11x\n", "cupy-cuda11x stands there twice"),
+        ("  - name: cupy-cuda12x\n", "  - name: cupy-cudax\n", "cupy-cudax is no wheel line of CuPy"),
+        ("    cuda_major: 12\n", "    cuda_major: 13\n", "first_cuda 12.0 is outside CUDA 13"),
+        ("    first_cuda: 12.0\n", "    first_cuda: 11.8\n", "first_cuda 11.8 is outside CUDA 12"),
+        ("    first_cuda: 11.2\n", "    first_cuda: 11.2\n    last_cuda: 12.1\n", "last_cuda 12.1 is not between 11.2"),
+        ("    cuda_major: 12\n    first_cuda: 12.0\n", "    cuda_major: 11\n    first_cuda: 11.8\n", "overlap"),
+        ("    first_cuda: 12.0\n", "    first_cuda: 12.7\n", "first_cuda 12.7 is not among the CUDA minors"),
+        ("{cupy: 14.1.1, cuda: 12.9,", "{cupy: 14.9.9, cuda: 12.9,", "no wheel line for CUDA 12.9 has CuPy 14.9.9"),
+        ("cupy: 13.6.0}", "cupy: 13.6.9}", "cupy-cuda12x 13.6.9 is not among the wheel lines"),
+        ("without: [cp314t]", "without: [cp39]", "without cp39, which the release does not have at all"),
+        ("versions: ==2.15.0, cuda_major: 13", "versions: newest, cuda_major: 13", "newest is no version range"),
+        ("versions: ==2.15.0, cuda_major: 13", "versions: ==2.15.0, cuda_major: 12", "CUDA 13.2 is outside CUDA 12"),
+        ("cupy: ==14.0.0", "cupy: bad", "bad is no version range"),
+    ],
+)
+def test_what_must_hold_beyond_the_form(old: str, new: str, message: str) -> None:
+    _, faults = _broken(lambda text: text.replace(old, new, 1))
+    assert any(message in fault for fault in faults), faults
+    assert all(re.match(r"m\.yaml: line \d+: ", fault) for fault in faults)
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,20 @@ from hypothesis import strategies as st
 from gpuenv.data import data_path
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
-from gpuenv.matrix.resolve import resolve
-from gpuenv.model.resolution import Candidate, ConstraintName, Resolution
+from gpuenv.matrix.resolve import choose, resolve
+from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Resolution
 from gpuenv.model.snapshot import Snapshot
 
 T = TypeVar("T")
 MATRIX = load(data_path("matrix.yaml"))
 _drivers = st.sampled_from([str(row.branch) for row in MATRIX.driver_branches])
 _capabilities = st.sampled_from(sorted({str(row.compute_capability) for row in MATRIX.products}))
-_pythons = st.sampled_from(["3.6", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t", "3.15"])
-_platforms = st.sampled_from([("linux", "x86_64"), ("linux", "aarch64"), ("windows", "x86_64"), ("darwin", "arm64")])
+_pythons = st.sampled_from(
+    ["3.6", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t", "3.15", "3.15t"]
+)
+_platforms = st.sampled_from(
+    [("linux", "x86_64"), ("linux", "aarch64"), ("windows", "x86_64"), ("windows", "aarch64"), ("darwin", "aarch64")]
+)
 _libcs = st.sampled_from(["glibc-2.5", "glibc-2.17", "glibc-2.26", "glibc-2.36", "musl-1.2"])
 _PROFILE = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -41,7 +45,7 @@ def _with_gpus(snapshot: Snapshot, capabilities: list[str]) -> Snapshot:
 def _fitting(resolution: Resolution) -> set[Candidate]:
     rejected = {entry.candidate for entry in resolution.rejected}
     every = {
-        Candidate(next(iter(rejected)).kind, line.name, release.cupy, extra)
+        Candidate(CandidateKind.WHEEL, line.name, release.cupy, extra)
         for line in MATRIX.wheel_lines
         for release in line.releases
         for extra in (*release.extras, None)
@@ -58,22 +62,35 @@ def test_resolve_is_total(driver: str, gpus: list[str], python: str, platform: t
         assert resolution.rejected
 
 
-@given(_drivers, _drivers, _capabilities)
+@given(_drivers, st.lists(_capabilities, max_size=3), _pythons, _platforms, _libcs)
 @_PROFILE
-def test_a_newer_driver_loses_a_candidate_only_by_leaving_the_gpu_behind(one: str, other: str, gpu: str) -> None:
+def test_choosing_alone_is_choosing_among_all(
+    driver: str, gpus: list[str], python: str, platform: tuple[str, str], libc: str
+) -> None:
+    snapshot = _with_gpus(_snapshot(driver, python, platform, libc), gpus)
+    assert choose(snapshot, MATRIX) == resolve(snapshot, MATRIX).wheel
+
+
+@given(_drivers, _drivers, st.lists(_capabilities, min_size=1, max_size=3), _pythons, _platforms)
+@_PROFILE
+def test_a_newer_driver_loses_a_candidate_only_by_leaving_a_gpu_behind(
+    one: str, other: str, gpus: list[str], python: str, platform: tuple[str, str]
+) -> None:
     older, newer = sorted((one, other), key=int)
-    before = _fitting(resolve(_with_gpus(_snapshot(older), [gpu]), MATRIX))
-    after = resolve(_with_gpus(_snapshot(newer), [gpu]), MATRIX)
+    before = _fitting(resolve(_with_gpus(_snapshot(older, python, platform), gpus), MATRIX))
+    after = resolve(_with_gpus(_snapshot(newer, python, platform), gpus), MATRIX)
     for candidate in before - _fitting(after):
         reasons = {entry.constraint for entry in after.rejected if entry.candidate == candidate}
         assert reasons == {ConstraintName.DRIVER_SUPPORTS_GPU}
 
 
-@given(_drivers, st.lists(_capabilities, min_size=1, max_size=2), _capabilities)
+@given(_drivers, st.lists(_capabilities, min_size=1, max_size=2), _capabilities, _pythons, _platforms)
 @_PROFILE
-def test_an_added_gpu_never_widens_the_choice(driver: str, gpus: list[str], added: str) -> None:
-    alone = _fitting(resolve(_with_gpus(_snapshot(driver), gpus), MATRIX))
-    together = _fitting(resolve(_with_gpus(_snapshot(driver), [*gpus, added]), MATRIX))
+def test_an_added_gpu_never_widens_the_choice(
+    driver: str, gpus: list[str], added: str, python: str, platform: tuple[str, str]
+) -> None:
+    alone = _fitting(resolve(_with_gpus(_snapshot(driver, python, platform), gpus), MATRIX))
+    together = _fitting(resolve(_with_gpus(_snapshot(driver, python, platform), [*gpus, added]), MATRIX))
     assert together <= alone
 
 

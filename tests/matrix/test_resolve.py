@@ -9,7 +9,7 @@ import pytest
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.resolution import ConstraintName, Resolution
+from gpuenv.model.resolution import CandidateKind, ConstraintName, Resolution
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
 
@@ -82,6 +82,8 @@ def test_nothing_fits(given: tuple[str, ...], constraint: ConstraintName, matrix
     assert resolution.wheel is None
     by_candidate: dict[object, set[ConstraintName]] = {}
     for entry in resolution.rejected:
+        if entry.candidate.kind is not CandidateKind.WHEEL:
+            continue
         by_candidate.setdefault(entry.candidate, set()).add(entry.constraint)
     assert all(constraint in names or ConstraintName.NOT_YANKED in names for names in by_candidate.values())
 
@@ -187,3 +189,27 @@ def test_the_driver_level_alone_is_not_the_wheel_line(matrix: Matrix) -> None:
     wheel = _resolve(matrix, "driver=565", "gpu=A100").wheel
     assert wheel is not None
     assert wheel.distribution == "cupy-cuda12x"
+
+
+def test_what_is_below_the_matrix_is_said_to_be(matrix: Matrix) -> None:
+    resolution = _resolve(matrix, "driver=390.157", "gpu=GTX 980", "cupy=cupy-cuda102==10.6.0")
+    assert resolution.wheel is None
+    assert "Driver 390.157 is below what the matrix covers: branch 418 and newer." in resolution.explanation
+    assert "cupy-cuda102 10.6.0 is below what the matrix covers: CuPy 11.3.0 and newer." in resolution.explanation
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (("driver=450.51.06", "gpu=A100"), "cupy-cuda110"),
+        (("driver=440.33.01", "gpu=V100"), "cupy-cuda102"),
+        (("driver=470.256.02", "gpu=GTX 680"), "cupy-cuda102"),
+        (("driver-cuda=10.1", "gpu=V100"), None),
+    ],
+)
+def test_the_old_lines_serve_old_drivers_and_gpus_alone(
+    given: tuple[str, ...], line: str | None, matrix: Matrix
+) -> None:
+    """CUDA 10.2 is the last for 3.0, and before CUDA 11 the driver's level has to be that of the toolkit."""
+    wheel = _resolve(matrix, *given).wheel
+    assert (wheel.distribution if wheel else None) == line

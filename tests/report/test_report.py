@@ -36,7 +36,7 @@ def _report(*given: str) -> Report:
         ((), Status.UNKNOWN, 8),
         (("driver=580.95.05",), Status.UNKNOWN, 8),
         ((*HEALTHY, "cupy=cupy==14.2.0"), Status.UNKNOWN, 8),
-        ((*HEALTHY, "cupy=cupy-cuda102==12.3.0"), Status.UNKNOWN, 8),
+        ((*HEALTHY, "cupy=cupy-cuda102==12.3.0"), Status.UNFIT, 1),
         ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0", "env.CUDA_VISIBLE_DEVICES=-1"), Status.UNFIT, 1),
     ],
 )

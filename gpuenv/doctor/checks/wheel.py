@@ -9,7 +9,7 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.resolution import ConstraintName, Rejection
+from gpuenv.model.resolution import CandidateKind, ConstraintName, Rejection
 from gpuenv.model.snapshot import SourceState
 
 DRIVER_USABLE = ("DRV101", "GPU201", "CTR301", "CTR305", "DRV104", "DRV105", "DRV106")
@@ -27,7 +27,8 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     """
     if facts.snapshot.target.cupy or facts.resolution.wheel is not None:
         return
-    reasons = [entry for entry in facts.resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS]
+    wheels = [entry for entry in facts.resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
+    reasons = [entry for entry in wheels if entry.constraint in _INTERPRETER_CONSTRAINTS]
     every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
     if len({entry.candidate for entry in reasons}) < every:
         return

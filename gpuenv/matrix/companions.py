@@ -1,0 +1,81 @@
+"""What else is in the target environment and brings CUDA libraries: which major, from whom, and what it asks of CuPy.
+
+CuPy finds CUDA wheels in site-packages through cuda-pathfinder from its release 14.0 on, the release that first had the
+extra; pathfinder tries the library names of the newest CUDA major first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from gpuenv.matrix.records import Advisory, Companion, Matrix
+from gpuenv.model.versions import CudaVersion
+
+# CUDA's own wheels: those of CUDA 12 and older bear its major in their names, those of 13 in their versions.
+_LIBRARY = re.compile(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu(\d\d))?")
+_LOCAL = re.compile(r"cu(\d\d)(\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Brings:
+    """A distribution of the target that brings CUDA libraries, or needs those of one major."""
+
+    distribution: str
+    version: str
+    cuda_major: int
+    source: str
+    is_library: bool
+    cuda: CudaVersion | None = None
+    cupy: str | None = None
+
+
+def brought(packages: Mapping[str, str], matrix: Matrix) -> tuple[Brings, ...]:
+    """Every such distribution of the target, as far as the matrix or its own name and version tell."""
+    told = (_of(name, version, matrix) for name, version in packages.items())
+    return tuple(sorted((entry for entry in told if entry is not None), key=lambda entry: entry.distribution))
+
+
+def _of(name: str, version: str, matrix: Matrix) -> Brings | None:
+    library = _LIBRARY.fullmatch(name)
+    if library:
+        major = library[1] or version.partition(".")[0]
+        return Brings(name, version, int(major), "its name and version", is_library=True) if major.isdigit() else None
+    build = version.partition("+")[2]
+    local = _LOCAL.fullmatch(build)
+    if local and any(row.distribution == name for row in matrix.companions):
+        cuda = CudaVersion(int(local[1]), int(local[2]))
+        return Brings(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
+    row = None if build else _row(name, version, matrix)
+    if row is None:
+        return None
+    source = matrix.cite(row.source)
+    return Brings(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
+
+
+def _row(name: str, version: str, matrix: Matrix) -> Companion | None:
+    rows = [row for row in matrix.companions if row.distribution == name]
+    try:
+        return next((row for row in rows if within(version, row.versions)), None)
+    except InvalidVersion:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def within(version: str, wanted: str) -> bool:
+    """Whether a version is in a range, pre-releases too.
+
+    Raises:
+        InvalidVersion: where it is no version.
+    """
+    return SpecifierSet(wanted).contains(Version(version), prereleases=True)
+
+
+def advisories_for(cupy: str, matrix: Matrix) -> tuple[Advisory, ...]:
+    """What is known to be bad of a CuPy release."""
+    return tuple(row for row in matrix.advisories if within(cupy, row.cupy))

@@ -1,0 +1,141 @@
+"""Container images: does the host's driver get past the image's own condition, and is there a wheel for it? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from packaging.version import Version
+
+from gpuenv.matrix.candidates import WheelCandidate, by_preference, serving_minors
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
+from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.matrix.support import branch_of
+from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection
+from gpuenv.model.versions import CudaVersion
+
+# Brands that NVML and NVIDIA_REQUIRE_CUDA know, by the words in the product's name.
+_CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedImage:
+    """An image, the wheel that would be used in it, and what stands against it."""
+
+    image: Image
+    wheel: WheelCandidate | None
+    rejections: tuple[Rejection, ...]
+
+
+def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
+    """Every image, the preferred one first."""
+    inside = _inside(needs)
+    best = {line.cuda_major: _best(line.cuda_major, inside, matrix) for line in matrix.wheel_lines}
+    judged = (_judge(image, best, needs, inside, matrix) for image in matrix.images)
+    return tuple(sorted(judged, key=lambda entry: _rank(entry, needs), reverse=True))
+
+
+def _inside(needs: Needs) -> Needs:
+    """The machine as it is inside a container of Linux, where the interpreter and the packages are still to choose."""
+    arch = (needs.platform or "linux-x86_64").partition("-")[2].replace("arm64", "aarch64")
+    return replace(
+        needs,
+        platform=f"linux-{arch}",
+        os_known=True,
+        libc=None,
+        python=None,
+        implementation=None,
+        numpy=None,
+        toolkits=(),
+        packages={},
+        brings=(),
+        cupy=(),
+    )
+
+
+def _best(cuda_major: int, inside: Needs, matrix: Matrix) -> WheelCandidate | None:
+    wheels = (wheel for wheel in by_preference(inside, matrix) if wheel.line.cuda_major == cuda_major)
+    return next((wheel for wheel in wheels if _fits(wheel, inside, matrix)), None)
+
+
+def _fits(wheel: WheelCandidate, inside: Needs, matrix: Matrix) -> bool:
+    return all(not isinstance(constraint(wheel, inside, matrix), Rejected) for _, constraint in CONSTRAINTS)
+
+
+def _judge(
+    image: Image, best: dict[int, WheelCandidate | None], needs: Needs, inside: Needs, matrix: Matrix
+) -> JudgedImage:
+    wheel = _installed(image, matrix) if image.line else best.get(image.cuda.major)
+    name, _, tag = image.reference.partition(":")
+    candidate = Candidate(CandidateKind.IMAGE, name, tag)
+    told = (*_platform(image, needs), *_driver(image, needs, matrix), *_holds(image, wheel, inside, matrix))
+    source = matrix.cite(image.source)
+    rejections = (Rejection(candidate, constraint, needed, found, source) for constraint, needed, found in told)
+    return JudgedImage(image, wheel, tuple(rejections))
+
+
+@lru_cache(maxsize=256)
+def _installed(image: Image, matrix: Matrix) -> WheelCandidate | None:
+    """The wheel that is in an image of CuPy."""
+    rows = ((line, row) for line in matrix.wheel_lines if line.name == image.line for row in line.releases)
+    return next((WheelCandidate(line, row, None) for line, row in rows if row.cupy == image.cupy), None)
+
+
+_Told = Iterator[tuple[ConstraintName, str, str]]
+
+
+def _platform(image: Image, needs: Needs) -> _Told:
+    found = needs.platform or "linux-x86_64"
+    if needs.tegra:
+        yield ConstraintName.PLATFORM, "a GPU that is no Tegra; JetPack has images of its own", "Tegra"
+    elif found.replace("windows-", "linux-").replace("arm64", "aarch64") not in image.platforms:
+        yield ConstraintName.PLATFORM, " or ".join(image.platforms), found
+
+
+def _driver(image: Image, needs: Needs, matrix: Matrix) -> _Told:
+    """NVIDIA_REQUIRE_CUDA: the level, or one of the branches that come with the right brand."""
+    if needs.driver_absent:
+        yield ConstraintName.IMAGE_ADMITS_DRIVER, f"a driver of CUDA {image.cuda}", "no driver"
+    level = needs.driver_cuda
+    if needs.driver_absent or level is None or level >= image.cuda:
+        return
+    branch = branch_of(needs.driver, matrix) if needs.driver else None
+    brands = {brand for gpu in needs.gpus for word, brand in _CONSUMER.items() if word in gpu.label}
+    unlisted = brands - set(image.brands)
+    if branch not in image.branches or unlisted or needs.windows:
+        admitted = ", ".join(map(str, image.branches))
+        of_brand = f" with another GPU than {', '.join(sorted(unlisted))}" if unlisted else ""
+        needed = f"a driver of CUDA {image.cuda} or newer, or of branch {admitted}{of_brand}"
+        yield ConstraintName.IMAGE_ADMITS_DRIVER, needed, f"driver {needs.driver or 'unknown'} (CUDA {level})"
+
+
+def admits(image: Image, level: CudaVersion, branch: int) -> bool:
+    """Whether an image starts on a driver of this CUDA level and branch, for a GPU of a brand that it lists."""
+    return level >= image.cuda or branch in image.branches
+
+
+def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Matrix) -> _Told:
+    """The wheel fits with the CUDA of the image; one that brings its own CUDA needs no more than the base image."""
+    constraint = ConstraintName.IMAGE_HOLDS_A_FITTING_WHEEL
+    if wheel is None or (image.line is not None and not _fits(wheel, inside, matrix)):
+        name = f"{image.line} {image.cupy}" if image.line else f"CuPy for CUDA {image.cuda.major}"
+        yield constraint, f"a machine that {name} fits", f"{_labels(inside)}, driver {inside.driver or 'unknown'}"
+    elif wheel.extra is None and image.cuda not in {row.cuda for row in serving_minors(wheel, inside, matrix)}:
+        yield constraint, f"a GPU that NVRTC {image.cuda} under CuPy {wheel.release.cupy} serves", _labels(inside)
+    elif wheel.extra is None and image.flavour is not Flavour.DEVEL:
+        yield constraint, "the libraries and headers of the devel image", image.flavour.value
+
+
+def _labels(needs: Needs) -> str:
+    return ", ".join(dict.fromkeys(gpu.label for gpu in needs.gpus)) or "no known GPU"
+
+
+def _rank(entry: JudgedImage, needs: Needs) -> tuple[int, Version, bool, bool, bool, tuple[int, int]]:
+    """The sort key, best last: CUDA major, CuPy, one to install into, no compat package, the smallest, the CUDA."""
+    image, wheel = entry.image, entry.wheel
+    plain = needs.driver_cuda is None or needs.driver_cuda >= image.cuda
+    cupy = Version(wheel.release.cupy) if wheel else Version("0")
+    smallest = (image.flavour is Flavour.BASE) == (wheel is not None and wheel.extra is not None)
+    return (image.cuda.major, cupy, image.line is None, plain, smallest, (image.cuda.major, image.cuda.minor))

@@ -1,0 +1,205 @@
+"""Every row of the matrix by a name of its own, with facts and proof, and the rows that a question is about. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpuenv.matrix.constraints import runs
+from gpuenv.matrix.images import admits
+from gpuenv.matrix.products import find_product
+from gpuenv.matrix.records import Matrix, MatrixSource, Product
+from gpuenv.matrix.support import branch_of
+from gpuenv.model.codec import encode
+from gpuenv.model.versions import ComputeCapability, DriverVersion
+
+SCHEMA = "gpuenv.matrix-rows/1"
+_NOT_FACTS = ("source", "driver_source", "state_source", "releases")
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Where a row, or a part of it, comes from."""
+
+    name: str
+    citation: str
+    details: MatrixSource
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row.
+
+    Attributes:
+        name: what ``--row`` takes: ``driver/580``, ``cuda/12.9``, ``cupy-cuda12x/14.2.0``.
+        table: the table it stands in.
+        facts: its values as text, in the order of its record.
+        proofs: its sources.
+    """
+
+    name: str
+    table: str
+    facts: Mapping[str, str]
+    proofs: tuple[Proof, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that a question is about."""
+
+    rows: tuple[Row, ...]
+    matrix_revision: str
+    schema: str = SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Filters; all that are given must hold."""
+
+    row: str | None = None
+    line: str | None = None
+    gpu: str | None = None
+    driver: str | None = None
+
+
+class NoSuchRowError(ValueError):
+    """Nothing in the matrix is meant by a filter."""
+
+
+def select(matrix: Matrix, asked: Asked) -> Rows:
+    """The rows that every given filter lets through.
+
+    Raises:
+        NoSuchRowError: where a filter names nothing.
+        ProductError, ValueError: where a GPU or a driver cannot be understood.
+    """
+    filters = list(_filters(matrix, asked))
+    rows = tuple(row for record, row in _every(matrix) if all(passes(record, row) for passes in filters))
+    if not rows:
+        raise NoSuchRowError(f"no row is meant by {', '.join(_told(asked))}; `gpuenv matrix show` lists them all")
+    return Rows(rows, matrix.revision)
+
+
+def _told(asked: Asked) -> Iterator[str]:
+    for field in dataclasses.fields(asked):
+        value = getattr(asked, field.name)
+        if value is not None:
+            yield f"--{field.name} {value}"
+
+
+_Filter = Callable[[object, Row], bool]
+
+
+def _filters(matrix: Matrix, asked: Asked) -> Iterator[_Filter]:
+    if asked.row is not None:
+        wanted = asked.row.lower()
+        yield lambda _, row: row.name.lower() == wanted or row.name.lower().startswith(f"{wanted}/")
+    if asked.line is not None:
+        yield _of_line(matrix, asked.line)
+    if asked.gpu is not None:
+        yield _of_gpu(find_product(asked.gpu, matrix))
+    if asked.driver is not None:
+        yield _of_driver(matrix, DriverVersion.parse(asked.driver))
+
+
+def _of_line(matrix: Matrix, name: str) -> _Filter:
+    line = next((line for line in matrix.wheel_lines if name in (line.name, line.name.removeprefix("cupy-cuda"))), None)
+    if line is None:
+        raise NoSuchRowError(f"--line {name}: expected one of {', '.join(line.name for line in matrix.wheel_lines)}")
+
+    def passes(record: object, row: Row) -> bool:
+        if row.table == "wheel_lines":
+            return row.name.partition("/")[0] == line.name
+        major = getattr(record, "cuda_major", getattr(record, "major", None))
+        cuda = getattr(record, "cuda", None)
+        if row.table == "driver_branches" or cuda is None:
+            return major == line.cuda_major
+        return bool(cuda.major == line.cuda_major)
+
+    return passes
+
+
+def _of_gpu(product: Product) -> _Filter:
+    capability = product.compute_capability
+
+    def passes(record: object, row: Row) -> bool:
+        if row.table == "products":
+            return record is product
+        if row.table == "wheel_lines":
+            return _has_code(record, capability)
+        return capability in getattr(record, "capabilities", ())
+
+    return passes
+
+
+def _has_code(release: object, capability: ComputeCapability) -> bool:
+    """Whether some wheel of a release has machine code for the GPU; PTX needs a driver to tell."""
+    codes = [code for platform in getattr(release, "platforms", {}).values() for code in platform.sass or ()]
+    return any(runs(code, capability) for code in codes)
+
+
+def _of_driver(matrix: Matrix, driver: DriverVersion) -> _Filter:
+    branch = branch_of(driver, matrix)
+    known = next((row for row in matrix.driver_branches if row.branch == branch), None)
+    level = known.cuda if known else None
+    if driver.is_bare_branch and known is not None and known.first is not None:
+        driver = known.first
+
+    def passes(record: object, row: Row) -> bool:
+        if row.table == "driver_branches":
+            return bool(getattr(record, "branch", None) == branch)
+        if row.table == "cuda_majors":
+            return bool(driver >= record.linux)  # type: ignore[attr-defined]
+        if row.table == "generations":
+            first, last = getattr(record, "first_branch", None), getattr(record, "last_branch", None)
+            return (first is None or first <= branch) and (last is None or branch <= last)
+        return row.table == "images" and level is not None and admits(record, level, branch)  # type: ignore[arg-type]
+
+    return passes
+
+
+def _every(matrix: Matrix) -> Iterator[tuple[object, Row]]:
+    """Every row with its record, table by table."""
+    for table, records, name in _tables(matrix):
+        for record in records:
+            yield record, _row(name(record), table, record, matrix)
+
+
+_Table = tuple[str, Sequence[Any], Callable[[Any], str]]
+
+
+def _tables(matrix: Matrix) -> Iterator[_Table]:
+    yield "driver_branches", matrix.driver_branches, lambda row: f"driver/{row.branch}"
+    yield "cuda_majors", matrix.cuda_majors, lambda row: f"cuda/{row.major}"
+    yield "cuda_minors", matrix.cuda_minors, lambda row: f"cuda/{row.cuda}"
+    yield "generations", matrix.generations, lambda row: f"generation/{row.name} {row.capabilities[0]}"
+    for line in matrix.wheel_lines:
+        yield "wheel_lines", line.releases, lambda row, of=line.name: f"{of}/{row.cupy}"  # type: ignore[misc]
+    for rocm in matrix.rocm_lines:
+        yield "rocm_lines", rocm.releases, lambda row, of=rocm.name: f"{of}/{row.cupy}"  # type: ignore[misc]
+    yield "conda_builds", matrix.conda_builds, lambda row: f"conda/{row.cupy}-cuda{row.cuda}"
+    yield "images", matrix.images, lambda row: f"image/{row.reference}"
+    yield "companions", matrix.companions, lambda row: f"companion/{row.distribution}{row.versions}"
+    yield "advisories", matrix.advisories, lambda row: f"advisory/{row.name}"
+    yield "products", matrix.products, lambda row: f"gpu/{row.name}"
+
+
+def _row(name: str, table: str, record: object, matrix: Matrix) -> Row:
+    data = encode(record)
+    facts = {key: _text(value) for key, value in data.items() if key not in _NOT_FACTS and _text(value)}
+    keys = [data[key] for key in ("source", "driver_source", "state_source") if data.get(key)]
+    proofs = tuple(Proof(key, matrix.cite(key), matrix.sources[key]) for key in dict.fromkeys(keys))
+    return Row(name, table, facts, proofs)
+
+
+def _text(value: object) -> str:
+    """A value in one line: lists with spaces, records as ``key value`` pairs."""
+    if value is None or value is False:
+        return ""
+    if isinstance(value, list):
+        return " ".join(map(_text, value))
+    if isinstance(value, dict):
+        return "; ".join(f"{key} {_text(item)}" for key, item in value.items() if _text(item))
+    return "yes" if value is True else str(value)

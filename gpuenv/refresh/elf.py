@@ -1,0 +1,97 @@
+"""As much of an ELF file as is asked for: its sections, the symbol versions it needs, and its soname."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_MAGIC = b"\x7fELF\x02\x01"  # 64 bit, little endian: every platform with CUDA
+_DYNAMIC, _VERNEED = 6, 0x6FFFFFFE
+_DT_SONAME = 14
+
+
+class ElfError(ValueError):
+    """Not an ELF file of the usual kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section by its place in the file."""
+
+    name: str
+    kind: int
+    link: int
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """The bytes of a file, and its sections."""
+
+    data: bytes
+    sections: tuple[Section, ...]
+
+    def content(self, section: Section) -> bytes:
+        """The bytes of a section."""
+        return self.data[section.start : section.start + section.size]
+
+    def named(self, name: str) -> Iterator[bytes]:
+        """The content of every section of a name."""
+        return (self.content(section) for section in self.sections if section.name == name)
+
+
+def read_elf(data: bytes) -> Elf:
+    """Reads the table of sections.
+
+    Raises:
+        ElfError: for anything but a 64-bit little-endian ELF file.
+    """
+    if not data.startswith(_MAGIC):
+        raise ElfError("not a 64-bit little-endian ELF file")
+    try:
+        (table,) = struct.unpack_from("<Q", data, 40)
+        entry, count, names_at = struct.unpack_from("<HHH", data, 58)
+        rows = [struct.unpack_from("<IIQQQQII", data, table + entry * number) for number in range(count)]
+        names = rows[names_at]
+        return Elf(data, tuple(Section(_text(data, names[4] + row[0]), row[1], row[6], row[4], row[5]) for row in rows))
+    except (struct.error, IndexError, OverflowError) as error:
+        raise ElfError(f"a broken table of sections: {error}") from error
+
+
+def versions_needed(elf: Elf) -> set[str]:
+    """``GLIBC_2.17`` and the like, of every library that the file needs (.gnu.version_r)."""
+    found: set[str] = set()
+    for section in elf.sections:
+        if section.kind != _VERNEED:
+            continue
+        texts, at = elf.sections[section.link].start, section.start
+        while True:
+            _, count, _, first, following = struct.unpack_from("<HHIII", elf.data, at)
+            one = at + first
+            for _ in range(count):
+                _, _, _, name, step = struct.unpack_from("<IHHII", elf.data, one)
+                found.add(_text(elf.data, texts + name))
+                one += step
+            if not following:
+                break
+            at += following
+    return found
+
+
+def soname(elf: Elf) -> str | None:
+    """The name that the dynamic loader knows a library by."""
+    for section in elf.sections:
+        if section.kind != _DYNAMIC:
+            continue
+        texts = elf.sections[section.link].start
+        for tag, value in struct.iter_unpack("<QQ", elf.content(section)):
+            if tag == _DT_SONAME:
+                return _text(elf.data, texts + value)
+    return None
+
+
+def _text(data: bytes, at: int) -> str:
+    end = data.find(b"\0", at)
+    return data[at : end if end >= 0 else len(data)].decode("utf-8", "replace")

@@ -1,0 +1,67 @@
+"""A matrix that is none: as a process, with exit code 6, a clear message with the line, and nothing written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from gpuenv.data import data_path
+from tests.cli.program import gpuenv
+
+TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
+
+
+def _bomb(text: str) -> str:
+    """Each name stands for ten of the one before it: ten thousand million values, were they written out."""
+    names = [f"a{number}" for number in range(10)]
+    lines = [f"{names[0]}: &{names[0]} [x, x, x, x, x, x, x, x, x, x]"]
+    for one, other in pairwise(names):
+        lines.append(f"{other}: &{other} [{', '.join([f'*{one}'] * 10)}]")
+    return "\n".join(lines) + "\n" + text
+
+
+def _with(old: str, new: str) -> Callable[[str], str]:
+    return lambda text: text.replace(old, new, 1)
+
+
+# What is done to the text, a piece of the line that is meant (empty: any), and a piece of the message.
+BROKEN: dict[str, tuple[Callable[[str], str], str, str]] = {
+    "broken YAML": (_with("{branch: 535, ", "{branch: 535, ["), "{branch: 535, [", ""),
+    "a missing proof": (lambda text: re.sub(r", sha256: [0-9a-f]{64}", "", text, count=1), "", "a binary needs"),
+    "an unknown key": (_with("{branch: 535, ", "{brunch: 535, "), "{brunch", "unknown key"),
+    "a repeated key": (_with("{branch: 535,", "{branch: 535, branch: 535,"), "535, branch", "a second time"),
+    "a contradiction": (_with("{branch: 535, cuda: 12.2", "{branch: 535, cuda: 9.2"), "", "older CUDA"),
+    "a source that is not there": (_with("source: banners", "source: hearsay"), "", "hearsay"),
+    "an alias bomb": (_bomb, "a0: &a0", "an alias"),
+    "nesting without end": (lambda text: text + "deep: " + "[" * 100_000, "", "levels deep"),
+    "a file of 50 MB": (lambda text: text + "# " + "x" * 50_000_000 + "\n", "", "bytes are more than"),
+    "another schema": (_with("gpuenv.matrix/1", "gpuenv.matrix/9"), "", "gpuenv.matrix/1"),
+}
+_COMMANDS = [["matrix", "check"], ["resolve", "--no-probe"], ["matrix", "refresh"]]
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("command", _COMMANDS, ids=" ".join)
+def test_a_bad_matrix_is_refused(name: str, command: list[str], tmp_path: Path) -> None:
+    change, place, message = BROKEN[name]
+    text = change(TEXT)
+    assert text != TEXT
+    file = tmp_path / "m.yaml"
+    file.write_text(text, encoding="utf-8")
+    done = gpuenv(*command, "--matrix", file, environment={"XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)})
+    assert done.returncode == 6, done.stderr
+    assert done.stdout == ""
+    assert message in done.stderr
+    if name != "nesting without end":
+        lines = [int(number) for number in re.findall(re.escape(f"{file}: line ") + r"(\d+):", done.stderr)]
+        assert lines
+        if place:
+            wanted = next(number for number, line in enumerate(text.splitlines(), 1) if place in line)
+            assert wanted in lines
+    assert max(map(len, done.stderr.splitlines())) < 400
+    assert file.read_text(encoding="utf-8") == text
+    assert [path.name for path in tmp_path.iterdir()] == ["m.yaml"]

@@ -1,0 +1,202 @@
+"""The matrix as it is shown: every row by its name with its proof, what filters leave, and the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from gpuenv.matrix.grid import MACHINE, Grid, grid_of
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.rows import Asked, NoSuchRowError, select
+from gpuenv.report.matrix_page import page
+from gpuenv.report.matrix_rows import row_lines, row_markdown
+from tests.cli.program import gpuenv
+from tests.matrix.asking import resolved
+
+
+@pytest.fixture(scope="module")
+def grid(matrix: Matrix) -> Grid:
+    return grid_of(matrix)
+
+
+def test_every_row_has_a_name_of_its_own_and_a_proof(matrix: Matrix) -> None:
+    rows = select(matrix, Asked()).rows
+    names = [row.name for row in rows]
+    assert len(names) == len(set(names)) > 500
+    for row in rows:
+        assert row.facts
+        assert row.proofs
+    for row in rows[::97]:
+        assert select(matrix, Asked(row=row.name)).rows[0] == row
+
+
+def test_a_measured_row_shows_the_file_and_its_whole_digest(matrix: Matrix) -> None:
+    text = "\n".join(line.text for line in row_lines(select(matrix, Asked(row="cuda/12.9"))))
+    assert re.search(r"measured 2026-\d\d-\d\d in nvidia_cuda_nvrtc_cu12-12\.9\S+\.whl, sha256 [0-9a-f]{64}", text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "has", "lacks"),
+    [
+        (Asked(line="13x"), {"cupy-cuda13x/14.2.0", "cuda/13.0", "cuda/13"}, {"cupy-cuda12x/14.2.0", "cuda/12.9"}),
+        (
+            Asked(gpu="V100"),
+            {"cuda/12.9", "cupy-cuda12x/14.2.0", "generation/Volta 7.0"},
+            {"cupy-cuda13x/14.2.0", "cuda/13.0"},
+        ),
+        (
+            Asked(driver="535"),
+            {"driver/535", "cuda/12", "image/nvidia/cuda:12.9.1-base-ubuntu24.04"},
+            {"cuda/13", "driver/580"},
+        ),
+        (Asked(driver="580"), {"driver/580", "cuda/13", "generation/Volta 7.0"}, {"generation/Kepler 3.0"}),
+        (Asked(gpu="V100", line="cupy-cuda12x"), {"cuda/12.0"}, {"cuda/11.8", "cuda/13.0"}),
+    ],
+)
+def test_filters(asked: Asked, has: set[str], lacks: set[str], matrix: Matrix) -> None:
+    names = {row.name for row in select(matrix, asked).rows}
+    assert has <= names
+    assert not lacks & names
+
+
+@pytest.mark.parametrize("asked", [Asked(row="cuda/99.0"), Asked(line="cupy"), Asked(gpu="H1000"), Asked(driver="new")])
+def test_a_filter_that_means_nothing(asked: Asked, matrix: Matrix) -> None:
+    with pytest.raises(ValueError, match=r"99\.0|cupy|H1000|new"):
+        select(matrix, asked)
+    assert issubclass(NoSuchRowError, ValueError)
+
+
+def test_markdown_is_a_table(matrix: Matrix) -> None:
+    rows = [line.text for line in row_markdown(select(matrix, Asked(line="13x"))) if line.text.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {4}
+
+
+def test_each_cell_is_what_resolve_answers(grid: Grid, matrix: Matrix) -> None:
+    for branch, cells in grid.rows[::5]:
+        for kind, cell in list(zip(grid.kinds, cells, strict=True))[::4]:
+            given = (*MACHINE, f"driver={branch.branch}", f"compute-capability={kind.capability}")
+            wheel = resolved(matrix, *given).wheel
+            assert cell.line == (wheel.distribution if wheel else None)
+            assert cell.reason
+
+
+class _Reader(HTMLParser):
+    """Counts what a page has, and notes what it would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.buttons: list[dict[str, str | None]] = []
+        self.fetched: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = dict(attrs)
+        if tag == "button":
+            self.buttons.append(told)
+        self.fetched += [value for key, value in attrs if key in ("src", "href") and value]
+        if tag not in ("meta", "br", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(grid: Grid, matrix: Matrix) -> None:
+    text = page(matrix, grid)
+    reader = _Reader()
+    reader.feed(text)
+    assert reader.open == []
+    assert reader.fetched == []
+    assert "http" not in text.split("Where this is known from")[0]
+    assert len(reader.buttons) == len(grid.rows) * len(grid.kinds)
+    for button in reader.buttons:
+        assert button["title"]
+        assert button["aria-label"]
+    assert "prefers-color-scheme: dark" in text
+
+
+def _contrast(one: str, other: str) -> float:
+    """WCAG 2's contrast ratio."""
+
+    def light(color: str) -> float:
+        digits = color if len(color) == 6 else "".join(2 * digit for digit in color)
+        parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    lights = sorted((light(one), light(other)))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def test_its_colours_can_be_read_in_light_and_dark(grid: Grid, matrix: Matrix) -> None:
+    text = page(matrix, grid)
+    schemes = [
+        dict(re.findall(r"--(\w+): #([0-9a-f]{3,6})", part)) for part in re.findall(r":root \{(.*?)\}", text, re.DOTALL)
+    ]
+    assert len(schemes) == 2
+    for colors in schemes:
+        for name in ("paper", "none", "l11", "l12", "l13"):
+            assert _contrast(colors["ink"], colors[name]) >= 4.5
+        assert _contrast(colors["soft"], colors["paper"]) >= 4.5
+
+
+@pytest.mark.slow
+def test_the_keyboard_reaches_every_cell(grid: Grid, matrix: Matrix, tmp_path: Path) -> None:
+    """In a real browser: focus on a cell shows its reason, and the arrow keys go to its neighbours."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no browser")
+    probe = """
+    <script>
+    const at = () => document.activeElement.dataset.where;
+    const press = key => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+    const told = [];
+    document.querySelector('.grid button').focus(); told.push(at());
+    press('ArrowRight'); told.push(at()); press('ArrowDown'); told.push(at()); press('End'); told.push(at());
+    press('ArrowRight'); told.push(at()); told.push(document.getElementById('reason').textContent.length > 40);
+    told.push(document.querySelectorAll('.grid button[tabindex="0"]').length);
+    document.title = JSON.stringify(told);
+    </script></body>"""
+    file = tmp_path / "matrix.html"
+    file.write_text(page(matrix, grid).replace("</body>", probe), encoding="utf-8")
+    command = [
+        browser,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--dump-dom",
+        f"--user-data-dir={tmp_path}/profile",
+    ]
+    done = subprocess.run([*command, file.as_uri()], capture_output=True, text=True, check=False, timeout=120)
+    title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
+    assert title is not None, done.stderr
+    first, right, below, end, beyond, told, reachable = json.loads(title[1].replace("&amp;", "&").replace("&gt;", ">"))
+    kinds, branches = grid.kinds, [branch.branch for branch, _ in grid.rows]
+    assert first.startswith(f"Driver {branches[0]}, {kinds[0].generation} {kinds[0].capability}:")
+    assert right.startswith(f"Driver {branches[0]}, {kinds[1].generation} {kinds[1].capability}:")
+    assert below.startswith(f"Driver {branches[1]}, {kinds[1].generation} {kinds[1].capability}:")
+    assert end.startswith(f"Driver {branches[1]}, {kinds[-1].generation} {kinds[-1].capability}:")
+    assert (beyond, told, reachable) == (end, True, 1)
+
+
+@pytest.mark.slow
+def test_the_page_on_the_command_line(tmp_path: Path) -> None:
+    assert gpuenv("matrix", "show", "--format", "html", "-o", tmp_path / "m.html").returncode == 0
+    assert (tmp_path / "m.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_on_the_command_line() -> None:
+    whole = json.loads(gpuenv("matrix", "show", "--format", "json").stdout)
+    assert whole["schema"] == "gpuenv.matrix/1"
+    some = json.loads(gpuenv("matrix", "show", "--format", "json", "--row", "driver/580").stdout)
+    assert some["schema"] == "gpuenv.matrix-rows/1"
+    assert some["rows"][0]["proofs"][0]["details"]["kind"] == "document"
+    assert "driver/580" in gpuenv("matrix", "show", "--driver", "580").stdout
+    refused = gpuenv("matrix", "show", "--row", "cuda/99.0")
+    assert (refused.returncode, "--row cuda/99.0" in refused.stderr) == (2, True)

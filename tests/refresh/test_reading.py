@@ -1,0 +1,127 @@
+"""What is read out of binaries and sources, against other readers and against what was laid down by hand."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from gpuenv.refresh.caps import CapsError, read_caps
+from gpuenv.refresh.elf import ElfError, read_elf, soname, versions_needed
+from gpuenv.refresh.fatbin import gpu_code
+
+
+def _libraries() -> list[Path]:
+    """Real libraries of this machine: the interpreter's own extension modules."""
+    folder = Path(sys.base_exec_prefix, "lib", f"python{sysconfig.get_python_version()}", "lib-dynload")
+    found = sorted(folder.glob("*.so"))[:12]
+    return found or pytest.skip("this interpreter has no extension modules of its own")
+
+
+def test_symbol_versions_are_those_that_readelf_tells() -> None:
+    readelf = shutil.which("readelf") or pytest.skip("no readelf")
+    told = set()
+    for path in _libraries():
+        done = subprocess.run([readelf, "-W", "-V", path], capture_output=True, text=True, check=True, timeout=60)
+        needs = done.stdout.partition("Version needs section")[2]
+        assert versions_needed(read_elf(path.read_bytes())) == set(re.findall(r"Name: (\S+)  Flags", needs))
+        told |= set(re.findall(r"Name: (GLIBC_\S+)", needs))
+    assert told
+
+
+def test_the_soname_is_that_which_the_linker_wrote(tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or pytest.skip("no C compiler")
+    file = tmp_path / "x.so"
+    command = [compiler, "-shared", "-x", "c", "/dev/null", "-Wl,-soname,libx.so.7", "-o", str(file)]
+    subprocess.run(command, check=True, timeout=60)
+    assert soname(read_elf(file.read_bytes())) == "libx.so.7"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"MZ", b"\x7fELF\x01\x01", b"\x7fELF\x02\x01", b"\x7fELF\x02\x01" + b"\xff" * 80]
+)
+def test_what_is_no_library_is_refused(data: bytes) -> None:
+    with pytest.raises(ElfError):
+        read_elf(data)
+
+
+def _entry(kind: int, arch: int, flags: int = 0, ptx: tuple[int, int] = (8, 8), payload: int = 8) -> bytes:
+    header = struct.pack("<HHIQ", kind, 0x101, 64, payload) + bytes(8)
+    header += struct.pack("<HHI", ptx[1], ptx[0], arch) + bytes(8)
+    header += struct.pack("<Q", flags)
+    return header.ljust(64, b"\0") + bytes(payload)
+
+
+def _container(*entries: bytes) -> bytes:
+    body = b"".join(entries)
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+def test_gpu_code_is_told_by_capability_with_its_suffixes() -> None:
+    first = _container(_entry(2, 50), _entry(2, 90, 0x100000), _entry(1, 100))
+    second = _container(_entry(2, 120, 0x200000), _entry(2, 100), payload := _entry(1, 90, ptx=(7, 8)))
+    code = gpu_code([first + bytes(24) + second, b""])
+    assert payload
+    assert code.sass == ("5.0", "9.0a", "10.0", "12.0f")
+    assert code.ptx == ("9.0", "10.0")
+    assert code.ptx_versions == ("7.8", "8.8")
+
+
+def test_an_unknown_layout_of_gpu_code_is_no_silent_nothing() -> None:
+    broken = bytearray(_container(_entry(2, 50)))
+    broken[16 + 4 : 16 + 8] = struct.pack("<I", 8)
+    with pytest.raises(ValueError, match="header of 8 bytes"):
+        gpu_code([bytes(broken)])
+
+
+_NEW = """
+def _get_max_compute_capability():
+    major, minor = _get_nvrtc_version()
+    if major == 12 and minor < 8:
+        return '90'
+    elif major == 12 and minor == 8:
+        cap = '120'
+    else:
+        cap = '121'
+    return cap
+
+def _get_arch():
+    return min(arch, _get_max_compute_capability(), key=int)
+"""
+_OLD = """
+def _get_arch():
+    major, minor = _get_nvrtc_version()
+    if (major, minor) == (11, 0):
+        nvrtc_max_compute_capability = '80'
+    elif major == 11 and minor < 8:
+        nvrtc_max_compute_capability = '86'
+    else:
+        nvrtc_max_compute_capability = '90'
+    return min(arch, nvrtc_max_compute_capability)
+"""
+
+
+def test_the_caps_of_a_new_and_an_old_cupy() -> None:
+    new, old = read_caps(_NEW, 12), read_caps(_OLD, 11)
+    assert (new.steps, new.as_text) == ({"12.0": "9.0", "12.8": "12.0", "12.9": "12.1"}, False)
+    assert (old.steps, old.as_text) == ({"11.0": "8.0", "11.1": "8.6", "11.8": "9.0"}, True)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def _get_arch(): pass", "no table"),
+        (_NEW.replace("minor < 8", "minor in (1, 2)"), "an expression that is new|new"),
+        (_NEW.replace("return '90'", "return best()"), "without a constant"),
+        ("def (", "compiler.py"),
+    ],
+)
+def test_another_way_of_writing_the_table_is_told(source: str, message: str) -> None:
+    with pytest.raises(CapsError, match=message):
+        read_caps(source, 12)

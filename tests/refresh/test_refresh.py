@@ -1,0 +1,163 @@
+"""``matrix refresh``: rows put where they belong, nothing written by half, and the real thing with the real index."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuenv.cli.places import user_cache, user_data
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load, parse
+from gpuenv.refresh.difference import different_answers
+from gpuenv.refresh.rows import Additions, NewRow, PlaceError, flow, written
+
+TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
+_NEWEST = max(re.findall(r"^  cupy-cuda13x-(\d[\d.]+):", TEXT, re.MULTILINE))
+_OTHER_LINES = [line for line in TEXT.splitlines() if f"cupy: {_NEWEST}" in line and "reference" in line]
+
+
+def _without_the_newest() -> str:
+    """The newest CuPy of two lines and the newest NVRTC are taken out, and what stands on them."""
+    gone = (
+        f"{{cupy: {_NEWEST},",
+        f"cupy-cuda12x-{_NEWEST}:",
+        f"cupy-cuda13x-{_NEWEST}:",
+        "nvrtc-13.5:",
+        "{cuda: 13.5,",
+    )
+    kept = [line for line in TEXT.splitlines() if not any(mark in line for mark in gone) and line not in _OTHER_LINES]
+    return "\n".join(kept) + "\n"
+
+
+def _taken_out() -> tuple[NewRow, ...]:
+    """The rows of that text as a refresh would bring them."""
+    rows = []
+    for line in ("cupy-cuda12x", "cupy-cuda13x"):
+        key = f"{line}-{_NEWEST}"
+        (source,) = re.findall(rf"^  {key}: (.*)$", TEXT, re.MULTILINE)
+        (row,) = re.findall(rf"^      - (.*source: {key}\}})$", TEXT, re.MULTILINE)
+        rows.append(NewRow(f"{line} {_NEWEST}", key, source, row, line, _NEWEST))
+    (source,) = re.findall(r"^  nvrtc-13\.5: (.*)$", TEXT, re.MULTILINE)
+    (row,) = re.findall(r"^  - (\{cuda: 13\.5,.*\})$", TEXT, re.MULTILINE)
+    return (*rows, NewRow("CUDA 13.5", "nvrtc-13.5", source, row, None, "13.5"))
+
+
+def test_rows_are_put_back_where_they_stood() -> None:
+    again = written(_without_the_newest(), Additions(_taken_out()), load(data_path("matrix.yaml")).revision)
+    assert again == "\n".join(line for line in TEXT.splitlines() if line not in _OTHER_LINES) + "\n"
+    parse(again, "m.yaml")
+
+
+def test_a_toolkit_that_has_come_is_marked() -> None:
+    before = TEXT.replace("ptx: 9.5, toolkit_wheels: 'true'", "ptx: 9.5, toolkit_wheels: 'false'")
+    assert before != TEXT
+    assert written(before, Additions(toolkits=("13.5",)), load(data_path("matrix.yaml")).revision) == TEXT
+
+
+def test_a_row_without_a_place_is_refused() -> None:
+    stranger = NewRow("cupy-cuda14x 15.0.0", "cupy-cuda14x-15.0.0", "{}", "{}", "cupy-cuda14x", "15.0.0")
+    with pytest.raises(PlaceError, match="no wheel line cupy-cuda14x"):
+        written(TEXT, Additions((stranger,)), "2026-12-01")
+    with pytest.raises(PlaceError, match="no section sources"):
+        written("schema: x\n", Additions(_taken_out()), "2026-12-01")
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"a": "12.9", "b": None, "c": ["x", "y z"]}, "{a: 12.9, c: [x, y z]}"),
+        ({"a": "<2.6,>=1.22", "b": "it's"}, "{a: '<2.6,>=1.22', b: 'it''s'}"),
+        ({"a": True, "b": {"c": "null"}}, "{a: 'true', b: {c: 'null'}}"),
+    ],
+)
+def test_rows_are_written_in_the_manner_of_the_matrix(values: dict[str, object], text: str) -> None:
+    assert flow(values) == text
+
+
+def test_the_difference_names_the_machines_that_resolve_differently() -> None:
+    before, after = parse(_without_the_newest(), "m.yaml"), load(data_path("matrix.yaml"))
+    told = list(different_answers(before, after))
+    assert any("cupy-cuda13x[ctk]==14.1.1 -> cupy-cuda13x[ctk]==14.2.0" in text for text in told)
+    assert list(different_answers(after, after)) == []
+
+
+def _refresh(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gpuenv", "matrix", "refresh", *map(str, arguments)]
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=1800)
+
+
+def test_an_index_that_cannot_be_asked_leaves_the_matrix_as_it_was(tmp_path: Path) -> None:
+    matrix = tmp_path / "m.yaml"
+    matrix.write_text(_without_the_newest(), encoding="utf-8")
+    done = _refresh("--matrix", matrix, UV_OFFLINE="1", UV_CACHE_DIR=str(tmp_path / "uv"), XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 8
+    assert "the matrix is as it was" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert matrix.read_text(encoding="utf-8") == _without_the_newest()
+    assert {path.name for path in tmp_path.iterdir()} <= {"m.yaml", "uv", "gpuenv"}
+
+
+def test_an_invalid_matrix_is_not_refreshed(tmp_path: Path) -> None:
+    matrix = tmp_path / "m.yaml"
+    matrix.write_text(TEXT.replace("schema: gpuenv.matrix/1", "schema: other"), encoding="utf-8")
+    assert _refresh("--matrix", matrix, UV_OFFLINE="1").returncode == 6
+
+
+def test_the_users_own_matrix_is_used_where_it_is_newer_and_said(tmp_path: Path) -> None:
+    own = tmp_path / "gpuenv" / "matrix.yaml"
+    own.parent.mkdir()
+    command = [sys.executable, "-m", "gpuenv", "matrix", "check"]
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+    for revision, used in (("2020-01-01", False), ("2999-01-01", True)):
+        own.write_text(re.sub(r"revision: '.*'", f"revision: '{revision}'", TEXT), encoding="utf-8")
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+        assert (f"your own, {own}" in done.stderr) is used
+        assert (f"revision {revision}" in done.stdout) is used
+
+
+def test_places_of_the_user() -> None:
+    assert user_data({"XDG_DATA_HOME": "/d", "HOME": "/h"}) == Path("/d/gpuenv")
+    assert user_data({"XDG_DATA_HOME": "relative", "HOME": "/h"}) == Path("/h/.local/share/gpuenv")
+    assert user_cache({"HOME": "/h"}) == Path("/h/.cache/gpuenv")
+    assert user_cache({}) is None
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_what_was_taken_out_comes_back_as_it_was(tmp_path: Path) -> None:
+    """Downloads about 300 MB, measures, and writes the same rows; then there is nothing left to do."""
+    matrix = tmp_path / "m.yaml"
+    matrix.write_text(_without_the_newest(), encoding="utf-8")
+    done = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    undated = re.compile(r"(seen: |revision: ')\d{4}-\d\d-\d\d")
+    wanted = "\n".join(line for line in TEXT.splitlines() if line not in _OTHER_LINES) + "\n"
+    assert undated.sub("", matrix.read_text(encoding="utf-8")) == undated.sub("", wanted)
+    assert "-> cupy-cuda13x[ctk]==" in done.stdout
+    again = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
+    assert "is up to date" in again.stdout
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_an_interrupted_refresh_goes_on_where_it_was(tmp_path: Path) -> None:
+    """What was measured already is taken from the cache folder: here one that nobody could have measured."""
+    rows = _taken_out()
+    folder = tmp_path / "gpuenv" / "refresh"
+    folder.mkdir(parents=True)
+    for row in rows:
+        kept = {"name": row.name, "key": row.key, "source": row.source, "row": row.row, "line": row.line}
+        (folder / f"{row.key}.json").write_text(json.dumps({**kept, "version": row.version}), encoding="utf-8")
+    matrix = tmp_path / "m.yaml"
+    matrix.write_text(_without_the_newest(), encoding="utf-8")
+    done = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "downloading and measuring" not in done.stderr
+    assert list(folder.iterdir()) == []
