@@ -148,7 +148,7 @@ def _run(
         place.interpreter,
         place.environment,
         place.folder,
-        at_once(devices, wish.level, len(os.sched_getaffinity(0))),
+        at_once(devices, wish.level, _processors()),
         order.fault,
     )
     said = [began]
@@ -164,6 +164,11 @@ def _run(
     finally:
         log.close()
     return replace(outcome, tests=outcome.tests + too_few(tests, devices, wish) + state)
+
+
+def _processors() -> int:
+    """How many this process may use: a container or a batch system may give it a few of many."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _state(

@@ -105,9 +105,10 @@ def test_the_normal_level_passes_within_its_budget() -> None:
     assert (result["status"], result["exit_code"]) == ("passed", 0)
     names = {test["name"] for test in result["tests"]}
     assert names >= {test.name for test in chosen((), (), _level("normal"))}
-    again = smoke("normal, kernels cached", "--level", "normal")
-    assert again["status"] == "passed", told(again)
-    assert again["duration"] <= again["budget"]
+    if result["duration"] > result["budget"]:  # CuPy has compiled its kernels for the first time
+        result = smoke("normal, kernels cached", "--level", "normal")
+        assert result["status"] == "passed", told(result)
+    assert result["duration"] <= result["budget"]
 
 
 def test_the_quick_level_passes_within_ten_seconds() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -248,3 +250,27 @@ def test_the_schema_describes_what_is_printed(target: Path, machine: SimulatedMa
     _, result = smoke("kernels", "--gpu", "0", "--python", target, **machine.environment)
     printed = json.loads(gpuenv("schema", "smoke").stdout)
     Draft202012Validator(printed).validate(result)
+
+
+SLEEPER = "import os, time\nopen(os.path.join(os.environ['MARK'], str(os.getpid())), 'w').close()\ntime.sleep(60)\n"
+
+
+def test_an_interrupted_run_ends_at_once_and_leaves_nothing(
+    target: Path, machine: SimulatedMachine, tmp_path: Path
+) -> None:
+    """NumPy, as it is met first on the path, never comes to an end."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/numpy.py").write_text(SLEEPER, encoding="utf-8")
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    environment = {**MINIMAL, **machine.environment, "CHILD_PYTHONPATH": str(tmp_path / "lib"), "MARK": str(marks)}
+    command = [sys.executable, str(LAUNCHER), "smoke", "--python", str(target)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 40
+    while not list(marks.iterdir()) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=20)
+    assert (process.returncode, said) == (130, "")
+    time.sleep(0.2)
+    assert [path.name for path in marks.iterdir() if Path("/proc", path.name, "stat").exists()] == []

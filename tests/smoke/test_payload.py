@@ -14,7 +14,17 @@ from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, all_tests, chosen
 from gpuenv.smoke.demos import DEMOS, sources
 from gpuenv.smoke.faults import FAULTS
 from gpuenv.smoke.payload import faults
-from gpuenv.smoke.payload.harness import different, fitted, lacking, missing_module, uuid_text
+from gpuenv.smoke.payload.harness import (
+    before_it_began,
+    cuda_status,
+    different,
+    first_line,
+    fitted,
+    lacking,
+    missing_module,
+    uuid_text,
+    wanted_bytes,
+)
 from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory, too_little
 from tests.smoke.payload import MODULES, module
 
@@ -191,6 +201,47 @@ def test_other_bits_are_found_where_the_numbers_are_equal() -> None:
 
     assert different({"x": np.array([0.0])}, {"x": np.array([-0.0])})
     assert not different({"x": np.array([np.nan])}, {"x": np.array([np.nan])})
+
+
+class CUDARuntimeError(RuntimeError):
+    """As CuPy's, by name and attribute."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("words")
+        self.status = status
+
+
+class CUBLASError(CUDARuntimeError):
+    """A library that numbers its errors in its own way."""
+
+
+def test_a_library_s_number_is_not_taken_for_cuda_s() -> None:
+    assert cuda_status(CUDARuntimeError(700)) == 700
+    assert cuda_status(CUBLASError(700)) is None
+    assert cuda_status(ValueError()) is None
+
+
+def test_no_room_for_a_context_is_not_the_test_s_fault() -> None:
+    assert before_it_began(CUDARuntimeError(2)).status == "busy"
+    assert before_it_began(CUDARuntimeError(35)).status == "skipped"
+    assert before_it_began(CUBLASError(2)).status == "failed"
+
+
+def test_how_much_was_asked_for_is_read_from_cupy_s_words() -> None:
+    said = "Out of memory allocating 2,129,920 bytes (allocated so far: 512 bytes, limit set to: 1,048,576 bytes)."
+    assert wanted_bytes(MemoryError(said)) == 2129920
+    assert wanted_bytes(MemoryError("Out of memory")) == 0
+    assert wanted_bytes(MemoryError("allocating")) == 0
+
+
+def test_the_original_error_of_an_import_is_the_one_that_is_told() -> None:
+    frame = "=" * 60
+    framed = (
+        f"\n{frame}\nFailed to import CuPy.\n\nadvice\n\nOriginal error:\n  ImportError: libx.so: not there\n{frame}\n"
+    )
+    assert first_line(ImportError(framed)) == "ImportError: libx.so: not there"
+    assert first_line(ValueError("one\ntwo")) == "one"
+    assert first_line(ValueError()) == "ValueError"
 
 
 # Demonstrations.

@@ -32,7 +32,7 @@ def census(tell: Tell) -> None:
         for number in range(count):
             tell("device.%d" % number, device_facts(cp, number))
     except Exception as error:  # noqa: BLE001 - someone else's environment: whatever it raises is an answer
-        tell("error", _first_line(error))
+        tell("error", first_line(error))
 
 
 def demo(order: Dict[str, Any], tell: Tell) -> None:
@@ -49,7 +49,7 @@ def demo(order: Dict[str, Any], tell: Tell) -> None:
         tell("said", said)
         tell("right", bool(right))
     except Exception as error:  # noqa: BLE001 - someone else's environment: whatever it raises is an answer
-        tell("error", _first_line(error))
+        tell("error", first_line(error))
 
 
 def device_facts(cp: Any, number: int) -> Dict[str, Any]:
@@ -221,7 +221,7 @@ def cuda_status(error: Exception) -> Optional[int]:
 
 
 def _of_exception(error: Exception) -> Trouble:
-    return classify(type(error).__name__, cuda_status(error), _first_line(error))
+    return classify(type(error).__name__, cuda_status(error), first_line(error))
 
 
 def _of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
@@ -233,18 +233,18 @@ def _of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
         return None
     pool = cp.get_default_memory_pool()
     free = int(cp.cuda.runtime.memGetInfo()[0])
-    wanted = _wanted(error)
+    wanted = wanted_bytes(error)
     return lack_of_memory(wanted, pool.total_bytes(), free, total, pool.get_limit())
 
 
-def _wanted(error: Exception) -> int:
+def wanted_bytes(error: Exception) -> int:
     """CuPy says: Out of memory allocating 1,024 bytes (allocated so far: ...)."""
     words = str(error).replace(",", "").split()
     place = words.index("allocating") + 1 if "allocating" in words else len(words)
     return int(words[place]) if place < len(words) and words[place].isdigit() else 0
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """CuPy frames some messages with lines of = signs, and tells the original error of a failed import at their end."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip(" =\t")]
     if "Original error:" in lines[:-1]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-CODES = "?bBhHiIqQefdFD"
-
 
 def small_numbers(random, code, n):
     """Numbers from 1 to 9, exact in every type; of a bool, true and false by turns."""

@@ -26,6 +26,7 @@ def expect(given):
 
 def run(gpu, given):
     import jax
+    import jax.dlpack
 
     from gpuenv.smoke.payload.gpu import Skip
 
