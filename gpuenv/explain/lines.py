@@ -55,7 +55,7 @@ class LineFinder:
     """
 
     def __init__(self, literals: tuple[bytes, ...]) -> None:
-        self._literals = literals
+        self.literals = literals
         self._rest = b""
         self._lines = 0  # that have been passed
         self._bytes = 0
@@ -116,7 +116,7 @@ class LineFinder:
         """Where the lines begin that contain a literal, which may go on in the line after."""
         hay = data.lower().replace(b"\n", b" ")
         starts: set[int] = set()
-        for literal in self._literals:
+        for literal in self.literals:
             place = hay.find(literal, 0, until)
             while place >= 0:
                 starts.add(data.rfind(b"\n", 0, place) + 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
 from gpuenv.explain.lines import LineFinder, shown
 from gpuenv.explain.patterns import compiled
@@ -13,6 +12,7 @@ from gpuenv.explain.signatures import all_signatures
 from gpuenv.explain.stated import LITERALS, Stated
 
 _KEPT = 3  # hits of a signature that are kept
+_KEPT_VALUES = 9  # likewise where the captured values decide, each of them once
 _REMEMBERED = 20_000  # lines that need no second look
 _WRAP = 38  # characters from which on a line may have been cut by a terminal in the midst of a word
 _DIGITS = re.compile(r"\d+")
@@ -22,7 +22,8 @@ class Scanner:
     """Takes a text in pieces and keeps what it says: hits, and facts of the machine that it states."""
 
     def __init__(self) -> None:
-        self._finder = LineFinder(_literals())
+        self._finder = LineFinder(_literals(frozenset()))
+        self._heard: frozenset[str] = frozenset()
         self._hits: dict[str, list[Hit]] = {}
         self._seen: set[str] = set()
         self.stated = Stated()
@@ -31,6 +32,10 @@ class Scanner:
         """Takes the next bytes, at most a MiB."""
         for line, after in self._finder.feed(data):
             self._look(line, after)
+        heard = frozenset(name for name, kept in self._hits.items() if len(kept) == _most(kept[0].signature))
+        if heard != self._heard:  # what has been heard often enough is listened for no more
+            self._heard = heard
+            self._finder.literals = _literals(heard)
 
     def close(self) -> None:
         """The text has ended."""
@@ -59,15 +64,16 @@ class Scanner:
         glued = line.text + after if len(line.text) >= _WRAP and after else ""
         for signature, match in _matches(line.text, window, glued):
             kept = self._hits.setdefault(signature.name, [])
-            if len(kept) < _KEPT:
-                values = tuple((name, value) for name, value in match.items() if value)
+            values = tuple((name, value) for name, value in match.items() if value)
+            known = signature.judge is not None and any(hit.values == values for hit in kept)
+            if len(kept) < _most(signature) and not known:
                 kept.append(Hit(signature, SaidLine(line.number, shown(line.text)), values))
 
 
-@cache
-def _literals() -> tuple[bytes, ...]:
+def _literals(heard: frozenset[str]) -> tuple[bytes, ...]:
     """Every literal that a line can be worth a look for; those that contain another one are found by it."""
-    texts = {literal for signature in all_signatures() for literal in signature.literals} | set(LITERALS)
+    silent = (signature for signature in all_signatures() if signature.name not in heard)
+    texts = {literal for signature in silent for literal in signature.literals} | set(LITERALS)
     return tuple(text.encode() for text in sorted(texts) if not any(other != text and other in text for other in texts))
 
 
@@ -78,6 +84,11 @@ def scan(data: bytes) -> Scanner:
         scanner.feed(data[start : start + (1 << 20)])
     scanner.close()
     return scanner
+
+
+def _most(signature: Signature) -> int:
+    """How many hits of a signature are kept."""
+    return _KEPT if signature.judge is None else _KEPT_VALUES
 
 
 def _matches(line: str, window: str, glued: str) -> Iterator[tuple[Signature, dict[str, str | None]]]:

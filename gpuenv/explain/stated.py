@@ -34,7 +34,8 @@ _STATEMENTS = (
     Statement("driver", "driver version", r"(?:NVIDIA-SMI.*)?Driver Version\s*: (\d{3}\.\d+(?:\.\d+)?)"),
     Statement("driver", "nvidia-smi", r"NVIDIA-SMI \d\S* +KMD Version: (\d{3}\.\d+(?:\.\d+)?)"),
     Statement("driver", "nvrm version", r"NVRM version:.* (\d{3}\.\d+(?:\.\d+)?) "),
-    Statement("driver-cuda", "cuda", r"CUDA (?:UMD )?Version\s*: (\d{1,2}\.\d)\b"),
+    Statement("driver-cuda", "cuda version", r"CUDA (?:UMD )?Version\s*: (\d{1,2}\.\d)\b"),
+    Statement("driver-cuda", "cuda umd version", r"CUDA UMD Version\s*: (\d{1,2}\.\d)\b"),
     Statement("driver-cuda", "cuda driver version", r"CUDA Driver Version\s*: (\d{4,5})\b", _level),
     Statement("driver-cuda", "driver on your system", r"too old \(found version (\d{4,5})\)", _level),
     Statement("toolkit", "cuda compilation tools", r"Cuda compilation tools, release (\d+\.\d)"),
@@ -44,17 +45,31 @@ _STATEMENTS = (
     Statement("python", "/python3", r"/(?:lib/)?python(3\.\d+)/"),
     Statement("python", "cp3", r"-cp3(\d{1,2})-cp3", lambda minor: f"3.{minor}"),
     Statement("numpy", "numpy version", r"NumPy Version\s*: (\d[\w.]+)"),
-    Statement("cupy", "cupy", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
+    Statement("cupy", "cupy-cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
+    Statement("cupy", "cupy_cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
     Statement("arch", "os/platform", r"\bLinux-\S+-(x86_64|aarch64)-"),
     Statement("arch", "linux_", r"manylinux\w*?_(x86_64|aarch64)\b"),
     Statement("compute-capability", "sm_", r"with CUDA capability sm_(\d{2,3})\b"),
     Statement("compute-capability", "compute capability", r"compute capability:? (\d{1,2}\.\d)\b"),
-    Statement(
-        "gpu",
-        "nvidia",
-        r"(?:GPU \d: |\| +\d+ +|Found GPU\d+ |Device \d+:? \"?)"
-        r"((?:NVIDIA |Tesla |GeForce |Quadro )[\w -]{2,40}?)"
-        r"(?= +(?:On|Off|WDDM|TCC)\b| \(UUID| which| with CUDA|\"|$)",
+    *(
+        Statement(
+            "gpu",
+            maker,
+            r"(?:GPU \d: |\| +\d+ +|Found GPU\d+ |Device \d+:? \"?)"
+            r"((?:NVIDIA |Tesla |GeForce |Quadro )[\w -]{2,40}?)"
+            r"(?= +(?:On|Off|WDDM|TCC)\b| \(UUID| which| with CUDA|\"|$)",
+        )
+        for maker in (
+            "nvidia a",
+            "nvidia h",
+            "nvidia l",
+            "nvidia rtx",
+            "nvidia g",
+            "nvidia t",
+            "tesla",
+            "geforce",
+            "quadro",
+        )
     ),
 )
 LITERALS = tuple(statement.literal for statement in _STATEMENTS)

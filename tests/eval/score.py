@@ -2,8 +2,8 @@
 
 Each text goes through what the command runs, alone and with the environment that its report states. The
 ``established`` cases have a cause that was stated or follows from printed facts. Of the ``collected`` ones, no
-signature was written or changed after a look at how the half named ``held`` fared; a case that is ``unconfirmed`` has
-the reading of a thread for its cause.
+signature was written or changed after a look at how the half named ``held`` fared; those collected ``later`` were first
+scored when all signatures stood. A case that is ``unconfirmed`` has the reading of a thread for its cause.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def main() -> None:
         "established": load("established"),
         "collected, open half": tuple(case for case in load("collected") if case.split == "open"),
         "collected, held half": tuple(case for case in load("collected") if case.split == "held"),
+        "collected later": tuple(case for case in load("collected") if case.split == "later"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():

@@ -31,5 +31,5 @@ def test_the_cases_are_well_formed() -> None:
     assert len({case.id for case in cases}) == len(cases)
     assert {case.root_cause for case in cases} <= {cause.value for cause in Cause}
     assert all(case.source and case.error_text for case in cases)
-    assert {case.split for case in load("collected")} == {"open", "held"}
+    assert {case.split for case in load("collected")} == {"open", "held", "later"}
     assert len(load("collected")) >= 100

@@ -73,3 +73,10 @@ def test_a_pools_own_limit_is_told_from_a_full_gpu() -> None:
     assert causes(text.format(", limit set to: 1,000 bytes"))[0].cause is Cause.MEMORY_POOL_RETENTION
     assert causes(text.format(", limit set to: 600 bytes"))[0].cause is Cause.OUT_OF_MEMORY
     assert causes(text.format(""))[0].cause is Cause.OUT_OF_MEMORY
+
+
+def test_each_xid_is_heard_among_many_of_another() -> None:
+    lines = [f"NVRM: Xid (PCI:0000:01:00): 45, pid={number}, Ch 1" for number in range(20)]
+    said = causes("\n".join([*lines, "NVRM: Xid (PCI:0000:01:00): 48, pid=1, DBE"]))
+    assert said[0].cause is Cause.GPU_HARDWARE_FAULT
+    assert said[0].confidence > 0.6

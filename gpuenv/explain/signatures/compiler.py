@@ -135,6 +135,16 @@ SIGNATURES = (
         decides="whether the headers are installed: nvidia-cuda-runtime of the same minor, or a toolkit",
     ),
     Signature(
+        "nvrtc.source-missing",
+        "NVRTC and nvcc",
+        ("catastrophic error",),
+        ((Cause.CUDA_HEADERS_MISSING, 0.5), (Cause.CUPY_BUG, 0.12)),
+        "libnvrtc (EDG front end), the strings of the binary",
+        pattern=rf"catastrophic error: (?:cannot|could not) open source file(?! [\"'<]{_HEADERS}[\">'])",
+        title="A header that a kernel includes is not found",
+        decides="whether the header is of CUDA, of the C++ library or of the program",
+    ),
+    Signature(
         "cupy.headers-not-found",
         "CuPy",
         ("headers",),
