@@ -176,6 +176,13 @@ def test_every_output_is_as_its_schema_says(ground: Ground) -> None:
     jsonschema.validate(json.loads(outcome.stdout), schema("outcome"))
     listed = ground.gpuenv("rollback", "--python", target, "--list", "--format", "json")
     jsonschema.validate(json.loads(listed.stdout), schema("history"))
+    undoing = ground.gpuenv("rollback", "--python", target, "--dry-run", "--format", "json")
+    jsonschema.validate(json.loads(undoing.stdout), schema("plan"))
+    assert [(pin["name"], pin["release"]) for pin in json.loads(undoing.stdout)["install"]] == [
+        ("cupy-cuda11x", "13.6.0")
+    ]
+    assert {entry["name"]: entry["release"] for entry in json.loads(undoing.stdout)["remove"]} == NEW
+    assert versions(target) == NEW
     undone = ground.gpuenv("rollback", "--python", target, "--format", "json")
     jsonschema.validate(json.loads(undone.stdout), schema("outcome"))
 
