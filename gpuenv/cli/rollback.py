@@ -46,8 +46,11 @@ def rollback(
         store = _store(interpreter, timeout)
         if listing and not dry_run:
             put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False)
-        if listing or dry_run:
-            _show_history(store, number, shown, only_named=not listing)
+        if listing:
+            _show_history(store, shown)
+            return
+        if dry_run:
+            _show_plan(store, number, interpreter, shown)
             return
         _roll_back(store, interpreter, number, shown)
     except InstallError as error:
@@ -66,23 +69,38 @@ def _store(interpreter: str, timeout: float) -> Store:
     return Store(Path(ask_scheme(interpreter, os.environ, time.monotonic() + timeout).root))
 
 
-def _show_history(store: Store, number: str | None, shown: Shown, *, only_named: bool) -> None:
+def _show_history(store: Store, shown: Shown) -> None:
     from gpuenv.cli.output import emit_json, emit_lines
     from gpuenv.install.history import history_of
     from gpuenv.install.recovery import committed
     from gpuenv.install.text import history_lines
 
     journals = committed(store)
-    if only_named:
-        journals = _up_to(journals, number)
     if shown.output_format is options.Format.JSON:
         emit_json(history_of(journals), shown.output, redacted=shown.redacted)
     else:
         emit_lines(history_lines(journals), shown.output, color=shown.color, redacted=shown.redacted)
 
 
+def _show_plan(store: Store, number: str | None, interpreter: str, shown: Shown) -> None:
+    from gpuenv.cli.output import emit_json, emit_lines
+    from gpuenv.install.history import plan_of_rollback
+    from gpuenv.install.records import Place
+    from gpuenv.install.recovery import committed
+    from gpuenv.install.text import plan_lines
+
+    journals = _up_to(committed(store), number)
+    plan = plan_of_rollback(journals, Place(interpreter, str(store.root), str(store.root), ""))
+    if shown.output_format is options.Format.JSON:
+        emit_json(plan, shown.output, redacted=shown.redacted)
+    else:
+        emit_lines(plan_lines(plan), shown.output, color=shown.color, redacted=shown.redacted)
+
+
 def _up_to(journals: tuple[Journal, ...], number: str | None) -> tuple[Journal, ...]:
     """Those that a rollback would undo."""
+    if not journals:
+        raise CommandError(ExitCode.FAILED, "there is no install to roll back in this environment")
     numbers = [journal.number for journal in journals]
     if number is not None and number not in numbers:
         raise CommandError(ExitCode.FAILED, f"there is no install {number}", "gpuenv rollback --list shows them")

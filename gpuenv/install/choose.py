@@ -34,7 +34,7 @@ def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline
     """
     tried: list[str] = []
     if wanted in ("auto", "uv"):
-        found = _uv(environment, deadline, tried)
+        found = _uv(scheme, environment, deadline, tried)
         if found is not None:
             return found
     if wanted in ("auto", "pip"):
@@ -47,7 +47,7 @@ def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline
     )
 
 
-def _uv(environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
+def _uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
     own = os.path.join(os.path.dirname(sys.executable), "uv")
     path = shutil.which("uv", path=environment.get("PATH")) or shutil.which(own)
     if path is None:
@@ -56,6 +56,11 @@ def _uv(environment: Mapping[str, str], deadline: float, tried: list[str]) -> In
     version = _version((path, "--version"), environment, deadline)
     if version is None or Version(version) < uv.OLDEST:
         tried.append(f"uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
+        return None
+    # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
+    asked = run_child([path, "python", "find", scheme.executable], environment, deadline)
+    if asked.exit_code != 0:
+        tried.append("uv cannot make out this interpreter")
         return None
     return uv.Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
 

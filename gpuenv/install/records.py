@@ -17,6 +17,7 @@ class Reason(str, Enum):
     SHARED_FILES = "shares-files-with-another-line"
     STRAY_CUDA = "cuda-of-another-major"
     NO_OWNER = "no-distribution-owns-it"
+    CAME_WITH_INSTALL = "came-with-the-install"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ _REASONS = {
     Reason.SHARED_FILES: "put in anew: another line owned the same files, or files are missing",
     Reason.STRAY_CUDA: "CUDA of another major version, which nothing here needs",
     Reason.NO_OWNER: "no distribution owns it",
+    Reason.CAME_WITH_INSTALL: "came with the install",
 }
 _UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
 _LEFTOVERS_SHOWN = 3
@@ -30,7 +31,8 @@ def plan_lines(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     """What would be done, and how it is undone."""
     yield Line("Plan", Style.HEADING)
     yield Line(f"  target    {plan.target.packages} ({plan.target.kind})", hang=12)
-    yield Line(f"  asked     {' '.join(plan.requirements)}", hang=12)
+    if plan.requirements:
+        yield Line(f"  asked     {' '.join(plan.requirements)}", hang=12)
     if plan.empty:
         yield Line("  Nothing to do: everything is as it should be.", Style.GOOD)
         return
@@ -47,8 +49,9 @@ def plan_lines(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
         for command in plan.commands:
             yield Line(f"  # {command.purpose}", Style.QUIET, 4)
             yield Line(f"  $ {command_text(command.argv)}", Style.COMMAND, 4)
-    yield Line("Undone afterwards by", Style.HEADING)
-    yield Line(f"  $ {command_text(plan.undo.argv)}", Style.COMMAND, 4)
+    if plan.undo.argv:
+        yield Line("Undone afterwards by", Style.HEADING)
+        yield Line(f"  $ {command_text(plan.undo.argv)}", Style.COMMAND, 4)
 
 
 def _removals(gone: Sequence[Removal], plan: Plan) -> Iterator[Line]:
@@ -89,7 +92,7 @@ def _size(size: int | None) -> str:
 def _room(plan: Plan) -> Iterator[Line]:
     told = size_text(plan.space.download) if plan.space.download is not None else "not told by the index"
     free = f"; free on the disk: {size_text(plan.space.free)}" if plan.space.free is not None else ""
-    if plan.install:
+    if plan.install and plan.requirements:
         yield Line(f"  to download, what is cached apart: {told}{free}", Style.QUIET, 4)
 
 

@@ -282,9 +282,11 @@ def contents(target: Path) -> dict[str, str]:
     return found
 
 
-def versions(target: Path) -> dict[str, str]:
-    """What is installed, as the environment's own interpreter tells."""
+def versions(target: Path, *, quiet: bool = False) -> dict[str, str]:
+    """What is installed, as the environment's own interpreter tells; ``quiet`` keeps its sitecustomize out."""
     code = "import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'], d.version)"
-    lines = run([str(target / "bin/python"), "-B", "-c", code], {}).splitlines()
+    site = next(target.glob("lib/python*/site-packages"))
+    code = f"import sys; sys.path.append({str(site)!r})\n{code}" if quiet else code
+    lines = run([str(target / "bin/python"), *(["-S"] if quiet else []), "-B", "-c", code], {}).splitlines()
     there = dict(line.split() for line in lines)
     return {name: release for name, release in there.items() if name not in ("pip", "setuptools")}

@@ -176,14 +176,24 @@ def test_every_output_is_as_its_schema_says(ground: Ground) -> None:
     jsonschema.validate(json.loads(outcome.stdout), schema("outcome"))
     listed = ground.gpuenv("rollback", "--python", target, "--list", "--format", "json")
     jsonschema.validate(json.loads(listed.stdout), schema("history"))
+    undoing = ground.gpuenv("rollback", "--python", target, "--dry-run", "--format", "json")
+    jsonschema.validate(json.loads(undoing.stdout), schema("plan"))
+    assert [(pin["name"], pin["release"]) for pin in json.loads(undoing.stdout)["install"]] == [
+        ("cupy-cuda11x", "13.6.0")
+    ]
+    assert {entry["name"]: entry["release"] for entry in json.loads(undoing.stdout)["remove"]} == NEW
+    assert versions(target) == NEW
     undone = ground.gpuenv("rollback", "--python", target, "--format", "json")
     jsonschema.validate(json.loads(undone.stdout), schema("outcome"))
 
 
 def test_a_chatty_environment_is_understood(ground: Ground) -> None:
-    target = ground.target("chatty")
+    """uv cannot make out such an interpreter; then pip is asked."""
+    target = ground.target("chatty", pip=True)
     (site,) = target.glob("lib/python*/site-packages")
-    (site / "sitecustomize.py").write_text("print('gpuenv:{\"root\": \"/\"} hello', end='')\n", encoding="utf-8")
+    (site / "sitecustomize.py").write_text('print(\'hello\\ngpuenv:{"root": "/"}\')\n', encoding="utf-8")
     done = ground.install(target)
     assert done.returncode == 0, done.stderr
+    assert "installer pip" in done.stderr
+    assert versions(target, quiet=True) == NEW
     assert run([str(target / "bin/python"), "-S", "-c", "print(1)"], {}) == "1\n"

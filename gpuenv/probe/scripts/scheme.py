@@ -9,8 +9,8 @@ import sys
 
 
 def tell(key, value):
-    """Prints one fact at once."""
-    sys.stdout.write("gpuenv:" + json.dumps({key: value}) + "\n")
+    """Prints one fact at once, on a line of its own whatever was printed before."""
+    sys.stdout.write("\ngpuenv:" + json.dumps({key: value}) + "\n")
     sys.stdout.flush()
 
 
