@@ -15,6 +15,11 @@ def anchor(finding: Finding, report: Report) -> tuple[str, int]:
     result = requirement_of(finding, report)
     if result is not None and result.file is not None:
         return requirement_anchor(result)
+    return usual_anchor(report)
+
+
+def usual_anchor(report: Report) -> tuple[str, int]:
+    """The first line of the file that asks for something, or would."""
     asking = next((entry.file for entry in report.requirements if entry.file is not None), None)
     return _relative(asking or _USUAL), 1
 

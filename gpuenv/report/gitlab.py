@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.anchor import anchor, requirement_anchor
+from gpuenv.report.anchor import anchor, requirement_anchor, usual_anchor
 from gpuenv.report.report import Report, Status
 from gpuenv.report.smoke_rows import BAD, smoke_rows
 from gpuenv.report.told import detail_lines, open_questions, requirement_text
@@ -34,13 +34,13 @@ def _issues(report: Report) -> Iterator[dict[str, Any]]:
     for row in smoke_rows(report):
         if row.status in BAD:
             told = f"GPU test {row.name} {row.status}: {row.detail}"
-            yield _issue(f"smoke/{row.name}", told, "critical", ("pyproject.toml", 1), row.gpu)
+            yield _issue(f"smoke/{row.name}", told, "critical", usual_anchor(report), row.gpu)
     for result in report.requirements:
         if result.status is RequirementStatus.UNKNOWN:
             yield _issue("REQ801", requirement_text(result), "major", requirement_anchor(result), result.text)
     if report.status is Status.UNKNOWN:
         told = "; ".join(f"{code}: {why}" for code, why in open_questions(report))
-        yield _issue("unknown", f"{verdict(report)[1]} {told}".strip(), "major", ("pyproject.toml", 1), "")
+        yield _issue("unknown", f"{verdict(report)[1]} {told}".strip(), "major", usual_anchor(report), "")
 
 
 def _finding(finding: Finding, report: Report) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from gpuenv import __version__
 from gpuenv.doctor.registry import Check, all_checks
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.anchor import anchor
+from gpuenv.report.anchor import anchor, usual_anchor
 from gpuenv.report.report import Report, Status
 from gpuenv.report.smoke_rows import BAD, smoke_rows
 from gpuenv.report.told import detail_lines, machine_texts, open_questions, requirement_text, wheel_text
@@ -59,15 +59,14 @@ def _results(report: Report) -> Iterator[dict[str, Any]]:
     for row in smoke_rows(report):
         if row.status in BAD:
             text = f"GPU test {row.name} {row.status}: {row.detail}"
-            yield {"level": "error", "kind": "fail", "message": {"text": text}}
+            place = _physical(*usual_anchor(report))
+            yield {"level": "error", "kind": "fail", "message": {"text": text}, "locations": [place]}
 
 
 def _result(finding: Finding, report: Report) -> dict[str, Any]:
     path, line = anchor(finding, report)
     logical = [{"fullyQualifiedName": fact, "kind": "fact"} for fact in dict.fromkeys(e.fact for e in finding.evidence)]
-    location: dict[str, Any] = {
-        "physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}}
-    }
+    location = _physical(path, line)
     return {
         "ruleId": finding.code,
         "level": _LEVELS[finding.severity],
@@ -80,6 +79,10 @@ def _result(finding: Finding, report: Report) -> dict[str, Any]:
             "follows_from": finding.follows_from,
         },
     }
+
+
+def _physical(path: str, line: int) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}}}
 
 
 def _uri(path: str) -> str:
