@@ -252,12 +252,25 @@ def test_two_real_lines_quarrel_and_one_removed_breaks_the_other(make: Any) -> N
     assert found["WHL510"]["severity"] == "error"
 
 
+def pins_of_torch() -> list[str]:
+    """The CUDA wheels that the newest torch pins, as the resolver has them: torch itself is not downloaded."""
+    command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-annotate", "--no-header", "-"]
+    done = subprocess.run(command, input="torch", capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    small = re.compile(r"nvidia-(cuda-nvrtc|cuda-runtime)(-cu\d+)?==.*")
+    return [line for line in done.stdout.splitlines() if small.fullmatch(line)]
+
+
 def test_torch_s_cuda_wheels_beside_another_line_are_told(make: Any) -> None:  # noqa: ANN401
-    """The NVRTC of CUDA 13 that torch 2.11 pins beside a CuPy for CUDA 12, without torch itself."""
-    target = make(FOURTEEN_12, NVRTC_12, RUNTIME_12, NVRTC_13)
+    """The NVRTC and the runtime that today's torch pins, beside a CuPy of another CUDA major version."""
+    pins = pins_of_torch()
+    assert len(pins) == 2, pins
+    of_cuda_12 = any("-cu12==" in pin for pin in pins)
+    cupy = (FOURTEEN_13, NVRTC_13, RUNTIME_13) if of_cuda_12 else (FOURTEEN_12, NVRTC_12, RUNTIME_12)
+    target = make(*cupy, *pins)
     environment = target.environment()
     told = target.target(environment)
-    assert {"nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"} <= set(told["packages"])
+    assert {pin.partition("==")[0] for pin in pins} <= set(told["packages"])
     loaded = target.run(
         environment,
         "from cupy.cuda import nvrtc; nvrtc.getVersion()\n"
