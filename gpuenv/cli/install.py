@@ -28,6 +28,7 @@ from gpuenv.cli.installing import (
     interpreter_of,
     of_lock,
     put_back_first,
+    require_target,
     resolved_for,
     show_outcome,
 )
@@ -132,14 +133,17 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
     """
     import tempfile
 
+    from gpuenv.install.holdings import take_stock
+
     wishes, means = how
     interpreter = interpreter_of(subject)
     recovered = put_back_first(interpreter, None, dry_run=wishes.dry_run)
     clock = _clock()
     with clock.phase("probe"):
         facts, rows = get_both(subject, matrix)
-    resolution = resolved_for(facts, rows)
+    require_target(facts)
     scheme = _scheme(interpreter, subject, means)
+    resolution = resolved_for(facts, rows, take_stock(scheme))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
         wanted, means = _what(resolution, wishes, (means, scheme), Path(scratch))
         if wishes.dry_run:

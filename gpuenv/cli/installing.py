@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +17,7 @@ from gpuenv.cli.gather import Subject, announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.install.holdings import Holdings
     from gpuenv.install.environment import Scheme
     from gpuenv.install.errors import InstallError
     from gpuenv.install.journal import Store
@@ -132,13 +133,12 @@ def put_back_first(interpreter: str, store: Store | None, *, dry_run: bool, held
     return found
 
 
-def resolved_for(facts: Snapshot, rows: Matrix) -> Resolution:
-    """The resolver's answer for a target that can be used.
+def require_target(facts: Snapshot) -> None:
+    """Ends early where the target does not answer.
 
     Raises:
-        CommandError: when the target cannot be used.
+        CommandError: with what it did instead.
     """
-    from gpuenv.matrix.resolve import resolve
     from gpuenv.model.snapshot import SourceState
 
     target = facts.source("target")
@@ -148,7 +148,18 @@ def resolved_for(facts: Snapshot, rows: Matrix) -> Resolution:
             f"{facts.target.executable.value or 'the target'}: cannot be used: {target.detail or target.state.value}",
             "Make the environment anew, or name another one with --python.",
         )
-    return resolve(facts, rows)
+
+
+def resolved_for(facts: Snapshot, rows: Matrix, holdings: Holdings) -> Resolution:
+    """The resolver's answer for a target; the CUDA wheels that nothing there needs bind it to nothing."""
+    from gpuenv.install.aims import unneeded
+    from gpuenv.install.holdings import as_package
+    from gpuenv.matrix.resolve import resolve
+
+    packages = [as_package(entry) for entry in holdings.visible]
+    leaving = unneeded(packages, holdings.scheme.markers)
+    kept = {name: release for name, release in facts.target.packages.items() if name not in leaving}
+    return resolve(replace(facts, target=replace(facts.target, packages=kept)), rows)
 
 
 def choice_of(resolution: Resolution) -> Wanted:

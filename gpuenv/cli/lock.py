@@ -23,6 +23,7 @@ from gpuenv.cli.installing import (
     choice_of,
     command_error,
     interpreter_of,
+    require_target,
     resolved_for,
 )
 from gpuenv.model.exit_codes import ExitCode
@@ -85,10 +86,13 @@ def make(subject: Subject, matrix: Path | None, means: Means) -> tuple[Resolutio
     from gpuenv.install.preparing import lock_for
 
     interpreter = interpreter_of(subject)
-    resolution = resolved_for(*get_both(subject, matrix))
-    wanted = choice_of(resolution)
+    facts, rows = get_both(subject, matrix)
+    require_target(facts)
     scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout)
-    return resolution, scheme, lock_for(take_stock(scheme), caller_for(scheme, means), wanted.requirements)
+    holdings = take_stock(scheme)
+    resolution = resolved_for(facts, rows, holdings)
+    wanted = choice_of(resolution)
+    return resolution, scheme, lock_for(holdings, caller_for(scheme, means), wanted.requirements)
 
 
 def text_of(made: Lock, resolution: Resolution, lock_format: LockFormat) -> str:

@@ -65,6 +65,13 @@ def aims(
     )
 
 
+def unneeded(packages: Sequence[Package], markers: Mapping[str, str]) -> frozenset[str]:
+    """The CUDA wheels that nothing but a CuPy needs: they go where they do not fit, and bind no choice of a line."""
+    rest = [entry for entry in packages if not is_cupy(entry.name)]
+    wheels = [entry.name for entry in rest if cuda_major_of_wheel(entry.name, entry.release) is not None]
+    return frozenset(wheels) - frozenset(needed(wheels, rest, markers))
+
+
 def frozen(plan: Aims, packages: Sequence[Package]) -> tuple[str, ...]:
     """Constraints that let nothing move but what is free to: the first thing to try."""
     fixed = [entry for entry in packages if entry.name not in {*plan.remove, *plan.asked, *plan.free}]
