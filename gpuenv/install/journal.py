@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
@@ -262,5 +262,4 @@ def _paths(journal: Journal) -> Iterator[str]:
 
 
 def _is_below(text: str) -> bool:
-    path = PurePosixPath(text)
-    return not path.is_absolute() and ".." not in path.parts and "\0" not in text
+    return not text.startswith("/") and ".." not in text.split("/") and "\0" not in text

@@ -35,14 +35,15 @@ def recover(store: Store) -> tuple[str, ...]:
     """
     found = []
     for number in reversed(store.numbers()):
-        journal = store.read(number)
+        state = store.state(number)
+        if state is State.COMMITTED:
+            continue  # its journal may be long, and is not needed
+        journal = store.read(number) if state is not State.UNDONE else None
         if journal is None:
             store.drop(number)
-        elif store.state(number) in (State.OPEN, State.UNDOING):
+        else:
             _put_back(store, journal)
             found.append(number)
-        elif store.state(number) is State.UNDONE:
-            store.drop(number)
     return tuple(found)
 
 

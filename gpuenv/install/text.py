@@ -30,7 +30,8 @@ _STYLES = {
 def plan_lines(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     """What would be done, and how it is undone."""
     yield Line("Plan", Style.HEADING)
-    yield Line(f"  target    {plan.target.packages} ({plan.target.kind})", hang=12)
+    kind = f" ({plan.target.kind})" if plan.target.kind else ""
+    yield Line(f"  target    {plan.target.packages}{kind}", hang=12)
     if plan.requirements:
         yield Line(f"  asked     {' '.join(plan.requirements)}", hang=12)
     if plan.empty:

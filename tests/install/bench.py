@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROUNDS = 3
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
 MACHINE = ("--assume", "driver=580.95.05", "--assume", "gpu=V100", "--assume", "toolkit=12.9")
 PROOF = ("check of files", "imports before", "proof")
 
