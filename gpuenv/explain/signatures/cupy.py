@@ -218,11 +218,11 @@ SIGNATURES = (
     Signature(
         "cupy.cache-unwritable",
         "CuPy and the system",
-        ("permission", "read-only file system", "no space left", "winerror", "disk quota", "errno 2"),
+        ("permission", "read-only file system", "no space left", "winerror", "disk quota"),
         ((Cause.KERNEL_CACHE_UNWRITABLE, 0.9),),
         "CuPy, cupy/cuda/compiler.py and jitify.pyx: the kernel cache; errno EACCES, EROFS, ENOSPC, EDQUOT",
         pattern=(
-            r"(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded|\[WinError (?:123|5|3)\]|FileNotFoundError).*(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin)"
+            r"(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded|\[WinError (?:123|5|3)\]).*(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin)"
             r"|(?:kernel_cache|jitify_cache|\.cupy[/\\]|cupy_cache|\.cubin).*(?:Permission denied|Read-only file system|No space left|Disk quota)"
         ),
         title="CuPy cannot write its kernel cache",
@@ -238,6 +238,16 @@ SIGNATURES = (
             r"|(?:kernel_cache|jitify_cache|\.cubin|cupy_cache).*(?:used by another process|File exists|Stale file handle|truncated|EOFError|corrupted)"
         ),
         title="Several processes write one kernel cache",
+    ),
+    Signature(
+        "cupy.cache-vanished",
+        "CuPy and the system",
+        ("filenotfounderror", "no such file"),
+        ((Cause.KERNEL_CACHE_RACE, 0.5), (Cause.KERNEL_CACHE_UNWRITABLE, 0.42)),
+        "CuPy, cupy/cuda/compiler.py: a temporary file of the kernel cache; errno ENOENT",
+        pattern=r"(?:FileNotFoundError|No such file).*(?:kernel_cache|jitify_cache|\.cubin|cupy_cache)",
+        title="A file in the kernel cache is gone: another process moved it, or its folder cannot be made",
+        decides="whether several processes or users share the folder, and who may write it",
     ),
     Signature(
         "cupy.assertion",

@@ -369,7 +369,7 @@ SIGNATURES = (
         ((Cause.DRIVER_INSTALL_BROKEN, 0.75),),
         "nvidia-installer, the strings of the program; NVIDIA Installer for Windows",
         pattern=(
-            r"an NVIDIA (?:kernel module|driver) .*appears to be already loaded|NVIDIA Installer (?:failed|cannot continue)"
+            r"an NVIDIA (?:kernel module|driver|kernel) .*appears to (?:be already|already be) loaded|NVIDIA Installer (?:failed|cannot continue)"
             r"|alternate (?:driver )?installation .*(?:was detected|method)|Installation of the NVIDIA driver .*failed"
             r"|nvidia-installer.*ERROR|Windows has stopped this device.*Code 43"
         ),

@@ -147,6 +147,28 @@ SIGNATURES = (
         decides="torch.version.cuda: None is a build without CUDA",
     ),
     Signature(
+        "program.no-cuda",
+        "programs that use a GPU framework",
+        (
+            "cuda is not available",
+            "cuda not available",
+            "cuda is unavailable",
+            "gpu is not available",
+            "cuda is not availab",
+        ),
+        (
+            (Cause.CPU_ONLY_FRAMEWORK, 0.3),
+            (Cause.NO_DRIVER, 0.22),
+            (Cause.CONTAINER_WITHOUT_GPU, 0.1),
+            (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.1),
+        ),
+        "programs that ask torch.cuda.is_available() or cupy.is_available() and give up",
+        pattern=r"(?:Error|Exception|FATAL|abort\w*)\b.{0,80}\b(?:CUDA|GPU) (?:is )?(?:not availab\w*|unavailable)",
+        title="The program found no usable GPU",
+        sways=_ABSENT,
+        decides="torch.version.cuda (None is a build without CUDA), and what nvidia-smi says in the same shell",
+    ),
+    Signature(
         "torch.num-gpus",
         _TORCH,
         ("num_gpus",),

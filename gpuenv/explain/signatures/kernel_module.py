@@ -178,12 +178,21 @@ SIGNATURES = (
     Signature(
         "modprobe.refused",
         "modprobe and the kernel",
-        ("required key not available", "key was rejected by service", "unsigned module", "module verification failed"),
+        (
+            *(
+                "required key not available",
+                "key was rejected by service",
+                "unsigned module",
+                "secure boot is enabled on",
+            ),
+            *("trusted by the kernel", "signed kernel module failed to load"),
+        ),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.93),),
         "Linux, kernel/module/signing.c, errno ENOKEY and EKEYREJECTED; security/lockdown",
         pattern=(
             r"nvidia\S*:? .*(?:required key not available|key was rejected by service)"
-            r"|(?:loading of unsigned module is rejected|unsigned module loading is restricted).*"
+            r"|loading of unsigned module is rejected|unsigned module loading is restricted"
+            r"|Secure boot is enabled on this system|not signed by a key that is trusted|signed kernel module failed to load"
         ),
         title="Secure Boot refuses the driver's module, which is not signed with an enrolled key",
         mark="secure-boot",
@@ -224,7 +233,7 @@ SIGNATURES = (
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.88),),
         "dkms; nvidia-installer, the strings of the program; dpkg, postinst of nvidia-dkms",
         pattern=(
-            r"Unable to (?:build|load) the NVIDIA kernel module|Unable to (?:build|load) the kernel module 'nvidia"
+            r"Unable to (?:build|load) the NVIDIA kernel module|Unable to (?:build|load) the (?:kernel module )?'nvidia"
             r"|Unable to find the kernel source tree|Unable to determine the (?:path to|version of) the kernel (?:source|headers)"
             r"|bad (?:return|exit) status.*(?:module build|nvidia)|nvidia\S* .*bad (?:return|exit) status"
             r"|kernel headers for (?:target )?kernel \S+ (?:at \S+ )?cannot be found"

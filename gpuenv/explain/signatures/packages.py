@@ -216,13 +216,19 @@ SIGNATURES = (
                 "compiled using numpy 1",
                 "_array_api not found",
             ),
-            *("has no attribute 'bool'", "_multiarray_umath", "numpy.ndarray size changed", "numpy 2.0 release"),
+            *(
+                "module 'numpy' has no attribute",
+                "from 'numpy",
+                "_multiarray_umath",
+                "numpy.ndarray size changed",
+                "numpy 2.0 release",
+            ),
         ),
         ((Cause.NUMPY_INCOMPATIBLE, 0.86),),
         "numpy/core and numpy/_core, multiarray; Cython, __Pyx_ImportType; numpy/__init__.py: __former_attrs__",
         pattern=(
             r"numpy\.(?:_?core)\.multiarray failed to import|numpy\.(?:dtype|ndarray|ufunc) size changed|compiled using NumPy 1\.\S+ cannot be run in|_ARRAY_API not found"
-            r"|module 'numpy' has no attribute '(?:bool|int|float|object|complex|str|typeDict|product|float_|in1d|trapz)'"
+            r"|module 'numpy' has no attribute '\w+'|cannot import name '\w+' from 'numpy"
             r"|`?np\.\w+`? was removed in the NumPy 2\.0 release|numpy\._?core\._multiarray_umath"
         ),
         title="The NumPy there does not fit what was compiled against it",
