@@ -17,9 +17,9 @@ from gpuenv.cli.gather import Subject, announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.install.holdings import Holdings
     from gpuenv.install.environment import Scheme
     from gpuenv.install.errors import InstallError
+    from gpuenv.install.holdings import Holdings
     from gpuenv.install.journal import Store
     from gpuenv.install.records import Outcome, Pin
     from gpuenv.install.resolving import Caller
