@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
-.PHONY: doctor test eval answers compiler lint types network-test test-faults test-matrix test-gpu
+.PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
 .PHONY: bench bench-check bench-install bench-matrix docs build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
@@ -36,6 +36,9 @@ lint: $(VENV)/installed-dev
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
+
+test-long: compiler $(VENV)/installed-dev ## Run the tests that run whole programs many times over.
+	$(BIN)/python -m pytest -n 2 -q -m "long and not gpu and not docker and not network and not slow"
 
 network-test: $(VENV)/installed-dev ## Run the tests with the real wheels of CuPy; needs a package index.
 	$(BIN)/python -m pytest -q -m network

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.support.fault_table import fault_table, faults_of
 from tests.support.fixtures import cuda_libraries, stub_driver, targets
@@ -20,3 +23,31 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
         terminalreporter.section("injected faults: how the asking ended, by function")
         for line in fault_table(faults):
             terminalreporter.line(line)
+
+
+# What runs whole programs so often that make test would take too long: make test-long runs them.
+LONG = (
+    "install/test_faults.py",
+    "install/test_hostile.py",
+    "install/test_killed.py",
+    "install/test_lock.py",
+    "plugin/",
+    "preflight/test_command.py",
+    "probe/test_kernel_files.py",
+    "recipes/",
+    "refresh/",
+    "report/test_formats.py",
+    "simulate/",
+    "smoke/test_cli.py",
+    "smoke/test_run.py",
+    "cli/test_run.py",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests of the long lane before the lanes are chosen."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).as_posix().startswith(LONG):
+            item.add_marker(pytest.mark.long)

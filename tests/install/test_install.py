@@ -76,7 +76,9 @@ def test_stray_cuda_goes_unless_it_is_needed(ground: Ground) -> None:
     _, told = outcome(ground, needed)
     assert told["plan"]["remove"] == []
     assert "nvidia-cuda-nvrtc 13.5.37 is of another CUDA major version" in told["plan"]["notes"][0]
-    assert versions(needed) == {**NEW, "torch": "2.6.0", "nvidia-cuda-nvrtc": "13.5.37"}
+    # CuPy 14 would take that NVRTC for its own; 13 does not look among the packages.
+    rest = {name: release for name, release in versions(needed).items() if name != "numpy"}
+    assert rest == {"cupy-cuda12x": "13.6.0", "torch": "2.6.0", "nvidia-cuda-nvrtc": "13.5.37"}
     assert {proof["name"]: proof["passed"] for proof in told["proofs"]}["import torch"]
 
 
