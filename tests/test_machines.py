@@ -106,6 +106,7 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
         "status": report["status"],
         "primary": next((finding["cause"] for finding in findings if finding["primary"]), None),
         "causes": sorted({finding["cause"] for finding in findings}),
+        "wheel": report["resolution"]["wheel"] and report["resolution"]["wheel"]["distribution"],
         "crashed": [run["code"] for run in report["checks"] if run["status"] == "crashed"],
     }
     assert said == {
@@ -113,6 +114,7 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
         "status": expect.status,
         "primary": expect.primary,
         "causes": sorted(expect.causes),
+        "wheel": expect.wheel,
         "crashed": [],
     }, json.dumps(findings, indent=1)
     assert report["exit_code"] == code
@@ -180,6 +182,7 @@ def assert_text_names_the_same_cause(bench: Bench, report: Path, findings: list[
 
 
 @EVERY
+@pytest.mark.long
 def test_resolve_names_the_right_wheel(bench: Bench) -> None:
     code, resolution = bench.ask("resolve")
     wheel = resolution["wheel"] and resolution["wheel"]["distribution"]

@@ -248,5 +248,9 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
     Cause.DOCKERFILE_FAULT: (
         Fix("Mend the file: an image tag that exists, the present signing key, devices with capabilities: [gpu]."),
     ),
+    Cause.CUPY_SHADOWED: (
+        Fix("Rename the file or folder named cupy that Python finds first, and remove its __pycache__."),
+        _DOCTOR,
+    ),
     Cause.REQUIREMENT_NOT_MET: (Fix("Use a machine that meets the requirement."),),
 }

@@ -116,6 +116,21 @@ SIGNATURES = (
         decides="what python -c 'import cupy; cupy.zeros(1)' says in the same environment",
     ),
     Signature(
+        "python.shadowed-cupy",
+        "the Python interpreter",
+        ("partially initialized module 'cupy'", "'cupy' is not a package", "cupy.py"),
+        ((Cause.CUPY_SHADOWED, 0.9),),
+        "CPython 3.11 and 3.13, Objects/moduleobject.c and importlib._bootstrap; run with a cupy.py beside the program",
+        pattern=(
+            r"partially initialized module 'cupy' has no attribute"
+            r"|No module named 'cupy\.\w+'; 'cupy' is not a package"
+            r"|module 'cupy' has no attribute '\w+' \(consider renaming"
+            r"|cannot import name '\w+' from '(?:partially initialized module ')?cupy' \([^()]*cupy\.py\)"
+            r"|cannot import name '\w+' from 'cupy' \(consider renaming"
+        ),
+        title="A file named cupy.py is imported in CuPy's place",
+    ),
+    Signature(
         "image.requirement",
         "gpuenv",
         ("requirement-not-met", "requirement not met"),
