@@ -4,60 +4,64 @@ from __future__ import annotations
 
 import signal
 import sys
+from importlib import import_module
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
 from gpuenv import __version__
-from gpuenv.cli import matrix
-from gpuenv.cli.bundle import bundle
-from gpuenv.cli.diff import diff
-from gpuenv.cli.doctor import doctor
 from gpuenv.cli.errors import CommandError, OutputClosed
-from gpuenv.cli.explain import explain
-from gpuenv.cli.install import install
-from gpuenv.cli.lock import lock
-from gpuenv.cli.preflight import preflight
-from gpuenv.cli.probe import probe
-from gpuenv.cli.resolve import resolve
-from gpuenv.cli.rollback import rollback
-from gpuenv.cli.run import run as run_command
-from gpuenv.cli.schema import schema
-from gpuenv.cli.simulate import simulate
-from gpuenv.cli.smoke import smoke
 from gpuenv.model.exit_codes import ExitCode
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-app = typer.Typer(
-    name="gpuenv",
-    help="Names the one true cause of a broken CuPy environment, and the cure.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(doctor)
-app.command()(preflight)
-app.command()(resolve)
-app.command()(install)
-app.command()(rollback)
-app.command()(lock)
-app.command()(bundle)
-app.command()(probe)
-app.command()(smoke)
-app.command()(explain)
-app.command()(diff)
-app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run_command)
-app.command()(schema)
-app.command(context_settings={"ignore_unknown_options": True})(simulate)
-app.add_typer(matrix.app, name="matrix")
+# Command: its module below gpuenv.cli, which has a function of the same name, or an ``app`` of several commands.
+_COMMANDS = {
+    "doctor": "doctor",
+    "preflight": "preflight",
+    "resolve": "resolve",
+    "install": "install",
+    "rollback": "rollback",
+    "lock": "lock",
+    "bundle": "bundle",
+    "probe": "probe",
+    "smoke": "smoke",
+    "explain": "explain",
+    "diff": "diff",
+    "run": "run",
+    "schema": "schema",
+    "simulate": "simulate",
+    "matrix": "matrix",
+}
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "run": {"ignore_unknown_options": True, "allow_interspersed_args": False},
+    "simulate": {"ignore_unknown_options": True},
+}
 
 
-@app.callback()
+def make_app(arguments: list[str]) -> typer.Typer:
+    """The application, with the asked command alone where the first argument names one: the others cost time."""
+    app = typer.Typer(
+        name="gpuenv",
+        help="Names the one true cause of a broken CuPy environment, and the cure.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    for name in arguments[:1] if arguments[:1] and arguments[0] in _COMMANDS else _COMMANDS:
+        module = import_module(f"gpuenv.cli.{_COMMANDS[name]}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name, context_settings=_SETTINGS.get(name))(getattr(module, name))
+    return app
+
+
 def root(
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
 ) -> None:
@@ -93,7 +97,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(make_app(arguments))
     try:
         code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
     except typer.Abort:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Optional
 
@@ -10,7 +9,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, get_both
+from gpuenv.cli.gather import Subject
 from gpuenv.model.exit_codes import ExitCode
 
 
@@ -42,30 +41,22 @@ def doctor(
     Exit code: 0 fit, 1 unfit, 8 could not be told. With -v, every check, and on standard error where the time went.
     """
     del offline  # nothing here uses the network
+    from gpuenv.cli.examine import examine, show_phases
     from gpuenv.cli.formats import How, emit_report, read_formats
     from gpuenv.cli.history import read_history
-    from gpuenv.doctor.diagnose import Terms, diagnose
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.report.report import make_report
+    from gpuenv.doctor.diagnose import Terms
 
     if list_checks:
         _list(no_color=no_color)
         raise typer.Exit
     wanted = read_formats(formats, output)
-    started = time.monotonic()
     terms = Terms(no_gpu=expect_no_gpu, left_out=_left_out(only or (), skip or ()))
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
-    facts, rows = get_both(subject, matrix)
-    resolution = resolve(facts, rows)
-    diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)
-    report = make_report(diagnosis, resolution, facts, time.monotonic() - started, terms)
+    report = examine(subject, matrix, lambda _: terms)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
     if verbose:
-        from gpuenv.cli.output import write_stderr
-        from gpuenv.report.phases import phase_lines
-
-        write_stderr(phase_lines(facts))
+        show_phases(report.snapshot)
     raise typer.Exit(report.exit_code)
 
 

@@ -12,10 +12,11 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce, get_both
+from gpuenv.cli.gather import Subject, announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.config import Config
     from gpuenv.preflight.requirement import Requirement
     from gpuenv.report.report import Report
@@ -97,6 +98,7 @@ def preflight(
     if list_requirements:
         _list_requirements(color=not no_color)
         return
+    from gpuenv.cli.examine import show_phases
     from gpuenv.cli.formats import How, emit_report, read_formats
     from gpuenv.cli.history import read_history
 
@@ -115,10 +117,7 @@ def preflight(
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
     if verbose:
-        from gpuenv.cli.output import write_stderr
-        from gpuenv.report.phases import phase_lines
-
-        write_stderr(phase_lines(report.snapshot))
+        show_phases(report.snapshot)
     raise typer.Exit(report.exit_code)
 
 
@@ -182,21 +181,18 @@ def _examine(asked: _Asked) -> Report:
 
 
 def _look(asked: _Asked, started: float) -> Report:
-    from gpuenv.doctor.diagnose import Terms, diagnose
-    from gpuenv.matrix.resolve import resolve
+    from gpuenv.cli.examine import examine
+    from gpuenv.doctor.diagnose import Terms
     from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
-    from gpuenv.report.report import make_report
 
-    facts, rows = get_both(asked.subject, asked.matrix)
-    resolution = resolve(facts, rows)
-    results = evaluate(asked.requirements, facts)
-    terms = Terms(
-        requirements=results,
-        no_gpu=no_gpu_expected(asked.requirements),
-        no_cupy=no_cupy_expected(asked.requirements),
-    )
-    diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)
-    return make_report(diagnosis, resolution, facts, time.monotonic() - started, terms)
+    def terms_of(facts: Snapshot) -> Terms:
+        return Terms(
+            requirements=evaluate(asked.requirements, facts),
+            no_gpu=no_gpu_expected(asked.requirements),
+            no_cupy=no_cupy_expected(asked.requirements),
+        )
+
+    return examine(asked.subject, asked.matrix, terms_of, started)
 
 
 def _is_busy(report: Report) -> bool:

@@ -37,7 +37,6 @@ def probe(
 
         emit_lines(fact_lines(facts), None, color=not no_color, redacted=redact)
     if verbose:
-        from gpuenv.cli.output import write_stderr
-        from gpuenv.report.phases import phase_lines
+        from gpuenv.cli.examine import show_phases
 
-        write_stderr(phase_lines(facts))
+        show_phases(facts)

@@ -1,0 +1,49 @@
+"""The steps that every verdict takes: the machine, the resolution, the diagnosis, the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.gather import Subject, get_both
+
+if TYPE_CHECKING:
+    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.model.snapshot import Snapshot
+    from gpuenv.report.report import Report
+
+
+def examine(
+    subject: Subject, matrix: Path | None, terms_of: Callable[[Snapshot], Terms], started: float | None = None
+) -> Report:
+    """Looks at the machine that is meant and judges it.
+
+    Args:
+        subject: which machine.
+        matrix: another matrix than the usual one.
+        terms_of: on what terms a machine is judged.
+        started: when the command began, by the monotonic clock in seconds; now, if not told.
+
+    Raises:
+        CommandError: when the machine or the matrix cannot be read.
+    """
+    from gpuenv.doctor.diagnose import diagnose
+    from gpuenv.matrix.resolve import resolve
+    from gpuenv.report.report import make_report
+
+    begun = time.monotonic() if started is None else started
+    facts, rows = get_both(subject, matrix)
+    resolution = resolve(facts, rows)
+    terms = terms_of(facts)
+    diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)
+    return make_report(diagnosis, resolution, facts, time.monotonic() - begun, terms)
+
+
+def show_phases(snapshot: Snapshot) -> None:
+    """Where the time went, on standard error."""
+    from gpuenv.cli.output import write_stderr
+    from gpuenv.report.phases import phase_lines
+
+    write_stderr(phase_lines(snapshot))
