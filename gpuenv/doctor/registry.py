@@ -82,12 +82,12 @@ class Check:
     @property
     def title(self) -> str:
         """The first line of the docstring."""
-        return (inspect.getdoc(self.run) or "").split("\n", 1)[0]
+        return title_of(self.run)
 
     @property
     def sections(self) -> dict[str, str]:
         """What it means, how it is seen, what to do."""
-        return {name: _section(inspect.getdoc(self.run) or "", name) for name in SECTIONS}
+        return sections_of(self.run)
 
 
 _CHECKS: dict[str, Check] = {}
@@ -120,6 +120,16 @@ def all_checks() -> tuple[Check, ...]:
 
     del checks
     return tuple(_CHECKS.values())
+
+
+def title_of(function: Callable[..., object]) -> str:
+    """The first line of a docstring."""
+    return (inspect.getdoc(function) or "").split("\n", 1)[0]
+
+
+def sections_of(function: Callable[..., object]) -> dict[str, str]:
+    """What it means, how it is seen, what to do: the docstring's sections."""
+    return {name: _section(inspect.getdoc(function) or "", name) for name in SECTIONS}
 
 
 def _section(text: str, name: str) -> str:
