@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -34,6 +35,16 @@ class Place(str, Enum):
     AUTO = "auto"
     ENGINE = "engine"
     REGISTRY = "registry"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The file that is asked for, and what of it is meant."""
+
+    file: Path
+    context: Path | None
+    target: str | None
+    build_arguments: Sequence[str]
 
 
 Image = Annotated[
@@ -98,16 +109,14 @@ def check_image(
 
     started = time.monotonic()
     wanted = read_formats(formats, output, _FORMS)
-    if (image is None) == (dockerfile is None):
-        raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
-    if image is not None and (context or target or build_arg):
-        raise CommandError(ExitCode.USAGE, "--context, --target and --build-arg go with --dockerfile")
-    rows = get_matrix(matrix)
     subject = Subject(None, None, assume or (), no_probe, timeout, driver_root)
-    if image is not None:
+    files = snapshot or ()
+    if image is not None and dockerfile is None:
+        if context or target or build_arg:
+            raise CommandError(ExitCode.USAGE, "--context, --target and --build-arg go with --dockerfile")
         from gpuenv.image.check.fetch import Fetching
 
-        machines = _machines(subject, snapshot or (), rows)
+        rows = get_matrix(matrix)
         how = Fetching(
             environment=dict(os.environ),
             deadline=timeout,
@@ -115,9 +124,13 @@ def check_image(
             registry=place is not Place.ENGINE and not offline,
             announce=announce,
         )
-        report = _of_image(image, machines, platform, how, rows)
+        report = _of_image(image, _machines(subject, files, rows), platform, how, rows)
+    elif dockerfile is not None and image is None:
+        rows = get_matrix(matrix)
+        asked = Asked(dockerfile, context, target, build_arg or ())
+        report = _of_file(asked, _machines(subject, files, rows) if files or assume else {}, rows)
     else:
-        raise CommandError(ExitCode.USAGE, "not yet")
+        raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
     from dataclasses import replace
 
     from gpuenv.cli.image_output import emit_image
@@ -130,6 +143,33 @@ def check_image(
         redacted=redact,
     )
     raise typer.Exit(report.exit_code)
+
+
+def _of_file(asked: Asked, machines: dict[str, Snapshot], rows: Matrix) -> ImageReport:
+    from gpuenv.image.check.facts import ImageError
+    from gpuenv.image.check.judge_compose import judge_compose
+    from gpuenv.image.check.judge_file import Choice, file_report, is_compose, judge_dockerfile
+    from gpuenv.image.check.supposed import with_machines
+
+    choice = Choice(asked.context, asked.target, _build_arguments(asked.build_arguments))
+    try:
+        if is_compose(asked.file):
+            return file_report(asked.file, "compose", judge_compose(asked.file, choice, rows), rows)
+        judged = judge_dockerfile(asked.file, choice, rows)
+    except ImageError as error:
+        raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
+    report = file_report(asked.file, "dockerfile", judged, rows)
+    return with_machines(report, judged.built, machines, rows, time.monotonic)
+
+
+def _build_arguments(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            value = os.environ.get(name, "")
+        found[name] = value
+    return found
 
 
 def _machines(subject: Subject, files: Sequence[Path], rows: Matrix) -> dict[str, Snapshot]:

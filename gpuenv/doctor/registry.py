@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Matrix
@@ -57,6 +58,26 @@ class NotKnown:
 
 Outcome = Iterator[Symptom | NotKnown]
 CheckFunction = Callable[[Facts], Outcome]
+
+
+class Explained(Protocol):
+    """What has a code and a docstring in three sections: a check, or a rule of another part."""
+
+    @property
+    def code(self) -> str:
+        """Stable."""
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The causes that it can name."""
+
+    @property
+    def title(self) -> str:
+        """The first line of the docstring."""
+
+    @property
+    def sections(self) -> Mapping[str, str]:
+        """What it means, how it is seen, what to do."""
 
 
 @dataclass(frozen=True, slots=True)

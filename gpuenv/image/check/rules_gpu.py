@@ -8,13 +8,28 @@ from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.subject import Subject, read
 from gpuenv.matrix.candidates import WheelCandidate, serving_minors
-from gpuenv.matrix.constraints import Rejected, driver_minimum, python, wheel_has_code_for_gpu
+from gpuenv.matrix.constraints import (
+    Constraint,
+    Rejected,
+    Unknown,
+    driver_minimum,
+    nvrtc_compiles_for_gpu,
+    python,
+    wheel_has_code_for_gpu,
+)
 from gpuenv.matrix.images import inside_container
+from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import CudaMinor, Flavour
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
 
+_CONSTRAINTS: tuple[tuple[Constraint, Cause], ...] = (
+    (driver_minimum, Cause.DRIVER_TOO_OLD_FOR_CUDA),
+    (nvrtc_compiles_for_gpu, Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+    (wheel_has_code_for_gpu, Cause.CUPY_TOO_OLD_FOR_GPU),
+    (python, Cause.PYTHON_UNSUPPORTED),
+)
 _THOR = ComputeCapability(11, 0)  # its programs are those of servers from CUDA 13 on (CUDA 13.0 release notes)
 
 
@@ -37,7 +52,7 @@ def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
     """
     contents = subject.contents
     wheel = _wheel(subject)
-    if wheel is not None and contents.cuda is not None:
+    if wheel is not None:
         yield from _of_wheel(subject, wheel, contents.cuda)
     elif contents.cuda is not None:
         yield from _of_cuda(subject, contents.cuda)
@@ -55,9 +70,10 @@ def _wheel(subject: Subject) -> WheelCandidate | None:
     return next((WheelCandidate(line, row, None) for line, row in rows), None)
 
 
-def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion) -> ImageOutcome:
+def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
+    """CuPy's own limits; without the CUDA of the image, those of any minor that its line can have."""
     name = f"{wheel.line.name} {wheel.release.cupy}"
-    if cuda.major != wheel.line.cuda_major:
+    if cuda is not None and cuda.major != wheel.line.cuda_major:
         yield Symptom(
             f"{name} is for CUDA {wheel.line.cuda_major}, and the image has CUDA {cuda}",
             (of_image(subject.contents.cuda_source, str(cuda)), of_image("CuPy", name)),
@@ -74,20 +90,22 @@ def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion) -> Ima
         cause = _outside(subject, own) or Cause.CUPY_TOO_OLD_FOR_GPU
         yield _outside_symptom(subject, f"{name} with CUDA {cuda}", cause, subject.matrix.cite(own.source))
         return
-    for constraint, cause in (
-        (wheel_has_code_for_gpu, Cause.CUPY_TOO_OLD_FOR_GPU),
-        (driver_minimum, Cause.DRIVER_TOO_OLD_FOR_CUDA),
-        (python, Cause.PYTHON_UNSUPPORTED),
-    ):
+    yield from _rejected(subject, wheel, inside, name)
+
+
+def _rejected(subject: Subject, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
+    for constraint, cause in _CONSTRAINTS:
         verdict = constraint(wheel, inside, subject.matrix)
         if isinstance(verdict, Rejected):
             yield Symptom(
-                f"{name} does not fit: needs {verdict.needed}, found {verdict.found}",
+                f"{name} in the image does not fit: needs {verdict.needed}, found {verdict.found}",
                 (of_image("CuPy", name), Evidence("needed", verdict.needed, verdict.source)),
-                (Fix("Use an image with a CuPy that fits this machine."),),
+                (Fix("Use an image with a CuPy that fits this machine; gpuenv resolve names one."),),
                 cause=cause,
             )
             return
+        if isinstance(verdict, Unknown) and constraint is driver_minimum:
+            yield NotKnown(f"whether {name} runs: {verdict.fact} is not known")
 
 
 def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:

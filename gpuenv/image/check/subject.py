@@ -34,7 +34,7 @@ _DEVEL, _RUNTIME = "NV_CUDA_CUDART_DEV_VERSION", ("NV_CUDA_LIB_VERSION", "NV_LIB
 _DEVEL_ALSO = ("NV_NVML_DEV_VERSION", "NV_LIBCUBLAS_DEV_VERSION", "NV_LIBNPP_DEV_VERSION")
 _CUDA_OF = (labels.CUDA, "com.nvidia.cuda.version")
 _COMPAT_VARIABLES = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE", "NV_CUDA_COMPAT_VERSION")
-_MAINTAINER = "cudatools@nvidia.com"
+MAINTAINER = "cudatools@nvidia.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +227,6 @@ def _compat(image: ImageFacts) -> bool | None:
     if any("cuda-compat-" in step for step in image.history):
         return True
     # Every image of nvidia/cuda has the package (its base Dockerfiles, dist/11.0.3 to 13.1.0, read November 2026).
-    if _MAINTAINER in image.labels.get("maintainer", "") and "CUDA_VERSION" in image.environment:
+    if MAINTAINER in image.labels.get("maintainer", "") and "CUDA_VERSION" in image.environment:
         return True
     return None if "CUDA_VERSION" in image.environment else False

@@ -159,14 +159,14 @@ def image_report(
     reference: str, images: Mapping[str, ImageFacts], machines: tuple[MachineVerdict, ...], matrix: Matrix
 ) -> ImageReport:
     """The report on an image: the worst of its machines."""
-    worst = min((entry.status for entry in machines), key=_ORDER.index, default=Status.UNKNOWN)
+    worst = worst_of(entry.status for entry in machines)
     cuda = {platform: contents_of(image, matrix).cuda for platform, image in images.items()}
     findings = tuple(finding for entry in machines for finding in entry.findings)
     return ImageReport(
         subject=reference,
         kind="image",
         status=worst,
-        exit_code=int(_CODES.get(worst, ExitCode.OK)),
+        exit_code=exit_code_of(worst),
         runs_on=tuple(entry.machine for entry in machines if entry.status in (Status.FIT, Status.DEGRADED)),
         images=tuple(images.values()),
         machines=machines,
@@ -176,6 +176,11 @@ def image_report(
         matrix_revision=matrix.revision,
         cuda={platform: str(version) for platform, version in cuda.items() if version is not None},
     )
+
+
+def worst_of(statuses: Iterable[Status]) -> Status:
+    """The worst of several verdicts."""
+    return min(statuses, key=_ORDER.index, default=Status.UNKNOWN)
 
 
 def exit_code_of(status: Status) -> int:
