@@ -7,7 +7,7 @@ from dataclasses import replace
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.subject import Subject, read
-from gpuenv.matrix.candidates import WheelCandidate, serving_minors
+from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import (
     Constraint,
     Rejected,
@@ -101,11 +101,20 @@ def _rejected(subject: Subject, wheel: WheelCandidate, inside: Needs, name: str)
                 f"{name} in the image does not fit: needs {verdict.needed}, found {verdict.found}",
                 (of_image("CuPy", name), Evidence("needed", verdict.needed, verdict.source)),
                 (Fix("Use an image with a CuPy that fits this machine; gpuenv resolve names one."),),
-                cause=cause,
+                cause=_of_line(subject, wheel) if constraint is nvrtc_compiles_for_gpu else cause,
             )
             return
         if isinstance(verdict, Unknown) and constraint is driver_minimum:
             yield NotKnown(f"whether {name} runs: {verdict.fact} is not known")
+
+
+def _of_line(subject: Subject, wheel: WheelCandidate) -> Cause:
+    """Whether a GPU is too old or too new for every CUDA of the line, or only this CuPy does not know it."""
+    supported = {known for row in minors_of(wheel, subject.matrix) for known in row.capabilities}
+    gpus = [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability]
+    if any(gpu < min(supported) for gpu in gpus):
+        return Cause.GPU_REMOVED_FROM_TOOLKIT
+    return Cause.GPU_TOO_NEW_FOR_TOOLKIT if set(gpus) - supported else Cause.CUPY_TOO_OLD_FOR_GPU
 
 
 def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:

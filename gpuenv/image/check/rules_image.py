@@ -14,6 +14,7 @@ from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.subject import HostGpu, Subject
 from gpuenv.image.require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
 from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
@@ -53,6 +54,29 @@ def other_platform(subject: Subject) -> ImageOutcome:
         (of_image("platform", offered), *fact("host.arch", subject.snapshot.host.arch)),
         (Fix(f"Use or build an image for {wanted}.", ("docker", "buildx", "build", "--platform", str(wanted), ".")),),
     )
+
+
+@rule("IMG907", Cause.GPU_TOO_NEW_FOR_DRIVER, Cause.GPU_REMOVED_FROM_DRIVER)
+def gpu_outside_driver(subject: Subject) -> ImageOutcome:
+    """The driver's branch does not drive this GPU.
+
+    What it means: no image helps where the driver itself does not know the GPU, or knows it no more.
+    How it is seen: the driver's branch against those of the GPU's generation. A driver that lists the GPU is believed.
+    What to do: install a driver of a branch that drives it.
+    """
+    for gpu in subject.gpus if subject.driver is not None else ():
+        range_ = branches_for(gpu.compute_capability, subject.matrix)
+        branch = branch_of(subject.driver, subject.matrix) if subject.driver is not None else None
+        if gpu.listed or range_ is None or branch is None or range_.wants(branch) is None:
+            continue
+        newer = range_.first is not None and branch < range_.first
+        yield Symptom(
+            f"Driver {subject.driver} does not drive {gpu.label}: it needs {range_.wants(branch)}",
+            (Evidence("driver.version", str(subject.driver), ""), Evidence("needed", gpu.label, range_.source)),
+            (Fix(f"Install a driver of {range_.wants(branch)}."),),
+            cause=Cause.GPU_TOO_NEW_FOR_DRIVER if newer else Cause.GPU_REMOVED_FROM_DRIVER,
+        )
+        return
 
 
 def requirement_verdicts(subject: Subject) -> tuple[RequirementVerdict, ...]:

@@ -73,12 +73,14 @@ class HostGpu:
         compute_capability: of its own.
         machines: what requirements are held against: one, or one for each brand that it may have.
         brand_source: who told the brand.
+        listed: whether the driver itself lists it.
     """
 
     label: str
     compute_capability: ComputeCapability | None
     machines: tuple[Machine, ...]
     brand_source: str
+    listed: bool = False
 
     @property
     def brands(self) -> tuple[str, ...]:
@@ -139,7 +141,8 @@ def _host_gpu(gpu: Gpu, driver: DriverVersion | None, level: CudaVersion | None)
     brands, source = brands_of(gpu)
     name = gpu.name.value or gpu.pci.value or "the GPU"
     machines = tuple(_machine(driver, level, capability, brand) for brand in brands or (None,))
-    return HostGpu(f"{name} ({capability})" if capability else name, capability, machines, source)
+    listed = gpu.name.source in ("nvml", "libcuda")
+    return HostGpu(f"{name} ({capability})" if capability else name, capability, machines, source, listed)
 
 
 def _machine(
