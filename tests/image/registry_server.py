@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -84,7 +85,9 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(*images: Made, docker: bool = False, attested: bool = False) -> Iterator[Served]:
+def serving(
+    *images: Made, docker: bool = False, attested: bool = False, tls: ssl.SSLContext | None = None
+) -> Iterator[Served]:
     """A registry with one repository: an index for several images, a manifest for one."""
     served = Served()
     several = len(images) > 1 or attested
@@ -96,6 +99,8 @@ def serving(*images: Made, docker: bool = False, attested: bool = False) -> Iter
         served.pieces[f"manifests/{name}"] = (OCI_MANIFEST, data)
     server = Server(("127.0.0.1", 0), Handler)
     server.served = served
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     served.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
