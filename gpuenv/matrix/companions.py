@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.matrix.records import Advisory, Companion, Matrix
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 # CUDA's own wheels: those of CUDA 12 and older bear its major in their names, those of 13 in their versions.

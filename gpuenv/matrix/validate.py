@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -12,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from gpuenv.matrix.records import Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.lines import is_cupy
+from gpuenv.model.record import dataclass
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _ABI = re.compile(r"cp3\d{1,2}t?")

@@ -6,8 +6,10 @@ Every type has ``parse``, raises ``ValueError`` with the accepted spellings, and
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import total_ordering
+
+from gpuenv.model.record import dataclass
 
 _DRIVER = re.compile(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
 _CUDA = re.compile(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)

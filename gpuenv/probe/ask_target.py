@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.model.codec import encode
 from gpuenv.model.lines import cuda_major_of, is_cupy
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking, script
 from gpuenv.probe.children import ChildResult, Ending, run_child

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 
+from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildGroup, ChildResult, run_child
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.ask import ask_cuda, ask_kernel, ask_nvml
 from gpuenv.probe.ask_programs import ask_nvcc, ask_smi
