@@ -43,6 +43,36 @@ def run_own(asking: Asking, name: str, *arguments: str) -> ChildResult:
     return run_child(command, asking.environment, asking.deadline, asking.group)
 
 
+def run_kernel(asking: Asking) -> ChildResult:
+    """The child that reads the kernel's files."""
+    return run_own(asking, "kernel.py", asking.root)
+
+
+def run_nvml(asking: Asking) -> ChildResult:
+    """The child that asks NVML, through nvidia-ml-py."""
+    return run_own(asking, "nvml.py", folder_of("pynvml"))
+
+
+def run_cuda(asking: Asking) -> ChildResult:
+    """The child that asks libcuda."""
+    return run_own(asking, "cuda.py")
+
+
+def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:
+    """Runs a script under the target's interpreter, with the caller's environment; nothing is written there."""
+    return run_child([interpreter, "-B", script(name), *arguments], asking.environment, asking.deadline, asking.group)
+
+
+def run_interpreter(asking: Asking, interpreter: str) -> ChildResult:
+    """The child in which the target's interpreter tells of itself and its distributions."""
+    return run_target(asking, interpreter, "interpreter.py")
+
+
+def run_files(asking: Asking, interpreter: str, *, deep: bool) -> ChildResult:
+    """The child that looks through the installed files."""
+    return run_target(asking, interpreter, "files.py", *(["deep"] if deep else []))
+
+
 def folder_of(module: str) -> str:
     """Where a module of ours lies: a child kept apart from PYTHONPATH and the user site may not find it."""
     spec = find_spec(module)
