@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gpuenv.model.codes import Nvml
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.asking import Asking, run_cuda, run_kernel, run_nvml
+from gpuenv.probe.asking import Asking, start_cuda, start_kernel, start_nvml
 from gpuenv.probe.children import ChildResult
 from gpuenv.probe.outcome import each, source_of, typed
 from gpuenv.probe.protocol import nested, parse_facts
@@ -18,7 +18,7 @@ from gpuenv.probe.raw import CudaDevice, CudaFacts, KernelFacts, NvmlFacts, Nvml
 
 def ask_kernel(asking: Asking) -> tuple[KernelFacts, Source]:
     """The kernel's files and the file system."""
-    return kernel_facts(run_kernel(asking))
+    return kernel_facts(start_kernel(asking)())
 
 
 def kernel_facts(result: ChildResult) -> tuple[KernelFacts, Source]:
@@ -29,7 +29,7 @@ def kernel_facts(result: ChildResult) -> tuple[KernelFacts, Source]:
 
 def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
     """NVML, through nvidia-ml-py."""
-    return nvml_facts(run_nvml(asking))
+    return nvml_facts(start_nvml(asking)())
 
 
 def nvml_facts(result: ChildResult) -> tuple[NvmlFacts, Source]:
@@ -48,7 +48,7 @@ def nvml_facts(result: ChildResult) -> tuple[NvmlFacts, Source]:
 
 def ask_cuda(asking: Asking) -> tuple[CudaFacts, Source]:
     """Libcuda, as this process would see it."""
-    return cuda_facts(run_cuda(asking))
+    return cuda_facts(start_cuda(asking)())
 
 
 def cuda_facts(result: ChildResult) -> tuple[CudaFacts, Source]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from importlib.util import find_spec
 
 from gpuenv.model.record import dataclass
-from gpuenv.probe.children import ChildGroup, ChildResult, run_child
+from gpuenv.probe.children import ChildGroup, ChildResult, follow, run_child
+from gpuenv.probe.forked import fork_script, may_fork
+
+Answer = Callable[[], ChildResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,23 @@ def script(name: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", name)  # noqa: PTH100, PTH118, PTH120
 
 
-def run_own(asking: Asking, name: str, *arguments: str) -> ChildResult:
+def start_own(asking: Asking, name: str, *arguments: str) -> Answer:
+    """Starts a script of ours and answers what waits for its end.
+
+    A fork is started at once; where none may be made, an interpreter is started when its end is waited for.
+    """
+    if not may_fork(asking.environment):
+        return lambda: _run_own(asking, name, *arguments)
+    started = time.monotonic()
+    try:
+        process = fork_script(script(name), *arguments)
+    except OSError:
+        return lambda: _run_own(asking, name, *arguments)
+    asking.group.add(process)
+    return lambda: follow(process, started, asking.deadline, asking.group)
+
+
+def _run_own(asking: Asking, name: str, *arguments: str) -> ChildResult:
     """Runs a script under gpuenv's own interpreter, apart from PYTHONPATH: that is the target's affair."""
     # The scripts import each other: without -B they are compiled once, unless this process was told to write nothing.
     flags = ["-I", "-B"] if sys.dont_write_bytecode else ["-I"]
@@ -43,19 +63,19 @@ def run_own(asking: Asking, name: str, *arguments: str) -> ChildResult:
     return run_child(command, asking.environment, asking.deadline, asking.group)
 
 
-def run_kernel(asking: Asking) -> ChildResult:
+def start_kernel(asking: Asking) -> Answer:
     """The child that reads the kernel's files."""
-    return run_own(asking, "kernel.py", asking.root)
+    return start_own(asking, "kernel.py", asking.root)
 
 
-def run_nvml(asking: Asking) -> ChildResult:
+def start_nvml(asking: Asking) -> Answer:
     """The child that asks NVML, through nvidia-ml-py."""
-    return run_own(asking, "nvml.py", folder_of("pynvml"))
+    return start_own(asking, "nvml.py", folder_of("pynvml"))
 
 
-def run_cuda(asking: Asking) -> ChildResult:
+def start_cuda(asking: Asking) -> Answer:
     """The child that asks libcuda."""
-    return run_own(asking, "cuda.py")
+    return start_own(asking, "cuda.py")
 
 
 def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:

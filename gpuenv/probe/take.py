@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.model.record import dataclass
-from gpuenv.probe.asking import Asking, run_cuda, run_files, run_interpreter, run_kernel, run_nvml
+from gpuenv.probe.asking import Answer, Asking, run_files, run_interpreter, start_cuda, start_kernel, start_nvml
 from gpuenv.probe.target import find_interpreter
 
 if TYPE_CHECKING:
@@ -120,11 +120,12 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
 
 
 def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[str, Callable[[], Any]]:
-    """What is asked, by the name of the source."""
+    """What is asked, by the name of the source; the forks are made here, before there is a second thread."""
+    cuda, nvml, kernel = start_cuda(asking), start_nvml(asking), start_kernel(asking)
     tasks: dict[str, Callable[[], Any]] = {
-        "kernel": lambda: _kernel(asking),
-        "nvml": lambda: _nvml(asking),
-        "libcuda": lambda: _cuda(asking),
+        "kernel": lambda: _kernel(asking, kernel),
+        "nvml": lambda: _nvml(nvml),
+        "libcuda": lambda: _cuda(cuda),
         _LESSER: lambda: _smi(asking),
     }
     if interpreter is not None:
@@ -133,8 +134,8 @@ def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[st
     return tasks
 
 
-def _kernel(asking: Asking) -> Any:  # noqa: ANN401 - answers.py knows what each task gives
-    result = run_kernel(asking)
+def _kernel(asking: Asking, answer: Answer) -> Any:  # noqa: ANN401 - answers.py knows what each task gives
+    result = answer()
     from gpuenv.probe.ask import kernel_facts  # noqa: PLC0415 - the child was to be started first
     from gpuenv.probe.ask_programs import ask_nvcc  # noqa: PLC0415 - likewise
 
@@ -142,15 +143,15 @@ def _kernel(asking: Asking) -> Any:  # noqa: ANN401 - answers.py knows what each
     return kernel, source, *ask_nvcc(asking, kernel)
 
 
-def _nvml(asking: Asking) -> Any:  # noqa: ANN401 - likewise
-    result = run_nvml(asking)
+def _nvml(answer: Answer) -> Any:  # noqa: ANN401 - likewise
+    result = answer()
     from gpuenv.probe.ask import nvml_facts  # noqa: PLC0415 - the child was to be started first
 
     return nvml_facts(result)
 
 
-def _cuda(asking: Asking) -> Any:  # noqa: ANN401 - likewise
-    result = run_cuda(asking)
+def _cuda(answer: Answer) -> Any:  # noqa: ANN401 - likewise
+    result = answer()
     from gpuenv.probe.ask import cuda_facts  # noqa: PLC0415 - the child was to be started first
 
     return cuda_facts(result)
