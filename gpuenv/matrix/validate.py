@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from gpuenv.matrix.faults import Fault
 from gpuenv.matrix.records import Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.generations import generation_of
 from gpuenv.model.lines import is_cupy
@@ -17,14 +17,6 @@ from gpuenv.model.lines import is_cupy
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _ABI = re.compile(r"cp3\d{1,2}t?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong, and the path of the row."""
-
-    path: str
-    text: str
 
 
 def faults(matrix: Matrix) -> Iterator[Fault]:
