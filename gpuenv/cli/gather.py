@@ -58,20 +58,27 @@ def _revision(path: Path) -> str:
     return next((line.split(":", 1)[1].strip(" '\n") for line in head if line.startswith("revision:")), "")
 
 
-def get_matrix(path: Path | None) -> Matrix:
+def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
     """The matrix that travels with the program, the user's own refreshed one, or another one.
 
     What is not the shipped one is said, and so is one that is old.
 
+    Args:
+        path: another matrix than the usual one.
+        anew: read and validate it, though it was before.
+
     Raises:
         CommandError: when it cannot be read, or is invalid, with every fault.
     """
+    from gpuenv.cli.matrix_cache import load_matrix
+    from gpuenv.cli.places import user_cache
     from gpuenv.data import data_path
-    from gpuenv.matrix.load import MatrixError, load
+    from gpuenv.matrix.faults import MatrixError
 
     chosen = matrix_path(path)
+    cache = None if anew else user_cache(os.environ)
     try:
-        matrix = load(chosen)
+        matrix = load_matrix(chosen, cache / "matrix" if cache else None)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CommandError(ExitCode.USAGE, f"{path or 'matrix.yaml'}: the matrix cannot be read: {reason}") from error
