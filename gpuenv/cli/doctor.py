@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Optional
 
 import typer
@@ -10,6 +10,7 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject
+from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
 
 
@@ -24,6 +25,8 @@ def doctor(
     ] = None,
     skip: Annotated[Optional[list[str]], typer.Option(metavar="CODE", help="Leave a check out. Repeatable.")] = None,
     expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here.")] = False,
+    config: ConfigFile = None,
+    no_config: NoConfig = False,
     matrix: options.MatrixFile = None,
     formats: options.Formats = None,
     output: options.OutputFile = None,
@@ -50,7 +53,12 @@ def doctor(
         _list(no_color=no_color)
         raise typer.Exit
     wanted = read_formats(formats, output)
-    terms = Terms(no_gpu=expect_no_gpu, left_out=_left_out(only or (), skip or ()))
+    terms = Terms(
+        no_gpu=expect_no_gpu,
+        left_out=_left_out(only or (), skip or ()),
+        allowances=allowed(read_settings(config, no_config=no_config)),
+        today=today(),
+    )
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
     report = examine(subject, matrix, lambda _: terms)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
@@ -63,10 +71,13 @@ def doctor(
 def _list(*, no_color: bool) -> None:
     """Every check: its code, its title and the causes that it can name."""
     from gpuenv.cli.output import emit_lines
+    from gpuenv.cli.plugging import plugins
     from gpuenv.doctor.registry import all_checks
     from gpuenv.report.explained import list_lines
+    from gpuenv.report.text import Line
 
-    emit_lines(list_lines(all_checks()), None, color=not no_color)
+    others = [Line(f"{plugin.code}  brought by {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]
+    emit_lines([*list_lines(all_checks()), *others], None, color=not no_color)
 
 
 def _left_out(only: Sequence[str], skip: Sequence[str]) -> frozenset[str]:
@@ -77,19 +88,21 @@ def _left_out(only: Sequence[str], skip: Sequence[str]) -> frozenset[str]:
     """
     if not only and not skip:
         return frozenset()
+    from gpuenv.cli.plugging import known_codes
     from gpuenv.doctor.registry import all_checks
 
     checks = {check.code: check for check in all_checks()}
-    wanted = {_known(code, checks) for code in only}
-    unwanted = {_known(code, checks) for code in skip}
+    codes = known_codes()
+    wanted = {_known(code, codes) for code in only}
+    unwanted = {_known(code, codes) for code in skip}
     if wanted:
         for code in reversed(checks):  # what a check requires is registered before it
             if code in wanted:
                 wanted |= {*checks[code].requires, *checks[code].unless}
-    return frozenset(code for code in checks if (wanted and code not in wanted) or code in unwanted)
+    return frozenset(code for code in codes if (wanted and code not in wanted) or code in unwanted)
 
 
-def _known(code: str, checks: Mapping[str, object]) -> str:
+def _known(code: str, checks: Sequence[str]) -> str:
     if code.upper() in checks:
         return code.upper()
     import difflib

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.gather import Subject, get_both
+from gpuenv.cli.plugging import plugins, with_plugins
 
 if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import Terms
@@ -29,15 +30,20 @@ def examine(
     Raises:
         CommandError: when the machine or the matrix cannot be read.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 
     begun = time.monotonic() if started is None else started
-    facts, rows = get_both(subject, matrix)
+    with ThreadPoolExecutor(1) as pool:
+        searching = pool.submit(plugins)
+        facts, rows = get_both(subject, matrix)
     resolution = resolve(facts, rows)
     terms = terms_of(facts)
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)
+    diagnosis = with_plugins(diagnosis, searching.result(), facts, terms, subject.timeout)
     return make_report(diagnosis, resolution, facts, time.monotonic() - begun, terms)
 
 
