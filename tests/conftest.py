@@ -33,6 +33,7 @@ LONG = (
     "install/test_killed.py",
     "install/test_lock.py",
     "plugin/",
+    "plugins/",
     "preflight/test_command.py",
     "probe/test_kernel_files.py",
     "recipes/",

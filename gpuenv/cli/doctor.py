@@ -57,7 +57,7 @@ def doctor(
         no_gpu=expect_no_gpu,
         left_out=_left_out(only or (), skip or ()),
         allowances=allowed(read_settings(config, no_config=no_config)),
-        today=today(),
+        day=today(),
     )
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
     report = examine(subject, matrix, lambda _: terms)

@@ -162,7 +162,7 @@ def _look(asked: _Asked, started: float) -> Report:
             no_gpu=no_gpu_expected(asked.requirements),
             no_cupy=no_cupy_expected(asked.requirements),
             allowances=asked.allowances,
-            today=today(),
+            day=today(),
         )
 
     return examine(asked.subject, asked.matrix, terms_of, started)

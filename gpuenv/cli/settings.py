@@ -81,8 +81,9 @@ def allowed(settings: Config) -> tuple[Allowance, ...]:
 
 
 def _nearest(code: str, codes: Sequence[str]) -> str:
-    near = difflib.get_close_matches(code, codes, 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = difflib.get_close_matches(code, codes, 9)
+    swapped = [other for other in near if sorted(other) == sorted(code)]  # GPU260 for GPU206
+    return f"; did you mean {(swapped or near)[0]}?" if near else ""
 
 
 def today() -> str:

@@ -38,7 +38,7 @@ class Terms:
         no_cupy: likewise of CuPy.
         left_out: codes of checks that are not wanted.
         allowances: findings that are accepted, each until a day.
-        today: the day of the examination, an ISO date.
+        day: of the examination, an ISO date.
     """
 
     requirements: tuple[RequirementResult, ...] = ()
@@ -46,7 +46,7 @@ class Terms:
     no_cupy: bool = False
     left_out: frozenset[str] = frozenset()
     allowances: tuple[Allowance, ...] = ()
-    today: str = ""
+    day: str = ""
 
 
 NO_TERMS = Terms()
@@ -88,7 +88,7 @@ def diagnose(
         if check.code.startswith(expected):
             found = [replace(finding, severity=_milder(finding.severity)) for finding in found]
         runs.append(replace(run, duration=clock() - started))
-        allowed = [allowed_by(finding, terms.allowances, terms.today) for finding in found]
+        allowed = [allowed_by(finding, terms.allowances, terms.day) for finding in found]
         findings += allowed
         if any(_stands_in_the_way(before, after) for before, after in zip(found, allowed, strict=True)):
             blocked[check.code] = check.code
@@ -103,7 +103,7 @@ def left_out(code: str) -> CheckRun:
 def extended(diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[CheckRun], terms: Terms) -> Diagnosis:
     """The diagnosis with what checks of other packages have found, ranked anew; it follows from nothing of ours."""
     own = [replace(finding, primary=False, follows_from=None) for finding in diagnosis.findings]
-    others = [allowed_by(finding, terms.allowances, terms.today) for finding in findings]
+    others = [allowed_by(finding, terms.allowances, terms.day) for finding in findings]
     return Diagnosis(tuple(_rank([*own, *others])), (*diagnosis.checks, *runs))
 
 

@@ -52,8 +52,9 @@ def read_allowances(where: Entries, value: Any, faults: list[str]) -> tuple[Allo
 
 def _line_of_entry(entry: dict[str, Any], where: Entries, start: int) -> int:
     code = entry.get("code")
-    told = re.escape(code) if isinstance(code, str) else r"\S"
-    return line_of(rf"[\"']?code[\"']?\s*=\s*[\"']{told}[\"']", where.text, start)
+    if not isinstance(code, str):
+        return line_of(r"[\"']?code[\"']?\s*=|\ballow\b", where.text, start)
+    return line_of(rf"[\"']?code[\"']?\s*=\s*[\"']{re.escape(code)}[\"']", where.text, start)
 
 
 def _complaints(entry: dict[str, Any]) -> list[str]:

@@ -75,7 +75,7 @@ def make_report(
         gpuenv_version=__version__,
         matrix_revision=resolution.matrix_revision,
         requirements=terms.requirements,
-        allow_list=became_of(terms.allowances, diagnosis.findings, terms.today),
+        allow_list=became_of(terms.allowances, diagnosis.findings, terms.day),
     )
 
 
