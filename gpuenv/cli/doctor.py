@@ -25,13 +25,20 @@ def doctor(
     ] = None,
     skip: Annotated[Optional[list[str]], typer.Option(metavar="CODE", help="Leave a check out. Repeatable.")] = None,
     expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Mend what may be mended inside the target; the plan is shown first.")
+    ] = False,
+    yes: options.Yes = False,
+    dry_run: options.DryRun = False,
     config: ConfigFile = None,
     no_config: NoConfig = False,
     matrix: options.MatrixFile = None,
     formats: options.Formats = None,
     output: options.OutputFile = None,
     history: options.History = None,
-    offline: options.Offline = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Never use the network: for --fix, what the cache of uv holds.")
+    ] = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = 30.0,
@@ -43,7 +50,10 @@ def doctor(
 
     Exit code: 0 fit, 1 unfit, 8 could not be told. With -v, every check, and on standard error where the time went.
     """
-    del offline  # nothing here uses the network
+    if fix and (snapshot is not None or no_probe):
+        raise CommandError(ExitCode.USAGE, "--fix mends what is here: not with --snapshot or --no-probe")
+    if (yes or dry_run) and not fix:
+        raise CommandError(ExitCode.USAGE, "--yes and --dry-run are for --fix")
     from gpuenv.cli.examine import examine, show_phases
     from gpuenv.cli.formats import How, emit_report, read_formats
     from gpuenv.cli.history import read_history
@@ -61,6 +71,11 @@ def doctor(
     )
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
     report = examine(subject, matrix, lambda _: terms)
+    if fix:
+        from gpuenv.cli.fixing import Wish, mend
+
+        wish = Wish(subject, matrix, yes, dry_run, offline)
+        report = mend(report, lambda: examine(subject, matrix, lambda _: terms), wish)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
     if verbose:

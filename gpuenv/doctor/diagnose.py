@@ -16,7 +16,7 @@ from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
 
 UNKNOWN = "unknown: "  # how the reason of a check begins that could not tell
-_OF_THE_GPU = ("DRV", "GPU", "CTR")
+_OF_THE_GPU = ("DRV", "GPU", "CTR", "TEG")
 _NO_CUPY = "WHL503"
 
 

@@ -25,7 +25,16 @@ from gpuenv.model.gpu import (
 )
 from gpuenv.model.host import AmdGpu, CdiFile, Container, ContainerSupport, Grant, Host, KernelMessage, Mps
 from gpuenv.model.reading import Reading
-from gpuenv.model.target import CupyInstallation, FileFault, FileState, JupyterKernel, Library, Target, Toolkit
+from gpuenv.model.target import (
+    CupyInstallation,
+    FileFault,
+    FileState,
+    JupyterKernel,
+    Library,
+    NeedOfCupy,
+    Target,
+    Toolkit,
+)
 
 __all__ = [
     "SCHEMA",
@@ -54,6 +63,7 @@ __all__ = [
     "MigInstance",
     "Module",
     "Mps",
+    "NeedOfCupy",
     "NvLink",
     "PciGpu",
     "PcieLink",

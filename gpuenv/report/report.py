@@ -11,6 +11,7 @@ from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms
 from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.repair import Repair
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot, SourceState
@@ -36,7 +37,8 @@ class Report:
 
     ``smoke`` is null unless the GPU tests were asked for; ``duration`` is in seconds; ``requirements`` are those of
     preflight; ``retry_elsewhere`` says why another host should be tried, where the exit code asks for that;
-    ``allow_list`` are the findings that the configuration accepts, and what became of each entry.
+    ``allow_list`` are the findings that the configuration accepts, and what became of each entry; ``repair`` is what
+    was done about the findings, where that was asked for.
     """
 
     status: Status
@@ -52,6 +54,7 @@ class Report:
     requirements: tuple[RequirementResult, ...] = ()
     retry_elsewhere: str | None = None
     allow_list: tuple[AllowanceResult, ...] = ()
+    repair: Repair | None = None
     schema: str = SCHEMA
 
 

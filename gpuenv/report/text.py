@@ -12,6 +12,7 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.allowance import AllowanceResult, AllowanceState
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
 from gpuenv.model.identity import NVIDIA
+from gpuenv.model.repair import Repair, RepairStatus
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState
@@ -62,6 +63,7 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     if report.retry_elsewhere:
         yield Line(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
     yield Line()
+    yield from _repair_lines(report.repair)
     yield from machine_lines(report.snapshot)
     yield from requirement_lines(report.requirements)
     yield from _finding_groups(report.findings)
@@ -174,6 +176,23 @@ def _finding_groups(findings: Sequence[Finding]) -> Iterator[Line]:
             yield Line(heading, Style.HEADING)
         for finding in found:
             yield from finding_lines(finding)
+
+
+def _repair_lines(repair: Repair | None) -> Iterator[Line]:
+    """What was done about the findings, and what is left."""
+    if repair is None:
+        return
+    mended = repair.status is RepairStatus.MENDED
+    yield Line("Mending", Style.HEADING)
+    yield Line(f"  {repair.status.value}: {repair.message}", Style.GOOD if mended else Style.WARNING, 4)
+    if repair.gone:
+        yield Line(f"  gone: {', '.join(repair.gone)}", Style.GOOD, 4)
+    if repair.left:
+        yield Line(f"  left for you, with its cure below: {', '.join(repair.left)}", hang=4)
+    if repair.undo:
+        yield Line("  To undo it", hang=4)
+        yield Line(f"  $ {command_text(repair.undo)}", Style.COMMAND, 4)
+    yield Line()
 
 
 def _allow_lines(entries: Sequence[AllowanceResult]) -> Iterator[Line]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import gpuenv
-from gpuenv.model.reading import known
+from gpuenv.model.reading import known, missing
 from tests.cli.recorded import FIT, UNFIT, record
 from tests.support.target import metadata_wheel
 
@@ -133,7 +133,7 @@ def status(report: Mapping[str, Any], code: str) -> tuple[str, str]:
 
 
 SMALL = replace(FIT, gpus=(replace(FIT.gpus[0], memory_total=known(24 * GIB, "nvml")),))
-UNTOLD = replace(FIT, gpus=(replace(FIT.gpus[0], memory_total=known(None, "nvml")),))
+UNTOLD = replace(FIT, gpus=(replace(FIT.gpus[0], memory_total=missing("not told")),))
 
 
 def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> None:
@@ -173,7 +173,7 @@ def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) ->
         example.plugin(code, source)
     example.plugin("GOOD101", GOOD)
     started = time.monotonic()
-    code, report = example.doctor(UNFIT, "--timeout", PATIENCE)
+    ended, report = example.doctor(UNFIT, "--timeout", PATIENCE)
     took = time.monotonic() - started
     for name, (_, told) in BAD.items():
         how, why = status(report, name)
@@ -182,7 +182,7 @@ def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) ->
         assert told in why
     assert status(report, "GOOD101") == ("clean", "")
     assert status(report, "ACME101") == ("clean", "")
-    assert (code, report["findings"]) == (1, alone["findings"])
+    assert (ended, report["findings"]) == (1, alone["findings"])
     ours = [run["code"] for run in report["checks"] if not run["code"].startswith(("BAD", "GOOD", "lower", "GPU999"))]
     assert ours == [run["code"] for run in alone["checks"]]
     assert took < 2 * PATIENCE + len(BAD), "they run side by side, each until its deadline"
