@@ -33,11 +33,12 @@ MAY_IMPORT = {
     "image": {"model", "matrix", "doctor"},
     "install": {"model", "matrix", "doctor", "probe", "report", "toml_text"},
     "smoke": {"model", "probe"},
+    "plugins": {"model", "doctor", "probe"},
     "data": set[str](),
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data"),
+        *("simulate", "refresh", "data", "plugins"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.gather import Beginning, Subject, get_matrix
+from gpuenv.cli.plugging import plugins, with_plugins
 
 if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import Terms
@@ -37,10 +38,12 @@ def examine(
         from gpuenv.report.report import make_report
 
         rows = get_matrix(matrix)
+        found = plugins()
         facts = beginning.finish(rows)
     resolution = resolve(facts, rows)
     terms = terms_of(facts)
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)
+    diagnosis = with_plugins(diagnosis, found, facts, terms, subject.timeout)
     return make_report(diagnosis, resolution, facts, time.monotonic() - begun, terms)
 
 

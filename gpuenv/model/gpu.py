@@ -37,6 +37,10 @@ class Virtualization(str, Enum):
     HOST_VSGA = "host-vsga"
 
 
+# Reasons for a low clock that say something of heat, power or a fault; the others are the clock's usual ones.
+GRAVE_REASONS = frozenset({"hardware-slowdown", "software-thermal", "hardware-thermal", "hardware-power-brake"})
+
+
 @dataclass(frozen=True, slots=True)
 class GpuHealth:
     """The state of a GPU's memory, heat, power and clock.

@@ -142,6 +142,7 @@ class KernelFacts:
     secure_boot: bool | None = None
     lockdown: str | None = None
     module_signatures: bool | None = None
+    suspends: int | None = None
     dkms: tuple[DkmsBuild, ...] = ()
     libraries: tuple[RawLibrary, ...] = ()
     amd_nodes: tuple[AmdNode, ...] = ()
