@@ -34,6 +34,7 @@ LONG = (
     "install/test_lock.py",
     "plugin/",
     "preflight/test_command.py",
+    "preflight/test_smoke.py",
     "probe/test_kernel_files.py",
     "recipes/",
     "refresh/",

@@ -32,6 +32,7 @@ def doctor(
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = 30.0,
+    smoke: options.Smoke = None,
     deep: options.Deep = False,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
@@ -44,6 +45,7 @@ def doctor(
     from gpuenv.cli.examine import examine, show_phases
     from gpuenv.cli.formats import How, emit_report, read_formats
     from gpuenv.cli.history import read_history
+    from gpuenv.cli.proving import Proof
     from gpuenv.doctor.diagnose import Terms
 
     if list_checks:
@@ -52,7 +54,7 @@ def doctor(
     wanted = read_formats(formats, output)
     terms = Terms(no_gpu=expect_no_gpu, left_out=_left_out(only or (), skip or ()))
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
-    report = examine(subject, matrix, lambda _: terms)
+    report = examine(subject, matrix, lambda _: terms, proof=Proof(smoke) if smoke else None)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
     if verbose:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.model.finding import Evidence, Finding
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.report.report import Report
@@ -40,13 +39,6 @@ def requirement_of(finding: Finding, report: Report) -> RequirementResult | None
     if finding.code != REQUIREMENT_CHECK:
         return None
     return next((r for r in report.requirements if finding.title.startswith(f"{r.text} is required")), None)
-
-
-def open_questions(report: Report) -> Iterator[tuple[str, str]]:
-    """The checks that could not tell, and why."""
-    for run in report.checks:
-        if (run.reason or "").startswith(UNKNOWN):
-            yield run.code, (run.reason or "").removeprefix(UNKNOWN)
 
 
 def machine_texts(report: Report) -> list[str]:

@@ -15,6 +15,7 @@ from gpuenv.doctor.checks import installation
 from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import library
 from gpuenv.doctor.checks import compilation
+from gpuenv.doctor.checks import smoke
 from gpuenv.doctor.checks import requirement
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "module",
     "presence",
     "requirement",
+    "smoke",
     "sources",
     "state",
     "target",
