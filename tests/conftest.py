@@ -36,6 +36,7 @@ LONG = (
     "plugin/",
     "plugins/",
     "preflight/test_command.py",
+    "preflight/test_smoke.py",
     "probe/test_kernel_files.py",
     "recipes/",
     "refresh/",

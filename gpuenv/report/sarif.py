@@ -11,18 +11,10 @@ from gpuenv import __version__
 from gpuenv.doctor.registry import Check, all_checks
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.anchor import anchor, usual_anchor
+from gpuenv.report.anchor import anchor
 from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import BAD, smoke_rows
-from gpuenv.report.told import (
-    allowance_text,
-    crashed,
-    detail_lines,
-    machine_texts,
-    open_questions,
-    requirement_text,
-    wheel_text,
-)
+from gpuenv.report.told import allowance_text, detail_lines, machine_texts, requirement_text, wheel_text
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -64,11 +56,6 @@ def _rule(check: Check) -> dict[str, Any]:
 def _results(report: Report) -> Iterator[dict[str, Any]]:
     for finding in report.findings:
         yield _result(finding, report)
-    for row in smoke_rows(report):
-        if row.status in BAD:
-            text = f"GPU test {row.name} {row.status}: {row.detail}"
-            place = _physical(*usual_anchor(report))
-            yield {"level": "error", "kind": "fail", "message": {"text": text}, "locations": [place]}
 
 
 def _result(finding: Finding, report: Report) -> dict[str, Any]:
