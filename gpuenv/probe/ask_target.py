@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from gpuenv.model.codec import encode
 from gpuenv.model.lines import cuda_major_of, is_cupy
+from gpuenv.model.secrets import without_secrets
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking, script
 from gpuenv.probe.children import ChildResult, Ending, run_child
@@ -35,7 +36,12 @@ class Lost:
 
 def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's own interpreter, with the caller's environment."""
-    result = run_child([interpreter, "-B", script("interpreter.py")], asking.environment, asking.deadline, asking.group)
+    result = run_child(
+        [interpreter, "-B", script("interpreter.py")],
+        without_secrets(asking.environment),
+        asking.deadline,
+        asking.group,
+    )
     facts = parse_facts(result.stdout)
     target = typed(TargetFacts, facts)
     source = source_of("target", result, facts)
@@ -47,7 +53,7 @@ def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
 def ask_files(asking: Asking, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
     """The installed files of CuPy, NumPy and the CUDA distributions; ``deep`` computes their digests too."""
     command = [interpreter, "-B", script("files.py"), *(["deep"] if deep else [])]
-    result = run_child(command, asking.environment, asking.deadline, asking.group)
+    result = run_child(command, without_secrets(asking.environment), asking.deadline, asking.group)
     facts = parse_facts(result.stdout)
     return typed(FileFacts, facts), source_of("files", result, facts)
 
@@ -97,7 +103,7 @@ def _load(asking: Asking, interpreter: str, cupy: Distribution, major: int, lost
         "without": _steps(lost),
     }
     command = [interpreter, "-B", script("libraries.py"), json.dumps(asked)]
-    return run_child(command, asking.environment, asking.deadline, asking.group)
+    return run_child(command, without_secrets(asking.environment), asking.deadline, asking.group)
 
 
 def _steps(lost: list[Lost]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
+from gpuenv.model.secrets import for_the_driver
 from gpuenv.probe.children import ChildGroup, ChildResult, run_child
 
 
@@ -16,7 +17,7 @@ class Asking:
     """What every asking needs: the caller's environment, the driver root and the time by which to answer.
 
     Attributes:
-        environment: the caller's environment variables, handed to every child as they are.
+        environment: the caller's environment variables; a child is handed those of them that it needs.
         root: folder under which ``/proc``, ``/sys``, ``/dev`` and the toolkits are looked for.
         deadline: reading of ``time.monotonic``.
         group: the children that are ended when nobody waits for them any longer.
@@ -39,7 +40,7 @@ def run_own(asking: Asking, name: str, *arguments: str) -> ChildResult:
     # The scripts import each other: without -B they are compiled once, unless this process was told to write nothing.
     flags = ["-I", "-B"] if sys.dont_write_bytecode else ["-I"]
     command = [sys.executable, *flags, script(name), *arguments]
-    return run_child(command, asking.environment, asking.deadline, asking.group)
+    return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group)
 
 
 def folder_of(module: str) -> str:

@@ -17,6 +17,7 @@ def _machine(**parts: object) -> dict[str, Any]:
 
 # Name of the target, what was wrong, the input.
 FOUND: tuple[tuple[str, str, object], ...] = (
+    ("requirement", "a separator of units was told as a blank and kept as itself", "name~=H10\x1fn"),
     ("yaml", "half a character ended the parser with an error that is not YAML's", "a: \ud800\n"),
     (
         "snapshot",
