@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -11,6 +11,10 @@ from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject
 from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.model.snapshot import Snapshot
 
 
 def doctor(
@@ -44,15 +48,20 @@ def doctor(
     from gpuenv.cli.examine import examine, show_phases
     from gpuenv.cli.formats import How, emit_report, read_formats
     from gpuenv.cli.history import read_history
-    from gpuenv.doctor.diagnose import Terms
 
     if list_checks:
         _list(no_color=no_color)
         raise typer.Exit
     wanted = read_formats(formats, output)
-    terms = Terms(no_gpu=expect_no_gpu, left_out=_left_out(only or (), skip or ()))
+    left_out = _left_out(only or (), skip or ())
+
+    def terms_of(_: Snapshot) -> Terms:
+        from gpuenv.doctor.diagnose import Terms
+
+        return Terms(no_gpu=expect_no_gpu, left_out=left_out)
+
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
-    report = examine(subject, matrix, lambda _: terms)
+    report = examine(subject, matrix, terms_of)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
     if verbose:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.gather import Subject, get_both
+from gpuenv.cli.gather import Beginning, Subject, get_matrix
 
 if TYPE_CHECKING:
     from gpuenv.doctor.diagnose import Terms
@@ -29,12 +30,14 @@ def examine(
     Raises:
         CommandError: when the machine or the matrix cannot be read.
     """
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.report.report import make_report
-
     begun = time.monotonic() if started is None else started
-    facts, rows = get_both(subject, matrix)
+    with closing(Beginning(subject)) as beginning:
+        from gpuenv.doctor.diagnose import diagnose  # imported while the machine answers
+        from gpuenv.matrix.resolve import resolve
+        from gpuenv.report.report import make_report
+
+        rows = get_matrix(matrix)
+        facts = beginning.finish(rows)
     resolution = resolve(facts, rows)
     terms = terms_of(facts)
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)

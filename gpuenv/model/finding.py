@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.model.causes import Cause
+from gpuenv.model.record import dataclass
 
 
 class Severity(str, Enum):

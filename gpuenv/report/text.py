@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
 from gpuenv.model.identity import NVIDIA
+from gpuenv.model.record import dataclass
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState

@@ -19,7 +19,8 @@ from gpuenv.explain.situation import marks_of
 from gpuenv.image import require
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.assume import AssumeError, assume
-from gpuenv.matrix.load import MatrixError, parse
+from gpuenv.matrix.faults import MatrixError
+from gpuenv.matrix.load import parse
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.snapshot import Snapshot
