@@ -29,6 +29,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 LONG = (
     "eval/test_score.py",
     "fix/",
+    "fuzz/test_fuzz.py",
     "install/test_faults.py",
     "install/test_hostile.py",
     "install/test_killed.py",

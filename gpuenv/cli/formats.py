@@ -140,7 +140,7 @@ def _emit_rendered(report: Report, wanted: Wanted, how: How) -> None:
     if wanted.path is None:
         write_stdout(text)
     else:
-        write_file(wanted.path, text)
+        write_file(wanted.path, text, shared=wanted.form == "prometheus")
 
 
 def _render(report: Report, form: str, how: How) -> str:

@@ -52,6 +52,9 @@ def parse(text: str) -> Document:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise YamlError(f"{where}{getattr(error, 'problem', None) or error}") from error
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise YamlError(f"line {line}: half a character, which is no text") from error
     except RecursionError as error:
         raise YamlError("nested too deeply") from error
     if root is None:
