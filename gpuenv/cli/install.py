@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -22,7 +19,6 @@ from gpuenv.cli.installing import (
     NetworkOffline,
     Shown,
     Wanted,
-    caller_for,
     choice_of,
     command_error,
     interpreter_of,
@@ -35,15 +31,13 @@ from gpuenv.cli.installing import (
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.cli.transaction import Examined
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.executing import Clock, Work
+    from gpuenv.install.executing import Clock
     from gpuenv.install.journal import Store
     from gpuenv.install.preparing import Prepared
-    from gpuenv.install.proving import Diagnosed
     from gpuenv.install.records import Outcome
-    from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
-    from gpuenv.model.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,46 +127,34 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
     """
     import tempfile
 
+    from gpuenv.cli.consent import show_plan
+    from gpuenv.cli.transaction import Examined, plan_install, target_scheme
+    from gpuenv.install.executing import Clock
     from gpuenv.install.holdings import take_stock
+    from gpuenv.install.journal import Store
 
     wishes, means = how
     interpreter = interpreter_of(subject)
     recovered = put_back_first(interpreter, None, dry_run=wishes.dry_run)
-    clock = _clock()
+    clock = Clock()
     with clock.phase("probe"):
         facts, rows = get_both(subject, matrix)
     require_target(facts)
-    scheme = _scheme(interpreter, subject, means)
+    scheme = target_scheme(interpreter, subject, means)
     resolution = resolved_for(facts, rows, take_stock(scheme))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
         wanted, means = _what(resolution, wishes, (means, scheme), Path(scratch))
         if wishes.dry_run:
-            _show_plan(_prepare(scheme, wanted, means), shown)
+            show_plan(plan_install(scheme, wanted, means).plan, shown)
             return ExitCode.OK
-        from gpuenv.install.journal import Store
-
         store = Store(Path(scheme.root))
         with store.locked():
             recovered += put_back_first(interpreter, store, dry_run=False, held=True)
             with clock.phase("plan"):
-                prepared = _prepare(scheme, wanted, means)
-            work = replace(_work(prepared, store, subject, (facts, rows, resolution)), clock=clock)
-            return _go(work, wishes, shown, recovered)
-
-
-def _clock() -> Clock:
-    from gpuenv.install.executing import Clock
-
-    return Clock()
-
-
-def _scheme(interpreter: str, subject: Subject, means: Means) -> Scheme:
-    from gpuenv.install.environment import ask_scheme
-    from gpuenv.install.preparing import refuse_unusable
-
-    scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout)
-    refuse_unusable(scheme, break_system_packages=means.break_system_packages)
-    return scheme
+                prepared = plan_install(scheme, wanted, means)
+            done = _go(prepared, store, Examined(subject, facts, rows, resolution), (wishes, shown, clock))
+    show_outcome(replace(done, recovered=recovered), shown)
+    return done.exit_code
 
 
 def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], scratch: Path) -> tuple[Wanted, Means]:
@@ -190,71 +172,23 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
     return choice_of(resolution), means
 
 
-def _prepare(scheme: Scheme, wanted: Wanted, means: Means) -> Prepared:
-    from gpuenv.install.holdings import take_stock
-    from gpuenv.install.preparing import prepare
-
-    return prepare(take_stock(scheme), caller_for(scheme, means), wanted.requirements, wanted.pins)
-
-
-def _work(prepared: Prepared, store: Store, subject: Subject, before: tuple[Snapshot, Matrix, Resolution]) -> Work:
-    from datetime import datetime, timezone
-
-    from gpuenv.install.executing import Work
-    from gpuenv.install.proving import Child
-    from gpuenv.probe.children import ChildGroup
-
-    facts, rows, resolution = before
-    libraries_elsewhere = resolution.wheel is not None and resolution.wheel.needs_toolkit is not None
-    executable = prepared.holdings.scheme.executable
-    return Work(
-        prepared=prepared,
-        store=store,
-        child=Child(executable, dict(os.environ), max(60.0, subject.timeout), ChildGroup()),
-        before=_diagnosed(facts, rows, libraries_elsewhere=libraries_elsewhere),
-        diagnose=lambda: _diagnosed(_again(subject, rows), rows, libraries_elsewhere=libraries_elsewhere),
-        announce=announce,
-        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    )
-
-
-def _again(subject: Subject, rows: Matrix) -> Snapshot:
-    from gpuenv.cli.gather import get_snapshot
-
-    return get_snapshot(subject, rows)
-
-
-def _diagnosed(facts: Snapshot, rows: Matrix, *, libraries_elsewhere: bool) -> Diagnosed:
-    """The doctor's errors about the target itself; the machine's are not of the installer's making."""
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.install.proving import Diagnosed
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.model.finding import Severity
-
-    found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
-    families = ("WHL", "ENV") if libraries_elsewhere else ("WHL", "ENV", "LIB")
-    errors = {f.code: f.title for f in found if f.severity is Severity.ERROR and f.code.startswith(families)}
-    return Diagnosed(errors)
-
-
-def _go(work: Work, wishes: Wishes, shown: Shown, recovered: tuple[str, ...]) -> int:
-    """Asks, executes, and shows what came of it."""
-    from gpuenv.install.executing import execute
+def _go(prepared: Prepared, store: Store, examined: Examined, how: tuple[Wishes, Shown, Clock]) -> Outcome:
+    """Asks and executes."""
+    from gpuenv.cli.consent import agree
+    from gpuenv.cli.transaction import run_transaction
     from gpuenv.install.records import Outcome, Result
 
-    plan = work.prepared.plan
-    if plan.empty and wishes.guard is not None:
-        _leave_guard(work.prepared, wishes.guard)
+    wishes, shown, clock = how
+    plan = prepared.plan
     if plan.empty:
         message = f"{' '.join(plan.requirements)} is there already"
-        done = Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan, recovered=recovered)
-        return _show_outcome(done, shown)
-    _ask(work.prepared, wishes, shown)
-    _refuse_without_room(work.prepared)
-    done = execute(work)
-    if done.status is Result.INSTALLED and wishes.guard is not None:
-        _leave_guard(work.prepared, wishes.guard)
-    return _show_outcome(replace(done, recovered=recovered), shown)
+        done = Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
+    else:
+        agree(plan, shown, yes=wishes.yes, allow_changes=wishes.allow_changes)
+        done = run_transaction(prepared, store, examined, clock)
+    if done.status in (Result.UNCHANGED, Result.INSTALLED) and wishes.guard is not None:
+        _leave_guard(prepared, wishes.guard)
+    return done
 
 
 def _leave_guard(prepared: Prepared, path: Path) -> None:
@@ -266,69 +200,3 @@ def _leave_guard(prepared: Prepared, path: Path) -> None:
     there = take_stock(prepared.holdings.scheme).own.values()
     write_file(path, guard_text({entry.name: entry.release for entry in there}))
     announce(f"to keep later installs to this choice: pip install --constraint {path} ..., or PIP_CONSTRAINT={path}")
-
-
-def _ask(prepared: Prepared, wishes: Wishes, shown: Shown) -> None:
-    """Consent, or the end.
-
-    Raises:
-        ConsentNeeded: when it is missing and nobody can be asked.
-        Abort: when the answer is no.
-    """
-    from gpuenv.install.errors import ConsentNeeded
-
-    plan = prepared.plan
-    if plan.moves and not wishes.allow_changes:
-        _show_plan(prepared, shown)
-        raise ConsentNeeded(
-            f"packages that are not CuPy's would change: {', '.join(plan.moves)}; nothing was changed",
-            "Agree with --allow-changes, or install into an environment of its own.",
-        )
-    if wishes.yes:
-        if shown.output_format is options.Format.TEXT:
-            _show_plan_beside(prepared, shown)
-        return
-    _show_plan(prepared, replace(shown, output=None))
-    if not (sys.stdin is not None and sys.stdin.isatty() and shown.output_format is options.Format.TEXT):
-        raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
-    if not typer.confirm("Go ahead?", err=True):
-        raise ConsentNeeded("not agreed to; nothing was changed")
-
-
-def _refuse_without_room(prepared: Prepared) -> None:
-    from gpuenv.install.errors import InstallFailed
-    from gpuenv.install.text import size_text
-
-    space = prepared.plan.space
-    if space.download is not None and space.free is not None and space.free < space.download:
-        raise InstallFailed(
-            f"{size_text(space.download)} are to be downloaded and {size_text(space.free)} are free; "
-            "nothing was changed",
-            "Make room on the disk that the environment is on.",
-        )
-
-
-def _show_plan(prepared: Prepared, shown: Shown) -> None:
-    if shown.output_format is options.Format.JSON:
-        from gpuenv.cli.output import emit_json
-
-        emit_json(prepared.plan, shown.output, redacted=shown.redacted)
-    else:
-        from gpuenv.cli.output import emit_lines
-        from gpuenv.install.text import plan_lines
-
-        lines = plan_lines(prepared.plan, verbose=shown.verbose)
-        emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)
-
-
-def _show_plan_beside(prepared: Prepared, shown: Shown) -> None:
-    """The plan that was agreed to beforehand, on standard error: the result alone goes to standard output."""
-    from gpuenv.cli.output import write_stderr
-    from gpuenv.install.text import plan_lines
-
-    write_stderr(plan_lines(prepared.plan, verbose=shown.verbose))
-
-
-def _show_outcome(outcome: Outcome, shown: Shown) -> int:
-    show_outcome(outcome, shown)
-    return outcome.exit_code
