@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -35,9 +37,10 @@ if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme
     from gpuenv.install.executing import Clock
     from gpuenv.install.journal import Store
-    from gpuenv.install.preparing import Prepared
-    from gpuenv.install.records import Outcome
+    from gpuenv.install.records import Outcome, Plan
     from gpuenv.model.resolution import Resolution
+
+    Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,35 +129,73 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
         CommandError: likewise.
     """
     import tempfile
+    from concurrent.futures import ThreadPoolExecutor
 
     from gpuenv.cli.consent import show_plan
-    from gpuenv.cli.transaction import Examined, plan_install, target_scheme
+    from gpuenv.cli.transaction import Examined, target_scheme
     from gpuenv.install.executing import Clock
     from gpuenv.install.holdings import take_stock
     from gpuenv.install.journal import Store
+    from gpuenv.install.records import Result
 
     wishes, means = how
     interpreter = interpreter_of(subject)
     recovered = put_back_first(interpreter, None, dry_run=wishes.dry_run)
     clock = Clock()
-    with clock.phase("probe"):
+    with clock.phase("examination"), ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(target_scheme, interpreter, subject, means)
         facts, rows = get_both(subject, matrix)
-    require_target(facts)
-    scheme = target_scheme(interpreter, subject, means)
-    resolution = resolved_for(facts, rows, take_stock(scheme))
+        require_target(facts)
+        scheme = asking.result()
+    examined = Examined(subject, facts, rows, resolved_for(facts, rows, take_stock(scheme)))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
-        wanted, means = _what(resolution, wishes, (means, scheme), Path(scratch))
+        planned = _way(scheme, examined, (wishes, means), Path(scratch))
         if wishes.dry_run:
-            show_plan(plan_install(scheme, wanted, means).plan, shown)
+            show_plan(planned()[0], shown)
             return ExitCode.OK
         store = Store(Path(scheme.root))
         with store.locked():
             recovered += put_back_first(interpreter, store, dry_run=False, held=True)
             with clock.phase("plan"):
-                prepared = plan_install(scheme, wanted, means)
-            done = _go(prepared, store, Examined(subject, facts, rows, resolution), (wishes, shown, clock))
+                plan, carry_out = planned()
+            done = _go(plan, partial(carry_out, store, clock), wishes, shown)
+            if done.status in (Result.UNCHANGED, Result.INSTALLED) and wishes.guard is not None:
+                _leave_guard(scheme, wishes.guard)
     show_outcome(replace(done, recovered=recovered), shown)
     return done.exit_code
+
+
+def _way(scheme: Scheme, examined: Examined, how: tuple[Wishes, Means], scratch: Path) -> Callable[[], Planned]:
+    """How the plan is made: of conda packages for conda's environments, of wheels for all others."""
+    from gpuenv.cli.conda_install import plan_conda, run_conda, takes_conda
+    from gpuenv.cli.transaction import plan_install, run_transaction
+
+    wishes, means = how
+    if takes_conda(scheme, means):
+        _refuse_for_conda(wishes)
+
+        def of_conda() -> Planned:
+            found = plan_conda(scheme, examined.resolution, means)
+            return found.plan, lambda store, clock: run_conda(found, store, examined, clock)
+
+        return of_conda
+    wanted, means = _what(examined.resolution, wishes, (means, scheme), scratch)
+
+    def of_wheels() -> Planned:
+        found = plan_install(scheme, wanted, means)
+        return found.plan, lambda store, clock: run_transaction(found, store, examined, clock)
+
+    return of_wheels
+
+
+def _refuse_for_conda(wishes: Wishes) -> None:
+    for option, given in (("--locked", wishes.locked), ("--bundle", wishes.bundle), ("--guard", wishes.guard)):
+        if given is not None:
+            raise CommandError(
+                ExitCode.USAGE,
+                f"{option} is for wheels, and conda packages would be installed into this environment",
+                "add --installer uv (or pip) to install wheels; conda's own guard is conda-meta/pinned",
+            )
 
 
 def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], scratch: Path) -> tuple[Wanted, Means]:
@@ -172,31 +213,24 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
     return choice_of(resolution), means
 
 
-def _go(prepared: Prepared, store: Store, examined: Examined, how: tuple[Wishes, Shown, Clock]) -> Outcome:
+def _go(plan: Plan, carry_out: Callable[[], Outcome], wishes: Wishes, shown: Shown) -> Outcome:
     """Asks and executes."""
     from gpuenv.cli.consent import agree
-    from gpuenv.cli.transaction import run_transaction
     from gpuenv.install.records import Outcome, Result
 
-    wishes, shown, clock = how
-    plan = prepared.plan
     if plan.empty:
         message = f"{' '.join(plan.requirements)} is there already"
-        done = Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
-    else:
-        agree(plan, shown, yes=wishes.yes, allow_changes=wishes.allow_changes)
-        done = run_transaction(prepared, store, examined, clock)
-    if done.status in (Result.UNCHANGED, Result.INSTALLED) and wishes.guard is not None:
-        _leave_guard(prepared, wishes.guard)
-    return done
+        return Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
+    agree(plan, shown, yes=wishes.yes, allow_changes=wishes.allow_changes)
+    return carry_out()
 
 
-def _leave_guard(prepared: Prepared, path: Path) -> None:
+def _leave_guard(scheme: Scheme, path: Path) -> None:
     """A constraint file with the versions that were chosen, and how to use it."""
     from gpuenv.cli.output import write_file
     from gpuenv.install.guard import guard_text
     from gpuenv.install.holdings import take_stock
 
-    there = take_stock(prepared.holdings.scheme).own.values()
+    there = take_stock(scheme).own.values()
     write_file(path, guard_text({entry.name: entry.release for entry in there}))
     announce(f"to keep later installs to this choice: pip install --constraint {path} ..., or PIP_CONSTRAINT={path}")

@@ -34,6 +34,12 @@ class InstallerName(str, Enum):
     AUTO = "auto"
     UV = "uv"
     PIP = "pip"
+    CONDA = "conda"
+    MAMBA = "mamba"
+    MICROMAMBA = "micromamba"
+
+
+CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
 
 
 Installer = Annotated[InstallerName, typer.Option("--installer", help="What to install with.")]
@@ -122,12 +128,12 @@ def put_back_first(interpreter: str, store: Store | None, *, dry_run: bool, held
     if store is None:
         return ()
     if held:
-        found = recover(store)
+        found = recover(store, os.environ)
     elif dry_run:
         return ()
     else:
         with store.locked():
-            found = recover(store)
+            found = recover(store, os.environ)
     for number in found:
         announce(f"the interrupted install {number} was put back")
     return found
@@ -201,11 +207,18 @@ def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wante
 
 
 def caller_for(scheme: Scheme, means: Means) -> Caller:
-    """The installer, with the caller's own settings.
+    """The installer of wheels, with the caller's own settings.
 
     Raises:
         InstallError: when there is none.
+        CommandError: when it is one of conda's.
     """
+    if means.installer in CONDAS:
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{means.installer.value} handles conda packages, and wheels are wanted here",
+            "use uv or pip",
+        )
     from gpuenv.install.backends.base import Options
     from gpuenv.install.choose import choose
     from gpuenv.install.resolving import Caller

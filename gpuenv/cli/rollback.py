@@ -118,7 +118,7 @@ def _roll_back(store: Store, interpreter: str, number: str | None, shown: Shown)
         if recovered and not committed(store) and number is None:
             undone: tuple[Journal, ...] = ()
         else:
-            undone = roll_back(store, number)
+            undone = roll_back(store, number, os.environ)
     told = ", ".join(f"{journal.number} ({journal.summary})" for journal in undone)
     place = Place(interpreter, str(store.root), str(store.root), "")
     message = f"undone: {told}" if told else "the interrupted install was put back"

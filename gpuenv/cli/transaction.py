@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuenv.install.executing import Clock
     from gpuenv.install.journal import Store
     from gpuenv.install.preparing import Prepared
-    from gpuenv.install.proving import Diagnosed
+    from gpuenv.install.proving import Diagnose, Diagnosed
     from gpuenv.install.records import Outcome
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
@@ -87,19 +87,15 @@ def run_transaction(prepared: Prepared, store: Store, examined: Examined, clock:
     from gpuenv.install.proving import Child
     from gpuenv.probe.children import ChildGroup
 
-    subject, rows, chosen = examined.subject, examined.rows, examined.resolution
-    elsewhere = chosen.wheel is not None and chosen.wheel.needs_toolkit is not None
+    chosen = examined.resolution.wheel
     executable = prepared.holdings.scheme.executable
-
-    def again() -> Diagnosed:
-        return diagnosed(get_snapshot(subject, rows), rows, libraries_elsewhere=elsewhere)
-
+    before, diagnose = doctor_of(examined, libraries_elsewhere=chosen is not None and chosen.needs_toolkit is not None)
     work = Work(
         prepared=prepared,
         store=store,
-        child=Child(executable, dict(os.environ), max(60.0, subject.timeout), ChildGroup()),
-        before=diagnosed(examined.facts, rows, libraries_elsewhere=elsewhere),
-        diagnose=again,
+        child=Child(executable, dict(os.environ), max(60.0, examined.subject.timeout), ChildGroup()),
+        before=before,
+        diagnose=diagnose,
         announce=announce,
         created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         clock=clock or Clock(),
@@ -107,7 +103,17 @@ def run_transaction(prepared: Prepared, store: Store, examined: Examined, clock:
     return execute(work)
 
 
-def diagnosed(facts: Snapshot, rows: Matrix, *, libraries_elsewhere: bool) -> Diagnosed:
+def doctor_of(examined: Examined, *, libraries_elsewhere: bool) -> tuple[Diagnosed, Diagnose]:
+    """The doctor's errors before, and how it is asked again."""
+    rows = examined.rows
+
+    def again() -> Diagnosed:
+        return _diagnosed(get_snapshot(examined.subject, rows), rows, libraries_elsewhere=libraries_elsewhere)
+
+    return _diagnosed(examined.facts, rows, libraries_elsewhere=libraries_elsewhere), again
+
+
+def _diagnosed(facts: Snapshot, rows: Matrix, *, libraries_elsewhere: bool) -> Diagnosed:
     """The doctor's errors about the target itself; the machine's are not of the installer's making."""
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.install.proving import Diagnosed
