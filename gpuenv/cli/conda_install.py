@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import announce
+from gpuenv.cli.gpu_proof import gpu_proof
 from gpuenv.cli.installing import CONDAS, InstallerName, Means
 from gpuenv.cli.transaction import Examined, doctor_of
 from gpuenv.model.exit_codes import ExitCode
@@ -84,6 +86,7 @@ def run_conda(prepared: CondaPrepared, store: Store, examined: Examined, clock: 
         doctor=doctor_of(examined, libraries_elsewhere=False),
         announce=announce,
         created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        more=(partial(gpu_proof, examined, prepared.scheme.executable),),
         clock=clock,
     )
     return execute_conda(work)

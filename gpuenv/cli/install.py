@@ -17,6 +17,7 @@ from gpuenv.cli.installing import (
     Installer,
     InstallerName,
     InstallTimeout,
+    Kernel,
     Means,
     NetworkOffline,
     Shown,
@@ -29,6 +30,7 @@ from gpuenv.cli.installing import (
     require_target,
     resolved_for,
     show_outcome,
+    target_of,
 )
 from gpuenv.model.exit_codes import ExitCode
 
@@ -66,6 +68,7 @@ class Wishes:
 
 def install(
     python: options.Python = None,
+    kernel: Kernel = None,
     assume: options.Assume = None,
     locked: Annotated[
         Optional[Path],
@@ -106,7 +109,7 @@ def install(
     Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state is
     back, 7 the target cannot be used.
     """
-    subject = Subject(python, None, assume or (), False, timeout, driver_root)
+    subject = Subject(target_of(python, kernel), None, assume or (), False, timeout, driver_root)
     if locked is not None and bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)

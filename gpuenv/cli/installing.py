@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -43,6 +43,12 @@ CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
 
 
 Installer = Annotated[InstallerName, typer.Option("--installer", help="What to install with.")]
+Kernel = Annotated[
+    Optional[str],
+    typer.Option(
+        "--kernel", metavar="NAME", help="The target: the environment of a Jupyter kernel, by its name or kernelspec."
+    ),
+]
 NetworkOffline = Annotated[bool, typer.Option("--offline", help="Use no network: what the cache of uv holds.")]
 InstallTimeout = Annotated[
     float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
@@ -97,6 +103,25 @@ def command_error(error: InstallError) -> CommandError:
         ConsentNeeded: ExitCode.USAGE,
     }
     return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, error.remedy)
+
+
+def target_of(python: str | None, kernel: str | None) -> str | None:
+    """What ``--python`` would say where ``--kernel`` is given.
+
+    Raises:
+        CommandError: when both are, or there is no such kernel.
+    """
+    if kernel is None:
+        return python
+    if python is not None:
+        raise CommandError(ExitCode.USAGE, "--python and --kernel exclude each other")
+    from gpuenv.probe.kernels import kernel_interpreter
+    from gpuenv.probe.target import TargetError
+
+    try:
+        return kernel_interpreter(kernel, os.environ)
+    except TargetError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 def interpreter_of(subject: Subject) -> str:

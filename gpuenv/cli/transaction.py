@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.gather import Subject, announce, get_snapshot
+from gpuenv.cli.gpu_proof import gpu_proof
 from gpuenv.cli.installing import Means, Wanted, caller_for
 
 if TYPE_CHECKING:
@@ -96,6 +98,7 @@ def run_transaction(prepared: Prepared, store: Store, examined: Examined, clock:
         child=Child(executable, dict(os.environ), max(60.0, examined.subject.timeout), ChildGroup()),
         before=before,
         diagnose=diagnose,
+        more=(partial(gpu_proof, examined, executable),),
         announce=announce,
         created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         clock=clock or Clock(),

@@ -175,6 +175,7 @@ def test_the_specifications_land_and_the_revision_leads_back(conda: Conda, progr
         "files": True,
         "import cupy": True,
         "doctor": True,
+        "smoke test": None,
     }
     assert any("young" in note for note in told["plan"]["notes"])
     assert told["plan"]["moves"] == []
