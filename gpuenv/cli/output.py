@@ -12,13 +12,14 @@ import socket
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.atomic import replace_file
 from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.report.redact import Identity

@@ -14,6 +14,8 @@ from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.report import Report
 from gpuenv.report.smoke_rows import BAD, smoke_rows
 from gpuenv.report.told import (
+    allowance_text,
+    crashed,
     detail_lines,
     machine_texts,
     open_questions,
@@ -46,6 +48,8 @@ def _lines(report: Report) -> Iterator[str]:
     told = [sentence, *machine_texts(report), f"wheel: {wheel_text(report)}"]
     told += [requirement_text(result) for result in report.requirements]
     told += [f"{code} could not tell: {why}" for code, why in open_questions(report)]
+    told += [f"{code} did not come to its end: {why}" for code, why in crashed(report)]
+    told += [f"allowed, {allowance_text(entry)}" for entry in report.allow_list]
     if report.retry_elsewhere:
         told.append(f"try another host: {report.retry_elsewhere}")
     yield _command("notice", "\n".join(told), title=f"gpuenv: {word} (exit code {report.exit_code})")

@@ -19,7 +19,7 @@ from gpuenv.report.html_style import STYLE
 from gpuenv.report.report import Report, Status
 from gpuenv.report.smoke_rows import BAD, SmokeRow, smoke_rows
 from gpuenv.report.text import command_text, machine_rows
-from gpuenv.report.told import evidence_text, open_questions
+from gpuenv.report.told import allowance_text, crashed, evidence_text, open_questions
 from gpuenv.report.verdict import verdict
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
@@ -96,15 +96,19 @@ def _requirements(requirements: Sequence[RequirementResult]) -> Iterator[str]:
 
 def _findings(report: Report) -> Iterator[str]:
     body = [part for finding in report.findings for part in _finding(finding)] or ["<p>None.</p>"]
-    unknown = [f"<li>{_mono(code)} {_(why)}</li>" for code, why in open_questions(report)]
+    unknown = [f"<li>{_mono(c)} {_(why)}</li>" for c, why in (*open_questions(report), *crashed(report))]
     if unknown:
         body += ["<h3>Could not be told</h3><ul>", *unknown, "</ul>"]
+    allowed = [f"<li>{_(allowance_text(entry))}</li>" for entry in report.allow_list]
+    if allowed:
+        body += ["<h3>Allowed</h3><ul>", *allowed, "</ul>"]
     yield from _section("findings", "Findings", body)
 
 
 def _finding(finding: Finding) -> Iterator[str]:
     tone = _SEVERITIES[finding.severity]
     first = " " + _badge("cure this first", "bad") if finding.primary else ""
+    first += " " + _badge("allowed", "note") if finding.allowed else ""
     follows = f' <span class="quiet">follows from {_(finding.follows_from)}</span>' if finding.follows_from else ""
     yield f'<article class="{tone}"><h3>{_(finding.title)}.</h3><p>{_badge(finding.severity.value, tone)}{first} '
     yield f"{_mono(finding.code)} {_mono(finding.cause)}{follows}</p>"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.doctor.diagnose import UNKNOWN
-from gpuenv.model.finding import Evidence, Finding
+from gpuenv.model.allowance import AllowanceResult
+from gpuenv.model.finding import CheckStatus, Evidence, Finding
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.report.report import Report
 from gpuenv.report.text import command_text, machine_rows
@@ -35,6 +36,12 @@ def requirement_text(result: RequirementResult) -> str:
     return f"{word}: {result.text}: {told}"
 
 
+def allowance_text(entry: AllowanceResult) -> str:
+    """``expired: GPU206 until 2027-05-31: replaced in May [gpuenv.toml: line 3]``."""
+    told = entry.allowance
+    return f"{entry.state.value}: {told.code} until {told.expires}: {told.reason} [{told.source}]"
+
+
 def requirement_of(finding: Finding, report: Report) -> RequirementResult | None:
     """The requirement that a finding is about."""
     if finding.code != REQUIREMENT_CHECK:
@@ -47,6 +54,13 @@ def open_questions(report: Report) -> Iterator[tuple[str, str]]:
     for run in report.checks:
         if (run.reason or "").startswith(UNKNOWN):
             yield run.code, (run.reason or "").removeprefix(UNKNOWN)
+
+
+def crashed(report: Report) -> Iterator[tuple[str, str]]:
+    """The checks that did not come to their end, and how they ended."""
+    for run in report.checks:
+        if run.status is CheckStatus.CRASHED:
+            yield run.code, run.reason or ""
 
 
 def machine_texts(report: Report) -> list[str]:
