@@ -18,6 +18,7 @@ def all_signatures() -> tuple[Signature, ...]:
         cuda_code,
         cuda_devices,
         cuda_kernels,
+        cuda_rare,
         cuda_start,
         cupy,
         driver,
@@ -39,7 +40,7 @@ def all_signatures() -> tuple[Signature, ...]:
     )
 
     families = (
-        *(driver, nvml, fabric, nvrm, kernel_module, cuda_start, cuda_devices, cuda_code, cuda_kernels),
+        *(driver, nvml, fabric, nvrm, kernel_module, cuda_start, cuda_devices, cuda_code, cuda_kernels, cuda_rare),
         *(compiler, toolkit, libraries, loader, windows, containers, images, kubernetes),
         *(packages, builds, cupy, arrays, memory, programs, frameworks, marks),
     )

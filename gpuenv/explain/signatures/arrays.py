@@ -11,7 +11,7 @@ SIGNATURES = (
     Signature(
         "cupy.implicit-conversion",
         _CUPY,
-        ("implicit conversion to a",),
+        ("implicit conversion to a", "method not producing an array"),
         ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.95),),
         "CuPy, _core/core.pyx: __array__; cudf, frame.py",
         title="A GPU array was handed to code that wants a NumPy array",
@@ -97,5 +97,24 @@ SIGNATURES = (
             r"RawKernel.{0,80}(?:Python )?floats? .{0,40}(?:double|float64)|kernel argument.{0,60}(?:dtype|type) (?:does not match|mismatch)"
             r"|cupy.{0,60}dtypes? (?:must match|do not match|mismatch|not (?:the )?same)|dtype mismatch.{0,60}(?:cupy|cuda|gpu)"
         ),
+    ),
+    Signature(
+        "opencv.host-array",
+        "OpenCV",
+        ("is not a numpy array, neither a scalar",),
+        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.8),),
+        "opencv, modules/python/src2/cv2_convert.cpp",
+        title="A GPU array was handed to code that wants a NumPy array",
+        needs=("cupy", "cuda"),
+    ),
+    Signature(
+        "cupy.array-api-dtype",
+        _CUPY,
+        ("dtypes are allowed in",),
+        ((Cause.DTYPE_MISMATCH, 0.82),),
+        "CuPy 11 to 13, cupy/array_api",
+        pattern=r"Only [\w -]+ dtypes are allowed in \w+",
+        title="The function takes no arrays of this type",
+        needs=("cupy",),
     ),
 )

@@ -151,7 +151,7 @@ SIGNATURES = (
         "ptxas and libnvJitLink, the strings of the binaries; cuda.h, cuLink*",
         pattern=(
             r"ptxas (?:application )?ptx input, line \d+; (?:error|fatal)|ptxas (?:fatal|error)\s*: (?!\s*Value|.*version)"
-            r"|NVJITLINK_ERROR_(?:PTX_COMPILE|INTERNAL|INVALID_INPUT)|nvJitLinkError|cuLink(?:AddData|Complete|AddFile)\S* .*CUDA_ERROR_(?:INVALID|NO_BINARY)"
+            r"|NVJITLINK_ERROR_(?:PTX_COMPILE|INTERNAL|INVALID_INPUT|UNRECOGNIZED_OPTION)|nvJitLinkError|cuLink(?:AddData|Complete|AddFile)\S* .*CUDA_ERROR_(?:INVALID|NO_BINARY)"
         ),
         title="The linker rejects the code that the compiler made",
         sways=(Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 5),),
@@ -160,10 +160,10 @@ SIGNATURES = (
     Signature(
         "hiprtc.error",
         "HIPRTC",
-        ("hiprtc_error", "hipcc", "hipmoduleload"),
+        ("hiprtc_error", "hipcc", "hipmoduleload", "supported in hip", "supported on rocm"),
         ((Cause.ROCM_MISMATCH, 0.8),),
         "CuPy, cupy_backends/cuda/libs/nvrtc.pyx built for ROCm; hiprtc.h, hiprtcResult",
-        pattern=r"HIPRTC_ERROR_\w+|hipcc.*(?:not found|failed|error)|could not find any hipcc",
+        pattern=r"HIPRTC_ERROR_\w+|hipcc.*(?:not found|failed|error|does not generate)|could not find any hipcc|not (?:yet )?supported (?:in HIP|on ROCm)",
         level=Level.ERROR,
     ),
     Signature(
@@ -177,5 +177,30 @@ SIGNATURES = (
             r"|NvvmSupportError|could not find libdevice|nvvm/libdevice.*not found"
         ),
         title="libNVVM or libdevice, parts of the CUDA toolkit, are not found",
+    ),
+    Signature(
+        "nvrtc.program-creation",
+        "NVRTC",
+        ("nvrtc_error_program_creation_failure", "nvrtc_error_out_of_memory"),
+        ((Cause.CUDA_LIBRARY_MISSING, 0.25), (Cause.NVRTC_BUILTINS_MISMATCH, 0.25)),
+        "nvrtc.h, nvrtcResult",
+        pattern=r"NVRTC_ERROR_(?:PROGRAM_CREATION_FAILURE|(?P<memory>OUT_OF_MEMORY))",
+        judge=lambda values: (
+            ((Cause.OUT_OF_MEMORY, 0.7),)
+            if "memory" in values
+            else ((Cause.CUDA_LIBRARY_MISSING, 0.25), (Cause.NVRTC_BUILTINS_MISMATCH, 0.25))
+        ),
+        decides="the versions of the NVRTC libraries that are loaded: gpuenv doctor",
+    ),
+    Signature(
+        "cupy.sm-guard",
+        "CUDA's headers, in a kernel of CuPy's own",
+        ("only supported for sm_", "requires sm_", "only supported on sm_"),
+        ((Cause.CUPY_BUG, 0.4), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.3)),
+        "CCCL, cuda/barrier and cuda/pipeline: guards on __CUDA_ARCH__",
+        pattern=r"(?:CUDA|cuda)\b.{0,60}(?:only supported (?:for|on)|requires) sm_\d\d",
+        title="A header that a kernel includes is for newer GPUs alone",
+        needs=("cupy",),
+        decides="whether the kernel is CuPy's own or the program's",
     ),
 )

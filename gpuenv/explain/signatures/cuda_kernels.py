@@ -91,12 +91,14 @@ SIGNATURES = (
     Signature(
         "cuda.invalid-value",
         _RUNTIME,
-        ("cuda_error_invalid_value", "cudaerrorinvalidvalue", "cuda error: invalid argument"),
+        ("cuda_error_invalid_value", "cudaerrorinvalidvalue", "invalid argument"),
         ((Cause.INVALID_KERNEL_LAUNCH, 0.42), (Cause.CROSS_DEVICE_ARRAY, 0.08), (Cause.ILLEGAL_MEMORY_ACCESS, 0.06)),
         _SOURCE,
+        pattern=r"CUDA_ERROR_INVALID_VALUE|cudaErrorInvalidValue|(?:CUDA error|cu(?:da)?[A-Z]\w+ failed): invalid argument",
         title="A call was refused for one of its arguments",
         sways=(
             Sway("launch-frame", Cause.INVALID_KERNEL_LAUNCH, 6),
+            Sway("func-attribute", Cause.INVALID_KERNEL_LAUNCH, 5),
             Sway("copy-frame", Cause.INVALID_KERNEL_LAUNCH, 0.3),
             Sway("copy-frame", Cause.CROSS_DEVICE_ARRAY, 3),
         ),

@@ -45,7 +45,7 @@ SIGNATURES = (
         ),
         _SOURCE,
         pattern=(
-            r"(?<!error: )cudaErrorNoDevice|CUDA_ERROR_NO_DEVICE|(?<!cuda error: )no CUDA-capable device is detected"
+            r"(?<!error: )cudaErrorNoDevice|CUDA_ERROR_NO_DEVICE|(?<!initialization error: cuda error: )no CUDA-capable device is detected"
             r"|cudaGetDeviceCount returned (?:38|100)\b"
         ),
         title="CUDA sees no GPU",
@@ -128,6 +128,7 @@ SIGNATURES = (
             "cudaerrorunknown",
             "unknown_error(99",
             "cuda unknown error",
+            "cuda error: unknown error",
             "error 999",
             "returned 999",
         ),
@@ -142,7 +143,7 @@ SIGNATURES = (
         ),
         _SOURCE,
         pattern=(
-            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|UNKNOWN_ERROR\(99|CUDA unknown error|(?:CUDA|cuda\w*|cu[A-Z]\w+).{0,60}(?:error|returned):? \(?999\b"
+            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|(?:CUDA|cuda\w*|cu[A-Z]\w+).{0,60}(?:error|returned):? \(?999\b"
             r"|cuda runtime error \(30\)|cudaGetDeviceCount returned (?:30|999)\b"
         ),
         title="CUDA could not be initialised, and does not say why",

@@ -58,7 +58,9 @@ SIGNATURES = (
         ((Cause.DRIVER_INSTALL_BROKEN, 0.85),),
         "apt, dpkg: dependency problems; rpm, pacman: file conflicts",
         pattern=(
-            r"(?:lib)?nvidia-\S+ : (?:Depends|Conflicts|Breaks): (?:lib)?nvidia"
+            r"(?:lib)?(?:nvidia|cuda1|cuda-drivers)\S* : (?:Depends|Pre-Depends|Conflicts|Breaks): (?:lib)?(?:nvidia|cuda1|cuda-drivers)"
+            r"|package (?:xorg-x11-drv-|akmod-|kmod-)?nvidia\S* requires \S*nvidia\S*.*none of the providers can be installed"
+            r"|installing \S*nvidia\S* .*breaks dependency|nothing provides \S*nvidia-(?:kmod|driver)\S* needed by"
             r"|trying to overwrite '[^']*(?:nvidia|libcuda)[^']*', which is also in package"
             r"|dpkg: dependency problems prevent configuration of (?:lib)?nvidia"
             r"|file \S*(?:nvidia|libcuda)\S* from install of .* conflicts with file from package"
@@ -78,5 +80,24 @@ SIGNATURES = (
             r"|nvidia-installer.*ERROR|Windows has stopped this device.*Code 43"
         ),
         level=Level.ERROR,
+    ),
+    Signature(
+        "kernel.hung-task",
+        "the kernel",
+        ("blocked for more than",),
+        ((Cause.DRIVER_UNRESPONSIVE, 0.8),),
+        "Linux, kernel/hung_task.c, beside messages of the driver",
+        pattern=r"task \S+ blocked for more than \d+ seconds",
+        title="A process hangs in the kernel, in a call into the driver",
+        needs=("nvrm",),
+    ),
+    Signature(
+        "smi.hangs",
+        "the words of reports",
+        ("nvidia-smi",),
+        ((Cause.DRIVER_UNRESPONSIVE, 0.7),),
+        "gpuenv probe, DRV110: a child that does not answer within its deadline",
+        pattern=r"nvidia-smi (?:command )?(?:just |also |is |was |may get |gets |got )*(?:hang|hung|stuck|frozen|freezes|never returns|does not return)",
+        title="A call into the driver does not come back",
     ),
 )

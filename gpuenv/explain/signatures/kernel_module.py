@@ -16,7 +16,7 @@ SIGNATURES = (
             (Cause.NO_DRIVER, 0.12),
         ),
         "kmod, tools/modprobe.c",
-        pattern=r"Module nvidia[\w-]* not found in directory|nvidia[\w_-]*\.ko.*No such file|Failed to find module 'nvidia",
+        pattern=r"Module nvidia[\w-]* not found(?: in directory)?|nvidia[\w_-]*\.ko.*No such file|Failed to find module 'nvidia",
         title="There is no nvidia module for the running kernel",
         decides="whether dkms status lists nvidia for this kernel (uname -r)",
     ),
@@ -74,7 +74,10 @@ SIGNATURES = (
     Signature(
         "dkms.build-failed",
         "DKMS and driver installers",
-        ("dkms", "nvidia kernel module", "kernel module", "kernel headers", "kernel source tree", "nvidia.ko"),
+        (
+            *("dkms", "nvidia kernel module", "kernel module", "kernel headers", "kernel source tree", "nvidia.ko"),
+            *("bad return status", "bad exit status"),
+        ),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.88),),
         "dkms; nvidia-installer, the strings of the program; dpkg, postinst of nvidia-dkms",
         pattern=(
@@ -87,7 +90,7 @@ SIGNATURES = (
         ),
         title="The driver's module could not be built for the running kernel",
         mark="module-build-failed",
-        sways=(Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 2),),
+        sways=(Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 2), Sway("nouveau", Cause.NOUVEAU_LOADED, 30)),
     ),
     Signature(
         "dkms.compile-error",

@@ -12,11 +12,16 @@ _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats
 _OPENING = r"\.so(?P<soname>[.\d]*): cannot open shared object file"
 _TOOLKIT = r"(?:cudart|cublas|cublasLt|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|nvrtc|nvJitLink|nvToolsExt|cupti|nvblas|npp\w+|nvjpeg|cudla|nvvm)"
 _DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cusparse64|nvJitLink|nvrtc-builtins64)_[\w]+\.dll"
+_NOT_OF_CUPY = ("nvvm", "npp", "nvjpeg", "cudla", "nvblas", "cupti", "cufftw")  # CuPy opens none of these
 _SHARED_MAJOR = 11  # up to 11.0 a library's name held the minor version, so a wheel was for one minor only
 
 
 def _by_age(values: Mapping[str, str]) -> Weights:
     """An old name can only be wanted by an old wheel line; a present one may simply not be installed."""
+    if values.get("named") and not values.get("failed"):  # nobody searched: a variable or a setting named the file
+        return ((Cause.CUDA_PATH_WRONG, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.3))
+    if values.get("library", "").startswith(_NOT_OF_CUPY):
+        return ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.3))
     number = values.get("soname", "").strip(".").split(".")[0]
     major = int(number) if number.isdigit() else 0
     if values.get("failed"):  # CuPy opens it by name when it is first used
@@ -103,7 +108,7 @@ SIGNATURES = (
         ("cannot open shared object file", "dlerror: lib", "shared object file: no such"),
         ((Cause.CUDA_LIBRARY_MISSING, 0.48), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.42)),
         _DLERROR,
-        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: )?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
+        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
         title="lib{library}.so{soname} is not found",
         judge=_by_age,
         sways=_MAJOR_SWAYS,
@@ -205,9 +210,9 @@ SIGNATURES = (
         ((Cause.LIBRARY_PATH_CONFLICT, 0.9),),
         _DLERROR,
         pattern=(
-            r"undefined symbol: (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|cu[A-Z]|nvrtc)\w*"
+            r"(?<!libtorch_cuda.so: )undefined symbol: (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|nvrtc)\w*"
             r"|symbol \w+,? version lib(?:cu\w+|nv\w+)\.so\S* not defined in file|version [`']lib(?:cu\w+|nv\w+)\.so\S*' not found"
-            r"|undefined symbol: \w+, version lib(?:cu\w+|nv\w+)\.so"
+            r"|(?<!libtorch_cuda.so: )undefined symbol: \w+, version lib(?:cu\w+|nv\w+)\.so"
         ),
         title="Another version of a CUDA library is found first: it lacks a symbol",
         decides="which file is taken: LD_DEBUG=libs, or gpuenv doctor",
@@ -269,5 +274,24 @@ SIGNATURES = (
             Sway("numpy-error", Cause.NUMPY_INCOMPATIBLE, 10),
         ),
         decides="the last line of the traceback, which names the library or symbol",
+    ),
+    Signature(
+        "ld.driver-symbol",
+        _LD,
+        ("undefined symbol: cu", "undefined symbol: nvml"),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.7), (Cause.LIBRARY_PATH_CONFLICT, 0.2)),
+        f"{_DLERROR}; cuda.h and nvml.h: only the driver's libraries have functions of these names",
+        pattern=r"undefined symbol: (?:cu(?-i:[A-Z])\w+|nvml(?-i:[A-Z])\w+)",
+        title="The driver's library lacks a function that the program calls: the driver is older",
+        decides="the driver's version, and which libcuda is loaded",
+    ),
+    Signature(
+        "dyld.toolkit-library",
+        "the loader of macOS",
+        ("library not loaded",),
+        ((Cause.CUDA_LIBRARY_MISSING, 0.7), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.15)),
+        "dyld, the strings of the program; CUDA for macOS ended with 10.2",
+        pattern=rf"Library not loaded: \S*lib(?P<library>{_TOOLKIT}|cuda)[.\d]*\.dylib",
+        title="lib{library} is not found",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Weights
+from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
@@ -88,6 +88,21 @@ SIGNATURES = (
         "CuPy, cupy/cuda/compiler.py: a temporary file of the kernel cache; errno ENOENT",
         pattern=r"(?:FileNotFoundError|No such file).*(?:kernel_cache|jitify_cache|\.cubin|cupy_cache)",
         title="A file in the kernel cache is gone: another process moved it, or its folder cannot be made",
+        decides="whether several processes or users share the folder, and who may write it",
+    ),
+    Signature(
+        "cupy.cache-frames",
+        "CuPy and the system",
+        ("_compiler_cache.py",),
+        ((Cause.KERNEL_CACHE_UNWRITABLE, 0.45), (Cause.KERNEL_CACHE_RACE, 0.3)),
+        "CuPy 14, cupy/cuda/_compiler_cache.py: os.makedirs when it is imported, open and os.replace when a kernel is kept",
+        title="CuPy could not use the folder of its kernel cache",
+        sways=(
+            Sway("cache-folder", Cause.KERNEL_CACHE_UNWRITABLE, 10),
+            Sway("windows", Cause.KERNEL_CACHE_RACE, 3),
+            Sway("multiprocessing", Cause.KERNEL_CACHE_RACE, 3),
+        ),
+        needs=("os-refused",),
         decides="whether several processes or users share the folder, and who may write it",
     ),
 )

@@ -47,6 +47,7 @@ SIGNATURES = (
             "nvmlerror_library",
             "nvml_error_library_not_found",
             "nvml library not found",
+            "nvml: error_library_not_found",
         ),
         (
             (Cause.NO_DRIVER, 0.5),
@@ -55,7 +56,7 @@ SIGNATURES = (
             (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.06),
         ),
         f"{_STRINGS}; nvidia-ml-py, NVMLError_LibraryNotFound",
-        pattern=r"NVML Shared Library Not Found|NVML_ERROR_LIBRARY_NOT_FOUND|NVMLError_Library|(?<!load )NVML library not found",
+        pattern=r"NVML Shared Library Not Found|NVML_ERROR_LIBRARY_NOT_FOUND|NVML: ERROR_LIBRARY_NOT_FOUND|NVMLError_Library|(?<!load )NVML library not found",
         title="The loader does not find libnvidia-ml, a part of the driver",
         sways=(
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 4),
@@ -75,7 +76,7 @@ SIGNATURES = (
             (Cause.DEVICE_NODE_PERMISSION, 0.05),
         ),
         f"{_STRINGS}: NVML_ERROR_UNKNOWN",
-        pattern=r"(?:initiali[sz]e )?NVML(?:Error)?:? (?:ERROR: )?Unknown Error",
+        pattern=r"(?<!container-cli: detection error: )(?:initiali[sz]e )?NVML(?:Error)?:? (?:ERROR: )?Unknown Error",
         title="NVML does not answer: a container's access to its device nodes was taken away",
         sways=(
             Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
@@ -91,7 +92,7 @@ SIGNATURES = (
         ("driver not loaded", "error_driver_not_loaded", "driver is not loaded"),
         ((Cause.DRIVER_MODULE_NOT_LOADED, 0.75), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.1), (Cause.NO_DRIVER, 0.08)),
         f"{_STRINGS}: NVML_ERROR_DRIVER_NOT_LOADED",
-        pattern=r"(?:NVML|nvidia)\S*:? .*driver (?:is )?not loaded|NVML\w*ERROR_DRIVER_NOT_LOADED|nvml error: driver not loaded",
+        pattern=r"(?:NVML|nvidia)\S*:? .*driver (?:is )?not loaded|(?:NVML\S*|NVML: )ERROR_DRIVER_NOT_LOADED|nvml error: driver not loaded",
         sways=(
             Sway("nouveau", Cause.NOUVEAU_LOADED, 20),
             Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
@@ -249,5 +250,42 @@ SIGNATURES = (
             r"|NVML\S* .*timed out|task \S+ blocked for more than .*nvidia"
         ),
         title="A call into the driver does not come back",
+    ),
+    Signature(
+        "nvml.rm-mismatch",
+        _NVML,
+        ("nvml/rm version mismatch",),
+        ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.95),),
+        "nvidia-ml-py, the words of its exceptions: NVML_ERROR_LIB_RM_VERSION_MISMATCH",
+        title="The loaded kernel module and the driver's libraries are of different versions",
+    ),
+    Signature(
+        "nvml.hardware",
+        _NVML,
+        ("insufficient external power", "interrupt request issue", "inforom", "gpu requires restart"),
+        ((Cause.GPU_HARDWARE_FAULT, 0.78),),
+        "nvidia-ml-py, the words of its exceptions; nvidia-smi, return value 14",
+        pattern=(
+            r"insufficient external power|interrupt request issue|infoROM is corrupted|corrupted infoROM|GPU requires restart"
+        ),
+        title="NVML reports a fault of the GPU or of its power supply",
+    ),
+    Signature(
+        "nvml.timeout",
+        _NVML,
+        ("nvml",),
+        ((Cause.DRIVER_UNRESPONSIVE, 0.7),),
+        "nvidia-ml-py, the words of its exceptions: NVML_ERROR_TIMEOUT",
+        pattern=r"NVML(?:Error)?\w*: Timeout\b",
+        title="A call into the driver does not come back",
+    ),
+    Signature(
+        "nvml.os-blocked",
+        _NVML,
+        ("operating system has blocked the request", "nvml: n/a"),
+        ((Cause.WSL_LIBCUDA, 0.45), (Cause.CONTAINER_CGROUP_LOST_GPU, 0.35)),
+        "nvidia-ml-py, the words of its exceptions: NVML_ERROR_OPERATING_SYSTEM; nvidia-smi in WSL",
+        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 8), Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3)),
+        decides="whether this is WSL or a container",
     ),
 )

@@ -151,12 +151,12 @@ SIGNATURES = (
     Signature(
         "nouveau.in-use",
         "nvidia-installer, lspci, lshw and NVRM",
-        ("nouveau",),
+        ("nouveau", "novacore"),
         ((Cause.NOUVEAU_LOADED, 0.92),),
         "nvidia-installer, the strings of the program; lspci -k; lshw; open-gpu-kernel-modules, nv.c",
         pattern=(
             r"nouveau (?:kernel driver|module)? ?is (?:currently )?in use|Kernel driver in use: nouveau|driver=nouveau"
-            r"|nouveau, rivafb, nvidiafb|such as:? (?:NVRM: )?nouveau|nouveau \S+: (?:DRM|fifo|gr|Xorg|unknown chipset|disp)"
+            r"|nouveau, rivafb, nvidiafb|such as: (?:NVRM: )?nouveau|nouveau \S+: (?:DRM|fifo|gr|Xorg|unknown chipset|disp|NVIDIA|enabling)|already bound to (?:nouveau|NovaCore)"
         ),
         title="The nouveau module holds the GPU",
         mark="nouveau",

@@ -82,13 +82,22 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        "build.path-list",
+        "the shell, in what a report quotes",
+        ("cuda_home=", "cuda_path="),
+        ((Cause.CUDA_PATH_WRONG, 0.82),),
+        "CUDA Installation Guide for Linux, Environment Setup: the variable holds one folder, and no list of them",
+        pattern=r"CUDA_(?:HOME|PATH)=(?:\$\{?CUDA_(?:HOME|PATH)\}?:/|/[^\s:;]+:/|:/)",
+        title="CUDA_HOME is a list of folders, where one is expected",
+    ),
+    Signature(
         "build.toolkit-not-found",
         "CMake and setup scripts",
         ("could not find cuda", "could not find nvcc", "nvcc", "cuda toolkit", "cudatoolkit", "cuda compiler"),
         ((Cause.CUDA_PATH_WRONG, 0.62), (Cause.CUDA_LIBRARY_MISSING, 0.1)),
         "CMake, FindCUDA and CMakeDetermineCUDACompiler; cupy/cuda/compiler.py; the shell",
         pattern=(
-            r"Could NOT find CUDA(?:Toolkit)?|Failed to find nvcc|nvcc: (?:command )?not found|nvcc['\"]? is not recognized"
+            r"Could NOT find CUDA(?:Toolkit)?|Failed to find nvcc|nvcc does not exist|CUDA is not found\.|Cannot find compiler 'cl\.exe'|nvcc: (?:command )?not found|nvcc['\"]? is not recognized"
             r"|No such file or directory: '?\S*nvcc|(?:could not|cannot|unable to|failed to) (?:find|locate) (?:the )?(?:CUDA toolkit|CUDA compiler|nvcc)"
             r"|Failed to run `?nvcc`? command|No CMAKE_CUDA_COMPILER could be found|CUDA toolkit (?:was |is )?not found"
         ),
