@@ -83,7 +83,7 @@ SIGNATURES = (
         f"{_SOURCE}; ptxas, the strings of the binary",
         title="The launch asks for more threads, registers or shared memory than the GPU gives",
         sways=(
-            Sway("cupy-own-kernel", Cause.CUPY_BUG, 20),
+            Sway("cupy-own-kernel", Cause.CUPY_BUG, 40),
             Sway("cupy-own-kernel", Cause.INVALID_KERNEL_LAUNCH, 0.15),
         ),
         decides="the block size, the grid and the shared memory of the launch that fails",

@@ -73,7 +73,9 @@ SIGNATURES = (
             Sway("gpu-none", Cause.NO_DRIVER, 5),
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 3),
             Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.1),
-            Sway("wsl", Cause.WSL_LIBCUDA, 5),
+            # Under WSL the driver is the one of Windows, or a Linux libcuda shadows it: both are this cause.
+            Sway("wsl", Cause.WSL_LIBCUDA, 80),
+            Sway("wsl", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.3),
         ),
         decides="the driver's version: --assume driver=VERSION, or driver=none",
     ),

@@ -25,6 +25,17 @@ SIGNATURES = (
         title="CuPy is not in the environment that runs",
     ),
     Signature(
+        "cupy.core-not-built",
+        "CPython, of CuPy up to 7",
+        ("cannot import name",),
+        ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.6), (Cause.CORRUPT_INSTALLATION, 0.2), (Cause.CUDA_LIBRARY_MISSING, 0.08)),
+        "CPython, ImportError; CuPy up to 7 was installed without its extension modules where the build found no CUDA",
+        pattern=r"cannot import name '?(?:core|cublas|curand)'?(?! from 'cupy\w)(?=$|\s*[(.]|\s)",
+        title="CuPy was built from source without its CUDA parts",
+        needs=("cupy", "cuda"),
+        decides="how CuPy was installed: the log of pip install",
+    ),
+    Signature(
         "cupy.files-missing",
         "CPython",
         ("no module named 'cupy", "cannot import name", "module 'cupy' has no attribute", "cupy_backends"),
@@ -77,13 +88,30 @@ SIGNATURES = (
         decides="the original error that follows it",
     ),
     Signature(
+        "crash.segfault",
+        "the shell and faulthandler",
+        ("segmentation fault", "sigsegv", "access violation"),
+        (
+            (Cause.LIBRARY_PATH_CONFLICT, 0.28),
+            (Cause.TORCH_CUPY_CONFLICT, 0.16),
+            (Cause.OPTIONAL_LIBRARY_MISSING, 0.12),
+            (Cause.CORRUPT_INSTALLATION, 0.1),
+        ),
+        "signal 11, beside what is known of a CUDA program: most often two versions of one library in a process",
+        pattern=r"Segmentation fault|SIGSEGV|Windows fatal exception: access violation",
+        sways=(Sway("torch-there", Cause.TORCH_CUPY_CONFLICT, 4), Sway("torch-error", Cause.TORCH_CUPY_CONFLICT, 3)),
+        level=Level.WARNING,
+        needs=("cupy", "cupy-there", "toolkit-there"),
+        decides="the libraries that are loaded, from /proc/PID/maps or gpuenv doctor",
+    ),
+    Signature(
         "cupy.assertion",
         "CuPy",
-        (".pyx", ".pxi"),
+        (".pyx", ".pxi", "exception ignored in: 'cupy"),
         ((Cause.CUPY_BUG, 0.78),),
         "CPython's traceback: an assertion or an internal slip in CuPy's own compiled code",
         pattern=(
-            r"cupy\w*[/.\\][\w/.\\]*\.p(?:yx|xi)\"?,? line \d+, in [\w.]+ "
+            r"(?:AssertionError|SystemError)\s+Exception ignored in: 'cupy|cupy\w*[/.\\][\w/.\\]*\.p(?:yx|xi)\"?,? line \d+, in [\w.]+ "
             r"(?:AssertionError|UnboundLocalError|SystemError|ZeroDivisionError|NameError|KeyError|IndexError|OverflowError)\b"
         ),
         title="An assertion inside of CuPy failed",

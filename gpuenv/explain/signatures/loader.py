@@ -24,7 +24,7 @@ def _by_age(values: Mapping[str, str]) -> Weights:
         return ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.3))
     number = values.get("soname", "").strip(".").split(".")[0]
     major = int(number) if number.isdigit() else 0
-    if values.get("failed"):  # CuPy opens it by name when it is first used
+    if values.get("failed"):  # CuPy and TensorFlow open it by name when it is first used
         return ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.32))
     if 0 < major <= _SHARED_MAJOR:
         return ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.32))
@@ -108,7 +108,7 @@ SIGNATURES = (
         ("cannot open shared object file", "dlerror: lib", "shared object file: no such"),
         ((Cause.CUDA_LIBRARY_MISSING, 0.48), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.42)),
         _DLERROR,
-        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
+        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |dlerror: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
         title="lib{library}.so{soname} is not found",
         judge=_by_age,
         sways=_MAJOR_SWAYS,
