@@ -34,6 +34,7 @@ _COMMANDS = {
     "schema": "schema",
     "simulate": "simulate",
     "matrix": "matrix",
+    "build-image": "build_image",
 }
 _SETTINGS: dict[str, dict[str, Any]] = {
     "run": {"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -58,7 +59,7 @@ def make_app(arguments: list[str]) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            app.command(name, context_settings=_SETTINGS.get(name))(getattr(module, name))
+            app.command(name, context_settings=_SETTINGS.get(name))(getattr(module, name.replace("-", "_")))
     return app
 
 
