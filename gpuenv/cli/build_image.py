@@ -133,6 +133,7 @@ def build_image(
         fresh=no_cache,
         push=push,
         seconds=build_timeout,
+        patience=timeout,
         installing=Means(installer, offline, False, build_timeout),
     )
     if sum((show, dry_run, context is not None)) > 1:

@@ -63,6 +63,7 @@ class Making:
         fresh: without the cache.
         push: whether it is pushed.
         seconds: how long a build may take.
+        patience: seconds that the engine may take to answer.
         installing: what the wheels are asked of.
     """
 
@@ -72,6 +73,7 @@ class Making:
     fresh: bool
     push: bool
     seconds: float
+    patience: float
     installing: Means
 
 
@@ -359,7 +361,7 @@ def _site(making: Making, stack: ExitStack) -> _Site:
     from gpuenv.image.buildkit import find_cli
     from gpuenv.image.errors import EngineError
 
-    engine = connect(os.environ)
+    engine = connect(os.environ, making.patience)
     stack.callback(engine.close)
     cli = None
     if engine.facts.has_buildkit and making.builder != "classic":
@@ -423,7 +425,11 @@ def _build_all(
     remedies: dict[str, None] = {}
     for choice in pinned:
         plan = _plan(asked, choice, _lock(choice, making), _rendering(making, site, rows), rows, len(choices))
-        done.append(_one(plan, shop, remedies))
+        try:
+            done.append(_one(plan, shop, remedies))
+        except KeyboardInterrupt:
+            announce(f"interrupted; the build was ended, and {plan.tag} is what it was before")
+            raise
     status = max((image.status for image in done), key=list(Built).index)
     return _show(done, status, shown, site.engine.facts.label, tuple(remedies))
 

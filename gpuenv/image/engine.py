@@ -95,8 +95,12 @@ def _telling(doing: str) -> Iterator[None]:
         raise engine_error(error, doing) from error
 
 
-def connect(environment: Mapping[str, str]) -> Engine:
+def connect(environment: Mapping[str, str], seconds: float) -> Engine:
     """The engine that DOCKER_HOST names, or the first that answers on one of the usual sockets.
+
+    Args:
+        environment: the caller's variables.
+        seconds: how long it may take to answer.
 
     Raises:
         EngineError: when there is none, or it may not be used.
@@ -109,15 +113,15 @@ def connect(environment: Mapping[str, str]) -> Engine:
     for host in [given] if given else there or usual[:1]:
         try:
             with _telling(f"the engine at {host}"):
-                return _connected(host, environment)
+                return _connected(host, environment, seconds)
         except EngineError as error:
             first = first or error
     assert first is not None  # noqa: S101 - there is at least one address
     raise first
 
 
-def _connected(host: str, environment: Mapping[str, str]) -> Engine:
-    client = docker.from_env(environment={**environment, "DOCKER_HOST": host}, timeout=_ANSWER)
+def _connected(host: str, environment: Mapping[str, str], seconds: float) -> Engine:
+    client = docker.from_env(environment={**environment, "DOCKER_HOST": host}, timeout=seconds)
     told_version, info = client.version(), client.info()
     parts = {str(entry.get("Name")): entry.get("Version") for entry in told_version.get("Components") or ()}
     podman = "Podman Engine" in parts
@@ -131,6 +135,7 @@ def _connected(host: str, environment: Mapping[str, str]) -> Engine:
         has_buildkit=not podman and api >= _BUILDKIT_API,
         gpu_ways=_gpu_ways(info),
     )
+    client.api.timeout = _ANSWER
     return Engine(client, facts)
 
 
