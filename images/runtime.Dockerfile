@@ -15,7 +15,6 @@ RUN ${mounts}python$python -m venv /opt/cupy \
 
 FROM python
 COPY --from=build /rootfs/ /
-COPY --from=build --chown=10001:10001 /home/cupy /home/cupy
 ENV PATH="/opt/cupy/bin:$${PATH}" \
     HOME=/home/cupy \
     CUPY_CACHE_DIR=/home/cupy/.cupy/kernel_cache

@@ -5,7 +5,8 @@
 * Leaves out what CuPy never loads, and takes it out of the RECORDs too, so that every file named there is there.
 * Compiles every module, checked by nothing at run time, so that neither a time nor a write is needed.
 * Makes the user that the image runs as, and its home with the folder of the kernel cache.
-* Gives every file the time SOURCE_DATE_EPOCH.
+* Gives every file and folder the time SOURCE_DATE_EPOCH: each that the copy makes or touches is in the tree, so that
+  builders that write down the time of a folder write down the same one each time.
 """
 
 import compileall
@@ -60,7 +61,10 @@ def add_user(root):
             text = file.read()
         with open(os.path.join(root, "etc", name), "w") as file:
             file.write(text if "\ncupy:" in "\n" + text else text + line)
-    os.makedirs("/home/cupy/.cupy/kernel_cache", exist_ok=True)
+    home = os.path.join(root, "home/cupy")
+    for folder in (home, os.path.join(home, ".cupy"), os.path.join(home, ".cupy/kernel_cache")):
+        os.makedirs(folder)
+        os.chown(folder, USER, USER)
 
 
 def set_times(folder, when):
@@ -84,9 +88,7 @@ def main():
     add_user(root)
     os.makedirs(os.path.join(root, os.path.dirname(environment).lstrip("/")))
     os.rename(environment, root + environment)
-    when = int(os.environ["SOURCE_DATE_EPOCH"])
-    set_times(root, when)
-    set_times("/home/cupy", when)
+    set_times(root, int(os.environ["SOURCE_DATE_EPOCH"]))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from gpuenv.cli.installing import Installer, InstallerName, NetworkOffline
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.imaging import Making
+    from gpuenv.cli.imaging_site import Making
 
 
 class KindName(str, Enum):
@@ -115,7 +115,9 @@ def build_image(
     Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed.
     """
     from gpuenv.cli.gather import Subject
-    from gpuenv.cli.imaging import Asked, Making, run
+    from gpuenv.cli.imaging import run
+    from gpuenv.cli.imaging_site import Making
+    from gpuenv.cli.imaging_words import Asked
     from gpuenv.cli.installing import Means, Shown
 
     asked = Asked(

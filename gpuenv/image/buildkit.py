@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 import time
@@ -16,7 +17,6 @@ from gpuenv.probe.children import ChildGroup, Ending, run_child
 _QUICK = 20.0  # seconds for a question to the command line
 _LAST_WITH_BUILDKIT_INSIDE = 22  # docker 23 and newer leave it to the plug-in buildx
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
-_REWRITING = (0, 13)  # buildx and BuildKit that can set every file's time in a layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,11 @@ class Cli:
 
     words: tuple[str, ...]
     environment: Mapping[str, str]
+
+    @property
+    def is_plugin(self) -> bool:
+        """Whether it is buildx, which tells the name that the engine knows the image by in either of its stores."""
+        return "buildx" in self.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str)
 
 def command(cli: Cli, build: Build, folder: str, answer: str) -> tuple[str, ...]:
     """The command: what is in it is seen by everybody on this machine, so that no secret's value is."""
-    words = [*cli.words, "--progress=plain", f"--iidfile={answer}"]
+    words = [*cli.words, "--progress=plain", f"--{'metadata-file' if cli.is_plugin else 'iidfile'}={answer}"]
     words += [f"--label={name}={value}" for name, value in sorted(build.labels.items())]
     words += [f"--build-arg={name}" for name in sorted(build.arguments)]  # the values go through the environment
     words += [f"--secret=id={name},src={path}" for name, path in sorted(build.secrets.items())]
@@ -89,7 +94,7 @@ def build_with(cli: Cli, build: Build, files: Mapping[str, str], progress: Progr
         folder.mkdir()
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
-        words = list(command(cli, build, str(folder), str(answer)))
+        words = [*command(cli, build, str(folder), str(answer))]
         group = ChildGroup()
         try:
             done = run_child(words, {**cli.environment, **build.arguments}, deadline, group, progress.hear)
@@ -100,4 +105,5 @@ def build_with(cli: Cli, build: Build, files: Mapping[str, str], progress: Progr
             raise EngineError("building: no end in time", "Give it longer with --build-timeout SECONDS.")
         if done.ending is not Ending.EXITED or done.exit_code != 0:
             raise told(progress.log or done.stderr or str(done.error), "the build failed")
-        return answer.read_text(encoding="utf-8").strip()
+        told_id = answer.read_text(encoding="utf-8")
+        return str(json.loads(told_id)["containerimage.digest"]) if cli.is_plugin else told_id.strip()

@@ -175,5 +175,5 @@ def test_the_bill_of_materials_names_every_wheel_and_is_the_same_each_time() -> 
     read = json.loads(text)
     assert read["bomFormat"] == "CycloneDX"
     assert {part["purl"] for part in read["components"]} == {"pkg:pypi/cupy-cuda12x@14.2.0", "pkg:pypi/numpy@2.4.6"}
-    assert uuid.UUID(read["serialNumber"].removeprefix("urn:uuid:"))
+    assert uuid.UUID(read["serialNumber"].removeprefix("urn:uuid:")).version == 5
     assert read["metadata"]["timestamp"].startswith("2026-11-21T00:00:00")

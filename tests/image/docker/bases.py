@@ -84,17 +84,10 @@ def archive(tag: str, layer: bytes, variables: Mapping[str, str]) -> bytes:
 def debian(folder: Path) -> Path:
     """A Debian with its Python, venv and this machine's certificates, as a tar file of its root."""
     file = folder / "debian.tar"
-    command = [
-        "mmdebstrap",
-        "--variant=minbase",
-        "--include=python3,python3-venv,ca-certificates",
-        "bookworm",
-        str(file),
-    ]
-    subprocess.run(command, check=True, capture_output=True, timeout=900)
+    command = ["mmdebstrap", "--variant=minbase", "--include=python3,python3-venv,ca-certificates"]
     if _CERTIFICATES.exists():
-        with tarfile.open(file, "a") as tar:
-            tar.add(_CERTIFICATES.resolve(), "etc/ssl/certs/ca-certificates.crt")
+        command.append(f"--customize-hook=copy-in {_CERTIFICATES} {_CERTIFICATES.parent}")
+    subprocess.run([*command, "bookworm", str(file)], check=True, capture_output=True, timeout=900)
     return file
 
 

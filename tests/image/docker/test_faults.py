@@ -150,9 +150,14 @@ def own_engine() -> Iterator[Dockerd]:
         yield started
 
 
+def kill_in_the_middle(engine: Dockerd, client: Any) -> None:  # noqa: ANN401
+    wait_for(client.containers.list)
+    engine.kill()
+
+
 def test_an_engine_that_dies_in_the_middle(own_engine: Dockerd) -> None:
     client = client_of(own_engine)
-    killer = threading.Thread(target=lambda: wait_for(client.containers.list) and own_engine.kill())
+    killer = threading.Thread(target=kill_in_the_middle, args=(own_engine, client))
     killer.start()
     code, told, said = outcome(own_engine.host, *of("stand-in:slow"))
     killer.join()
