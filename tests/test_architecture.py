@@ -30,14 +30,16 @@ MAY_IMPORT = {
     "probe": {"model", "matrix", "doctor"},
     "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
-    "image": {"model", "matrix", "doctor", "probe", "report", "toml_text"},
-    "install": {"model", "matrix", "doctor", "probe", "report", "toml_text"},
+    "image": {"model", "matrix", "doctor", "probe", "report", "install", "smoke", "toml_text"},
+    "install": {"model", "matrix", "doctor", "probe", "report", "toml_text", "atomic"},
     "smoke": {"model", "probe"},
+    "plugins": {"model", "doctor", "probe"},
     "data": set[str](),
+    "atomic": set[str](),
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data"),
+        *("simulate", "refresh", "data", "atomic", "plugins"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
@@ -54,15 +56,18 @@ THIRD_PARTY = {
     "rich": {"gpuenv.cli.output"},
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
-    "docker": {"gpuenv.image.check.engine"},
+    "docker": {"gpuenv.image.check.engine", "gpuenv.image.engine"},
     "requests": {"gpuenv.image.check.engine"},
+    "urllib3": {"gpuenv.image.engine"},  # what the SDK lets through
+    "cyclonedx": {"gpuenv.image.sbom"},
+    "packageurl": {"gpuenv.image.sbom"},
     "pytest": {"pytest_plugin"},
     # What runs in the target environment.
     **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},
 }
 # Parts without a touch of the world outside, and the modules in them that are its edge.
 PURE = ("model", "matrix", "doctor", "explain", "preflight", "report")
-EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config"}
+EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config", "gpuenv.preflight.config_file"}
 IMPURE_MODULES = {
     "time",
     "subprocess",
@@ -88,6 +93,7 @@ BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
     ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
     ("gpuenv.cli.app", "run"),  # the last handler turns a fault of ours into a message
+    ("gpuenv.probe.forked", "_run"),  # the end of a script, as its interpreter would tell it
     (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package
@@ -99,6 +105,9 @@ BROAD = [
     (f"{PAYLOAD}.harness", "demo"),  # likewise
     (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything: that is its answer
     (f"{PAYLOAD}.harness", "_run"),  # likewise
+    (f"{PAYLOAD}.groundwork", "_compiled"),  # someone else's package
+    (f"{PAYLOAD}.groundwork", "_library"),  # likewise
+    (f"{PAYLOAD}.groundwork", "groundwork"),  # likewise
     (f"{PAYLOAD}.demos.fork_after_cuda_init", "mistake"),  # whatever it raises is what is to be shown
 ]
 STARTERS = {"Popen", "run", "call", "check_call", "check_output"}
@@ -288,11 +297,12 @@ def test_programs_are_started_in_one_module_alone() -> None:
 
     The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, and a
     demonstration shows how a worker is started. The commands of ``gpuenv run`` and ``gpuenv simulate`` are the user's
-    own, with the user's own terminal and no deadline.
+    own, with the user's own terminal and no deadline. A fork of our own is waited for as a program is.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
-    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.demos.fork_after_cuda_init"}
-    assert importing == {"gpuenv.probe.children", "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
+    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.several", f"{PAYLOAD}.demos.fork_after_cuda_init"}
+    own = {"gpuenv.probe.children", "gpuenv.probe.forked"}
+    assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import yaml
+
+from gpuenv.model.record import dataclass
 
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"
@@ -52,6 +53,9 @@ def parse(text: str, *, sharing: bool = False) -> Document:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise YamlError(f"{where}{getattr(error, 'problem', None) or error}") from error
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise YamlError(f"line {line}: half a character, which is no text") from error
     except RecursionError as error:
         raise YamlError("nested too deeply") from error
     if root is None:
