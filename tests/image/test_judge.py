@@ -193,7 +193,21 @@ def test_what_is_not_known_is_neither() -> None:
     found = verdict(image("12.9.1"), host())
     assert found.status is Status.UNKNOWN
     assert any("NVIDIA_REQUIRE_CUDA" in text for text in found.unknown)
-    assert verdict(plain(), host("driver=580", "gpu=H100")).status is Status.UNKNOWN
+
+
+def test_an_image_that_says_nothing_is_not_held_against_it() -> None:
+    found = verdict(plain(), host("driver=580", "gpu=H100"))
+    assert (found.status, [each.code for each in found.findings]) == (Status.FIT, ["IMG917"])
+    assert verdict(plain(), host("driver=none", "gpu=none")).status is Status.UNKNOWN
+
+
+def test_the_history_tells_of_cupy() -> None:
+    step = 'RUN /bin/sh -c pip install "cupy-cuda13x[ctk]==14.2.0" # buildkit'
+    facts = replace(plain(), history=(step,))
+    assert told(verdict(facts, host("driver=550", "gpu=H100"))) == [("IMG905", "driver-too-old-for-cuda")]
+    assert verdict(facts, host("driver=580", "gpu=H100")).status is Status.FIT
+    bundled = replace(image("12.2.2", flavour="base"), history=(step.replace("13x", "12x"),))
+    assert ("IMG905", "gpu-too-new-for-toolkit") not in told(verdict(bundled, host("driver=580", "gpu=B200")))
 
 
 def test_a_requirement_that_is_switched_off_is_a_note() -> None:
