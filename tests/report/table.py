@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
-import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.cli.app import run
-from gpuenv.cli.formats import NAMES
+from gpuenv.cli.formats import NAMES, How, Wanted, emit_report
+from gpuenv.cli.preflight import sent_elsewhere
+from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.matrix.resolve import resolve
+from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.report.report import make_report
+from tests.preflight.machines import MATRIX
 from tests.report.readers import READERS, Told
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gpuenv.model.resolution import Resolution
+    from gpuenv.model.snapshot import Snapshot
 REQUIRED = {
     "none": (),
     "usual": ("gpu>=1", "cc>=8.0", "memory>=40GiB", "driver>=535", "name~=H100|H200"),
@@ -33,18 +41,33 @@ class Row:
     forms: dict[str, Told]
 
 
-def row(machine: Path, folder: Path, *options: str) -> Row:
-    """Runs preflight in this process, which spares its start, and reads back what it has written."""
-    formats = [part for name in NAMES if name != "text" for part in ("--format", f"{name}={folder / name}")]
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        code = run(
-            ["preflight", "--no-config", "--snapshot", str(machine), *options, *formats, "-o", str(folder / "text")]
-        )
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    forms = {name: READERS[name](folder / name) for name in NAMES}
-    return Row(code, json.loads((folder / "json").read_text(encoding="utf-8")), forms)
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What was read of a machine, and what fits it: the same for every set of requirements."""
+
+    snapshot: Snapshot
+    resolution: Resolution
+
+
+def machine(snapshot: Snapshot) -> Machine:
+    return Machine(snapshot, resolve(snapshot, MATRIX))
+
+
+def row(of: Machine, name: str, folder: Path, *, retry: bool = False) -> Row:
+    """What preflight does once the machine has been read, every form written at once and read back."""
+    requirements = tuple(parse_requirement(text) for text in REQUIRED[name])
+    terms = Terms(
+        requirements=evaluate(requirements, of.snapshot),
+        no_gpu=no_gpu_expected(requirements),
+        no_cupy=no_cupy_expected(requirements),
+    )
+    diagnosis = diagnose(of.snapshot, MATRIX, of.resolution, lambda: 0.0, terms)
+    report = make_report(diagnosis, of.resolution, of.snapshot, 0.5, terms)
+    report = sent_elsewhere(report) if retry else report
+    wanted = [Wanted(form, folder / form) for form in NAMES]
+    emit_report(report, wanted, How(verbose=False, color=False, redact=True))
+    forms = {form: READERS[form](folder / form) for form in NAMES}
+    return Row(report.exit_code, json.loads((folder / "json").read_text(encoding="utf-8")), forms)
 
 
 def required(name: str) -> list[str]:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.recorded import EVERY, record
-from tests.report.table import assert_all_say_the_same, required, row
+from tests.cli.recorded import EVERY
+from tests.report.table import assert_all_say_the_same, row
+from tests.report.table import machine as of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,5 +18,4 @@ if TYPE_CHECKING:
     ("machine", "name"), [("fit", "links"), ("unfit", "packages"), ("without-gpu", "absent"), ("empty", "usual")]
 )
 def test_all_say_the_same(machine: str, name: str, tmp_path: Path) -> None:
-    recorded = record(EVERY[machine], tmp_path / "machine.json")
-    assert_all_say_the_same(row(recorded, tmp_path, *required(name)))
+    assert_all_say_the_same(row(of(EVERY[machine]), name, tmp_path))

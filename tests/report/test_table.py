@@ -11,9 +11,8 @@ from gpuenv.matrix.assume import assume
 from gpuenv.probe.take import DEFAULT_TIMEOUT, Request, take_snapshot
 from gpuenv.simulate.machine import materialise
 from gpuenv.simulate.profile import Profile, load
-from tests.cli.recorded import record
 from tests.preflight.machines import MATRIX
-from tests.report.table import REQUIRED, assert_all_say_the_same, required, row
+from tests.report.table import REQUIRED, assert_all_say_the_same, machine, row
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
@@ -28,15 +27,15 @@ TAKEN = "2026-11-21T12:00:00+00:00"
 def test_all_say_the_same(
     profile: Profile, tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
 ) -> None:
-    machine = materialise(profile, tmp_path, stub_driver, cuda_libraries.of_major)
-    recorded = record(_seen(profile, dict(machine.environment), targets), tmp_path / "recorded.json")
+    simulated = materialise(profile, tmp_path, stub_driver, cuda_libraries.of_major)
+    here = machine(_seen(profile, dict(simulated.environment), targets))
     codes = {}
     for name in REQUIRED:
-        found = row(recorded, tmp_path, *required(name))
+        found = row(here, name, tmp_path)
         assert_all_say_the_same(found)
         codes[name] = found.code
     assert codes["none"] == profile.expect.exit_code
-    elsewhere = row(recorded, tmp_path, *required("usual"), "--retry-elsewhere")
+    elsewhere = row(here, "usual", tmp_path, retry=True)
     assert_all_say_the_same(elsewhere)
     assert elsewhere.code in (codes["usual"], 75)
     assert bool(elsewhere.report["retry_elsewhere"]) == (elsewhere.code == 75)
