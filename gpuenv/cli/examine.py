@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.gather import Subject, get_both
+from gpuenv.cli.gather import Beginning, Subject, get_matrix
+from gpuenv.cli.plugging import plugins, with_plugins
 
 if TYPE_CHECKING:
     from gpuenv.cli.proving import Proof
@@ -35,17 +37,20 @@ def examine(
     Raises:
         CommandError: when the machine or the matrix cannot be read, or GPU tests are asked for elsewhere.
     """
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.report.report import make_report
-
     looked = time.monotonic()
     begun = looked if started is None else started
     if proof is not None:
         from gpuenv.cli.proving import check_subject
 
         check_subject(subject)
-    facts, rows = get_both(subject, matrix)
+    with closing(Beginning(subject)) as beginning:
+        from gpuenv.doctor.diagnose import diagnose  # imported while the machine answers
+        from gpuenv.matrix.resolve import resolve
+        from gpuenv.report.report import make_report
+
+        rows = get_matrix(matrix)
+        found = plugins()
+        facts = beginning.finish(rows)
     resolution = resolve(facts, rows)
     terms = terms_of(facts)
     smoke = None
@@ -54,6 +59,7 @@ def examine(
 
         smoke = prove_report(proof, subject, facts, rows, terms, looked)
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms, smoke)
+    diagnosis = with_plugins(diagnosis, found, facts, terms, subject.timeout)
     return make_report(diagnosis, resolution, facts, time.monotonic() - begun, terms, smoke)
 
 

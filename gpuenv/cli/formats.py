@@ -6,12 +6,12 @@ import difflib
 import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.report.history import Earlier
@@ -59,13 +59,18 @@ class How:
     of_the_tests: bool = False
 
 
-def read_formats(given: Sequence[str] | None, output: Path | None) -> tuple[Wanted, ...]:
+def read_formats(given: Sequence[str] | None, output: Path | None, names: Sequence[str] = NAMES) -> tuple[Wanted, ...]:
     """The forms that are wanted; text goes to standard output (or ``-o``) unless another form does.
+
+    Args:
+        given: what the user wrote.
+        output: the file of ``-o``.
+        names: the forms that the command has.
 
     Raises:
         CommandError: for an unknown form, a file that is named twice, or two forms for one place.
     """
-    wanted = tuple(_wanted(text) for text in given or ())
+    wanted = tuple(_wanted(text, names) for text in given or ())
     if not any(entry.path is None for entry in wanted):
         wanted = (Wanted("text", None), *wanted)
     placed = tuple(Wanted(entry.form, output) if entry.path is None else entry for entry in wanted)
@@ -76,19 +81,16 @@ def read_formats(given: Sequence[str] | None, output: Path | None) -> tuple[Want
     return placed
 
 
-def _wanted(text: str) -> Wanted:
+def _wanted(text: str, names: Sequence[str]) -> Wanted:
     name, equals, path = text.partition("=")
-    if name not in NAMES:
-        near = difflib.get_close_matches(name.lower(), NAMES, 1)
+    known = f"one of {', '.join(names)}"
+    if name not in names:
+        near = difflib.get_close_matches(name.lower(), names, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", _known())
+        raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", known)
     if equals and not path:
-        raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", _known())
+        raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", known)
     return Wanted(name, Path(path) if equals else None)
-
-
-def _known() -> str:
-    return f"one of {', '.join(NAMES)}"
 
 
 def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
@@ -151,7 +153,7 @@ def _emit_rendered(report: Report, wanted: Wanted, how: How) -> None:
     if wanted.path is None:
         write_stdout(text)
     else:
-        write_file(wanted.path, text)
+        write_file(wanted.path, text, shared=wanted.form == "prometheus")
 
 
 def _render(report: Report, form: str, how: How) -> str:

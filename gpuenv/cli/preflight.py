@@ -13,13 +13,15 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, announce
+from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
     from gpuenv.cli.proving import Proof
+    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.model.allowance import Allowance
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.preflight.config import Config
     from gpuenv.preflight.requirement import Requirement
     from gpuenv.report.report import Report
 
@@ -31,15 +33,6 @@ Require = Annotated[
     Optional[list[str]],
     typer.Option("--require", metavar="REQUIREMENT", help="What must hold, such as 'gpu>=1' or 'cc>=8.0'. Repeatable."),
 ]
-ConfigFile = Annotated[
-    Optional[Path],
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Requirements in TOML. Default: the nearest gpuenv.toml, or pyproject.toml with [tool.gpuenv].",
-    ),
-]
-NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no configuration file.")]
 ListRequirements = Annotated[
     bool, typer.Option("--list-requirements", help="Print the grammar and every key of requirements, and end.")
 ]
@@ -73,6 +66,7 @@ class _Asked:
     proof: Proof | None
     wait: float
     retry_elsewhere: bool
+    allowances: tuple[Allowance, ...]
 
 
 def preflight(
@@ -115,7 +109,7 @@ def preflight(
     from gpuenv.cli.history import read_history
 
     wanted = read_formats(formats, output)
-    settings = _settings(config, no_config=no_config)
+    settings = read_settings(config, no_config=no_config)
     budget = timeout if timeout is not None else settings.timeout
     waiting = wait if wait is not None else settings.wait or 0.0
     asked = _Asked(
@@ -125,6 +119,7 @@ def preflight(
         proof=_proof(smoke or settings.smoke, budget),
         wait=0.0 if snapshot is not None or no_probe else waiting,
         retry_elsewhere=bool(settings.retry_elsewhere if retry_elsewhere is None else retry_elsewhere),
+        allowances=allowed(settings),
     )
     report = _examine(asked)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
@@ -132,29 +127,6 @@ def preflight(
     if verbose:
         show_phases(report.snapshot)
     raise typer.Exit(report.exit_code)
-
-
-def _settings(path: Path | None, *, no_config: bool) -> Config:
-    """What the configuration file says that was named, or is the nearest."""
-    from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
-
-    if no_config:
-        if path is not None:
-            raise CommandError(ExitCode.USAGE, "--config and --no-config exclude each other")
-        return Config()
-    try:
-        here = Path.cwd()
-        found = path or find_config(here)
-        if found is None:
-            return Config()
-        shown = str(found) if path is not None or not found.is_relative_to(here) else str(found.relative_to(here))
-        return load_config(found, shown)
-    except ConfigError as error:
-        raise CommandError(
-            ExitCode.USAGE, str(error), "gpuenv preflight --list-requirements shows the grammar"
-        ) from error
-    except OSError as error:  # the working folder is gone
-        raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}") from error
 
 
 def _proof(level: Level | None, budget: float | None) -> Proof | None:
@@ -210,14 +182,17 @@ def sent_elsewhere(report: Report) -> Report:
 
 def _look(asked: _Asked, started: float) -> Report:
     from gpuenv.cli.examine import examine
-    from gpuenv.doctor.diagnose import Terms
-    from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 
     def terms_of(facts: Snapshot) -> Terms:
+        from gpuenv.doctor.diagnose import Terms
+        from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+
         return Terms(
             requirements=evaluate(asked.requirements, facts),
             no_gpu=no_gpu_expected(asked.requirements),
             no_cupy=no_cupy_expected(asked.requirements),
+            allowances=asked.allowances,
+            day=today(),
         )
 
     return examine(asked.subject, asked.matrix, terms_of, started, asked.proof)

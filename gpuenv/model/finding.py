@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause
+from gpuenv.model.record import dataclass
 
 
 class Severity(str, Enum):
@@ -57,6 +58,7 @@ class Finding:
         evidence: the facts behind it.
         fix: what to do, the best first.
         docs: where to read more: the ``gpuenv explain`` of its code.
+        allowed: the entry of the caller's allow-list that makes a note of it; null where there is none.
     """
 
     code: str
@@ -68,6 +70,7 @@ class Finding:
     evidence: tuple[Evidence, ...]
     fix: tuple[Fix, ...]
     docs: str
+    allowed: Allowance | None = None
 
 
 @dataclass(frozen=True, slots=True)

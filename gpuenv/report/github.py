@@ -13,13 +13,14 @@ from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.report import Report
 from gpuenv.report.told import (
+    allowance_text,
     detail_lines,
     machine_texts,
     requirement_of,
     requirement_text,
     wheel_text,
 )
-from gpuenv.report.undecided import open_questions
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -42,6 +43,8 @@ def _lines(report: Report) -> Iterator[str]:
     told = [sentence, *machine_texts(report), f"wheel: {wheel_text(report)}"]
     told += [requirement_text(result) for result in report.requirements]
     told += [f"{code} could not tell: {why}" for code, why in open_questions(report)]
+    told += [f"{code} did not come to its end: {why}" for code, why in crashed(report)]
+    told += [f"allowed, {allowance_text(entry)}" for entry in report.allow_list]
     if report.retry_elsewhere:
         told.append(f"try another host: {report.retry_elsewhere}")
     yield _command("notice", "\n".join(told), title=f"gpuenv: {word} (exit code {report.exit_code})")

@@ -19,8 +19,8 @@ from gpuenv.report.html_smoke import smoke_section
 from gpuenv.report.html_style import STYLE
 from gpuenv.report.report import Report, Status
 from gpuenv.report.text import command_text, machine_rows
-from gpuenv.report.told import evidence_text
-from gpuenv.report.undecided import open_questions
+from gpuenv.report.told import allowance_text, evidence_text
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
@@ -86,15 +86,19 @@ def _requirements(requirements: Sequence[RequirementResult]) -> Iterator[str]:
 
 def _findings(report: Report) -> Iterator[str]:
     body = [part for finding in report.findings for part in _finding(finding)] or ["<p>None.</p>"]
-    unknown = [f"<li>{mono(code)} {escaped(why)}</li>" for code, why in open_questions(report)]
+    unknown = [f"<li>{mono(c)} {escaped(why)}</li>" for c, why in (*open_questions(report), *crashed(report))]
     if unknown:
         body += ["<h3>Could not be told</h3><ul>", *unknown, "</ul>"]
+    allowed = [f"<li>{escaped(allowance_text(entry))}</li>" for entry in report.allow_list]
+    if allowed:
+        body += ["<h3>Allowed</h3><ul>", *allowed, "</ul>"]
     yield from section("findings", "Findings", body)
 
 
 def _finding(finding: Finding) -> Iterator[str]:
     tone = _SEVERITIES[finding.severity]
     first = " " + badge("cure this first", "bad") if finding.primary else ""
+    first += " " + badge("allowed", "note") if finding.allowed else ""
     follows = (
         f' <span class="quiet">follows from {escaped(finding.follows_from)}</span>' if finding.follows_from else ""
     )

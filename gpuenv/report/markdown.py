@@ -14,8 +14,8 @@ from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.report import Report
 from gpuenv.report.smoke_rows import smoke_rows
 from gpuenv.report.text import command_text, machine_rows
-from gpuenv.report.told import evidence_text, wheel_text
-from gpuenv.report.undecided import open_questions
+from gpuenv.report.told import allowance_text, evidence_text, wheel_text
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
@@ -55,6 +55,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
     for finding in report.findings:
         yield from _finding(finding)
+    yield from _allowed(report)
     yield from _smoke(report)
     yield "### The right wheel"
     yield ""
@@ -66,7 +67,7 @@ def _lines(report: Report) -> Iterator[str]:
 def _finding(finding: Finding) -> Iterator[str]:
     first = ", **cure this first**" if finding.primary else ""
     follows = f", follows from {finding.follows_from}" if finding.follows_from else ""
-    severity = finding.severity.value
+    severity = finding.severity.value + (", allowed" if finding.allowed else "")
     yield f"**{finding.code}** `{finding.cause}` ({severity}{first}{follows}): {_plain(finding.title)}."
     yield ""
     for entry in finding.evidence:
@@ -75,6 +76,14 @@ def _finding(finding: Finding) -> Iterator[str]:
         command = f" {_code(command_text(fix.command))}" if fix.command else ""
         yield f"- *cure:* {_plain(fix.text)}{command}"
     yield ""
+
+
+def _allowed(report: Report) -> Iterator[str]:
+    if report.allow_list:
+        yield "### Allowed"
+        yield ""
+        yield from (f"- {_code(allowance_text(entry))}" for entry in report.allow_list)
+        yield ""
 
 
 def _smoke(report: Report) -> Iterator[str]:
@@ -97,7 +106,7 @@ def _smoke(report: Report) -> Iterator[str]:
 
 
 def _closing(report: Report) -> Iterator[str]:
-    unknown = list(open_questions(report))
+    unknown = [*open_questions(report), *crashed(report)]
     if unknown:
         yield "### Could not be told"
         yield ""

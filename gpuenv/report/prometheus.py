@@ -11,6 +11,7 @@ from datetime import datetime
 from statistics import median
 
 from gpuenv import __version__
+from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.finding import Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.smoke import TestStatus
@@ -70,6 +71,8 @@ def _metrics(report: Report) -> Iterator[_Metric]:
             for s in RequirementStatus
         ),
     )
+    allowed = tuple((_allowance(entry), 1.0) for entry in report.allow_list)
+    yield _Metric("allowance_info", "One an entry of the allow-list.", allowed)
     yield from _machine(report)
     yield from _smoke(report)
     yield _one("duration_seconds", "How long the examination took.", report.duration)
@@ -88,9 +91,15 @@ def _findings(report: Report) -> list[Labels]:
             "severity": finding.severity.value,
             "primary": str(finding.primary).lower(),
             "title": finding.title,
+            "allowed": str(finding.allowed is not None).lower(),
         }
         for number, finding in enumerate(report.findings)
     ]
+
+
+def _allowance(entry: AllowanceResult) -> Labels:
+    told = entry.allowance
+    return {"code": told.code, "state": entry.state.value, "expires": told.expires, "source": told.source}
 
 
 def _machine(report: Report) -> Iterator[_Metric]:

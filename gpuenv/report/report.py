@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv import __version__
+from gpuenv.doctor.allowed import became_of
 from gpuenv.doctor.diagnose import NO_TERMS, Diagnosis, Terms
+from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.record import dataclass
+from gpuenv.model.repair import Repair
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
@@ -35,7 +38,9 @@ class Report:
     """What the doctor says, whole.
 
     ``smoke`` is null unless the GPU tests were asked for; ``duration`` is in seconds; ``requirements`` are those of
-    preflight; ``retry_elsewhere`` says why another host should be tried, where the exit code asks for that.
+    preflight; ``retry_elsewhere`` says why another host should be tried, where the exit code asks for that;
+    ``allow_list`` are the findings that the configuration accepts, and what became of each entry; ``repair`` is what
+    was done about the findings, where that was asked for.
     """
 
     status: Status
@@ -50,6 +55,8 @@ class Report:
     matrix_revision: str
     requirements: tuple[RequirementResult, ...] = ()
     retry_elsewhere: str | None = None
+    allow_list: tuple[AllowanceResult, ...] = ()
+    repair: Repair | None = None
     schema: str = SCHEMA
 
 
@@ -78,6 +85,7 @@ def make_report(
         gpuenv_version=__version__,
         matrix_revision=resolution.matrix_revision,
         requirements=terms.requirements,
+        allow_list=became_of(terms.allowances, diagnosis.findings, terms.day),
     )
 
 

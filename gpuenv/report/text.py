@@ -6,8 +6,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from gpuenv.matrix.explanation import changes_text
+from gpuenv.model.allowance import AllowanceResult, AllowanceState
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
 from gpuenv.model.identity import NVIDIA
+from gpuenv.model.repair import Repair, RepairStatus
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState
@@ -41,9 +43,11 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     if report.retry_elsewhere:
         yield Line(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
     yield Line()
+    yield from _repair_lines(report.repair)
     yield from machine_lines(report.snapshot)
     yield from requirement_lines(report.requirements)
     yield from _finding_groups(report.findings)
+    yield from _allow_lines(report.allow_list)
     if report.smoke is not None:
         yield from section_lines(report.smoke, verbose=verbose)
     yield Line()
@@ -156,10 +160,41 @@ def _finding_groups(findings: Sequence[Finding]) -> Iterator[Line]:
             yield from finding_lines(finding)
 
 
+def _repair_lines(repair: Repair | None) -> Iterator[Line]:
+    """What was done about the findings, and what is left."""
+    if repair is None:
+        return
+    mended = repair.status is RepairStatus.MENDED
+    yield Line("Mending", Style.HEADING)
+    yield Line(f"  {repair.status.value}: {repair.message}", Style.GOOD if mended else Style.WARNING, 4)
+    if repair.gone:
+        yield Line(f"  gone: {', '.join(repair.gone)}", Style.GOOD, 4)
+    if repair.left:
+        yield Line(f"  left for you, with its cure below: {', '.join(repair.left)}", hang=4)
+    if repair.undo:
+        yield Line("  To undo it", hang=4)
+        yield Line(f"  $ {command_text(repair.undo)}", Style.COMMAND, 4)
+    yield Line()
+
+
+def _allow_lines(entries: Sequence[AllowanceResult]) -> Iterator[Line]:
+    """What the configuration accepts: what has expired does not count, and what allows nothing can go."""
+    if not entries:
+        return
+    yield Line()
+    yield Line("Allowed", Style.HEADING)
+    for entry in entries:
+        told = entry.allowance
+        style = Style.WARNING if entry.state is AllowanceState.EXPIRED else Style.PLAIN
+        until = f"{told.code} until {told.expires}: {told.reason} [{told.source}]"
+        yield Line(f"  {entry.state.value:<{_LABEL - 2}}{until}", style, _LABEL)
+
+
 def finding_lines(finding: Finding) -> Iterator[Line]:
     """A finding with its evidence and its cure."""
     style = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.PLAIN}[finding.severity]
     follows = f" (follows from {finding.follows_from})" if finding.follows_from else ""
+    follows += " (allowed)" if finding.allowed else ""
     yield Line(f"  {finding.code} {finding.cause}{follows}", style)
     yield Line(f"    {finding.title}.", hang=4)
     for entry in finding.evidence:
@@ -224,10 +259,10 @@ def _closing(report: Report) -> Iterator[Line]:
         if not is_proven(report.snapshot, report.smoke, expect_no_cupy=bool(report.requirements)):
             yield Line("  No GPU was seen that CUDA can use together with a CuPy.", hang=4)
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
-    crashed = [run.code for run in report.checks if run.status is CheckStatus.CRASHED]
     yield Line()
-    if crashed:
-        yield Line(f"Checks that crashed, which is a fault of gpuenv: {', '.join(crashed)}.", Style.BAD)
+    for run in report.checks:
+        if run.status is CheckStatus.CRASHED:
+            yield Line(f"The check {run.code} did not come to its end: {run.reason}", Style.BAD, 2)
     tail = f", {skipped} skipped (-v lists them)" if skipped else ""
     yield Line(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.finding import Evidence, Finding
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.report.report import Report
@@ -32,6 +33,12 @@ def requirement_text(result: RequirementResult) -> str:
     told = f"cannot tell {result.missing}" if result.missing else f"found {result.found}"
     word = "not met" if result.status is RequirementStatus.VIOLATED else result.status.value
     return f"{word}: {result.text}: {told}"
+
+
+def allowance_text(entry: AllowanceResult) -> str:
+    """``expired: GPU206 until 2027-05-31: replaced in May [gpuenv.toml: line 3]``."""
+    told = entry.allowance
+    return f"{entry.state.value}: {told.code} until {told.expires}: {told.reason} [{told.source}]"
 
 
 def requirement_of(finding: Finding, report: Report) -> RequirementResult | None:
