@@ -43,6 +43,7 @@ LONG = (
     "recipes/",
     "refresh/",
     "report/test_formats.py",
+    "report/test_table.py",
     "simulate/",
     "smoke/test_cli.py",
     "smoke/test_run.py",
