@@ -148,13 +148,16 @@ def has_certificates() -> bool:
 def load_root(client: Any, file: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401 - no types
     """A tar file of a root as an image."""
     name, _, version = tag.partition(":")
-    changes = [f"ENV {key}={value}" for key, value in {"PATH": "/usr/local/bin:/usr/bin:/bin", **variables}.items()]
+    changes = [
+        f"ENV {key}={value}"
+        for key, value in {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **variables}.items()
+    ]
     client.api.import_image_from_file(str(file), repository=name, tag=version, changes=changes)
 
 
 def add_tree(client: Any, below: str, tree: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401
     """Another image with a tar file unpacked over it, its libraries known to the loader."""
-    lines = [f"FROM {below}", f"ADD {tree.name} /", "RUN ldconfig"]
+    lines = [f"FROM {below}", f"ADD {tree.name} /", "RUN /sbin/ldconfig"]
     lines += [f"ENV {name}={json.dumps(value)}" for name, value in variables.items()]
     (tree.parent / "Dockerfile").write_text("\n".join(lines) + "\n")
     (tree.parent / ".dockerignore").write_text(f"*\n!{tree.name}\n!Dockerfile\n")
