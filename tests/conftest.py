@@ -28,6 +28,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 # What runs whole programs so often that make test would take too long: make test-long runs them.
 LONG = (
     "eval/test_score.py",
+    "image/test_command.py",
     "install/test_faults.py",
     "install/test_hostile.py",
     "install/test_killed.py",

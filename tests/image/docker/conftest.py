@@ -90,21 +90,10 @@ def cuda_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cuda_bases(engine: Dockerd | Given, client: Any, cuda_folder: Path) -> dict[str, str]:  # noqa: ANN401
     """The base of each kind: a slim Python, and the same with CUDA and the variables of NVIDIA's images."""
     del engine
-    names = {"wheels": "stand-in/python:3.11"} | {kind: f"stand-in/cuda:12.9.1-{kind}" for kind in ("runtime", "devel")}
-    there = {tag for image in client.images.list() for tag in image.tags}
-    if set(names.values()) <= there:
-        return names
-    if bases.lacking():
-        pytest.skip(bases.lacking())
-    plain = {"PIP_CERT": "/etc/ssl/certs/ca-certificates.crt"} if bases.has_certificates() else {}
-    bases.load_root(client, bases.debian(cuda_folder), "stand-in/python:3.11", plain)
-    below = names["wheels"]
-    for kind, headers in (("runtime", False), ("devel", True)):
-        tree = bases.cuda_tree(cuda_folder, headers=headers)
-        bases.add_tree(client, below, tree, names[kind], {**plain, **bases.NVIDIA})
-        tree.unlink()
-        below = names[kind]
-    return names
+    reason = bases.lacking()
+    if reason:
+        pytest.skip(reason)
+    return bases.all_bases(client, cuda_folder)
 
 
 @pytest.fixture

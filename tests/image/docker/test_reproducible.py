@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from gpuenv.image.context import pack
 from gpuenv.image.engine import connect
 from gpuenv.image.progress import Progress
 from gpuenv.image.records import Kind
+from gpuenv.image.render import Rendering
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of
 from tests.image.docker.dockerd import Dockerd, missing
@@ -111,6 +114,26 @@ def test_with_the_classic_builder(started: tuple[Dockerd, str], tmp_path: Path) 
         time.sleep(1.1)
     shop.close()
     assert found[0] == found[1], "the same layers"
+
+
+def test_the_engines_own_check_finds_nothing(started: tuple[Dockerd, str], tmp_path: Path) -> None:
+    """``docker build --check`` of a Dockerfile of each kind, without and with secrets."""
+    engine, folder = started
+    variables = environment(engine, folder, tmp_path)
+    cli = find_cli([f"{folder}/usr/bin/docker"], variables, engine.host) if folder else None
+    if cli is None or not cli.is_plugin:
+        pytest.skip("this engine's command line has no check")
+    for kind in Kind:
+        choice = next(entry for key, entry in choices().items() if key[0] == kind.value and not isinstance(entry, str))
+        for how in (Rendering(CREATED), Rendering(CREATED, mounts=True, secrets=("pip", "ca", "netrc"))):
+            text = planned(choice, how).dockerfile.replace(choice.base.reference, "stand-in:same")
+            (tmp_path / "Dockerfile").write_text(text)
+            command = [*cli.words, "--call=check,format=json", str(tmp_path)]
+            done = subprocess.run(
+                command, env=dict(cli.environment), capture_output=True, text=True, check=False, timeout=60
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert not json.loads(done.stdout).get("warnings"), done.stdout
 
 
 def layers(engine: Dockerd, image: str) -> Any:  # noqa: ANN401 - JSON
