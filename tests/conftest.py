@@ -28,13 +28,18 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 # What runs whole programs so often that make test would take too long: make test-long runs them.
 LONG = (
     "eval/test_score.py",
+    "fix/",
+    "fuzz/test_fuzz.py",
     "image/test_command.py",
+    "install/test_conda.py",
     "install/test_faults.py",
     "install/test_hostile.py",
     "install/test_killed.py",
     "install/test_lock.py",
     "plugin/",
+    "plugins/",
     "preflight/test_command.py",
+    "preflight/test_smoke.py",
     "probe/test_kernel_files.py",
     "recipes/",
     "refresh/",

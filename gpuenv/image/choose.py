@@ -10,7 +10,7 @@ from gpuenv.image.records import Base, Choice, Kind
 from gpuenv.image.reference import split
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
 from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
-from gpuenv.matrix.images import fits, in_container, refusals
+from gpuenv.matrix.images import fits, inside_container, refusals
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.records import CudaMinor, Flavour, Image, Matrix
 from gpuenv.matrix.support import branches_for
@@ -101,7 +101,7 @@ def _asked(wish: Wish) -> str:
 
 def _inside(needs: Needs, wish: Wish) -> Needs:
     """A machine as it is inside the container; one without a driver is where images are built, not where they run."""
-    inner = in_container(needs)
+    inner = inside_container(needs)
     more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in wish.capabilities)
     if needs.driver_absent:
         inner = replace(inner, driver_absent=False, driver=None, driver_cuda=None, gpus=())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.records import Pin
@@ -54,13 +55,9 @@ class ForImage:
         """With the image's Python and platform."""
         return (*self.inner.locking(options, files), *self.words)
 
-    def staging(self, options: Options, lock: object, stage: object) -> tuple[str, ...]:
-        """Never asked: the build installs.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError
+    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
+        """As the installer does."""
+        return self.inner.staging(options, lock, stage)
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """As the installer does."""

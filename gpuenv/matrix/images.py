@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from packaging.version import Version
@@ -13,6 +13,7 @@ from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Flavour, Image, Matrix
 from gpuenv.matrix.support import branch_of
+from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection
 from gpuenv.model.versions import CudaVersion
 
@@ -31,13 +32,13 @@ class JudgedImage:
 
 def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
     """Every image, the preferred one first."""
-    inside = in_container(needs)
+    inside = inside_container(needs)
     best = {line.cuda_major: _best(line.cuda_major, inside, matrix) for line in matrix.wheel_lines}
     judged = (_judge(image, best, needs, inside, matrix) for image in matrix.images)
     return tuple(sorted(judged, key=lambda entry: _rank(entry, needs), reverse=True))
 
 
-def in_container(needs: Needs) -> Needs:
+def inside_container(needs: Needs) -> Needs:
     """The machine as it is inside a container of Linux, where the interpreter and the packages are still to choose."""
     arch = (needs.platform or "linux-x86_64").partition("-")[2].replace("arm64", "aarch64")
     return replace(
