@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuenv.image.context import pack
+from gpuenv.image.engine import connect
+from gpuenv.image.errors import EngineError
 from tests.image.docker.conftest import client_of, load_stand_ins
 from tests.image.docker.dockerd import Dockerd, missing
 from tests.image.docker.program import PROGRAM, SMALL, build, environment, outcome
@@ -111,6 +114,21 @@ def test_an_image_that_cannot_be_proven_gets_no_name(engine: Dockerd, client: An
     assert "running the proof" in told["images"][0]["message"]
     assert client.images.get(TAG).id == before
     client.images.remove(TAG)
+    assert client.containers.list(all=True) == []
+
+
+def test_a_container_is_run_and_removed_and_a_gpu_that_is_not_to_be_had_is_told(engine: Dockerd, client: Any) -> None:  # noqa: ANN401
+    shop = connect(environment(engine.host), 30)
+    files = pack({"given/word": "heard"}, 0)
+    command = ["/bin/sh", "-c", "cat /tmp/given/word; echo beside >&2; exit 7"]
+    end = shop.run("stand-in:fine", command, files, None, 60)
+    assert (end.exit_code, end.stdout, end.stderr) == (7, "heard", "beside\n")
+    assert shop.run("stand-in:fine", ["/bin/sleep", "60"], files, None, 1).exit_code is None
+    if not shop.facts.gpu_ways:
+        for way in ("gpus", "cdi"):
+            with pytest.raises(EngineError, match="running the proof"):
+                shop.run("stand-in:fine", command, files, way, 60)
+    shop.close()
     assert client.containers.list(all=True) == []
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.image.context import pack
 from gpuenv.image.engine import connect
 from gpuenv.image.records import Base
 from tests.image.docker.conftest import Given, client_of, load_stand_ins
@@ -117,3 +118,12 @@ def names(podman: Given) -> set[str]:
         return {tag for image in client.images.list() for tag in image.tags}
     finally:
         client.close()
+
+
+def test_a_container_is_run_and_removed(podman: Given) -> None:
+    shop = connect(environment(podman.host), 30)
+    end = shop.run(
+        "localhost/stand-in:fine", ["/bin/cat", "/tmp/given/word"], pack({"given/word": "heard"}, 0), None, 60
+    )
+    shop.close()
+    assert (end.exit_code, end.stdout) == (0, "heard")
