@@ -30,6 +30,7 @@ LONG = (
     "eval/test_score.py",
     "fix/",
     "fuzz/test_fuzz.py",
+    "image/test_command.py",
     "install/test_conda.py",
     "install/test_faults.py",
     "install/test_hostile.py",
