@@ -17,6 +17,9 @@ from gpuenv.model.lines import is_cupy
 
 _STAGING = ("put the new wheels together beside the environment", "the same with the index, if that does not do")
 _NAMED = 3
+# Unpacked, the wheels that cupy-cuda12x[ctk] 14.2.0 brings for x86_64 are 1.46 (nvidia-cublas-cu12 12.9.2.10) to 2.99
+# times (cuda-pathfinder 1.9.0) as large as their files: zip's own sizes, read in November 2026.
+_GROWTH = 3
 NUMBER = "NUMBER"  # stands for the transaction's own in what a plan shows
 
 
@@ -48,6 +51,7 @@ def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | No
     staging = caller.installer.staging(caller.options, stage.parent / "lock.txt", stage)
     coming = tuple(map(Command, _STAGING, staging)) if choice.install else ()
     sizes = [pin.size for pin in choice.install if pin.size is not None]
+    download = sum(sizes) if len(sizes) == len(choice.install) else None
     return Plan(
         target=Place(scheme.executable, scheme.root, scheme.purelib, scheme.kind),
         installer=caller.installer.label,
@@ -58,7 +62,7 @@ def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | No
         moves=_moves(choice),
         commands=(*choice.commands, *coming),
         undo=Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix, NUMBER)),
-        space=Space(sum(sizes) if len(sizes) == len(choice.install) else None, free),
+        space=Space(download, free, download * _GROWTH if download is not None else None),
         notes=_notes(choice.aim, [as_package(entry) for entry in holdings.visible]),
     )
 
