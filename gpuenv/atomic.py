@@ -8,14 +8,15 @@ import tempfile
 from pathlib import Path
 
 
-def replace_file(path: Path, text: str, *, durable: bool = False, private: bool = False) -> None:
+def replace_file(path: Path, text: str, *, durable: bool = False, private: bool = False, shared: bool = False) -> None:
     """Puts a text in a file's place by one rename: whoever reads it meets the former content or the new one.
 
     Args:
-        path: the file; its permissions stay where it is there already.
+        path: the file; its permissions stay where it is there already, and a new one is its owner's alone.
         text: in UTF-8; what cannot be written so is written as an escape.
         durable: when this returns, the new content outlives a power cut.
         private: the owner alone may read it, whatever it was before.
+        shared: made to be read by others: a new one has the rights that the umask leaves.
 
     Raises:
         OSError: when it cannot be written; what was there is untouched.
@@ -29,7 +30,8 @@ def replace_file(path: Path, text: str, *, durable: bool = False, private: bool 
                 file.flush()
                 os.fsync(file.fileno())
         if not private:
-            temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+            new = 0o666 & ~_umask() if shared else 0o600
+            temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else new)
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -235,5 +235,5 @@ def _leave_guard(scheme: Scheme, path: Path) -> None:
     from gpuenv.install.holdings import take_stock
 
     there = take_stock(scheme).own.values()
-    write_file(path, guard_text({entry.name: entry.release for entry in there}))
+    write_file(path, guard_text({entry.name: entry.release for entry in there}), shared=True)
     announce(f"to keep later installs to this choice: pip install --constraint {path} ..., or PIP_CONSTRAINT={path}")

@@ -174,8 +174,15 @@ def write_stderr(lines: Iterable[Line]) -> None:
         sys.stderr.flush()
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str, *, shared: bool = False) -> None:
     """Writes a file whole or not at all; a pipe or a device is written to, a link followed.
+
+    A new file is its owner's alone, since a report tells much of a machine; one that is there keeps its rights.
+
+    Args:
+        path: where.
+        text: its whole content.
+        shared: made to be read by others, as a lock file is: a new one has the rights that the umask leaves.
 
     Raises:
         CommandError: when it cannot be written.
@@ -184,7 +191,7 @@ def write_file(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
         else:
-            replace_file(Path(os.path.realpath(path)), text)
+            replace_file(Path(os.path.realpath(path)), text, shared=shared)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
 

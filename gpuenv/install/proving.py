@@ -16,6 +16,7 @@ from gpuenv.install.holdings import Holdings, as_package, take_stock
 from gpuenv.install.records import Plan, Proof
 from gpuenv.install.wants import Package, faults, lost_extras, parse, same_release
 from gpuenv.model.lines import is_cupy
+from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.asking import script
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.protocol import parse_facts
@@ -70,7 +71,7 @@ MoreProof = Callable[[], Proof]
 def import_in_child(child: Child, module: str) -> Imported:
     """Imports a module as a program of the target's would."""
     command = [child.executable, "-B", script("importing.py"), module]
-    result = run_child(command, child.environment, time.monotonic() + child.seconds, child.group)
+    result = run_child(command, without_secrets(child.environment), time.monotonic() + child.seconds, child.group)
     facts = parse_facts(result.stdout)
     if result.ending is Ending.TIMED_OUT:
         return Imported(module, False, f"no end within {child.seconds:.0f} s")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gpuenv.model.allowance import Allowance
-from gpuenv.preflight.config import ConfigError, load_config
+from gpuenv.preflight.config import load_config
+from gpuenv.preflight.config_file import ConfigError
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
 
@@ -132,7 +133,7 @@ def test_what_is_allowed_of_the_machine_makes_nobody_believe_in_a_gpu(tmp_path: 
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-@pytest.mark.parametrize(("code", "near"), [("GPU260", "GPU206"), ("WHL54", "WHL504")])
+@pytest.mark.parametrize(("code", "near"), [("GPU260", "GPU206"), ("WHL5040", "WHL504")])
 def test_a_code_that_no_check_has_is_told_with_the_nearest(tmp_path: Path, command: str, code: str, near: str) -> None:
     record(FIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW.replace("WHL504", code))
