@@ -28,12 +28,15 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 # What runs whole programs so often that make test would take too long: make test-long runs them.
 LONG = (
     "eval/test_score.py",
+    "fix/",
     "install/test_faults.py",
     "install/test_hostile.py",
     "install/test_killed.py",
     "install/test_lock.py",
     "plugin/",
+    "plugins/",
     "preflight/test_command.py",
+    "preflight/test_smoke.py",
     "probe/test_kernel_files.py",
     "recipes/",
     "refresh/",

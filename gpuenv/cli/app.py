@@ -35,6 +35,7 @@ _COMMANDS = {
     "simulate": "simulate",
     "matrix": "matrix",
 }
+_PROVING = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
 _SETTINGS: dict[str, dict[str, Any]] = {
     "run": {"ignore_unknown_options": True, "allow_interspersed_args": False},
     "simulate": {"ignore_unknown_options": True},
@@ -98,6 +99,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _run(arguments: list[str]) -> int:
     command = typer.main.get_command(make_app(arguments))
+    if arguments[:1] in _PROVING:
+        from gpuenv.cli.proving import with_level
+
+        arguments = with_level(arguments)
     try:
         code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
     except typer.Abort:

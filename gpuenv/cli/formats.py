@@ -5,16 +5,17 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.report.history import Earlier
+    from gpuenv.report.lines import Line
     from gpuenv.report.report import Report
 
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
@@ -40,12 +41,21 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """The options that say how a report is shown; ``history`` are reports of earlier runs, the oldest first."""
+    """The options that say how a report is shown.
+
+    Attributes:
+        verbose: whether more is said in text.
+        color: whether text may have colour.
+        redact: whether identities are hidden.
+        history: reports of earlier runs, the oldest first.
+        of_the_tests: whether it is the GPU tests' own result that text and JSON show.
+    """
 
     verbose: bool
     color: bool
     redact: bool
     history: Callable[[], tuple[Earlier, ...]] = tuple
+    of_the_tests: bool = False
 
 
 def read_formats(given: Sequence[str] | None, output: Path | None) -> tuple[Wanted, ...]:
@@ -100,14 +110,23 @@ def _emit(report: Report, wanted: Wanted, how: How) -> None:
     if wanted.form == "json":
         from gpuenv.cli.output import emit_json
 
-        emit_json(report, wanted.path, redacted=how.redact)
+        emit_json(report.smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
     elif wanted.form == "text":
         from gpuenv.cli.output import emit_lines
-        from gpuenv.report.text import report_lines
 
-        emit_lines(report_lines(report, verbose=how.verbose), wanted.path, color=how.color, redacted=how.redact)
+        emit_lines(_lines(report, how), wanted.path, color=how.color, redacted=how.redact)
     else:
         _emit_rendered(report, wanted, how)
+
+
+def _lines(report: Report, how: How) -> Iterator[Line]:
+    if how.of_the_tests and report.smoke is not None:
+        from gpuenv.report.smoke import smoke_lines
+
+        return smoke_lines(report.smoke, verbose=how.verbose)
+    from gpuenv.report.text import report_lines
+
+    return report_lines(report, verbose=how.verbose)
 
 
 def _emit_rendered(report: Report, wanted: Wanted, how: How) -> None:

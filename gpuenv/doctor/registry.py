@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.record import dataclass
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
+from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot
 
 SECTIONS = ("What it means", "How it is seen", "What to do")
@@ -28,6 +29,7 @@ class Facts:
         matrix: the compatibility matrix.
         resolution: what would fit.
         requirements: what the caller asked for, held against the machine.
+        smoke: what the GPU tests said; None where they were not asked for.
     """
 
     snapshot: Snapshot
@@ -35,6 +37,7 @@ class Facts:
     matrix: Matrix
     resolution: Resolution
     requirements: tuple[RequirementResult, ...] = ()
+    smoke: SmokeResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,11 @@ class Check:
     run: CheckFunction
     follows: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
+
+    @property
+    def of_the_tests(self) -> bool:
+        """Whether it reads what the GPU tests said, and has no place where they were not asked for."""
+        return self.code.startswith("SMK")
 
     @property
     def title(self) -> str:

@@ -75,7 +75,11 @@ def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
 
 
 def prepare(
-    holdings: Holdings, caller: Caller, requirements: Sequence[str], locked: tuple[Pin, ...] | None = None
+    holdings: Holdings,
+    caller: Caller,
+    requirements: Sequence[str],
+    locked: tuple[Pin, ...] | None = None,
+    again: Sequence[str] = (),
 ) -> Prepared:
     """The plan to install these requirements.
 
@@ -84,6 +88,7 @@ def prepare(
         caller: who runs the installer.
         requirements: the resolver's, pins included; those of a lock file where there is one.
         locked: exact versions with digests, from a lock file; None to ask the installer.
+        again: distributions whose files are put in anew, whatever they look like.
 
     Raises:
         InstallError: when there can be no plan.
@@ -93,7 +98,7 @@ def prepare(
     _refuse_hidden_rivals(holdings, aim)
     removed = [holdings.own[name] for name in aim.remove if name in holdings.own]
     _, overwritten = _leaving(holdings, removed)
-    refresh = tuple(sorted({*aim.refresh, *overwritten}))
+    refresh = tuple(sorted({*aim.refresh, *overwritten, *again}))
     if locked is None:
         resolved = _resolve(caller, requirements, aim, packages, holdings)
     else:

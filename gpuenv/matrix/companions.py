@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
@@ -16,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from gpuenv.matrix.records import Advisory, Companion, Matrix
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 # The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).

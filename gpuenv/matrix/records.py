@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
 
 SCHEMA = "gpuenv.matrix/1"
@@ -343,6 +344,27 @@ class Advisory:
     mended_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """What a product does at most, without sparsity, as its data sheet says.
+
+    Attributes:
+        names: as the driver names it.
+        memory: of its memory, in GB/s (10^9 bytes).
+        source: where this was read.
+        f16: matrix product in half precision with sums in single, in TFLOP/s (10^12).
+        f32: in single precision without TF32.
+        f64: in double precision.
+    """
+
+    names: tuple[str, ...]
+    memory: float
+    source: str
+    f16: float | None = None
+    f32: float | None = None
+    f64: float | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
     """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept."""
@@ -361,6 +383,7 @@ class Matrix:
     companions: tuple[Companion, ...] = ()
     advisories: tuple[Advisory, ...] = ()
     rocm_lines: tuple[RocmLine, ...] = ()
+    peaks: tuple[Peak, ...] = ()
 
     def cite(self, source: str) -> str:
         """The citation behind a row's source."""

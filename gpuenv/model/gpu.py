@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.model.reading import Reading
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability
 
 
@@ -35,6 +35,10 @@ class Virtualization(str, Enum):
     VGPU = "vgpu"
     HOST_VGPU = "host-vgpu"
     HOST_VSGA = "host-vsga"
+
+
+# Reasons for a low clock that say something of heat, power or a fault; the others are the clock's usual ones.
+GRAVE_REASONS = frozenset({"hardware-slowdown", "software-thermal", "hardware-thermal", "hardware-power-brake"})
 
 
 @dataclass(frozen=True, slots=True)

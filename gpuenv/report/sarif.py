@@ -11,10 +11,10 @@ from gpuenv import __version__
 from gpuenv.doctor.registry import Check, all_checks
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.anchor import anchor, usual_anchor
+from gpuenv.report.anchor import anchor
 from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import BAD, smoke_rows
-from gpuenv.report.told import detail_lines, machine_texts, open_questions, requirement_text, wheel_text
+from gpuenv.report.told import allowance_text, detail_lines, machine_texts, requirement_text, wheel_text
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -56,11 +56,6 @@ def _rule(check: Check) -> dict[str, Any]:
 def _results(report: Report) -> Iterator[dict[str, Any]]:
     for finding in report.findings:
         yield _result(finding, report)
-    for row in smoke_rows(report):
-        if row.status in BAD:
-            text = f"GPU test {row.name} {row.status}: {row.detail}"
-            place = _physical(*usual_anchor(report))
-            yield {"level": "error", "kind": "fail", "message": {"text": text}, "locations": [place]}
 
 
 def _result(finding: Finding, report: Report) -> dict[str, Any]:
@@ -78,7 +73,16 @@ def _result(finding: Finding, report: Report) -> dict[str, Any]:
             "primary": finding.primary,
             "follows_from": finding.follows_from,
         },
+        "suppressions": _suppressions(finding),
     }
+
+
+def _suppressions(finding: Finding) -> list[dict[str, Any]]:
+    """What the configuration allows (section 3.35: external is what stands in another file than the one analysed)."""
+    if finding.allowed is None:
+        return []
+    told = f"{finding.allowed.reason} (until {finding.allowed.expires}, {finding.allowed.source})"
+    return [{"kind": "external", "justification": told}]
 
 
 def _physical(path: str, line: int) -> dict[str, Any]:
@@ -100,6 +104,7 @@ def _digest(text: str) -> str:
 
 def _invocation(report: Report) -> dict[str, Any]:
     notices = [f"{code} could not tell: {why}" for code, why in open_questions(report)]
+    notices += [f"{code} did not come to its end: {why}" for code, why in crashed(report)]
     notices += [requirement_text(entry) for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
     return {
         "executionSuccessful": report.status is not Status.UNKNOWN,
@@ -114,6 +119,7 @@ def _properties(report: Report) -> dict[str, Any]:
         "status": report.status.value,
         "machine": machine_texts(report),
         "requirements": [requirement_text(result) for result in report.requirements],
+        "allowed": [allowance_text(entry) for entry in report.allow_list],
         "wheel": wheel_text(report),
         "retry_elsewhere": report.retry_elsewhere,
         "matrix_revision": report.matrix_revision,
