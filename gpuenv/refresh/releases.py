@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from packaging.version import Version
 
 from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
+from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.caps import read_caps
 from gpuenv.refresh.cuobjdump import cross_check
 from gpuenv.refresh.index import Index, IndexFile, Listing
@@ -113,8 +114,9 @@ def _second_reading(read: Mapping[str, Binaries], work: Workplace) -> str:
     checked = cross_check(work.cuobjdump, codes, work.environment)
     if checked.differences:
         raise MeasureError("; ".join(checked.differences))
-    left = f", which refuses {', '.join(sorted(checked.refused))}" if checked.refused else ""
-    return f"GPU code also read by cuobjdump{left}"
+    refused = f"cuobjdump refuses {' and '.join(sorted(checked.refused))}" if checked.refused else ""
+    agreed = "GPU code also read by cuobjdump" if len(checked.refused) < len(codes) else ""
+    return "; ".join(filter(None, (agreed, refused)))
 
 
 def _of_cuda(
@@ -126,8 +128,13 @@ def _of_cuda(
     except FileNotFoundError as error:
         raise MeasureError(f"{line.name} {version}: has no cupy/cuda/compiler.py") from error
     caps = read_caps(text, line.cuda_major)
+    # A CUDA major that has a successor gets no further minor: nobody meets what CuPy would make of one.
+    known = sorted(row.cuda for row in matrix.cuda_minors)
+    last = max((cuda for cuda in known if cuda.major == line.cuda_major), default=known[-1])
+    over = known[-1].major > line.cuda_major
+    steps = {start: cap for start, cap in caps.steps.items() if not over or CudaVersion.parse(start) <= last}
     return {
-        "nvrtc_caps": dict(caps.steps) or None,
+        "nvrtc_caps": steps or None,
         "caps_as_text": True if caps.as_text else None,
         "built_with": built_with(folder, read[_FIRST].code, matrix, work.environment),
     }

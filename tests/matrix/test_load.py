@@ -95,7 +95,7 @@ def test_all_faults_of_form_are_told_at_once_each_with_its_line() -> None:
 
     text, faults = _broken(spoil)
     assert len(faults) == len(changes)
-    for new, fault in zip(("brunch", "linux: nothing", "foo: bar", "many"), faults, strict=True):
+    for new, fault in zip(("brunch", "linux: nothing", "foo: bar", "capability: many"), faults, strict=True):
         assert fault.startswith(f"m.yaml: line {_line_of(new, text)}: ")
 
 
