@@ -21,7 +21,11 @@ class SourceKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class MatrixSource:
-    """A binary (``file`` and ``sha256``) or a document (``title`` and ``section``), and when it was read."""
+    """A binary (``file`` and ``sha256``) or a document (``title`` and ``section``), and when it was read.
+
+    Attributes:
+        also: further files that were read for the row, each with its sha256.
+    """
 
     kind: SourceKind
     seen: str
@@ -30,6 +34,7 @@ class MatrixSource:
     file: str | None = None
     sha256: str | None = None
     note: str | None = None
+    also: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def citation(self) -> str:

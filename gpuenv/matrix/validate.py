@@ -51,6 +51,9 @@ def _releases(matrix: Matrix) -> Iterator[tuple[str, Release]]:
 def _source_faults(path: str, source: MatrixSource) -> Iterator[Fault]:
     if source.kind is SourceKind.BINARY and not (source.file and _DIGEST.fullmatch(source.sha256 or "")):
         yield Fault(path, "a binary needs its file name and its sha256 (64 hexadecimal digits)")
+    for file, digest in source.also.items():
+        if not _DIGEST.fullmatch(digest):
+            yield Fault(f"{path}.also", f"{file} needs its sha256 (64 hexadecimal digits)")
     if source.kind is SourceKind.DOCUMENT and not source.title:
         yield Fault(path, "a document needs its title")
 

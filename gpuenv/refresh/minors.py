@@ -126,8 +126,9 @@ def _measured(wheels: _Wheels, cuda: CudaVersion, known: CudaMinor | None, toolk
         "driver_source": known and known.driver_source,
         "source": key,
     }
-    tried = f"; {runtime[1].name} against a stub libcuda" if level is not None and runtime else ""
-    source = source_text(file, work.today, _NOTE + tried)
+    tried = [runtime[1]] if level is not None and runtime else []
+    note = f"{_NOTE}; the cudart against a stub libcuda" if tried else _NOTE
+    source = source_text(file, work.today, note, tried)
     return NewRow(f"CUDA {cuda}", key, source, flow(row), "cuda_minors", str(cuda), None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,7 +81,8 @@ def _measured(
         "yanked": listing.yanked,
         "source": key,
     }
-    source = source_text(chosen[_FIRST], work.today, note or None)
+    others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
+    source = source_text(chosen[_FIRST], work.today, note or None, others)
     return NewRow(f"{line.name} {version}", key, source, flow(row), _table(line), version, line.name)
 
 
@@ -97,9 +98,11 @@ def _known_date(line: WheelLine | RocmLine, version: str) -> str | None:
     return next((row.uploaded for row in line.releases if row.cupy == version), None)
 
 
-def source_text(file: IndexFile, today: str, note: str | None) -> str:
-    """The text of a source that is a file."""
-    return flow({"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note})
+def source_text(file: IndexFile, today: str, note: str | None, also: Iterable[IndexFile] = ()) -> str:
+    """The text of a source that is a file, with the others that were read for the same row."""
+    others = {entry.name: entry.sha256 for entry in also}
+    told = {"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note}
+    return flow({**told, "also": others or None})
 
 
 def _second_reading(read: Mapping[str, Binaries], work: Workplace) -> str:
