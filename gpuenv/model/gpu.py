@@ -37,6 +37,10 @@ class Virtualization(str, Enum):
     HOST_VSGA = "host-vsga"
 
 
+# Reasons for a low clock that say something of heat, power or a fault; the others are the clock's usual ones.
+GRAVE_REASONS = frozenset({"hardware-slowdown", "software-thermal", "hardware-thermal", "hardware-power-brake"})
+
+
 @dataclass(frozen=True, slots=True)
 class GpuHealth:
     """The state of a GPU's memory, heat, power and clock.
@@ -165,6 +169,7 @@ class Gpu:
         name: product name as the driver prints it.
         compute_capability: such as 9.0.
         architecture: ``hopper`` and so on.
+        brand: ``geforce``, ``tesla``, ``nvidia`` and so on, as NVIDIA_REQUIRE_CUDA of an image spells it.
         memory_total: bytes.
         memory_free: bytes.
         mig: whether MIG mode is on.
@@ -190,6 +195,7 @@ class Gpu:
     name: Reading[str] = Reading()
     compute_capability: Reading[ComputeCapability] = Reading()
     architecture: Reading[str] = Reading()
+    brand: Reading[str] = Reading()
     memory_total: Reading[int] = Reading()
     memory_free: Reading[int] = Reading()
     mig: Reading[bool] = Reading()

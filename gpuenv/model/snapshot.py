@@ -26,7 +26,16 @@ from gpuenv.model.gpu import (
 from gpuenv.model.host import AmdGpu, CdiFile, Container, ContainerSupport, Grant, Host, KernelMessage, Mps
 from gpuenv.model.reading import Reading
 from gpuenv.model.record import dataclass
-from gpuenv.model.target import CupyInstallation, FileFault, FileState, JupyterKernel, Library, Target, Toolkit
+from gpuenv.model.target import (
+    CupyInstallation,
+    FileFault,
+    FileState,
+    JupyterKernel,
+    Library,
+    NeedOfCupy,
+    Target,
+    Toolkit,
+)
 
 __all__ = [
     "SCHEMA",
@@ -55,6 +64,7 @@ __all__ = [
     "MigInstance",
     "Module",
     "Mps",
+    "NeedOfCupy",
     "NvLink",
     "PciGpu",
     "PcieLink",

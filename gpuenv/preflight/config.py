@@ -1,4 +1,7 @@
-"""Where requirements are written: ``gpuenv.toml``, or ``[tool.gpuenv]`` of ``pyproject.toml``. An edge."""
+"""Where requirements and what is allowed are written: ``gpuenv.toml``, or ``[tool.gpuenv]`` of ``pyproject.toml``.
+
+An edge.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuenv.model.allowance import Allowance
+from gpuenv.model.smoke import Level
+from gpuenv.preflight.allow import Entries, read_allowances
+from gpuenv.preflight.places import line_of, safe
 from gpuenv.preflight.requirement import Origin, Requirement, RequirementError, parse_requirement
 from gpuenv.toml_text import parse_toml
 
 OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
-_KEYS = ("require", "timeout", "wait", "retry-elsewhere")
+_KEYS = ("require", "timeout", "wait", "retry-elsewhere", "smoke", "allow")
 _LARGEST = 4 * 1024 * 1024
 
 
@@ -35,6 +42,8 @@ class Config:
         timeout: seconds that the machine may take to answer.
         wait: seconds to wait for a busy GPU.
         retry_elsewhere: whether a bad or busy host ends in exit code 75.
+        allowances: the findings that are accepted, in the order of the file.
+        smoke: how much is to be proven on the GPU; None for nothing.
     """
 
     file: str | None = None
@@ -42,6 +51,8 @@ class Config:
     timeout: float | None = None
     wait: float | None = None
     retry_elsewhere: bool | None = None
+    allowances: tuple[Allowance, ...] = ()
+    smoke: Level | None = None
 
 
 def find_config(folder: Path) -> Path | None:
@@ -74,7 +85,7 @@ def load_config(path: Path, shown: str | None = None) -> Config:
     if path.name == PROJECT_FILE:
         tool = data.get("tool", {})
         data = tool.get("gpuenv", {}) if isinstance(tool, dict) else {}
-        start = _line_of(r"\[\s*tool\s*\.\s*[\"']?gpuenv\b", text, 1)
+        start = line_of(r"\[\s*tool\s*\.\s*[\"']?gpuenv\b", text, 1)
     return _Reader(name, text, start).config(data)
 
 
@@ -101,14 +112,6 @@ def _toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]:
         raise ConfigError([f"{shown or path}: line {line}: {told}; expected TOML"]) from error
 
 
-def _line_of(pattern: str, text: str, start: int) -> int:
-    """The first line from ``start`` on that matches; ``start`` itself where none does."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if number >= start and re.search(pattern, line):
-            return number
-    return start
-
-
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """One file: its name and text, and the line in which its table begins."""
@@ -123,20 +126,31 @@ class _Reader:
             raise ConfigError([f"{self.name}: line {self.start}: expected a table"])
         faults += [self._unknown(key) for key in data if key not in _KEYS]
         requirements = self._requirements(data.get("require", []), faults)
+        allowances = read_allowances(Entries(self.name, self.text, self.start), data.get("allow", []), faults)
         timeout = self._seconds(data, "timeout", faults)
         wait = self._seconds(data, "wait", faults)
         retry = data.get("retry-elsewhere")
         if retry is not None and not isinstance(retry, bool):
             faults.append(self._fault("retry-elsewhere", f"expected true or false, found {retry!r:.40}"))
+        smoke = self._level(data.get("smoke"), faults)
         if faults:
             raise ConfigError(faults)
-        return Config(self.name, requirements, timeout, wait, retry)
+        return Config(self.name, requirements, timeout, wait, retry, allowances, smoke)
+
+    def _level(self, value: object, faults: list[str]) -> Level | None:
+        names = [level.value for level in Level]
+        if value is None or value in names:
+            return None if value is None else Level(value)
+        near = difflib.get_close_matches(str(value).lower(), names, 1, 0.5)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        faults.append(self._fault("smoke", f"expected one of {', '.join(names)}, found {value!r:.40}{hint}"))
+        return None
 
     def _line(self, key: str) -> int:
-        return _line_of(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=|[{{,]\s*[\"']?{re.escape(key)}", self.text, self.start)
+        return line_of(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=|[{{,]\s*[\"']?{re.escape(key)}", self.text, self.start)
 
     def _fault(self, key: str, expected: str) -> str:
-        return f"{self.name}: line {self._line(key)}: {_safe(key)}: {expected}"
+        return f"{self.name}: line {self._line(key)}: {safe(key)}: {expected}"
 
     def _unknown(self, key: str) -> str:
         near = difflib.get_close_matches(key.lower().replace("_", "-"), _KEYS, 1, 0.5)
@@ -158,7 +172,7 @@ class _Reader:
         return tuple(read)
 
     def _line_of_entry(self, entry: str, start: int) -> int:
-        return _line_of(rf"[\"']{re.escape(entry)}[\"']", self.text, start)
+        return line_of(rf"[\"']{re.escape(entry)}[\"']", self.text, start)
 
     def _seconds(self, data: dict[str, Any], key: str, faults: list[str]) -> float | None:
         value = data.get(key)
@@ -171,7 +185,3 @@ class _Reader:
 
 
 _MOST_SECONDS = 86400
-
-
-def _safe(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text[:60])

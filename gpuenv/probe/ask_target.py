@@ -16,7 +16,7 @@ from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking, run_files, run_interpreter, run_target
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.cuda_libraries import OPTIONAL, WANTED
-from gpuenv.probe.outcome import last_line, source_of, typed, worse
+from gpuenv.probe.outcome import KILLED, last_line, source_of, typed, worse
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.probe.raw_target import Distribution, FileFacts, LibraryFact, LibraryFacts, TargetFacts
 
@@ -89,7 +89,8 @@ def _attempts(
         told = parse_facts(result.stdout)
         culprit = told.pop("trying", None)
         facts |= told
-        if result.ending is not Ending.CRASHED or not isinstance(culprit, str) or culprit in _steps(lost):
+        at_an_end = result.ending is not Ending.CRASHED or result.signal_name == KILLED
+        if at_an_end or not isinstance(culprit, str) or culprit in _steps(lost):
             return facts, lost, _libraries_source(result, facts, lost, time.monotonic() - started)
         hung = result.signal_name == _ALARM
         lost.append(Lost(culprit, "does not come back" if hung else f"ended by {result.signal_name}", hung))

@@ -142,6 +142,7 @@ class KernelFacts:
     secure_boot: bool | None = None
     lockdown: str | None = None
     module_signatures: bool | None = None
+    suspends: int | None = None
     dkms: tuple[DkmsBuild, ...] = ()
     libraries: tuple[RawLibrary, ...] = ()
     amd_nodes: tuple[AmdNode, ...] = ()
@@ -201,6 +202,7 @@ class NvmlGpu:
     mig_instances: tuple[RawMigInstance, ...] = ()
     compute_mode: int | None = None
     architecture: int | None = None
+    brand: int | None = None
     minor: int | None = None
     persistence: bool | None = None
     ecc: tuple[bool, ...] | None = None
