@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -36,9 +35,11 @@ def check(matrix: options.MatrixFile = None) -> None:
 
     Exit code: 0 valid, 6 invalid.
     """
+    from gpuenv.cli.output import write_stdout
+
     rows = get_matrix(matrix)
     releases = sum(len(line.releases) for line in rows.wheel_lines)
-    sys.stdout.write(
+    write_stdout(
         f"valid: revision {rows.revision}, {releases} releases in {len(rows.wheel_lines)} wheel lines, "
         f"{len(rows.cuda_minors)} CUDA minors, {len(rows.driver_branches)} driver branches, "
         f"{len(rows.products)} GPU products, {len(rows.sources)} sources\n"
@@ -119,6 +120,7 @@ def refresh(
     uv is asked, as it is configured. What was measured is kept until it is written, so that an interrupted refresh
     goes on where it was. A fault at any point leaves the matrix as it was.
     """
+    from gpuenv.cli.output import write_stdout
     from gpuenv.cli.refresh import refresh_matrix
 
-    sys.stdout.write("".join(f"{line}\n" for line in refresh_matrix(matrix, dry_run=dry_run)))
+    write_stdout("".join(f"{line}\n" for line in refresh_matrix(matrix, dry_run=dry_run)))

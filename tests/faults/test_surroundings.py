@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import gpuenv
 from gpuenv.data import data_path
 from gpuenv.simulate.build import FLAGS
 from tests.cli.commands import Call, calls
@@ -181,7 +183,7 @@ def comparable(done: Done, encoding: str = "utf-8") -> str:
     return "" if done.call.name.endswith("here") else text
 
 
-@pytest.mark.parametrize(("thing", "fault"), SPOILT, ids=" ".join)
+@pytest.mark.parametrize(("thing", "fault"), SPOILT, ids=[f"{thing}-{fault}" for thing, fault in SPOILT])
 def test_every_command(
     surroundings: Surroundings, tmp_path: Path, thing: str, fault: str, record_property: Callable[[str, object], None]
 ) -> None:
@@ -245,3 +247,32 @@ def test_a_stream_that_is_closed(
         codes[0] += 1
     assert set(codes) == {0}
     record_property("told", ["terminal", f"{stream} closed", f"{sum(codes.values())} calls as expected"])
+
+
+def test_another_user_than_root(surroundings: Surroundings, record_property: Callable[[str, object], None]) -> None:
+    """Nobody: without a home, a name that is known, or rights to anything."""
+    if os.geteuid() != 0:
+        pytest.skip("only root becomes another user")
+    nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+    path = os.pathsep.join(
+        [str(Path(gpuenv.__file__).parents[1]), *(entry for entry in sys.path if "site-packages" in entry)]
+    )
+    environment = {**MINIMAL, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    for python in (sys.executable, "/usr/bin/python3"):
+        trial = [*nobody, python, "-c", "import gpuenv, typer, packaging; print(gpuenv.__file__)"]
+        if subprocess.run(trial, env=environment, cwd="/", capture_output=True, check=False).returncode == 0:
+            break
+    else:
+        pytest.skip("no interpreter and no package here that another user may read")
+    for folder in (surroundings.folder, *surroundings.folder.parents):
+        if folder.stat().st_mode & 0o055 != 0o055:
+            folder.chmod(folder.stat().st_mode | 0o055)
+    for call in surroundings.calls:
+        done = subprocess.run(
+            [*nobody, python, "-m", "gpuenv", *call.arguments],
+            env=environment, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            timeout=LIMIT,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode == (7 if call.name == "rollback" else call.code), f"{call.name}: {done.stderr}"
+    record_property("told", ["user", "not root", f"{len(surroundings.calls)} calls as expected"])
