@@ -98,7 +98,7 @@ def test_driver_library(sound: Sound, library: str, fault: str, record_property:
 def test_driver_library_lies(sound: Sound, library: str, record_property: Callable[[str, object], None]) -> None:
     """It tells of a driver and of GPUs that nobody else knows."""
     table = Path(sound.environment["GPUENV_STUB"])
-    lies = {"nvml": "driver.version=999.99\ngpu.0.name=X9000\n", "cuda": "cuda.driver=1\ngpu.0.memory=-1\n"}
+    lies = {"nvml": "driver.version=999.99\ngpu.0.name=X9000\n", "cuda": "cuda.driver=11040\n"}
     table.write_text(table.read_text(encoding="utf-8") + lies[library], encoding="utf-8")
     told = sound.doctor()
     note(record_property, {"nvml": "libnvidia-ml", "cuda": "libcuda"}[library], "lying", told)
