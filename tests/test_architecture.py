@@ -87,6 +87,7 @@ BROAD_KINDS = ("Exception", "BaseException")
 BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
     ("gpuenv.cli.app", "run"),  # the last handler turns a fault of ours into a message
+    ("gpuenv.probe.forked", "_run"),  # the end of a script, as its interpreter would tell it
     (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter
     (f"{SCRIPTS}.libraries", "finder"),  # someone else's package
@@ -287,11 +288,12 @@ def test_programs_are_started_in_one_module_alone() -> None:
 
     The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, and a
     demonstration shows how a worker is started. The commands of ``gpuenv run`` and ``gpuenv simulate`` are the user's
-    own, with the user's own terminal and no deadline.
+    own, with the user's own terminal and no deadline. A fork of our own is waited for as a program is.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
     in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.demos.fork_after_cuda_init"}
-    assert importing == {"gpuenv.probe.children", "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
+    own = {"gpuenv.probe.children", "gpuenv.probe.forked"}
+    assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:

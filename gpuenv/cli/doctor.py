@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -12,6 +12,10 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject
 from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.model.snapshot import Snapshot
 
 
 def doctor(
@@ -57,25 +61,26 @@ def doctor(
     from gpuenv.cli.examine import examine, show_phases
     from gpuenv.cli.formats import How, emit_report, read_formats
     from gpuenv.cli.history import read_history
-    from gpuenv.doctor.diagnose import Terms
 
     if list_checks:
         _list(no_color=no_color)
         raise typer.Exit
     wanted = read_formats(formats, output)
-    terms = Terms(
-        no_gpu=expect_no_gpu,
-        left_out=_left_out(only or (), skip or ()),
-        allowances=allowed(read_settings(config, no_config=no_config)),
-        day=today(),
-    )
+    left_out = _left_out(only or (), skip or ())
+    allowances = allowed(read_settings(config, no_config=no_config))
+
+    def terms_of(_: Snapshot) -> Terms:
+        from gpuenv.doctor.diagnose import Terms
+
+        return Terms(no_gpu=expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
+
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
-    report = examine(subject, matrix, lambda _: terms)
+    report = examine(subject, matrix, terms_of)
     if fix:
         from gpuenv.cli.fixing import Wish, mend
 
         wish = Wish(subject, matrix, yes, dry_run, offline)
-        report = mend(report, lambda: examine(subject, matrix, lambda _: terms), wish)
+        report = mend(report, lambda: examine(subject, matrix, terms_of), wish)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
     if verbose:

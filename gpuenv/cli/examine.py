@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.gather import Subject, get_both
+from gpuenv.cli.gather import Beginning, Subject, get_matrix
 from gpuenv.cli.plugging import plugins, with_plugins
 
 if TYPE_CHECKING:
@@ -30,20 +31,19 @@ def examine(
     Raises:
         CommandError: when the machine or the matrix cannot be read.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.report.report import make_report
-
     begun = time.monotonic() if started is None else started
-    with ThreadPoolExecutor(1) as pool:
-        searching = pool.submit(plugins)
-        facts, rows = get_both(subject, matrix)
+    with closing(Beginning(subject)) as beginning:
+        from gpuenv.doctor.diagnose import diagnose  # imported while the machine answers
+        from gpuenv.matrix.resolve import resolve
+        from gpuenv.report.report import make_report
+
+        rows = get_matrix(matrix)
+        found = plugins()
+        facts = beginning.finish(rows)
     resolution = resolve(facts, rows)
     terms = terms_of(facts)
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)
-    diagnosis = with_plugins(diagnosis, searching.result(), facts, terms, subject.timeout)
+    diagnosis = with_plugins(diagnosis, found, facts, terms, subject.timeout)
     return make_report(diagnosis, resolution, facts, time.monotonic() - begun, terms)
 
 

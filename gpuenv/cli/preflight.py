@@ -17,6 +17,7 @@ from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, to
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.allowance import Allowance
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.preflight.requirement import Requirement
@@ -153,10 +154,11 @@ def _examine(asked: _Asked) -> Report:
 
 def _look(asked: _Asked, started: float) -> Report:
     from gpuenv.cli.examine import examine
-    from gpuenv.doctor.diagnose import Terms
-    from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 
     def terms_of(facts: Snapshot) -> Terms:
+        from gpuenv.doctor.diagnose import Terms
+        from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+
         return Terms(
             requirements=evaluate(asked.requirements, facts),
             no_gpu=no_gpu_expected(asked.requirements),

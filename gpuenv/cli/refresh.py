@@ -16,7 +16,8 @@ from gpuenv.cli.gather import announce, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
 from gpuenv.cli.places import user_cache, user_matrix
 from gpuenv.data import data_path
-from gpuenv.matrix.load import MatrixError, parse
+from gpuenv.matrix.faults import MatrixError
+from gpuenv.matrix.load import parse
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.refresh.caps import CapsError
@@ -39,7 +40,7 @@ def refresh_matrix(path: Path | None, *, dry_run: bool) -> Iterator[str]:
     """
     source = matrix_path(path)
     target = path or _target()
-    before = get_matrix(source)
+    before = get_matrix(source, anew=True)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch:
         additions, work = _found(before, Path(scratch))
     changes = [f"+ {row.name}: {row.source}" for row in additions.rows]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.install.cuda_wheels import cuda_major_of_wheel
 from gpuenv.install.records import Reason
 from gpuenv.install.wants import Package, needed, parse, wants
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.lines import cuda_major, is_cupy
 
 

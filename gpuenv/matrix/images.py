@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from packaging.version import Version
@@ -13,6 +13,7 @@ from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Flavour, Image, Matrix
 from gpuenv.matrix.support import branch_of
+from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection
 from gpuenv.model.versions import CudaVersion
 

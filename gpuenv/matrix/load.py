@@ -7,17 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpuenv.matrix import strict_yaml
+from gpuenv.matrix.faults import Fault, MatrixError
 from gpuenv.matrix.records import SCHEMA, Matrix
-from gpuenv.matrix.validate import Fault, faults
+from gpuenv.matrix.validate import faults
 from gpuenv.model.codec import DecodeError, decode
-
-
-class MatrixError(Exception):
-    """The matrix is invalid; ``faults`` has one text a fault, with file and line."""
-
-    def __init__(self, faults: Iterable[str]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(self.faults))
 
 
 def load(path: Path) -> Matrix:

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import yaml
+
+from gpuenv.model.record import dataclass
 
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"

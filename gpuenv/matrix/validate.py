@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from gpuenv.matrix.faults import Fault
 from gpuenv.matrix.records import Matrix, MatrixSource, Release, SourceKind, WheelLine
+from gpuenv.model.generations import generation_of
 from gpuenv.model.lines import is_cupy
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _ABI = re.compile(r"cp3\d{1,2}t?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong, and the path of the row."""
-
-    path: str
-    text: str
 
 
 def faults(matrix: Matrix) -> Iterator[Fault]:
@@ -32,6 +25,7 @@ def faults(matrix: Matrix) -> Iterator[Fault]:
         yield from _source_faults(f"sources.{name}", source)
     yield from _citations(matrix)
     yield from _growth(matrix)
+    yield from _generations(matrix)
     yield from _lines(matrix)
     yield from _referred(matrix)
     for number, line in enumerate(matrix.wheel_lines):
@@ -88,6 +82,18 @@ def _growth(matrix: Matrix) -> Iterator[Fault]:
         if not row.capabilities:
             yield Fault("cuda_minors", f"CUDA {row.cuda} compiles for nothing")
     yield from _repeated("products", [name for row in matrix.products for name in (row.name, *row.aliases)])
+
+
+def _generations(matrix: Matrix) -> Iterator[Fault]:
+    """A capability stands once, and under the name that NVIDIA gives its generation."""
+    yield from _repeated("generations", [str(entry) for row in matrix.generations for entry in row.capabilities])
+    for number, row in enumerate(matrix.generations):
+        for capability in row.capabilities:
+            name = generation_of(str(capability))
+            if name is not None and name != row.name.lower():
+                yield Fault(f"generations[{number}]", f"capability {capability} is {name}, not {row.name}")
+        if row.first_branch is not None and row.last_branch is not None and row.last_branch < row.first_branch:
+            yield Fault(f"generations[{number}]", f"its last branch {row.last_branch} is before its first")
 
 
 def _lines(matrix: Matrix) -> Iterator[Fault]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause
+from gpuenv.model.record import dataclass
 
 
 class Severity(str, Enum):

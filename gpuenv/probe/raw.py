@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import CdiFile, DeviceNode, DkmsBuild, PciGpu, Source
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from gpuenv.model.record import dataclass
 
 _UUID = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 _PREFIX = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F-]+)(?![\w-])")

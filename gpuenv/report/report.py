@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv import __version__
@@ -11,6 +10,7 @@ from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms
 from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.record import dataclass
 from gpuenv.model.repair import Repair
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Resolution

@@ -8,6 +8,7 @@ from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.installed import install_fix, installed, pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.snapshot import Library, SourceState
@@ -161,7 +162,8 @@ def _cuda_wheels(facts: Facts) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(f"target.packages.{name}", release, "its metadata")
         for name, release in facts.snapshot.target.packages.items()
-        if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name) and release.split(".")[0] != str(_major(facts))
+        if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)
+        and cuda_major_of_wheel(name, release) not in (None, _major(facts))
     )
 
 
