@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-check bench-install bench-matrix docs build clean
+.PHONY: bench bench-doctor bench-check bench-install bench-matrix docs build clean
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -50,6 +50,9 @@ test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang
 GPU_PYTHON ?= $(PYTHON)
 test-gpu: ## Run the tests that need an NVIDIA GPU; all that was seen goes into smoke-gpu.json.
 	$(GPU_PYTHON) -m pytest -q -m gpu tests/gpu
+
+bench-doctor: compiler $(VENV)/installed-dev ## Median and worst time of the doctor on every machine and scenario.
+	$(BIN)/python -m tests.scenarios.timing
 
 bench: compiler $(VENV)/installed-dev ## Time, memory and size beside others; needs a package index.
 	$(BIN)/python -m tests.bench

@@ -1,6 +1,6 @@
 """How long ``gpuenv doctor`` takes on every recorded machine and every scenario: ``python -m tests.scenarios.timing``.
 
-Prints the median, the worst and each that is beyond its deadline; ends in 1 where there is one. It is counted by the way
+Prints the median, the worst and each that is beyond its deadline; ends in 1 where there is one. It also counts
 on how many healthy machines each check came to its end without a finding.
 """
 
