@@ -79,6 +79,7 @@ class Scenario:
         command: the command that shows it.
         without_rights: the program runs without root's right to open every file.
         root: whether it can only be built by root.
+        assuming: what is assumed; a Python that is broken is asked itself.
     """
 
     cause: str
@@ -90,6 +91,7 @@ class Scenario:
     command: tuple[str, ...] = ("doctor",)
     without_rights: bool = False
     root: bool = False
+    assuming: tuple[str, ...] = PYTHON
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.name}"
@@ -125,10 +127,19 @@ def show(scenario: Scenario, workshop: Workshop, folder: Path) -> Shown:
     ground = Ground(machine, interpreter.parents[1], folder)
     further = scenario.spoil(ground)
     limit = [] if profile.timeout is None else ["--timeout", str(profile.timeout)]
-    command = [sys.executable, "-m", "gpuenv", *scenario.command, "--python", str(interpreter), *PYTHON, *limit]
+    command = [
+        sys.executable,
+        "-m",
+        "gpuenv",
+        *scenario.command,
+        "--python",
+        str(interpreter),
+        *scenario.assuming,
+        *limit,
+    ]
     started = time.monotonic()
     done = subprocess.run(
-        [*(_without_rights() if scenario.without_rights else ()), *command, "--format", "json"],
+        [*(_without_rights() if scenario.without_rights else ()), *command],
         env={**machine.environment, **further},
         cwd=machine.root,
         capture_output=True,

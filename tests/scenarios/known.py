@@ -25,6 +25,7 @@ from tests.scenarios.spoiling import (
 L4, H100, H200, V100, GEFORCE = "l4-550", "h100-535", "h200-580", "v100-580", "rtx5090-570"
 NOTHING = {"nvml": False, "libcuda": False, "smi": False}
 NUMPY, NUMPY_1 = "numpy==2.3.4", "numpy==1.26.4"
+ARM, FOR_JETSONS = host(arch="aarch64"), "cupy-cuda102==12.3.0"
 JAX = ("jax==0.8.0", "jaxlib==0.8.0")
 CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
 ASLEEP = files(sys__power__suspend_stats__success="3\n")
@@ -91,8 +92,9 @@ _GPU = (
             gpus(name="Tesla C2075", capability="2.0", device="1096"),
         ),
     ),
-    Scenario("cupy-too-old-for-gpu", "CuPy 13.3 on a 5090", GEFORCE, target("cupy-cuda12x==13.3.0", "numpy==2.2.6")),
-    Scenario("cupy-too-old-for-gpu", "CuPy 12.3 on a 5090", GEFORCE, target("cupy-cuda12x==12.3.0", NUMPY_1)),
+    # The wheels of this line for aarch64 hold code for the GPUs of Jetsons alone, though CUDA 10.2 knows the others.
+    Scenario("cupy-too-old-for-gpu", "a V100 in an Arm server", V100, both(ARM, target(FOR_JETSONS, NUMPY_1))),
+    Scenario("cupy-too-old-for-gpu", "a P100 in an Arm server", "p100-510", both(ARM, target(FOR_JETSONS, NUMPY_1))),
     Scenario("gpu-throttled", "too hot", "t4-470", stub(gpu__0__clock__reasons="0x40"), error=False),
     Scenario("gpu-throttled", "the power brake of a server", H200, stub(gpu__0__clock__reasons="0x80"), error=False),
     Scenario("gpu-busy", "nothing of its memory is left", H200, stub(gpu__0__memory__free="104857600"), error=False),
@@ -143,9 +145,9 @@ _WHEEL = (
     ),
     Scenario(
         "platform-wheel-missing",
-        "CUDA 11.1's line on Orin",
-        "jetson-orin-540",
-        target("cupy-cuda111==12.3.0", NUMPY_1, toolkit="11.4"),
+        "CuPy 11.5 on a Grace Hopper",
+        H100,
+        both(ARM, target("cupy-cuda12x==11.5.0", "numpy==1.25.2")),
     ),
     Scenario("numpy-incompatible", "NumPy 1.21 under 13.6", L4, target("cupy-cuda12x==13.6.0", "numpy==1.21.6")),
     Scenario("cupy-shadowed", "a script named cupy.py", L4, spoil=script_named_cupy, error=False),
@@ -205,8 +207,8 @@ _LIBRARY = (
     Scenario("libstdcxx-mismatch", "by LD_PRELOAD", L4, spoil=old_runtime("LD_PRELOAD")),
 )
 _REST = (
-    Scenario("target-environment-broken", "its base has gone", L4, spoil=without_base),
-    Scenario("target-environment-broken", "no Python", L4, spoil=no_python),
+    Scenario("target-environment-broken", "its base has gone", L4, spoil=without_base, assuming=()),
+    Scenario("target-environment-broken", "no Python", L4, spoil=no_python, assuming=()),
     Scenario(
         "container-toolkit-broken",
         "a pod with the nodes alone",

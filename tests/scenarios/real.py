@@ -15,7 +15,6 @@ class RealScenario:
         packages: what is installed, one after the other; ``--no-deps`` may stand before a name.
         metadata: distributions of which nothing but the metadata matters.
         remove: files that are deleted, as patterns below the folder of the packages.
-        copy: files that are put in the place of others, likewise.
         code: of the check that finds it.
     """
 
@@ -25,7 +24,6 @@ class RealScenario:
     code: str
     metadata: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
-    environment: tuple[tuple[str, str], ...] = ()
 
 
 CUPY = "cupy-cuda12x==14.2.0"

@@ -140,22 +140,23 @@ def cuda_path_of_another_major(ground: Ground) -> Mapping[str, str]:
 def old_runtime(variable: str) -> Spoil:
     """CuPy's module needs a C++ runtime that is newer than the one which is found first.
 
-    Both are really compiled: a libstdc++.so.6 with the version that the module asks for, to link with, and one without.
+    Both are really compiled: a libstdc++.so.6 with the version that the module asks for, to link with, and one with an
+    older version alone.
     """
 
     def spoil(ground: Ground) -> Mapping[str, str]:
         folder = ground.folder / "runtime"
         source = write(folder / "runtime.c", "void cxx(void) {}\n")
-        versions = write(folder / "versions", "GLIBCXX_3.4.99 { global: cxx; };\n")
+        versions = {name: write(folder / name, f"GLIBCXX_{name} {{ global: cxx; }};\n") for name in ("3.4.99", "3.4.1")}
         module_of_cupy(ground)
         core = write(folder / "core.c", "void cxx(void);\nvoid use(void) { cxx(); }\n")
         (ground.site / "cupy/_core").mkdir()
         new, old = folder / "new/libstdc++.so.6", folder / "old/libstdc++.so.6"
         new.parent.mkdir()
         old.parent.mkdir()
-        shared = ["cc", "-shared", "-fPIC", "-Wl,-soname,libstdc++.so.6"]
-        run([*shared, str(source), f"-Wl,--version-script={versions}", "-o", str(new)])
-        run([*shared, str(source), "-o", str(old)])
+        shared = ["cc", "-shared", "-fPIC", "-Wl,-soname,libstdc++.so.6", str(source)]
+        run([*shared, f"-Wl,--version-script={versions['3.4.99']}", "-o", str(new)])
+        run([*shared, f"-Wl,--version-script={versions['3.4.1']}", "-o", str(old)])
         run(["cc", "-shared", "-fPIC", str(core), str(new), "-o", str(ground.site / f"cupy/_core/core{SUFFIX}")])
         if variable == "LD_PRELOAD":
             before = ground.machine.environment.get("LD_PRELOAD", "")
