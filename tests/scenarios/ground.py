@@ -149,7 +149,7 @@ def show(scenario: Scenario, workshop: Workshop, folder: Path) -> Shown:
     )
     took = time.monotonic() - started
     assert "Traceback" not in done.stderr, done.stderr
-    assert done.stdout, done.stderr
+    assert done.stdout.startswith("{"), f"{scenario}: {done.stdout[:400]}\n{done.stderr}"
     return Shown(done.returncode, json.loads(done.stdout), took)
 
 
