@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-doctor bench-check bench-install bench-matrix docs build clean
+.PHONY: bench bench-doctor bench-check bench-install bench-matrix docs build clean fuzz
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -45,6 +45,14 @@ network-test: $(VENV)/installed-dev ## Run the tests with the real wheels of CuP
 
 test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang of every function; installs killed at 200 points.
 	$(BIN)/python -m pytest -n 2 -q -m slow
+
+# Seconds for each target under each engine; FUZZ_TARGETS names some of them.
+FUZZ_SECONDS ?= 180
+FUZZ_TARGETS ?=
+fuzz: $(VENV)/installed-dev ## Feed the readers of what others write with spoilt inputs: an hour in all.
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(PIP_INSTALL) --editable '.[fuzz]' \
+		|| echo "atheris cannot be installed for this Python: hypothesis runs alone"
+	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 # GPU_PYTHON has CuPy and NumPy besides pytest and what gpuenv needs; nothing is installed here.
 GPU_PYTHON ?= $(PYTHON)

@@ -29,6 +29,8 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 LONG = (
     "eval/test_score.py",
     "fix/",
+    "fuzz/test_fuzz.py",
+    "install/test_conda.py",
     "install/test_faults.py",
     "install/test_hostile.py",
     "install/test_killed.py",
@@ -36,6 +38,7 @@ LONG = (
     "plugin/",
     "plugins/",
     "preflight/test_command.py",
+    "preflight/test_smoke.py",
     "probe/test_kernel_files.py",
     "recipes/",
     "refresh/",

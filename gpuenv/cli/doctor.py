@@ -46,6 +46,7 @@ def doctor(
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = 30.0,
+    smoke: options.Smoke = None,
     deep: options.Deep = False,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
@@ -61,6 +62,7 @@ def doctor(
     from gpuenv.cli.examine import examine, show_phases
     from gpuenv.cli.formats import How, emit_report, read_formats
     from gpuenv.cli.history import read_history
+    from gpuenv.cli.proving import Proof
 
     if list_checks:
         _list(no_color=no_color)
@@ -75,12 +77,13 @@ def doctor(
         return Terms(no_gpu=expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
 
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
-    report = examine(subject, matrix, terms_of)
+    proof = Proof(smoke) if smoke else None
+    report = examine(subject, matrix, terms_of, proof=proof)
     if fix:
         from gpuenv.cli.fixing import Wish, mend
 
         wish = Wish(subject, matrix, yes, dry_run, offline)
-        report = mend(report, lambda: examine(subject, matrix, terms_of), wish)
+        report = mend(report, lambda: examine(subject, matrix, terms_of, proof=proof), wish)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
     if verbose:

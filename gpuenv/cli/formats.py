@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.report.history import Earlier
+    from gpuenv.report.lines import Line
     from gpuenv.report.report import Report
 
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
@@ -40,21 +41,35 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """The options that say how a report is shown; ``history`` are reports of earlier runs, the oldest first."""
+    """The options that say how a report is shown.
+
+    Attributes:
+        verbose: whether more is said in text.
+        color: whether text may have colour.
+        redact: whether identities are hidden.
+        history: reports of earlier runs, the oldest first.
+        of_the_tests: whether it is the GPU tests' own result that text and JSON show.
+    """
 
     verbose: bool
     color: bool
     redact: bool
     history: Callable[[], tuple[Earlier, ...]] = tuple
+    of_the_tests: bool = False
 
 
-def read_formats(given: Sequence[str] | None, output: Path | None) -> tuple[Wanted, ...]:
+def read_formats(given: Sequence[str] | None, output: Path | None, names: Sequence[str] = NAMES) -> tuple[Wanted, ...]:
     """The forms that are wanted; text goes to standard output (or ``-o``) unless another form does.
+
+    Args:
+        given: what the user wrote.
+        output: the file of ``-o``.
+        names: the forms that the command has.
 
     Raises:
         CommandError: for an unknown form, a file that is named twice, or two forms for one place.
     """
-    wanted = tuple(_wanted(text) for text in given or ())
+    wanted = tuple(_wanted(text, names) for text in given or ())
     if not any(entry.path is None for entry in wanted):
         wanted = (Wanted("text", None), *wanted)
     placed = tuple(Wanted(entry.form, output) if entry.path is None else entry for entry in wanted)
@@ -65,19 +80,16 @@ def read_formats(given: Sequence[str] | None, output: Path | None) -> tuple[Want
     return placed
 
 
-def _wanted(text: str) -> Wanted:
+def _wanted(text: str, names: Sequence[str]) -> Wanted:
     name, equals, path = text.partition("=")
-    if name not in NAMES:
-        near = difflib.get_close_matches(name.lower(), NAMES, 1)
+    known = f"one of {', '.join(names)}"
+    if name not in names:
+        near = difflib.get_close_matches(name.lower(), names, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", _known())
+        raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", known)
     if equals and not path:
-        raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", _known())
+        raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", known)
     return Wanted(name, Path(path) if equals else None)
-
-
-def _known() -> str:
-    return f"one of {', '.join(NAMES)}"
 
 
 def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
@@ -100,14 +112,23 @@ def _emit(report: Report, wanted: Wanted, how: How) -> None:
     if wanted.form == "json":
         from gpuenv.cli.output import emit_json
 
-        emit_json(report, wanted.path, redacted=how.redact)
+        emit_json(report.smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
     elif wanted.form == "text":
         from gpuenv.cli.output import emit_lines
-        from gpuenv.report.text import report_lines
 
-        emit_lines(report_lines(report, verbose=how.verbose), wanted.path, color=how.color, redacted=how.redact)
+        emit_lines(_lines(report, how), wanted.path, color=how.color, redacted=how.redact)
     else:
         _emit_rendered(report, wanted, how)
+
+
+def _lines(report: Report, how: How) -> Iterator[Line]:
+    if how.of_the_tests and report.smoke is not None:
+        from gpuenv.report.smoke import smoke_lines
+
+        return smoke_lines(report.smoke, verbose=how.verbose)
+    from gpuenv.report.text import report_lines
+
+    return report_lines(report, verbose=how.verbose)
 
 
 def _emit_rendered(report: Report, wanted: Wanted, how: How) -> None:
@@ -121,7 +142,7 @@ def _emit_rendered(report: Report, wanted: Wanted, how: How) -> None:
     if wanted.path is None:
         write_stdout(text)
     else:
-        write_file(wanted.path, text)
+        write_file(wanted.path, text, shared=wanted.form == "prometheus")
 
 
 def _render(report: Report, form: str, how: How) -> str:

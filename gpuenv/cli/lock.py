@@ -69,7 +69,7 @@ def lock(
         raise command_error(error) from error
     text = text_of(made, resolution, lock_format)
     if output is not None:
-        write_file(output, text)
+        write_file(output, text, shared=True)
     else:
         write_stdout(text)
 

@@ -102,7 +102,7 @@ def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
         )
     text = page(rows, grid_of(rows))
     if output is not None:
-        write_file(output, text)
+        write_file(output, text, shared=True)
     else:
         write_stdout(text)
 

@@ -15,8 +15,10 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, announce
 from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
+    from gpuenv.cli.proving import Proof
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.allowance import Allowance
     from gpuenv.model.snapshot import Snapshot
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from gpuenv.report.report import Report
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two looks at a busy GPU
+_LOOK = 30.0  # seconds that the machine may take to answer, if nothing else is said
+_SLACK = 1.5  # how much longer than their level's budget GPU tests may take, if nothing else is said
 
 Require = Annotated[
     Optional[list[str]],
@@ -42,7 +46,13 @@ Wait = Annotated[
 ]
 Timeout = Annotated[
     Optional[float],
-    typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="The time budget, waiting aside. [30]"),
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        max=3600,
+        help="The time budget, waiting aside. [30; more with --smoke]",
+    ),
 ]
 
 
@@ -53,6 +63,7 @@ class _Asked:
     subject: Subject
     matrix: Path | None
     requirements: tuple[Requirement, ...]
+    proof: Proof | None
     wait: float
     retry_elsewhere: bool
     allowances: tuple[Allowance, ...]
@@ -65,6 +76,7 @@ def preflight(
     list_requirements: ListRequirements = False,
     retry_elsewhere: RetryElsewhere = None,
     wait: Wait = None,
+    smoke: options.Smoke = None,
     expect_no_gpu: Annotated[
         bool, typer.Option("--expect-no-gpu", help="No GPU may be here: the same as --require gpu==0.")
     ] = False,
@@ -83,7 +95,7 @@ def preflight(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """The gate of a CI job: the doctor and your requirements, in a time budget, in the form that each system reads.
+    """The gate of a CI job: the doctor, your requirements and GPU tests, in a time budget, in every system's form.
 
     Exit code: 0 fit and every requirement met, 1 unfit, 8 could not be told; with --retry-elsewhere, 75 for a host that
     is bad or busy.
@@ -98,12 +110,13 @@ def preflight(
 
     wanted = read_formats(formats, output)
     settings = read_settings(config, no_config=no_config)
-    budget = timeout if timeout is not None else settings.timeout if settings.timeout is not None else 30.0
+    budget = timeout if timeout is not None else settings.timeout
     waiting = wait if wait is not None else settings.wait or 0.0
     asked = _Asked(
-        subject=Subject(python, snapshot, assume or (), no_probe, budget, driver_root),
+        subject=Subject(python, snapshot, assume or (), no_probe, _LOOK if budget is None else budget, driver_root),
         matrix=matrix,
         requirements=(*settings.requirements, *_from_options(require or (), expect_no_gpu=expect_no_gpu)),
+        proof=_proof(smoke or settings.smoke, budget),
         wait=0.0 if snapshot is not None or no_probe else waiting,
         retry_elsewhere=bool(settings.retry_elsewhere if retry_elsewhere is None else retry_elsewhere),
         allowances=allowed(settings),
@@ -114,6 +127,16 @@ def preflight(
     if verbose:
         show_phases(report.snapshot)
     raise typer.Exit(report.exit_code)
+
+
+def _proof(level: Level | None, budget: float | None) -> Proof | None:
+    """The GPU tests, within the time that is given; without one, there is some for the machine and some for them."""
+    if level is None:
+        return None
+    from gpuenv.cli.proving import Proof
+    from gpuenv.smoke.plan import BUDGET
+
+    return Proof(level, _LOOK + _SLACK * BUDGET[level] if budget is None else budget)
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:
@@ -167,7 +190,7 @@ def _look(asked: _Asked, started: float) -> Report:
             day=today(),
         )
 
-    return examine(asked.subject, asked.matrix, terms_of, started)
+    return examine(asked.subject, asked.matrix, terms_of, started, asked.proof)
 
 
 def _is_busy(report: Report) -> bool:

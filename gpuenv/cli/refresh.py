@@ -55,7 +55,7 @@ def refresh_matrix(path: Path | None, *, dry_run: bool) -> Iterator[str]:
         yield f"{target}: not written"
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_file(target, text)
+    write_file(target, text, shared=True)
     for row in additions.rows:
         work.kept(row).unlink(missing_ok=True)
     yield f"{target}: written, revision {after.revision}"

@@ -27,6 +27,7 @@ _RECORDS = {
     "why-not": ("gpuenv.model.answers", "WHY_NOT", "WhyNot"),
     "fleet": ("gpuenv.model.answers", "FLEET", "Fleet"),
     "matrix": ("gpuenv.matrix.records", "SCHEMA", "Matrix"),
+    "image": ("gpuenv.image.check.records", "SCHEMA", "ImageReport"),
     "matrix-rows": ("gpuenv.matrix.rows", "SCHEMA", "Rows"),
 }
 

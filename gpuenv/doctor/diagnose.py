@@ -14,10 +14,11 @@ from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.record import dataclass
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
+from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot
 
-UNKNOWN = "unknown: "  # how the reason of a check begins that could not tell
-_OF_THE_GPU = ("DRV", "GPU", "CTR", "TEG")
+UNKNOWN = "unknown: "  # how the reason of a check reads that could not tell
+_OF_THE_GPU = ("DRV", "GPU", "CTR", "TEG", "SMK")
 _NO_CUPY = "WHL503"
 
 
@@ -59,6 +60,7 @@ def diagnose(
     resolution: Resolution,
     clock: Callable[[], float],
     terms: Terms = NO_TERMS,
+    smoke: SmokeResult | None = None,
 ) -> Diagnosis:
     """Holds every check against a Snapshot; one that crashes is reported and the others go on.
 
@@ -68,13 +70,16 @@ def diagnose(
         resolution: what would fit, for the cures.
         clock: seconds, for the checks' durations.
         terms: what the caller asks for and expects.
+        smoke: what the GPU tests said, where they were asked for.
     """
-    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements)
+    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements, smoke)
     expected = (*(_OF_THE_GPU if terms.no_gpu else ()), *((_NO_CUPY,) if terms.no_cupy else ()))
     findings: list[Finding] = []
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
     for check in all_checks():
+        if smoke is None and check.of_the_tests:
+            continue
         if check.code in terms.left_out:
             runs.append(left_out(check.code))
             continue
@@ -134,7 +139,7 @@ def _run(check: Check, facts: Facts) -> tuple[list[Finding], CheckRun]:
         return found, CheckRun(check.code, CheckStatus.FOUND, None, 0.0)
     unknown = [entry.reason for entry in said if isinstance(entry, NotKnown)]
     if unknown:
-        return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0)
+        return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0, undecided=True)
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
 
 

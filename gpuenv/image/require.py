@@ -109,6 +109,14 @@ def holds(requirement: Requirement, machine: Machine) -> bool:
     return not requirement or any(all(_holds(entry, machine) for entry in entries) for entries in requirement)
 
 
+def certain(requirement: Requirement, machine: Machine) -> bool:
+    """Whether it holds whatever the facts are that nobody could tell."""
+    return not requirement or any(
+        all(getattr(machine, entry.key) is not None and _holds(entry, machine) for entry in entries)
+        for entries in requirement
+    )
+
+
 def unmet(requirement: Requirement, machine: Machine) -> tuple[tuple[Condition, ...], ...]:
     """For every alternative the conditions that do not hold; empty where the requirement is met."""
     if holds(requirement, machine):

@@ -6,17 +6,20 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.install.backends import pip, uv
 from gpuenv.install.backends.base import Installer
+from gpuenv.install.backends.conda import CondaTool, tool_version
 from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.probe.children import run_child
 
+_CONDAS = ("conda", "mamba", "micromamba")
 _VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
 
 
@@ -45,6 +48,43 @@ def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline
         f"there is no {'uv or pip' if wanted == 'auto' else wanted} to install with: {'; '.join(tried)}",
         "Install uv, or pip into the target: python -m ensurepip",
     )
+
+
+def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadline: float) -> CondaTool:
+    """The program that changes a conda environment.
+
+    Args:
+        wanted: ``auto``, ``conda``, ``mamba`` or ``micromamba``.
+        prefix: the environment.
+        environment: the caller's variables.
+        deadline: reading of ``time.monotonic``.
+
+    Raises:
+        TargetUnusable: when there is none that answers.
+    """
+    tried: list[str] = []
+    for program in dict.fromkeys(_conda_programs(prefix, environment)):
+        family = Path(program).name.removesuffix(".exe").removesuffix(".bat")
+        if family not in _CONDAS or wanted not in ("auto", family):
+            continue
+        version = tool_version(run_child([program, "--version"], environment, deadline).stdout)
+        if version is not None:
+            return CondaTool(program, family, version)
+        tried.append(f"{program} does not answer")
+    name = "conda, mamba or micromamba" if wanted == "auto" else wanted
+    raise TargetUnusable(
+        f"{prefix} is a conda environment, and there is no {name} to change it with"
+        + (f": {'; '.join(tried)}" if tried else " on PATH"),
+        "Put it on PATH, or name it in CONDA_EXE or MAMBA_EXE; or let wheels be installed: --installer uv (or pip).",
+    )
+
+
+def _conda_programs(prefix: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """What the shell's set-up names, what is on PATH, and the installation that the environment lies in."""
+    yield from (environment[name] for name in ("CONDA_EXE", "MAMBA_EXE") if environment.get(name))
+    yield from filter(None, (shutil.which(name, path=environment.get("PATH")) for name in _CONDAS))
+    for base in (prefix, os.path.dirname(os.path.dirname(prefix))):
+        yield from filter(None, (shutil.which(name, path=os.path.join(base, "bin")) for name in _CONDAS))
 
 
 def _uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:

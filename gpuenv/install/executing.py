@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuenv import __version__
+from gpuenv.install.conda_state import go_back, read_state
 from gpuenv.install.durable import write_out
 from gpuenv.install.errors import InstallError, InstallFailed
 from gpuenv.install.holdings import as_package, take_stock
@@ -32,7 +35,7 @@ from gpuenv.install.swap import (
     undo,
 )
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.probe.children import Ending
+from gpuenv.probe.children import ChildResult, Ending
 
 Announce = Callable[[str], None]
 _KEPT_TRANSACTIONS = 3
@@ -90,7 +93,7 @@ def execute(work: Work) -> Outcome:
     """
     plan = work.prepared.plan
     number = work.store.begin()
-    plan = _numbered(plan, number)
+    plan = numbered(plan, number)
     try:
         staged, frameworks = _stage(work, number)
         journal = _journal(work, number, staged)
@@ -156,10 +159,9 @@ def _stage(work: Work, number: str) -> tuple[Staged, tuple[str, ...]]:
         return Staged((), ()), ()
     lock = store.transaction(number) / "lock.txt"
     lock.write_text(prepared.lock, encoding="utf-8")
-    command = prepared.caller.installer.staging(prepared.caller.options, lock, stage)
     with work.clock.phase("download and unpack"):
         work.announce(f"{prepared.plan.installer} puts {len(prepared.plan.install)} wheels together")
-        result = prepared.caller.run(command, _lines(work.announce))
+        result = _put_together(work, lock, stage)
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
         raise InstallFailed(f"{prepared.plan.installer} failed: {why}; nothing was changed", remedy_for(why))
@@ -173,6 +175,20 @@ def _stage(work: Work, number: str) -> tuple[Staged, tuple[str, ...]]:
         there = [as_package(entry) for entry in prepared.holdings.visible]
         frameworks = working_frameworks(work.child, there)
     return staged, frameworks
+
+
+def _put_together(work: Work, lock: Path, stage: Path) -> ChildResult:
+    """Runs the installer's commands in turn until one works; each starts with an empty folder."""
+    caller = work.prepared.caller
+    first, *others = caller.installer.staging(caller.options, lock, stage)
+    result = caller.run(first, _lines(work.announce))
+    for command in others:
+        if result.ending is Ending.EXITED and result.exit_code == 0:
+            break
+        shutil.rmtree(stage)
+        stage.mkdir()
+        result = caller.run(command, _lines(work.announce))
+    return result
 
 
 def _as_asked(plan: Plan, staged: Staged) -> None:
@@ -219,8 +235,8 @@ def _journal(work: Work, number: str, staged: Staged) -> Journal:
 
 def _is_there(root: Path, file: StagedFile) -> bool:
     """Whether a file that stays, of somebody else's, holds the same: it is left where it is."""
-    place = root / file.place
-    return place.is_file() and not place.is_symlink() and same_content(file.path, place)
+    place = f"{root}/{file.place}"
+    return os.path.isfile(place) and not os.path.islink(place) and same_content(file.path, place)  # noqa: PTH113, PTH114
 
 
 def _prove(work: Work, plan: Plan, frameworks: tuple[str, ...]) -> tuple[Proof, ...]:
@@ -249,17 +265,28 @@ def _put_back(work: Work, plan: Plan, journal: Journal, made: tuple[Proof, ...],
     )
 
 
-def restore(store: Store, journal: Journal) -> tuple[str, ...]:
-    """Puts a transaction's files back and looks whether they are; what is not back is answered."""
+def restore(store: Store, journal: Journal, environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Puts a transaction's files back and looks whether they are; what is not back is answered.
+
+    Args:
+        store: the journals of the environment.
+        journal: the transaction.
+        environment: the variables that conda is run with, where the transaction was one of conda's.
+    """
+    conda = read_state(store, journal.number)
+    missing = go_back(store, journal.number, conda, environment or {}) if conda else _move_back(store, journal)
+    if not missing:
+        store.drop(journal.number)
+    return missing
+
+
+def _move_back(store: Store, journal: Journal) -> tuple[str, ...]:
     try:
         undo(store, journal)
         write_out(store.root, touched(store, journal))
     except OSError as error:
         return (f"{error.filename}: {error.strerror}",)
-    missing = not_back(store, journal)
-    if not missing:
-        store.drop(journal.number)
-    return missing
+    return not_back(store, journal)
 
 
 def forget_old(store: Store) -> None:
@@ -278,7 +305,7 @@ def _said(plan: Plan) -> str:
     return "; ".join(part for part in parts if part) or "nothing to do"
 
 
-def _numbered(plan: Plan, number: str) -> Plan:
+def numbered(plan: Plan, number: str) -> Plan:
     """The plan with the transaction's own number in its commands."""
 
     def told(command: Command) -> Command:

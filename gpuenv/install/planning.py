@@ -15,6 +15,7 @@ from gpuenv.install.resolving import Caller
 from gpuenv.install.wants import Package, same_release
 from gpuenv.model.lines import is_cupy
 
+_STAGING = ("put the new wheels together beside the environment", "the same with the index, if that does not do")
 NUMBER = "NUMBER"  # stands for the transaction's own in what a plan shows
 
 
@@ -44,7 +45,7 @@ def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | No
     scheme = holdings.scheme
     stage = Path(scheme.root, FOLDER, NUMBER, "stage")
     staging = caller.installer.staging(caller.options, stage.parent / "lock.txt", stage)
-    coming = (Command("put the new wheels together beside the environment", staging),) if choice.install else ()
+    coming = tuple(map(Command, _STAGING, staging)) if choice.install else ()
     sizes = [pin.size for pin in choice.install if pin.size is not None]
     return Plan(
         target=Place(scheme.executable, scheme.root, scheme.purelib, scheme.kind),

@@ -18,6 +18,7 @@ class Reason(str, Enum):
     STRAY_CUDA = "cuda-of-another-major"
     NO_OWNER = "no-distribution-owns-it"
     CAME_WITH_INSTALL = "came-with-the-install"
+    CONDA_SAYS = "conda-takes-it-out"
 
 
 @dataclass(frozen=True, slots=True)

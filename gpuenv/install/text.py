@@ -15,6 +15,7 @@ _REASONS = {
     Reason.STRAY_CUDA: "CUDA of another major version, which nothing here needs",
     Reason.NO_OWNER: "no distribution owns it",
     Reason.CAME_WITH_INSTALL: "came with the install",
+    Reason.CONDA_SAYS: "conda takes it out: it cannot stay beside what comes",
 }
 _UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
 _LEFTOVERS_SHOWN = 3

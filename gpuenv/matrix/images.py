@@ -32,13 +32,13 @@ class JudgedImage:
 
 def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
     """Every image, the preferred one first."""
-    inside = _inside(needs)
+    inside = inside_container(needs)
     best = {line.cuda_major: _best(line.cuda_major, inside, matrix) for line in matrix.wheel_lines}
     judged = (_judge(image, best, needs, inside, matrix) for image in matrix.images)
     return tuple(sorted(judged, key=lambda entry: _rank(entry, needs), reverse=True))
 
 
-def _inside(needs: Needs) -> Needs:
+def inside_container(needs: Needs) -> Needs:
     """The machine as it is inside a container of Linux, where the interpreter and the packages are still to choose."""
     arch = (needs.platform or "linux-x86_64").partition("-")[2].replace("arm64", "aarch64")
     return replace(

@@ -330,6 +330,27 @@ class Advisory:
     mended_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """What a product does at most, without sparsity, as its data sheet says.
+
+    Attributes:
+        names: as the driver names it.
+        memory: of its memory, in GB/s (10^9 bytes).
+        source: where this was read.
+        f16: matrix product in half precision with sums in single, in TFLOP/s (10^12).
+        f32: in single precision without TF32.
+        f64: in double precision.
+    """
+
+    names: tuple[str, ...]
+    memory: float
+    source: str
+    f16: float | None = None
+    f32: float | None = None
+    f64: float | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
     """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept."""
@@ -348,6 +369,7 @@ class Matrix:
     companions: tuple[Companion, ...] = ()
     advisories: tuple[Advisory, ...] = ()
     rocm_lines: tuple[RocmLine, ...] = ()
+    peaks: tuple[Peak, ...] = ()
 
     def cite(self, source: str) -> str:
         """The citation behind a row's source."""

@@ -53,7 +53,7 @@ def _citations(matrix: Matrix) -> Iterator[Fault]:
     """Every source that a row names is there."""
     tables = (
         *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products"),
-        *("conda_builds", "images", "companions", "advisories", "rocm_lines"),
+        *("conda_builds", "images", "companions", "advisories", "rocm_lines", "peaks"),
     )
     for table in tables:
         for number, row in enumerate(getattr(matrix, table)):
@@ -81,6 +81,7 @@ def _growth(matrix: Matrix) -> Iterator[Fault]:
     for row in minors:
         if not row.capabilities:
             yield Fault("cuda_minors", f"CUDA {row.cuda} compiles for nothing")
+    yield from _repeated("peaks", [name for row in matrix.peaks for name in row.names])
     yield from _repeated("products", [name for row in matrix.products for name in (row.name, *row.aliases)])
 
 

@@ -75,9 +75,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """How one check went; ``reason`` says why it was skipped, ``duration`` is in seconds."""
+    """How one check went; ``duration`` is in seconds.
+
+    Attributes:
+        code: of the check.
+        status: how it went.
+        reason: why it was skipped, or how it crashed.
+        duration: seconds.
+        undecided: whether it was asked and could not tell, which is neither clean nor a fault.
+    """
 
     code: str
     status: CheckStatus
     reason: str | None
     duration: float
+    undecided: bool = False

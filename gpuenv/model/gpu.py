@@ -169,6 +169,7 @@ class Gpu:
         name: product name as the driver prints it.
         compute_capability: such as 9.0.
         architecture: ``hopper`` and so on.
+        brand: ``geforce``, ``tesla``, ``nvidia`` and so on, as NVIDIA_REQUIRE_CUDA of an image spells it.
         memory_total: bytes.
         memory_free: bytes.
         mig: whether MIG mode is on.
@@ -194,6 +195,7 @@ class Gpu:
     name: Reading[str] = Reading()
     compute_capability: Reading[ComputeCapability] = Reading()
     architecture: Reading[str] = Reading()
+    brand: Reading[str] = Reading()
     memory_total: Reading[int] = Reading()
     memory_free: Reading[int] = Reading()
     mig: Reading[bool] = Reading()

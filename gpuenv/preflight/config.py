@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from gpuenv.model.allowance import Allowance
+from gpuenv.model.smoke import Level
 from gpuenv.preflight.allow import Entries, read_allowances
 from gpuenv.preflight.places import line_of, safe
 from gpuenv.preflight.requirement import Origin, Requirement, RequirementError, parse_requirement
 from gpuenv.toml_text import parse_toml
 
 OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
-_KEYS = ("require", "timeout", "wait", "retry-elsewhere", "allow")
+_KEYS = ("require", "timeout", "wait", "retry-elsewhere", "smoke", "allow")
 _LARGEST = 4 * 1024 * 1024
 
 
@@ -42,6 +43,7 @@ class Config:
         wait: seconds to wait for a busy GPU.
         retry_elsewhere: whether a bad or busy host ends in exit code 75.
         allowances: the findings that are accepted, in the order of the file.
+        smoke: how much is to be proven on the GPU; None for nothing.
     """
 
     file: str | None = None
@@ -50,6 +52,7 @@ class Config:
     wait: float | None = None
     retry_elsewhere: bool | None = None
     allowances: tuple[Allowance, ...] = ()
+    smoke: Level | None = None
 
 
 def find_config(folder: Path) -> Path | None:
@@ -129,9 +132,19 @@ class _Reader:
         retry = data.get("retry-elsewhere")
         if retry is not None and not isinstance(retry, bool):
             faults.append(self._fault("retry-elsewhere", f"expected true or false, found {retry!r:.40}"))
+        smoke = self._level(data.get("smoke"), faults)
         if faults:
             raise ConfigError(faults)
-        return Config(self.name, requirements, timeout, wait, retry, allowances)
+        return Config(self.name, requirements, timeout, wait, retry, allowances, smoke)
+
+    def _level(self, value: object, faults: list[str]) -> Level | None:
+        names = [level.value for level in Level]
+        if value is None or value in names:
+            return None if value is None else Level(value)
+        near = difflib.get_close_matches(str(value).lower(), names, 1, 0.5)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        faults.append(self._fault("smoke", f"expected one of {', '.join(names)}, found {value!r:.40}{hint}"))
+        return None
 
     def _line(self, key: str) -> int:
         return line_of(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=|[{{,]\s*[\"']?{re.escape(key)}", self.text, self.start)

@@ -16,8 +16,8 @@ from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.anchor import anchor, requirement_anchor, usual_anchor
 from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import BAD, smoke_rows
-from gpuenv.report.told import allowance_text, crashed, detail_lines, open_questions, requirement_text
+from gpuenv.report.told import allowance_text, detail_lines, requirement_text
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: "info"}
@@ -32,10 +32,6 @@ def code_quality_text(report: Report) -> str:
 def _issues(report: Report) -> Iterator[dict[str, Any]]:
     for finding in report.findings:
         yield _finding(finding, report)
-    for row in smoke_rows(report):
-        if row.status in BAD:
-            told = f"GPU test {row.name} {row.status}: {row.detail}"
-            yield _issue(f"smoke/{row.name}", told, "critical", usual_anchor(report), row.gpu)
     for result in report.requirements:
         if result.status is RequirementStatus.UNKNOWN:
             yield _issue("REQ801", requirement_text(result), "major", requirement_anchor(result), result.text)

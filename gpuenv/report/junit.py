@@ -9,8 +9,9 @@ from gpuenv import __version__
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.smoke import TestStatus
 from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import BAD, SmokeRow, smoke_rows
+from gpuenv.report.smoke_rows import SmokeRow, smoke_rows
 from gpuenv.report.told import (
     REQUIREMENT_CHECK,
     allowance_text,
@@ -128,11 +129,13 @@ def _finding(finding: Finding) -> str:
 
 def _smoke(row: SmokeRow) -> ET.Element:
     case = _case(f"gpuenv.smoke.{row.group}", f"{row.name} on {row.gpu}" if row.gpu else row.name, row.duration)
-    told = "\n".join([row.detail, *(f"{entry.name}: {entry.text}" for entry in row.measured)]).strip()
-    if row.status in BAD:
-        _outcome(case, "failure", row.detail or row.status, row.status, told)
-    elif row.status == "passed":
-        ET.SubElement(case, "system-out").text = told
+    told = "\n".join([row.detail, *row.measured]).strip()
+    if row.is_broken:
+        _outcome(case, "failure", row.detail or row.status.value, row.status.value, told)
+    elif row.status is TestStatus.BUSY:
+        _outcome(case, "error", row.detail, row.status.value, told)
+    elif row.status is TestStatus.SKIPPED:
+        ET.SubElement(case, "skipped", {"message": row.detail})
     else:
-        ET.SubElement(case, "skipped", {"message": f"{row.status}: {row.detail}"})
+        ET.SubElement(case, "system-out").text = told
     return case

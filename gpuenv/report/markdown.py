@@ -14,7 +14,8 @@ from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.report import Report
 from gpuenv.report.smoke_rows import smoke_rows
 from gpuenv.report.text import command_text, machine_rows
-from gpuenv.report.told import allowance_text, crashed, evidence_text, open_questions, wheel_text
+from gpuenv.report.told import allowance_text, evidence_text, wheel_text
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
@@ -93,11 +94,11 @@ def _smoke(report: Report) -> Iterator[str]:
     yield ""
     cells = [
         (
-            row.status,
+            row.status.value,
             _code(row.name),
             _code(row.gpu),
             f"{row.duration:.2f} s",
-            _code("; ".join([row.detail, *(f"{m.name} {m.text}" for m in row.measured)]).strip("; ")),
+            _code("; ".join([row.detail, *row.measured]).strip("; ")),
         )
         for row in rows
     ]

@@ -4,42 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from enum import Enum
 
-from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.allowance import AllowanceResult, AllowanceState
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
 from gpuenv.model.identity import NVIDIA
-from gpuenv.model.record import dataclass
 from gpuenv.model.repair import Repair, RepairStatus
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState
+from gpuenv.report.lines import Line, Style
 from gpuenv.report.report import Report, Status, is_proven
+from gpuenv.report.smoke import section_lines
+from gpuenv.report.undecided import open_questions
 from gpuenv.report.verdict import verdict
 
-
-class Style(str, Enum):
-    """What a line is; a terminal may give it a colour."""
-
-    PLAIN = "plain"
-    HEADING = "heading"
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
-    QUIET = "quiet"
-    COMMAND = "command"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line; a terminal wraps it under ``hang`` columns."""
-
-    text: str = ""
-    style: Style = Style.PLAIN
-    hang: int = 0
-
+__all__ = ["Line", "Style"]  # nearly everybody who prints takes them from here
 
 _STYLES = {
     Status.FIT: Style.GOOD,
@@ -68,6 +48,8 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     yield from requirement_lines(report.requirements)
     yield from _finding_groups(report.findings)
     yield from _allow_lines(report.allow_list)
+    if report.smoke is not None:
+        yield from section_lines(report.smoke, verbose=verbose)
     yield Line()
     yield from wheel_lines(report.resolution)
     if verbose:
@@ -272,10 +254,9 @@ def _closing(report: Report) -> Iterator[Line]:
     if report.status is Status.UNKNOWN:
         yield Line()
         yield Line("Could not be told", Style.HEADING)
-        for run in report.checks:
-            if (run.reason or "").startswith(UNKNOWN):
-                yield Line(f"  {run.code} {(run.reason or '').removeprefix(UNKNOWN)}", hang=4)
-        if not is_proven(report.snapshot, expect_no_cupy=bool(report.requirements)):
+        for code, why in open_questions(report):
+            yield Line(f"  {code} {why}", hang=4)
+        if not is_proven(report.snapshot, report.smoke, expect_no_cupy=bool(report.requirements)):
             yield Line("  No GPU was seen that CUDA can use together with a CuPy.", hang=4)
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
     yield Line()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.model.allowance import AllowanceResult
-from gpuenv.model.finding import CheckStatus, Evidence, Finding
+from gpuenv.model.finding import Evidence, Finding
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.report.report import Report
 from gpuenv.report.text import command_text, machine_rows
@@ -47,20 +46,6 @@ def requirement_of(finding: Finding, report: Report) -> RequirementResult | None
     if finding.code != REQUIREMENT_CHECK:
         return None
     return next((r for r in report.requirements if finding.title.startswith(f"{r.text} is required")), None)
-
-
-def open_questions(report: Report) -> Iterator[tuple[str, str]]:
-    """The checks that could not tell, and why."""
-    for run in report.checks:
-        if (run.reason or "").startswith(UNKNOWN):
-            yield run.code, (run.reason or "").removeprefix(UNKNOWN)
-
-
-def crashed(report: Report) -> Iterator[tuple[str, str]]:
-    """The checks that did not come to their end, and how they ended."""
-    for run in report.checks:
-        if run.status is CheckStatus.CRASHED:
-            yield run.code, run.reason or ""
 
 
 def machine_texts(report: Report) -> list[str]:

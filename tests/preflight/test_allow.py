@@ -132,7 +132,7 @@ def test_what_is_allowed_of_the_machine_makes_nobody_believe_in_a_gpu(tmp_path: 
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-@pytest.mark.parametrize(("code", "near"), [("GPU260", "GPU206"), ("WHL54", "WHL504")])
+@pytest.mark.parametrize(("code", "near"), [("GPU260", "GPU206"), ("WHL5040", "WHL504")])
 def test_a_code_that_no_check_has_is_told_with_the_nearest(tmp_path: Path, command: str, code: str, near: str) -> None:
     record(FIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW.replace("WHL504", code))

@@ -20,6 +20,7 @@ from gpuenv.doctor.checks import compilation
 from gpuenv.doctor.checks import loading
 from gpuenv.doctor.checks import beside
 from gpuenv.doctor.checks import cache
+from gpuenv.doctor.checks import smoke
 from gpuenv.doctor.checks import requirement
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "module",
     "presence",
     "requirement",
+    "smoke",
     "sources",
     "state",
     "target",

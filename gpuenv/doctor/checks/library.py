@@ -104,6 +104,9 @@ def library_missing(facts: Facts) -> Outcome:
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
         yield NotKnown(state.detail or "the target's libraries were not asked for")
         return
+    if not snapshot.target.cupy:
+        yield NotKnown("which CuPy the libraries are for was not told")
+        return
     needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
     missing = [library for library in needed if library.path is None]
     if not missing:

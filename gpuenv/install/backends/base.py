@@ -83,8 +83,8 @@ class Installer(Protocol):
     def locks_as_toml(self) -> bool:
         """Whether ``locking`` prints a ``pylock.toml``."""
 
-    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
-        """Installs exactly what a lock file names into a folder of its own."""
+    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
+        """Installs exactly what a lock file names into a folder of its own: commands, tried in turn until one works."""
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's variables without those that would send an install elsewhere."""

@@ -1,0 +1,27 @@
+"""A line of text and what it is. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Style(str, Enum):
+    """What a line is; a terminal may give it a colour."""
+
+    PLAIN = "plain"
+    HEADING = "heading"
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+    QUIET = "quiet"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line; a terminal wraps it under ``hang`` columns."""
+
+    text: str = ""
+    style: Style = Style.PLAIN
+    hang: int = 0
