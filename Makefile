@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-doctor bench-check bench-install bench-matrix docs build clean fuzz
+.PHONY: bench bench-doctor bench-check bench-install bench-matrix docs build clean fuzz bench-image test-docker
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -67,6 +67,12 @@ bench: compiler $(VENV)/installed-dev ## Time, memory and size beside others; ne
 
 bench-check: compiler $(VENV)/installed-dev ## The same, and fail where a budget is not kept or a ratio is worse than recorded.
 	$(BIN)/python -m tests.bench --check
+
+test-docker: $(VENV)/installed-dev ## Build real images with an engine of the tests' own; needs root, an engine and a package index.
+	$(BIN)/python -m pytest -n 0 -q -m docker tests/image
+
+bench-image: $(VENV)/installed-dev ## Size and build time of each kind of image beside a plain pip install; likewise.
+	$(BIN)/python -m tests.image.docker.bench
 
 docs: $(VENV)/installed-dev ## Write the reference pages that are made from the code.
 	$(BIN)/python -m gpuenv.probe.facts_page > gpuenv/docs/facts.md

@@ -30,10 +30,8 @@ MAY_IMPORT = {
     "probe": {"model", "matrix", "doctor"},
     "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
-    "image": {"model", "matrix", "doctor"},
+    "image": {"model", "matrix", "doctor", "probe", "report", "install", "smoke", "toml_text"},
     "install": {"model", "matrix", "doctor", "probe", "report", "toml_text", "atomic"},
-    "image": {"model", "matrix", "doctor", "probe", "report", "toml_text"},
-    "install": {"model", "matrix", "doctor", "probe", "report", "toml_text"},
     "smoke": {"model", "probe"},
     "plugins": {"model", "doctor", "probe"},
     "data": set[str](),
@@ -58,8 +56,11 @@ THIRD_PARTY = {
     "rich": {"gpuenv.cli.output"},
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
-    "docker": {"gpuenv.image.check.engine"},
+    "docker": {"gpuenv.image.check.engine", "gpuenv.image.engine"},
     "requests": {"gpuenv.image.check.engine"},
+    "urllib3": {"gpuenv.image.engine"},  # what the SDK lets through
+    "cyclonedx": {"gpuenv.image.sbom"},
+    "packageurl": {"gpuenv.image.sbom"},
     "pytest": {"pytest_plugin"},
     # What runs in the target environment.
     **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},
@@ -104,6 +105,9 @@ BROAD = [
     (f"{PAYLOAD}.harness", "demo"),  # likewise
     (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything: that is its answer
     (f"{PAYLOAD}.harness", "_run"),  # likewise
+    (f"{PAYLOAD}.groundwork", "_compiled"),  # someone else's package
+    (f"{PAYLOAD}.groundwork", "_library"),  # likewise
+    (f"{PAYLOAD}.groundwork", "groundwork"),  # likewise
     (f"{PAYLOAD}.demos.fork_after_cuda_init", "mistake"),  # whatever it raises is what is to be shown
 ]
 STARTERS = {"Popen", "run", "call", "check_call", "check_output"}
@@ -296,7 +300,7 @@ def test_programs_are_started_in_one_module_alone() -> None:
     own, with the user's own terminal and no deadline. A fork of our own is waited for as a program is.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
-    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.demos.fork_after_cuda_init"}
+    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.several", f"{PAYLOAD}.demos.fork_after_cuda_init"}
     own = {"gpuenv.probe.children", "gpuenv.probe.forked"}
     assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 

@@ -36,6 +36,7 @@ _COMMANDS = {
     "simulate": "simulate",
     "matrix": "matrix",
     "check-image": "check_image",
+    "build-image": "build_image",
 }
 _PROVING = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
 _SETTINGS: dict[str, dict[str, Any]] = {

@@ -1,7 +1,7 @@
 """Names of images, as a registry reads them. Pure.
 
-The grammar is that of distribution/reference (regexp.go, read November 2026): a domain with a port, a path of
-lower-case parts, a tag of up to 128 characters, a digest.
+The grammar is that of distribution/reference (regexp.go, read November 2026): a domain with a port, a path of parts in
+lower case, a tag of up to 128 characters, a digest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REFERENCE = re.compile(
 _LONGEST = 255
 
 
-class ReferenceError(ValueError):  # noqa: A001 - of an image; Python's own is about weak references
+class ImageNameError(ValueError):
     """A text that no registry takes for the name of an image."""
 
 
@@ -27,9 +27,9 @@ def split(text: str) -> tuple[str, str | None, str | None]:
     """Name, tag and digest of an image.
 
     Raises:
-        ReferenceError: for what is no name.
+        ImageNameError: for what is no name.
     """
     match = _REFERENCE.fullmatch(text)
     if match is None or len(match["name"]) > _LONGEST:
-        raise ReferenceError(f"{text[:80]!r} is no name of an image: expected name:tag, all but the tag in lower case")
+        raise ImageNameError(f"{text[:80]!r} is no name of an image: expected name:tag, all but the tag in lower case")
     return match["name"], match["tag"], match["digest"]

@@ -127,16 +127,8 @@ def show(scenario: Scenario, workshop: Workshop, folder: Path) -> Shown:
     ground = Ground(machine, interpreter.parents[1], folder)
     further = scenario.spoil(ground)
     limit = [] if profile.timeout is None else ["--timeout", str(profile.timeout)]
-    command = [
-        sys.executable,
-        "-m",
-        "gpuenv",
-        *scenario.command,
-        "--python",
-        str(interpreter),
-        *scenario.assuming,
-        *limit,
-    ]
+    options = ["--python", str(interpreter), *scenario.assuming, *limit, "--format", "json"]
+    command = [sys.executable, "-m", "gpuenv", *scenario.command, *options]
     started = time.monotonic()
     done = subprocess.run(
         [*(_without_rights() if scenario.without_rights else ()), *command],

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced
-from gpuenv.matrix.strict_yaml import Document, Plain, YamlError, parse_shared
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.strict_yaml import Document, Plain
 
 
 class ComposeError(ValueError):
@@ -101,6 +104,8 @@ def services_of(text: str, file: str, variables: Mapping[str, str]) -> tuple[Ser
     Raises:
         ComposeError: with the line.
     """
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
+
     try:
         document = parse_shared(text)
     except YamlError as error:

@@ -21,9 +21,6 @@ from gpuenv.image.check.installs import (
     requirement,
 )
 from gpuenv.image.check.stages import Step, joined
-from gpuenv.matrix.strict_yaml import YamlError
-from gpuenv.matrix.strict_yaml import parse as parse_yaml
-from gpuenv.toml_text import parse_toml
 
 _LARGEST, _MOST_FILES, _DEEPEST = 1 << 20, 50, 5
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
@@ -169,6 +166,8 @@ def _project(listed: Listed, step: Step, placed: list[tuple[str, str]], context:
     text = context.text(name) if name else None
     if name is None or text is None:
         return Asked()
+    from gpuenv.toml_text import parse_toml  # noqa: PLC0415 - only where such a file is followed
+
     try:
         data = parse_toml(text)
     except (ValueError, RecursionError) as error:
@@ -223,8 +222,10 @@ def _environment(name: str, context: Context) -> Asked:
     text = context.text(name)
     if text is None:
         return Asked()
+    from gpuenv.matrix.strict_yaml import YamlError, parse  # noqa: PLC0415 - only where such a file is followed
+
     try:
-        document = parse_yaml(text)
+        document = parse(text)
     except YamlError as error:
         context.passed_over[name] = str(error)
         return Asked()

@@ -46,7 +46,7 @@ def parse_name(text: str) -> Name:
     """
     try:
         path, tag, digest = reference.split(text)
-    except reference.ReferenceError as error:
+    except reference.ImageNameError as error:
         raise ImageError(str(error), is_input=True) from error
     first, slash, rest = path.partition("/")
     if not slash or not ("." in first or ":" in first or first == "localhost" or first != first.lower()):
