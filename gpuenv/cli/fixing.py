@@ -128,7 +128,7 @@ def _means(wish: Wish) -> Means:
 
 def _requirements(found: Report, rows: Matrix, scheme: Scheme, wound: Wound) -> tuple[str, ...] | None:
     """What to ask the installer for: what is there, if that can be kept, else what the resolver chooses."""
-    from gpuenv.doctor.mending import as_it_is, choices, will_do
+    from gpuenv.doctor.mending import as_it_is, choices, loses_libraries, will_do
     from gpuenv.install.holdings import take_stock
 
     facts = found.snapshot
@@ -143,7 +143,7 @@ def _requirements(found: Report, rows: Matrix, scheme: Scheme, wound: Wound) -> 
         if wheel is not None and will_do(wheel, wound, facts):
             break
     else:  # the resolver's free choice came last; what it lacks then is for a person
-        if wheel is None or wound.with_libraries:
+        if wheel is None or wound.with_libraries or loses_libraries(wheel, wound, facts):
             return None
     return (*wheel.requirements, *wound.more)
 
