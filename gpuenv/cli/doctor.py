@@ -18,6 +18,7 @@ def doctor(
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
     no_probe: options.NoProbe = False,
+    paste: options.Paste = None,
     list_checks: Annotated[bool, typer.Option("--list", help="List the checks and end.")] = False,
     only: Annotated[
         Optional[list[str]], typer.Option(metavar="CODE", help="This check and those that it needs. Repeatable.")
@@ -51,7 +52,7 @@ def doctor(
         raise typer.Exit
     wanted = read_formats(formats, output)
     terms = Terms(no_gpu=expect_no_gpu, left_out=_left_out(only or (), skip or ()))
-    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
+    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep, paste=paste)
     report = examine(subject, matrix, lambda _: terms)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)

@@ -23,7 +23,7 @@ _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Which machine is meant: this one, a recorded one, or none but what is assumed."""
+    """Which machine is meant: this one, a recorded one, a pasted one, or none but what is assumed."""
 
     python: str | None
     snapshot: Path | None
@@ -32,6 +32,7 @@ class Subject:
     timeout: float
     driver_root: str
     deep: bool = False
+    paste: Path | None = None
 
 
 def matrix_path(path: Path | None) -> Path:
@@ -96,6 +97,9 @@ def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
     Raises:
         CommandError: as the two others do; a fault of usage goes before one of the matrix.
     """
+    if subject.paste is not None:
+        matrix = get_matrix(path)
+        return get_snapshot(subject, matrix), matrix
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
@@ -111,6 +115,11 @@ def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
     Raises:
         CommandError: when the input cannot be read or understood.
     """
+    if subject.paste is not None:
+        from gpuenv.cli.pasting import pasted_machine
+
+        rows = matrix or get_matrix(None)
+        return _assuming(pasted_machine(subject, rows), subject, rows)
     snapshot = _base(subject)
     return _assuming(snapshot, subject, matrix or get_matrix(None)) if subject.assume else snapshot
 
