@@ -147,6 +147,7 @@ def test_a_text_of_no_form_says_nothing(text: str) -> None:
 def test_damaged_pastes_are_read_as_far_as_they_go() -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
     for text in TEXTS.values():
+        snapshot = to_snapshot(read_paste(text), MATRIX)
         for _ in range(25):
             at, much = chance.randrange(len(text)), chance.randrange(40)
             junk = "".join(chance.choice("0123456789.|: \n\x00é-=x") for _ in range(chance.randrange(12)))
@@ -155,7 +156,7 @@ def test_damaged_pastes_are_read_as_far_as_they_go() -> None:
             snapshot = to_snapshot(pasted, MATRIX)
             list(gaps(pasted, snapshot))
             conflicts(pasted)
-            resolve(snapshot, MATRIX)
+        resolve(snapshot, MATRIX)
 
 
 def test_every_encoding_that_terminals_write() -> None:
