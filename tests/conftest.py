@@ -43,6 +43,7 @@ LONG = (
     "install/test_hostile.py",
     "install/test_killed.py",
     "install/test_lock.py",
+    "install/test_targets.py",
     "plugin/",
     "plugins/",
     "preflight/test_command.py",
