@@ -39,6 +39,7 @@ LONG = (
     "refresh/",
     "report/test_formats.py",
     "simulate/",
+    "test_difference.py",
     "smoke/test_cli.py",
     "smoke/test_run.py",
     "cli/test_run.py",
