@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Optional
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject
+from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.model.snapshot import Snapshot
 
 
 def doctor(
@@ -25,14 +30,24 @@ def doctor(
     ] = None,
     skip: Annotated[Optional[list[str]], typer.Option(metavar="CODE", help="Leave a check out. Repeatable.")] = None,
     expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Mend what may be mended inside the target; the plan is shown first.")
+    ] = False,
+    yes: options.Yes = False,
+    dry_run: options.DryRun = False,
+    config: ConfigFile = None,
+    no_config: NoConfig = False,
     matrix: options.MatrixFile = None,
     formats: options.Formats = None,
     output: options.OutputFile = None,
     history: options.History = None,
-    offline: options.Offline = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Never use the network: for --fix, what the cache of uv holds.")
+    ] = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = 30.0,
+    smoke: options.Smoke = None,
     deep: options.Deep = False,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
@@ -41,19 +56,35 @@ def doctor(
 
     Exit code: 0 fit, 1 unfit, 8 could not be told. With -v, every check, and on standard error where the time went.
     """
-    del offline  # nothing here uses the network
+    if fix and (snapshot is not None or no_probe):
+        raise CommandError(ExitCode.USAGE, "--fix mends what is here: not with --snapshot or --no-probe")
+    if (yes or dry_run) and not fix:
+        raise CommandError(ExitCode.USAGE, "--yes and --dry-run are for --fix")
     from gpuenv.cli.examine import examine, show_phases
     from gpuenv.cli.formats import How, emit_report, read_formats
     from gpuenv.cli.history import read_history
-    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.cli.proving import Proof
 
     if list_checks:
         _list(no_color=no_color)
         raise typer.Exit
     wanted = read_formats(formats, output)
-    terms = Terms(no_gpu=expect_no_gpu, left_out=_left_out(only or (), skip or ()))
+    left_out = _left_out(only or (), skip or ())
+    allowances = allowed(read_settings(config, no_config=no_config))
+
+    def terms_of(_: Snapshot) -> Terms:
+        from gpuenv.doctor.diagnose import Terms
+
+        return Terms(no_gpu=expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
+
     subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep, paste=paste)
-    report = examine(subject, matrix, lambda _: terms)
+    proof = Proof(smoke) if smoke else None
+    report = examine(subject, matrix, terms_of, proof=proof)
+    if fix:
+        from gpuenv.cli.fixing import Wish, mend
+
+        wish = Wish(subject, matrix, yes, dry_run, offline)
+        report = mend(report, lambda: examine(subject, matrix, terms_of, proof=proof), wish)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
     if verbose:
@@ -64,10 +95,13 @@ def doctor(
 def _list(*, no_color: bool) -> None:
     """Every check: its code, its title and the causes that it can name."""
     from gpuenv.cli.output import emit_lines
+    from gpuenv.cli.plugging import plugins
     from gpuenv.doctor.registry import all_checks
     from gpuenv.report.explained import list_lines
+    from gpuenv.report.text import Line
 
-    emit_lines(list_lines(all_checks()), None, color=not no_color)
+    others = [Line(f"{plugin.code}  brought by {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]
+    emit_lines([*list_lines(all_checks()), *others], None, color=not no_color)
 
 
 def _left_out(only: Sequence[str], skip: Sequence[str]) -> frozenset[str]:
@@ -78,19 +112,21 @@ def _left_out(only: Sequence[str], skip: Sequence[str]) -> frozenset[str]:
     """
     if not only and not skip:
         return frozenset()
+    from gpuenv.cli.plugging import known_codes
     from gpuenv.doctor.registry import all_checks
 
     checks = {check.code: check for check in all_checks()}
-    wanted = {_known(code, checks) for code in only}
-    unwanted = {_known(code, checks) for code in skip}
+    codes = known_codes()
+    wanted = {_known(code, codes) for code in only}
+    unwanted = {_known(code, codes) for code in skip}
     if wanted:
         for code in reversed(checks):  # what a check requires is registered before it
             if code in wanted:
                 wanted |= {*checks[code].requires, *checks[code].unless}
-    return frozenset(code for code in checks if (wanted and code not in wanted) or code in unwanted)
+    return frozenset(code for code in codes if (wanted and code not in wanted) or code in unwanted)
 
 
-def _known(code: str, checks: Mapping[str, object]) -> str:
+def _known(code: str, checks: Sequence[str]) -> str:
     if code.upper() in checks:
         return code.upper()
     import difflib

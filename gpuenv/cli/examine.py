@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.gather import Subject, get_both
+from gpuenv.cli.gather import Beginning, Subject, get_matrix
+from gpuenv.cli.plugging import plugins, with_plugins
 
 if TYPE_CHECKING:
+    from gpuenv.cli.proving import Proof
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
 
 
 def examine(
-    subject: Subject, matrix: Path | None, terms_of: Callable[[Snapshot], Terms], started: float | None = None
+    subject: Subject,
+    matrix: Path | None,
+    terms_of: Callable[[Snapshot], Terms],
+    started: float | None = None,
+    proof: Proof | None = None,
 ) -> Report:
     """Looks at the machine that is meant and judges it.
 
@@ -25,20 +32,35 @@ def examine(
         matrix: another matrix than the usual one.
         terms_of: on what terms a machine is judged.
         started: when the command began, by the monotonic clock in seconds; now, if not told.
+        proof: the GPU tests that are asked for.
 
     Raises:
-        CommandError: when the machine or the matrix cannot be read.
+        CommandError: when the machine or the matrix cannot be read, or GPU tests are asked for elsewhere.
     """
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.report.report import make_report
+    looked = time.monotonic()
+    begun = looked if started is None else started
+    if proof is not None:
+        from gpuenv.cli.proving import check_subject
 
-    begun = time.monotonic() if started is None else started
-    facts, rows = get_both(subject, matrix)
+        check_subject(subject)
+    with closing(Beginning(subject)) as beginning:
+        from gpuenv.doctor.diagnose import diagnose  # imported while the machine answers
+        from gpuenv.matrix.resolve import resolve
+        from gpuenv.report.report import make_report
+
+        rows = get_matrix(matrix)
+        found = plugins()
+        facts = beginning.finish(rows)
     resolution = resolve(facts, rows)
     terms = terms_of(facts)
-    diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms)
-    return make_report(diagnosis, resolution, facts, time.monotonic() - begun, terms)
+    smoke = None
+    if proof is not None:
+        from gpuenv.cli.proving import prove_report
+
+        smoke = prove_report(proof, subject, facts, rows, terms, looked)
+    diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms, smoke)
+    diagnosis = with_plugins(diagnosis, found, facts, terms, subject.timeout)
+    return make_report(diagnosis, resolution, facts, time.monotonic() - begun, terms, smoke)
 
 
 def show_phases(snapshot: Snapshot) -> None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.snapshot import Snapshot
+    from gpuenv.probe.take import Inquiry
 
-_OLD = 120  # days
+OLD = 120  # days
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 
 
@@ -44,7 +46,7 @@ def matrix_path(path: Path | None) -> Path:
     own = user_matrix(os.environ)
     if path is not None or own is None or not own.is_file():
         return path or shipped
-    return own if _revision(own) > _revision(shipped) else shipped
+    return own if _revision(own) >= _revision(shipped) else shipped
 
 
 def _revision(path: Path) -> str:
@@ -57,20 +59,27 @@ def _revision(path: Path) -> str:
     return next((line.split(":", 1)[1].strip(" '\n") for line in head if line.startswith("revision:")), "")
 
 
-def get_matrix(path: Path | None) -> Matrix:
+def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
     """The matrix that travels with the program, the user's own refreshed one, or another one.
 
     What is not the shipped one is said, and so is one that is old.
 
+    Args:
+        path: another matrix than the usual one.
+        anew: read and validate it, though it was before.
+
     Raises:
         CommandError: when it cannot be read, or is invalid, with every fault.
     """
+    from gpuenv.cli.matrix_cache import load_matrix
+    from gpuenv.cli.places import user_cache
     from gpuenv.data import data_path
-    from gpuenv.matrix.load import MatrixError, load
+    from gpuenv.matrix.faults import MatrixError
 
     chosen = matrix_path(path)
+    cache = None if anew else user_cache(os.environ)
     try:
-        matrix = load(chosen)
+        matrix = load_matrix(chosen, cache / "matrix" if cache else None)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CommandError(ExitCode.USAGE, f"{path or 'matrix.yaml'}: the matrix cannot be read: {reason}") from error
@@ -78,8 +87,8 @@ def get_matrix(path: Path | None) -> Matrix:
         raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
     if path is None and chosen != data_path("matrix.yaml"):
         announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
-    if path is None and _days_old(matrix.revision) > _OLD:
-        announce(f"the matrix is of {matrix.revision}, more than {_OLD} days old; run: gpuenv matrix refresh")
+    if path is None and _days_old(matrix.revision) > OLD:
+        announce(f"the matrix is of {matrix.revision}, more than {OLD} days old; run: gpuenv matrix refresh")
     return matrix
 
 
@@ -91,22 +100,51 @@ def _days_old(revision: str) -> int:
     return (datetime.now(timezone.utc) - made).days
 
 
+class Beginning:
+    """The machine that is meant, while it is being asked; to be closed."""
+
+    def __init__(self, subject: Subject) -> None:
+        """Begins to ask this machine, or reads what was recorded.
+
+        Raises:
+            CommandError: when the input cannot be read or understood.
+        """
+        self._subject = subject
+        self._asked = _begin(subject)
+
+    def close(self) -> None:
+        """Ends every child that still runs."""
+        from gpuenv.model.snapshot import Snapshot
+
+        if self._asked is not None and not isinstance(self._asked, Snapshot):
+            self._asked.close()
+
+    def finish(self, matrix: Matrix | None) -> Snapshot:
+        """The machine, with the caller's assumptions in place of facts; without a matrix, the usual one is used.
+
+        Raises:
+            CommandError: when a paste or an assumption cannot be understood.
+        """
+        from gpuenv.model.snapshot import Snapshot
+
+        if self._asked is None:
+            from gpuenv.cli.pasting import pasted_machine
+
+            rows = matrix or get_matrix(None)
+            return _assuming(pasted_machine(self._subject, rows), self._subject, rows)
+        snapshot = self._asked if isinstance(self._asked, Snapshot) else self._asked.finish(announce)
+        return _assuming(snapshot, self._subject, matrix or get_matrix(None)) if self._subject.assume else snapshot
+
+
 def get_both(subject: Subject, path: Path | None) -> tuple[Snapshot, Matrix]:
     """The machine and the matrix; the matrix is read while the machine is asked.
 
     Raises:
         CommandError: as the two others do; a fault of usage goes before one of the matrix.
     """
-    if subject.paste is not None:
+    with closing(Beginning(subject)) as beginning:
         matrix = get_matrix(path)
-        return get_snapshot(subject, matrix), matrix
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(get_matrix, path)
-        base = _base(subject)
-    matrix = reading.result()
-    return _assuming(base, subject, matrix), matrix
+        return beginning.finish(matrix), matrix
 
 
 def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
@@ -115,13 +153,8 @@ def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
     Raises:
         CommandError: when the input cannot be read or understood.
     """
-    if subject.paste is not None:
-        from gpuenv.cli.pasting import pasted_machine
-
-        rows = matrix or get_matrix(None)
-        return _assuming(pasted_machine(subject, rows), subject, rows)
-    snapshot = _base(subject)
-    return _assuming(snapshot, subject, matrix or get_matrix(None)) if subject.assume else snapshot
+    with closing(Beginning(subject)) as beginning:
+        return beginning.finish(matrix)
 
 
 def _assuming(snapshot: Snapshot, subject: Subject, matrix: Matrix) -> Snapshot:
@@ -133,11 +166,12 @@ def _assuming(snapshot: Snapshot, subject: Subject, matrix: Matrix) -> Snapshot:
         raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
-def _base(subject: Subject) -> Snapshot:
-    from gpuenv.model.snapshot import Snapshot
-
+def _begin(subject: Subject) -> Snapshot | Inquiry | None:
+    """The machine, or the asking of it; None for a paste, which is read with the matrix at hand."""
     if not subject.timeout > 0:  # nan is neither below the least nor above the most
         raise CommandError(ExitCode.USAGE, f"--timeout {subject.timeout}: expected seconds, such as 30")
+    if subject.paste is not None:
+        return None
     if subject.snapshot is not None:
         if subject.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
@@ -145,8 +179,10 @@ def _base(subject: Subject) -> Snapshot:
             announce("--python is not asked: the recording has a target of its own")
         return read_snapshot(subject.snapshot)
     if subject.no_probe:
+        from gpuenv.model.snapshot import Snapshot
+
         return Snapshot()
-    from gpuenv.probe.take import Request, take_snapshot
+    from gpuenv.probe.take import Inquiry, Request
     from gpuenv.probe.target import TargetError
 
     request = Request(
@@ -158,7 +194,7 @@ def _base(subject: Subject) -> Snapshot:
         taken_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
     try:
-        return take_snapshot(request, announce)
+        return Inquiry(request)
     except TargetError as error:
         raise CommandError(ExitCode.USAGE, str(error)) from error
 

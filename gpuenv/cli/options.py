@@ -8,6 +8,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from gpuenv.model.smoke import Level
+
 
 class Format(str, Enum):
     """Forms of output."""
@@ -66,6 +68,10 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
 Timeout = Annotated[
     float,
     typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="How long the machine may take to answer."),
+]
+Smoke = Annotated[
+    Optional[Level],
+    typer.Option("--smoke", metavar="[LEVEL]", help="Also prove it on the GPU: quick (if not said), normal or deep."),
 ]
 Deep = Annotated[
     bool, typer.Option("--deep", help="Also what takes long: compare the digests of CuPy's and CUDA's installed files.")

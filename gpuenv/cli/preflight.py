@@ -13,29 +13,26 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, announce
+from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
+    from gpuenv.cli.proving import Proof
+    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.model.allowance import Allowance
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.preflight.config import Config
     from gpuenv.preflight.requirement import Requirement
     from gpuenv.report.report import Report
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two looks at a busy GPU
+_LOOK = 30.0  # seconds that the machine may take to answer, if nothing else is said
+_SLACK = 1.5  # how much longer than their level's budget GPU tests may take, if nothing else is said
 
 Require = Annotated[
     Optional[list[str]],
     typer.Option("--require", metavar="REQUIREMENT", help="What must hold, such as 'gpu>=1' or 'cc>=8.0'. Repeatable."),
 ]
-ConfigFile = Annotated[
-    Optional[Path],
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Requirements in TOML. Default: the nearest gpuenv.toml, or pyproject.toml with [tool.gpuenv].",
-    ),
-]
-NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no configuration file.")]
 ListRequirements = Annotated[
     bool, typer.Option("--list-requirements", help="Print the grammar and every key of requirements, and end.")
 ]
@@ -49,7 +46,13 @@ Wait = Annotated[
 ]
 Timeout = Annotated[
     Optional[float],
-    typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="The time budget, waiting aside. [30]"),
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        max=3600,
+        help="The time budget, waiting aside. [30; more with --smoke]",
+    ),
 ]
 
 
@@ -60,8 +63,10 @@ class _Asked:
     subject: Subject
     matrix: Path | None
     requirements: tuple[Requirement, ...]
+    proof: Proof | None
     wait: float
     retry_elsewhere: bool
+    allowances: tuple[Allowance, ...]
 
 
 def preflight(
@@ -71,6 +76,7 @@ def preflight(
     list_requirements: ListRequirements = False,
     retry_elsewhere: RetryElsewhere = None,
     wait: Wait = None,
+    smoke: options.Smoke = None,
     expect_no_gpu: Annotated[
         bool, typer.Option("--expect-no-gpu", help="No GPU may be here: the same as --require gpu==0.")
     ] = False,
@@ -89,7 +95,7 @@ def preflight(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """The gate of a CI job: the doctor and your requirements, in a time budget, in the form that each system reads.
+    """The gate of a CI job: the doctor, your requirements and GPU tests, in a time budget, in every system's form.
 
     Exit code: 0 fit and every requirement met, 1 unfit, 8 could not be told; with --retry-elsewhere, 75 for a host that
     is bad or busy.
@@ -103,15 +109,17 @@ def preflight(
     from gpuenv.cli.history import read_history
 
     wanted = read_formats(formats, output)
-    settings = _settings(config, no_config=no_config)
-    budget = timeout if timeout is not None else settings.timeout if settings.timeout is not None else 30.0
+    settings = read_settings(config, no_config=no_config)
+    budget = timeout if timeout is not None else settings.timeout
     waiting = wait if wait is not None else settings.wait or 0.0
     asked = _Asked(
-        subject=Subject(python, snapshot, assume or (), no_probe, budget, driver_root),
+        subject=Subject(python, snapshot, assume or (), no_probe, _LOOK if budget is None else budget, driver_root),
         matrix=matrix,
         requirements=(*settings.requirements, *_from_options(require or (), expect_no_gpu=expect_no_gpu)),
+        proof=_proof(smoke or settings.smoke, budget),
         wait=0.0 if snapshot is not None or no_probe else waiting,
         retry_elsewhere=bool(settings.retry_elsewhere if retry_elsewhere is None else retry_elsewhere),
+        allowances=allowed(settings),
     )
     report = _examine(asked)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
@@ -121,27 +129,14 @@ def preflight(
     raise typer.Exit(report.exit_code)
 
 
-def _settings(path: Path | None, *, no_config: bool) -> Config:
-    """What the configuration file says that was named, or is the nearest."""
-    from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
+def _proof(level: Level | None, budget: float | None) -> Proof | None:
+    """The GPU tests, within the time that is given; without one, there is some for the machine and some for them."""
+    if level is None:
+        return None
+    from gpuenv.cli.proving import Proof
+    from gpuenv.smoke.plan import BUDGET
 
-    if no_config:
-        if path is not None:
-            raise CommandError(ExitCode.USAGE, "--config and --no-config exclude each other")
-        return Config()
-    try:
-        here = Path.cwd()
-        found = path or find_config(here)
-        if found is None:
-            return Config()
-        shown = str(found) if path is not None or not found.is_relative_to(here) else str(found.relative_to(here))
-        return load_config(found, shown)
-    except ConfigError as error:
-        raise CommandError(
-            ExitCode.USAGE, str(error), "gpuenv preflight --list-requirements shows the grammar"
-        ) from error
-    except OSError as error:  # the working folder is gone
-        raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}") from error
+    return Proof(level, _LOOK + _SLACK * BUDGET[level] if budget is None else budget)
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:
@@ -162,8 +157,6 @@ def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Require
 
 def _examine(asked: _Asked) -> Report:
     """Looks, and looks again while nothing but the GPU's being busy is wrong and there is time to wait."""
-    from gpuenv.preflight.elsewhere import reason_to_retry
-
     started = time.monotonic()
     until = started + asked.wait
     pause = _FIRST_PAUSE
@@ -174,7 +167,14 @@ def _examine(asked: _Asked) -> Report:
         time.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST_PAUSE)
         report = _look(asked, started)
-    if not asked.retry_elsewhere or report.exit_code != ExitCode.UNFIT:
+    return sent_elsewhere(report) if asked.retry_elsewhere else report
+
+
+def sent_elsewhere(report: Report) -> Report:
+    """The same report, with the code that sends a job to another host where that may help."""
+    from gpuenv.preflight.elsewhere import reason_to_retry
+
+    if report.exit_code != ExitCode.UNFIT:
         return report
     reason = reason_to_retry(report.findings, report.requirements)
     return replace(report, exit_code=int(ExitCode.RETRY_ELSEWHERE), retry_elsewhere=reason) if reason else report
@@ -182,17 +182,20 @@ def _examine(asked: _Asked) -> Report:
 
 def _look(asked: _Asked, started: float) -> Report:
     from gpuenv.cli.examine import examine
-    from gpuenv.doctor.diagnose import Terms
-    from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 
     def terms_of(facts: Snapshot) -> Terms:
+        from gpuenv.doctor.diagnose import Terms
+        from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+
         return Terms(
             requirements=evaluate(asked.requirements, facts),
             no_gpu=no_gpu_expected(asked.requirements),
             no_cupy=no_cupy_expected(asked.requirements),
+            allowances=asked.allowances,
+            day=today(),
         )
 
-    return examine(asked.subject, asked.matrix, terms_of, started)
+    return examine(asked.subject, asked.matrix, terms_of, started, asked.proof)
 
 
 def _is_busy(report: Report) -> bool:

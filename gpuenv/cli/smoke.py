@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import datetime, timezone
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -16,7 +16,10 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
+    from gpuenv.matrix.records import Matrix
     from gpuenv.model.smoke import SmokeResult
+    from gpuenv.model.snapshot import Snapshot
+    from gpuenv.report.report import Report
     from gpuenv.smoke.prove import Order
 
 # For the tests of this program; what each does is told in the payload's faults.py.
@@ -45,7 +48,7 @@ def smoke(
         Optional[Path], typer.Option("--compare", metavar="FILE", help="Hold what is measured against a baseline.")
     ] = None,
     python: options.Python = None,
-    output_format: options.OutputFormat = options.Format.TEXT,
+    formats: options.Formats = None,
     output: options.OutputFile = None,
     offline: options.Offline = False,
     no_color: options.NoColor = False,
@@ -63,8 +66,10 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used.
     """
     del offline  # nothing here uses the network
+    from gpuenv.cli.formats import How, emit_report, read_formats
     from gpuenv.smoke.prove import Order
 
+    wanted = read_formats(formats, output)
     order = Order(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
@@ -81,12 +86,13 @@ def smoke(
     elif demo is not None:
         raise typer.Exit(_demonstrate(demo, python))
     else:
-        result = _prove(order, python, driver_root, _read(compare))
+        result, report = _prove(order, python, driver_root, _read(compare))
         if save_baseline is not None:
             from gpuenv.cli.output import emit_json
 
             emit_json(result, save_baseline, redacted=redact)
-        _emit(result, output_format, output, color=not no_color, verbose=verbose, redacted=redact)
+        how = How(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
+        emit_report(report, wanted, how)
         raise typer.Exit(result.exit_code)
 
 
@@ -150,32 +156,39 @@ def _interpreter(python: str | None) -> str:
     return found
 
 
-def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeResult:
-    from gpuenv.cli.gather import Subject, announce, get_both
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.model.snapshot import Snapshot
+def _prove(
+    order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None
+) -> tuple[SmokeResult, Report]:
+    """The result, and the same as a report, whose findings are those of the tests alone."""
+    from gpuenv.cli.gather import Subject
+    from gpuenv.cli.proving import prove_alone
     from gpuenv.probe.take import DEFAULT_TIMEOUT
-    from gpuenv.smoke.prove import Place, Unusable, prove
+    from gpuenv.smoke.prove import Unusable
 
-    started = time.monotonic()
     interpreter = _interpreter(python)
     subject = Subject(python, None, (), no_probe=False, timeout=DEFAULT_TIMEOUT, driver_root=driver_root)
-    snapshot, matrix = get_both(subject, None)
-
-    def obstacle(facts: Snapshot) -> str | None:
-        found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
-        return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
-
-    place = Place(interpreter, dict(os.environ), str(Path.cwd()), snapshot, driver_root, started)
     try:
-        return prove(
-            order, place, obstacle, announce, baseline, datetime.now(timezone.utc).isoformat(timespec="seconds")
-        )
+        result, snapshot, matrix = prove_alone(order, subject, interpreter, baseline)
     except Unusable as error:
         raise CommandError(ExitCode.TARGET_UNUSABLE, str(error), error.remedy) from error
     except ValueError as error:  # --gpu names none
         raise CommandError(ExitCode.USAGE, str(error)) from error
+    return result, _report(result, snapshot, matrix)
+
+
+def _report(result: SmokeResult, snapshot: Snapshot, matrix: Matrix) -> Report:
+    from gpuenv.doctor.diagnose import Terms, diagnose
+    from gpuenv.doctor.registry import all_checks
+    from gpuenv.matrix.resolve import resolve
+    from gpuenv.report.report import make_report
+
+    of_the_tests = {check.code for check in all_checks() if check.of_the_tests}
+    terms = Terms(left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests))
+    resolution = resolve(snapshot, matrix)
+    diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, terms, result)
+    diagnosis = replace(diagnosis, checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
+    report = make_report(diagnosis, resolution, snapshot, result.duration, terms, result)
+    return replace(report, exit_code=result.exit_code)
 
 
 def _read(path: Path | None) -> SmokeResult | None:
@@ -199,22 +212,3 @@ def _read(path: Path | None) -> SmokeResult | None:
         return decode(SmokeResult, data)
     except DecodeError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error}") from error
-
-
-def _emit(
-    result: SmokeResult,
-    output_format: options.Format,
-    output: Path | None,
-    *,
-    color: bool,
-    verbose: bool,
-    redacted: bool,
-) -> None:
-    from gpuenv.cli.output import emit_json, emit_lines
-
-    if output_format is options.Format.JSON:
-        emit_json(result, output, redacted=redacted)
-        return
-    from gpuenv.report.smoke import smoke_lines
-
-    emit_lines(smoke_lines(result, verbose=verbose), output, color=color, redacted=redacted)

@@ -86,7 +86,7 @@ def compare(
     new = [finding for finding in findings_here if (finding.code, finding.cause) not in known]
     differences = sorted(
         _differences(first, second, new),
-        key=lambda entry: (-entry.likelihood, -_family(entry.fact, entry.there)[0], entry.fact),
+        key=_order,
     )
     return Comparison(
         schema=SCHEMA,
@@ -109,6 +109,11 @@ def _merely_untold(fact: str, before: str | None, after: str | None) -> bool:
     """A package, a variable or a device that is not there is a difference; a fact that nobody told is none."""
     named = fact.startswith(("target.packages.", "environment.", _NODES))
     return (before is None or after is None) and not named
+
+
+def _order(entry: Difference) -> tuple[float, bool, float, str]:
+    """The likeliest first; of equals what can be set before what only comes of it, and the likelier family first."""
+    return (-entry.likelihood, entry.fact in _OUTCOMES, -_family(entry.fact, entry.there)[0], entry.fact)
 
 
 def _family(fact: str, before: str | None) -> tuple[float, str]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuenv.doctor.allowed import allowed_by
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.allowance import Allowance
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.record import dataclass
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
+from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot
 
-UNKNOWN = "unknown: "  # how the reason of a check begins that could not tell
-_OF_THE_GPU = ("DRV", "GPU", "CTR")
+UNKNOWN = "unknown: "  # how the reason of a check reads that could not tell
+_OF_THE_GPU = ("DRV", "GPU", "CTR", "TEG", "SMK")
 _NO_CUPY = "WHL503"
 
 
@@ -35,12 +39,16 @@ class Terms:
         no_gpu: that there is none is expected.
         no_cupy: likewise of CuPy.
         left_out: codes of checks that are not wanted.
+        allowances: findings that are accepted, each until a day.
+        day: of the examination, an ISO date.
     """
 
     requirements: tuple[RequirementResult, ...] = ()
     no_gpu: bool = False
     no_cupy: bool = False
     left_out: frozenset[str] = frozenset()
+    allowances: tuple[Allowance, ...] = ()
+    day: str = ""
 
 
 NO_TERMS = Terms()
@@ -52,6 +60,7 @@ def diagnose(
     resolution: Resolution,
     clock: Callable[[], float],
     terms: Terms = NO_TERMS,
+    smoke: SmokeResult | None = None,
 ) -> Diagnosis:
     """Holds every check against a Snapshot; one that crashes is reported and the others go on.
 
@@ -61,15 +70,18 @@ def diagnose(
         resolution: what would fit, for the cures.
         clock: seconds, for the checks' durations.
         terms: what the caller asks for and expects.
+        smoke: what the GPU tests said, where they were asked for.
     """
-    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements)
+    facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements, smoke)
     expected = (*(_OF_THE_GPU if terms.no_gpu else ()), *((_NO_CUPY,) if terms.no_cupy else ()))
     findings: list[Finding] = []
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
     for check in all_checks():
+        if smoke is None and check.of_the_tests:
+            continue
         if check.code in terms.left_out:
-            runs.append(CheckRun(check.code, CheckStatus.SKIPPED, "left out, as was asked for", 0.0))
+            runs.append(left_out(check.code))
             continue
         started = clock()
         root = next((blocked[code] for code in check.requires if code in blocked), None)
@@ -82,10 +94,34 @@ def diagnose(
         if check.code.startswith(expected):
             found = [replace(finding, severity=_milder(finding.severity)) for finding in found]
         runs.append(replace(run, duration=clock() - started))
-        findings += found
-        if any(finding.severity is not Severity.WARNING for finding in found):
+        allowed = [allowed_by(finding, terms.allowances, terms.day) for finding in found]
+        findings += allowed
+        if any(_stands_in_the_way(before, after) for before, after in zip(found, allowed, strict=True)):
             blocked[check.code] = check.code
     return Diagnosis(tuple(_rank(findings)), tuple(runs))
+
+
+def left_out(code: str) -> CheckRun:
+    """A check that the caller does not want."""
+    return CheckRun(code, CheckStatus.SKIPPED, "left out, as was asked for", 0.0)
+
+
+def extended(diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[CheckRun], terms: Terms) -> Diagnosis:
+    """The diagnosis with what checks of other packages have found, ranked anew; it follows from nothing of ours."""
+    own = [replace(finding, primary=False, follows_from=None) for finding in diagnosis.findings]
+    others = [allowed_by(finding, terms.allowances, terms.day) for finding in findings]
+    return Diagnosis(tuple(_rank([*own, *others])), (*diagnosis.checks, *runs))
+
+
+def _stands_in_the_way(before: Finding, after: Finding) -> bool:
+    """Whether what requires this check is pointless.
+
+    What is allowed of the machine still explains its consequences; what is allowed of the environment is no obstacle,
+    and the checks behind it have to show that the rest is sound.
+    """
+    if before.severity is Severity.WARNING:
+        return False
+    return after.allowed is None or before.code.startswith(_OF_THE_GPU)
 
 
 def _milder(severity: Severity) -> Severity:
@@ -103,7 +139,7 @@ def _run(check: Check, facts: Facts) -> tuple[list[Finding], CheckRun]:
         return found, CheckRun(check.code, CheckStatus.FOUND, None, 0.0)
     unknown = [entry.reason for entry in said if isinstance(entry, NotKnown)]
     if unknown:
-        return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0)
+        return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0, undecided=True)
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.doctor.registry import Facts
@@ -11,6 +9,7 @@ from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.records import Release, WheelLine
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 
 

@@ -47,7 +47,7 @@ def verdict_of(diagnosis: Diagnosis, *, probed: bool) -> Verdict:
     status = {run.code: run.status for run in diagnosis.checks}
     clean: dict[Cause, bool] = {}
     for check in all_checks():
-        for cause in check.causes:
+        for cause in check.causes if check.code in status else ():
             clean[cause] = clean.get(cause, True) and status.get(check.code) is CheckStatus.CLEAN
     return Verdict(found, frozenset(cause for cause, ruled_out in clean.items() if ruled_out and cause not in found))
 
@@ -72,8 +72,9 @@ def _likely(entry: Ranked, verdict: Verdict) -> LikelyCause:
 
 def _code(cause: Cause) -> str | None:
     """The check of the doctor that finds a cause on a machine: the one whose own it is."""
-    own = next((check.code for check in all_checks() if check.causes[0] is cause), None)
-    return own or next((check.code for check in all_checks() if cause in check.causes), None)
+    checks = [check for check in all_checks() if not check.of_the_tests]
+    own = next((check.code for check in checks if check.causes[0] is cause), None)
+    return own or next((check.code for check in checks if cause in check.causes), None)
 
 
 def _title(hit: Hit, cause: Cause) -> str:

@@ -104,6 +104,11 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
     ),
     Cause.GPU_THROTTLED: (Fix("See why the clock is held down.", ("nvidia-smi", "-q", "-d", "PERFORMANCE")),),
     Cause.GPU_BUSY: (_SMI,),
+    Cause.GPU_TEST_FAILED: (
+        Fix("Repeat the test alone and read all that it says.", ("gpuenv", "smoke", "--only", "TEST", "-v")),
+        _DOCTOR,
+        Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
+    ),
     Cause.GPU_HARDWARE_FAULT: (
         Fix("Read the Xid events in the kernel's log; restart, and test the GPU alone. If it comes back, replace it."),
     ),

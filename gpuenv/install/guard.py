@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpuenv.install.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.lines import cuda_major, is_cupy
 
 _LINES = ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")

@@ -23,6 +23,7 @@ from gpuenv.install.resolving import (
     Resolved,
     make_lock,
     nothing_fits,
+    resolve_at_once,
     resolve_pins,
     with_digests,
 )
@@ -75,7 +76,11 @@ def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
 
 
 def prepare(
-    holdings: Holdings, caller: Caller, requirements: Sequence[str], locked: tuple[Pin, ...] | None = None
+    holdings: Holdings,
+    caller: Caller,
+    requirements: Sequence[str],
+    locked: tuple[Pin, ...] | None = None,
+    again: Sequence[str] = (),
 ) -> Prepared:
     """The plan to install these requirements.
 
@@ -84,6 +89,7 @@ def prepare(
         caller: who runs the installer.
         requirements: the resolver's, pins included; those of a lock file where there is one.
         locked: exact versions with digests, from a lock file; None to ask the installer.
+        again: distributions whose files are put in anew, whatever they look like.
 
     Raises:
         InstallError: when there can be no plan.
@@ -93,7 +99,7 @@ def prepare(
     _refuse_hidden_rivals(holdings, aim)
     removed = [holdings.own[name] for name in aim.remove if name in holdings.own]
     _, overwritten = _leaving(holdings, removed)
-    refresh = tuple(sorted({*aim.refresh, *overwritten}))
+    refresh = tuple(sorted({*aim.refresh, *overwritten, *again}))
     if locked is None:
         resolved = _resolve(caller, requirements, aim, packages, holdings)
     else:
@@ -102,7 +108,7 @@ def prepare(
     install = tuple(_former(pin, holdings) for pin in resolved.pins)
     replaced = [holdings.own[pin.name] for pin in install if pin.name in holdings.own]
     leaving, _ = _leaving(holdings, [*removed, *replaced])
-    strays = leftovers(holdings.scheme, holdings.owned)
+    strays = leftovers(holdings.scheme, owners(holdings.own.values(), holdings.scheme.root))
     choice = Choice(tuple(requirements), aim, install, overwritten, strays, resolved.commands)
     plan = make_plan(holdings, caller, choice, free_space(holdings.scheme.root))
     return Prepared(plan, holdings, lock_text(install), (*leaving, *strays), caller)
@@ -147,6 +153,10 @@ def _resolve(
     caller: Caller, requirements: Sequence[str], aim: Aims, packages: Sequence[Package], holdings: Holdings
 ) -> Resolved:
     """First so that nothing else moves; where that cannot be, so that everything else still has what it needs."""
+    there = {entry.name: entry.release for entry in packages if entry.name not in aim.remove}
+    quick = resolve_at_once(caller, requirements, frozen(aim, packages, free_too=True), there)
+    if quick is not None:
+        return quick
     resolved, why = resolve_pins(caller, requirements, frozen(aim, packages))
     if why:
         resolved, why = resolve_pins(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.version import Version
@@ -10,6 +9,7 @@ from packaging.version import Version
 from gpuenv.matrix.companions import advisories_for
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine
+from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 

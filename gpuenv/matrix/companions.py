@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.matrix.records import Advisory, Companion, Matrix
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
-# CUDA's own wheels: those of CUDA 12 and older bear its major in their names, those of 13 in their versions.
-_LIBRARY = re.compile(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu(\d\d))?")
+# The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).
+_LOADED = re.compile(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
 _LOCAL = re.compile(r"cu(\d\d)(\d)")
 
 
@@ -42,10 +43,9 @@ def brought(packages: Mapping[str, str], matrix: Matrix) -> tuple[Brings, ...]:
 
 
 def _of(name: str, version: str, matrix: Matrix) -> Brings | None:
-    library = _LIBRARY.fullmatch(name)
-    if library:
-        major = library[1] or version.partition(".")[0]
-        return Brings(name, version, int(major), "its name and version", is_library=True) if major.isdigit() else None
+    if _LOADED.fullmatch(name):
+        major = cuda_major_of_wheel(name, version)
+        return None if major is None else Brings(name, version, major, "its name and version", is_library=True)
     build = version.partition("+")[2]
     local = _LOCAL.fullmatch(build)
     if local and any(row.distribution == name for row in matrix.companions):

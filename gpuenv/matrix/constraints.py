@@ -6,7 +6,6 @@ Adding one is: a slug in ``ConstraintName``, a function here, an entry in ``CONS
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
@@ -17,6 +16,7 @@ from gpuenv.matrix.companions import Brings, advisories_for
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
 from gpuenv.matrix.support import branch_of, branches_for
+from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpuenv.matrix.companions import Brings, brought
 from gpuenv.matrix.products import capability_by_name, product_by_pci
@@ -11,6 +10,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
 from gpuenv.model.codes import Cuda
 from gpuenv.model.identity import NVIDIA
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Gpu, Module, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 

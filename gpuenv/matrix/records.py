@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
 
 SCHEMA = "gpuenv.matrix/1"
@@ -20,7 +21,11 @@ class SourceKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class MatrixSource:
-    """A binary (``file`` and ``sha256``) or a document (``title`` and ``section``), and when it was read."""
+    """A binary (``file`` and ``sha256``) or a document (``title`` and ``section``), and when it was read.
+
+    Attributes:
+        also: further files that were read for the row, each with its sha256.
+    """
 
     kind: SourceKind
     seen: str
@@ -29,6 +34,7 @@ class MatrixSource:
     file: str | None = None
     sha256: str | None = None
     note: str | None = None
+    also: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def citation(self) -> str:
@@ -91,6 +97,10 @@ class CudaMinor:
         capabilities: the set of compute capabilities that its NVRTC compiles for.
         ptx: the PTX version that its NVRTC writes.
         toolkit_wheels: whether the metapackage cuda-toolkit exists in this minor.
+        soname: of its NVRTC on Linux.
+        builtins: soname of the library that this NVRTC loads, which has to be of the very minor.
+        libc: the oldest C library that its NVRTC wheel for Linux x86_64 accepts.
+        cudart: the lowest CUDA level of a driver that its cudart accepts; null: not measured.
         driver_source: source of the drivers.
         source: source of the rest.
     """
@@ -102,6 +112,10 @@ class CudaMinor:
     windows: DriverVersion | None = None
     ptx: str | None = None
     toolkit_wheels: bool = False
+    soname: str | None = None
+    builtins: str | None = None
+    libc: Libc | None = None
+    cudart: CudaVersion | None = None
     driver_source: str | None = None
 
 
@@ -128,16 +142,22 @@ class Platform:
     Attributes:
         tag: the platform tag in the files' names.
         libc: the oldest C library that the wheels accept.
+        libstdcxx: the newest symbol version of the C++ library that they need, as 3.4.19. Null: none, or not measured.
         without: ABI tags that the release has, but not here.
         sass: GPU code embedded in the wheel, as capabilities; ``10.0f`` runs on its whole family. Null: not measured.
         ptx: embedded PTX, which a driver no older than the CUDA it was built with compiles for later GPUs.
+        gfx: likewise the targets of code for AMD GPUs. Null: not measured.
+        hip: soname of the HIP runtime that is needed.
     """
 
     tag: str
     libc: Libc | None = None
+    libstdcxx: str | None = None
     without: tuple[str, ...] = ()
     sass: tuple[str, ...] | None = None
     ptx: tuple[str, ...] = ()
+    gfx: tuple[str, ...] | None = None
+    hip: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +349,27 @@ class Advisory:
     mended_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """What a product does at most, without sparsity, as its data sheet says.
+
+    Attributes:
+        names: as the driver names it.
+        memory: of its memory, in GB/s (10^9 bytes).
+        source: where this was read.
+        f16: matrix product in half precision with sums in single, in TFLOP/s (10^12).
+        f32: in single precision without TF32.
+        f64: in double precision.
+    """
+
+    names: tuple[str, ...]
+    memory: float
+    source: str
+    f16: float | None = None
+    f32: float | None = None
+    f64: float | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
     """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept."""
@@ -347,6 +388,7 @@ class Matrix:
     companions: tuple[Companion, ...] = ()
     advisories: tuple[Advisory, ...] = ()
     rocm_lines: tuple[RocmLine, ...] = ()
+    peaks: tuple[Peak, ...] = ()
 
     def cite(self, source: str) -> str:
         """The citation behind a row's source."""

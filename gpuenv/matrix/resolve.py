@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from packaging.version import Version
 
@@ -22,6 +22,7 @@ from gpuenv.matrix.images import JudgedImage, judge_images
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.rocm import experimental
+from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import (
     AS_TOLD,
     Assumption,

@@ -183,6 +183,7 @@ def _tables(matrix: Matrix) -> Iterator[_Table]:
     yield "images", matrix.images, lambda row: f"image/{row.reference}"
     yield "companions", matrix.companions, lambda row: f"companion/{row.distribution}{row.versions}"
     yield "advisories", matrix.advisories, lambda row: f"advisory/{row.name}"
+    yield "peaks", matrix.peaks, lambda row: f"peak/{row.names[0]}"
     yield "products", matrix.products, lambda row: f"gpu/{row.name}"
 
 

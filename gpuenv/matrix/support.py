@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 

@@ -89,6 +89,10 @@ class Cause(str, Enum):
     GPU_THROTTLED = ("gpu-throttled", "the GPU runs well below its clock or peak for heat, power or a degraded link")
     GPU_BUSY = ("gpu-busy", "other processes hold the GPU or its memory; it is not broken")
     GPU_HARDWARE_FAULT = ("gpu-hardware-fault", "ECC errors, Xid events, remapped rows, or the GPU fell off the bus")
+    GPU_TEST_FAILED = (
+        "gpu-test-failed",
+        "work on the GPU fails or gives wrong numbers, and no more precise cause is known",
+    )
     VISIBLE_DEVICES_HIDE_GPU = (
         "visible-devices-hide-gpu",
         "CUDA_VISIBLE_DEVICES or NVIDIA_VISIBLE_DEVICES hides every GPU or names none that exists",

@@ -12,6 +12,7 @@ from enum import IntEnum
 class Nvml(IntEnum):
     """Of ``nvmlReturn_t``."""
 
+    INVALID_ARGUMENT = 2
     NOT_SUPPORTED = 3
     NO_PERMISSION = 4
     DRIVER_NOT_LOADED = 9
@@ -30,3 +31,4 @@ class Cuda(IntEnum):
     SYSTEM_NOT_READY = 802
     SYSTEM_DRIVER_MISMATCH = 803
     COMPAT_NOT_SUPPORTED_ON_DEVICE = 804
+    UNKNOWN = 999

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause
+from gpuenv.model.record import dataclass
 
 
 class Severity(str, Enum):
@@ -57,6 +58,7 @@ class Finding:
         evidence: the facts behind it.
         fix: what to do, the best first.
         docs: where to read more: the ``gpuenv explain`` of its code.
+        allowed: the entry of the caller's allow-list that makes a note of it; null where there is none.
     """
 
     code: str
@@ -68,13 +70,23 @@ class Finding:
     evidence: tuple[Evidence, ...]
     fix: tuple[Fix, ...]
     docs: str
+    allowed: Allowance | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """How one check went; ``reason`` says why it was skipped, ``duration`` is in seconds."""
+    """How one check went; ``duration`` is in seconds.
+
+    Attributes:
+        code: of the check.
+        status: how it went.
+        reason: why it was skipped, or how it crashed.
+        duration: seconds.
+        undecided: whether it was asked and could not tell, which is neither clean nor a fault.
+    """
 
     code: str
     status: CheckStatus
     reason: str | None
     duration: float
+    undecided: bool = False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.model.reading import Reading
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability
 
 
@@ -35,6 +35,10 @@ class Virtualization(str, Enum):
     VGPU = "vgpu"
     HOST_VGPU = "host-vgpu"
     HOST_VSGA = "host-vsga"
+
+
+# Reasons for a low clock that say something of heat, power or a fault; the others are the clock's usual ones.
+GRAVE_REASONS = frozenset({"hardware-slowdown", "software-thermal", "hardware-thermal", "hardware-power-brake"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +169,7 @@ class Gpu:
         name: product name as the driver prints it.
         compute_capability: such as 9.0.
         architecture: ``hopper`` and so on.
+        brand: ``geforce``, ``tesla``, ``nvidia`` and so on, as NVIDIA_REQUIRE_CUDA of an image spells it.
         memory_total: bytes.
         memory_free: bytes.
         mig: whether MIG mode is on.
@@ -178,6 +183,7 @@ class Gpu:
         health: memory errors, heat, power and clock.
         pcie: the link to the host.
         nvlinks: the links to other GPUs or switches.
+        nvlink_count: how many there are; none is a number, no answer is not.
         fabric: its place in an NVSwitch fabric.
         peers: the other GPUs.
     """
@@ -190,6 +196,7 @@ class Gpu:
     name: Reading[str] = Reading()
     compute_capability: Reading[ComputeCapability] = Reading()
     architecture: Reading[str] = Reading()
+    brand: Reading[str] = Reading()
     memory_total: Reading[int] = Reading()
     memory_free: Reading[int] = Reading()
     mig: Reading[bool] = Reading()
@@ -203,6 +210,7 @@ class Gpu:
     health: GpuHealth = GpuHealth()
     pcie: PcieLink = PcieLink()
     nvlinks: tuple[NvLink, ...] = ()
+    nvlink_count: Reading[int] = Reading()
     fabric: Fabric = Fabric()
     peers: tuple[Peer, ...] = ()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv.model.reading import Reading
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import Libc
 
 
@@ -39,6 +39,7 @@ class Host:
         secure_boot: whether the firmware lets signed kernels alone start, which then refuse unsigned modules.
         lockdown: the kernel's lockdown mode: ``none``, ``integrity`` or ``confidentiality``.
         module_signatures: whether the kernel refuses modules without a valid signature.
+        suspends: how often it has gone to sleep since its start.
     """
 
     os: Reading[str] = Reading()
@@ -53,6 +54,7 @@ class Host:
     secure_boot: Reading[bool] = Reading()
     lockdown: Reading[str] = Reading()
     module_signatures: Reading[bool] = Reading()
+    suspends: Reading[int] = Reading()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from gpuenv.model.causes import Cause
+from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.smoke/1"
 
@@ -32,6 +33,10 @@ class TestStatus(str, Enum):
     __test__ = False  # no test of pytest's
 
 
+BROKEN = (TestStatus.FAILED, TestStatus.CRASHED, TestStatus.TIMED_OUT)
+"""How a test ends that says that something is wrong."""
+
+
 class Trouble(str, Enum):
     """What came between a test and its success: finer than the status.
 
@@ -50,6 +55,7 @@ class Trouble(str, Enum):
         TOO_SMALL: the GPU has less memory than the test needs.
         NOT_APPLICABLE: something that the test needs is not there.
         GIVEN_UP: not started, since the GPU did not answer the tests before.
+        NO_TIME: not started, or cut off early, since the time for the whole run was used up.
     """
 
     WRONG_ANSWER = "wrong-answer"
@@ -66,6 +72,7 @@ class Trouble(str, Enum):
     TOO_SMALL = "too-small"
     NOT_APPLICABLE = "not-applicable"
     GIVEN_UP = "given-up"
+    NO_TIME = "no-time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,8 @@ class Compared:
         baseline: what it is compared with.
         ratio: value over baseline.
         worse: whether the difference, in the direction that is worse for this unit, is more than the tolerance.
-        against: ``baseline``, an earlier run; ``sisters``, the median of the other GPUs of the same name in this run.
+        against: ``baseline``, an earlier run; ``sisters``, the median of the other GPUs of the same name in this run;
+            ``data-sheet``, what the maker says that this product does at most.
     """
 
     name: str
@@ -191,7 +199,7 @@ class SmokeResult:
 def overall(tests: tuple[TestResult, ...]) -> TestStatus:
     """What a run comes to: failed before busy, busy before passed; skipped where no test gave a verdict."""
     found = {test.status for test in tests}
-    if found & {TestStatus.FAILED, TestStatus.CRASHED, TestStatus.TIMED_OUT}:
+    if found.intersection(BROKEN):
         return TestStatus.FAILED
     if TestStatus.BUSY in found:
         return TestStatus.BUSY

@@ -6,7 +6,7 @@ The paths (``driver.version``, ``gpus[].name`` and so on) are a contract: additi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from gpuenv.model.driver import DeviceNode, DkmsBuild, Driver, DriverLibrary, LibraryOrigin, Module
@@ -25,7 +25,17 @@ from gpuenv.model.gpu import (
 )
 from gpuenv.model.host import AmdGpu, CdiFile, Container, ContainerSupport, Grant, Host, KernelMessage, Mps
 from gpuenv.model.reading import Reading
-from gpuenv.model.target import CupyInstallation, FileFault, FileState, JupyterKernel, Library, Target, Toolkit
+from gpuenv.model.record import dataclass
+from gpuenv.model.target import (
+    CupyInstallation,
+    FileFault,
+    FileState,
+    JupyterKernel,
+    Library,
+    NeedOfCupy,
+    Target,
+    Toolkit,
+)
 
 __all__ = [
     "SCHEMA",
@@ -54,6 +64,7 @@ __all__ = [
     "MigInstance",
     "Module",
     "Mps",
+    "NeedOfCupy",
     "NvLink",
     "PciGpu",
     "PcieLink",

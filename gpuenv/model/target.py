@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
 
@@ -114,6 +115,15 @@ class JupyterKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class NeedOfCupy:
+    """What another distribution needs of CuPy: its name and release, and its own words, ``cupy-cuda12x<14,>=12``."""
+
+    name: str
+    release: str
+    requirement: str
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """The environment CuPy lives in or shall live in.
 
@@ -142,6 +152,11 @@ class Target:
         file_faults: files of CuPy and of CUDA distributions that are not as they were installed; at most 50.
         file_faults_count: how many there are; null where nobody looked.
         kernels: the kernels of Jupyter's that it offers.
+        needs_of_cupy: what other distributions there need of CuPy.
+        extension: CuPy's central compiled module, as the loader took it.
+        kernel_cache: the folder in which CuPy keeps compiled kernels.
+        kernel_cache_fault: why this user cannot write there.
+        kernel_cache_owners: how many other users own it or what lies in it.
     """
 
     executable: Reading[str] = Reading()
@@ -167,6 +182,11 @@ class Target:
     file_faults: tuple[FileFault, ...] = ()
     file_faults_count: Reading[int] = Reading()
     kernels: tuple[JupyterKernel, ...] = ()
+    needs_of_cupy: tuple[NeedOfCupy, ...] = ()
+    extension: Reading[str] = Reading()
+    kernel_cache: Reading[str] = Reading()
+    kernel_cache_fault: Reading[str] = Reading()
+    kernel_cache_owners: Reading[int] = Reading()
 
     def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Target:
         """The same environment with another CuPy, of which nothing but its name is known."""
@@ -183,4 +203,5 @@ class Target:
             preload={},
             file_faults=(),
             file_faults_count=Reading(),
+            extension=Reading(),
         )

@@ -6,8 +6,10 @@ Every type has ``parse``, raises ``ValueError`` with the accepted spellings, and
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import total_ordering
+from dataclasses import field
+from functools import lru_cache, total_ordering
+
+from gpuenv.model.record import dataclass
 
 _DRIVER = re.compile(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
 _CUDA = re.compile(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)
@@ -66,11 +68,7 @@ class CudaVersion:
     @classmethod
     def parse(cls, text: str) -> CudaVersion:
         """Reads ``12.4``, ``v12.4``, ``cu124`` and ``12.4.1``."""
-        text = text.strip()
-        match = _CUDA.fullmatch(text) or _CUDA_COMPACT.fullmatch(text)
-        if not match:
-            raise ValueError(f"{text!r} is no CUDA version; expected one like 12.4, v12.4 or cu124")
-        return cls(int(match[1]), int(match[2]))
+        return _cuda_version(text)
 
     @classmethod
     def from_number(cls, number: int) -> CudaVersion:
@@ -89,6 +87,16 @@ class CudaVersion:
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
+
+
+@lru_cache(maxsize=1024)
+def _cuda_version(text: str) -> CudaVersion:
+    """The same few are read again and again."""
+    text = text.strip()
+    match = _CUDA.fullmatch(text) or _CUDA_COMPACT.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is no CUDA version; expected one like 12.4, v12.4 or cu124")
+    return CudaVersion(int(match[1]), int(match[2]))
 
 
 @total_ordering

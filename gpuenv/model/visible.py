@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Gpu
 
 _OLD_INSTANCE = re.compile(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")

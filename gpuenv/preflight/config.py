@@ -1,60 +1,20 @@
-"""Where requirements are written: ``gpuenv.toml``, or ``[tool.gpuenv]`` of ``pyproject.toml``. An edge."""
+"""What a configuration file says: requirements, limits and what is allowed. An edge."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuenv.model.smoke import Level
+from gpuenv.preflight.allow import Entries, read_allowances
+from gpuenv.preflight.config_file import PROJECT_FILE, Config, ConfigError, read_text, read_toml
+from gpuenv.preflight.places import line_of, safe
 from gpuenv.preflight.requirement import Origin, Requirement, RequirementError, parse_requirement
-from gpuenv.toml_text import parse_toml
 
-OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
-_KEYS = ("require", "timeout", "wait", "retry-elsewhere")
-_LARGEST = 4 * 1024 * 1024
-
-
-class ConfigError(ValueError):
-    """A file that cannot be read or understood: every fault, each with file, line and what was expected."""
-
-    def __init__(self, faults: Iterable[str]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(self.faults))
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """What a configuration file says.
-
-    Attributes:
-        file: its path as it was found or given; None where there is none.
-        requirements: in the order of the file.
-        timeout: seconds that the machine may take to answer.
-        wait: seconds to wait for a busy GPU.
-        retry_elsewhere: whether a bad or busy host ends in exit code 75.
-    """
-
-    file: str | None = None
-    requirements: tuple[Requirement, ...] = ()
-    timeout: float | None = None
-    wait: float | None = None
-    retry_elsewhere: bool | None = None
-
-
-def find_config(folder: Path) -> Path | None:
-    """The nearest configuration: of the folder or the first above it that has one; ``gpuenv.toml`` goes first."""
-    for place in (folder, *folder.parents):
-        if (place / OWN_FILE).is_file():
-            return place / OWN_FILE
-        project = place / PROJECT_FILE
-        if project.is_file() and "gpuenv" in _read(project):
-            data = _toml(project, _read(project))
-            if isinstance(data.get("tool"), dict) and "gpuenv" in data["tool"]:
-                return project
-    return None
+_KEYS = ("require", "timeout", "wait", "retry-elsewhere", "smoke", "allow")
 
 
 def load_config(path: Path, shown: str | None = None) -> Config:
@@ -68,45 +28,14 @@ def load_config(path: Path, shown: str | None = None) -> Config:
         ConfigError: with every fault.
     """
     name = shown or str(path)
-    text = _read(path, name)
-    data: Any = _toml(path, text, name)
+    text = read_text(path, name)
+    data: Any = read_toml(path, text, name)
     start = 1
     if path.name == PROJECT_FILE:
         tool = data.get("tool", {})
         data = tool.get("gpuenv", {}) if isinstance(tool, dict) else {}
-        start = _line_of(r"\[\s*tool\s*\.\s*[\"']?gpuenv\b", text, 1)
+        start = line_of(r"\[\s*tool\s*\.\s*[\"']?gpuenv\b", text, 1)
     return _Reader(name, text, start).config(data)
-
-
-def _read(path: Path, shown: str | None = None) -> str:
-    name = shown or str(path)
-    try:
-        with path.open("rb") as file:
-            if len(file.read(_LARGEST + 1)) > _LARGEST:
-                raise ConfigError([f"{name}: larger than any configuration"])
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError([f"{name}: {error.strerror or error}"]) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError([f"{name}: not a text in UTF-8"]) from error
-
-
-def _toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]:
-    try:
-        return parse_toml(text)
-    except (RecursionError, ValueError) as error:
-        told = re.sub(r"\s*\(at .*\)$", "", str(error)) or "nested too deeply"
-        place = re.search(r"line (\d+)", str(error))
-        line = int(place[1]) if place else max(1, len(text.splitlines()))
-        raise ConfigError([f"{shown or path}: line {line}: {told}; expected TOML"]) from error
-
-
-def _line_of(pattern: str, text: str, start: int) -> int:
-    """The first line from ``start`` on that matches; ``start`` itself where none does."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if number >= start and re.search(pattern, line):
-            return number
-    return start
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +52,31 @@ class _Reader:
             raise ConfigError([f"{self.name}: line {self.start}: expected a table"])
         faults += [self._unknown(key) for key in data if key not in _KEYS]
         requirements = self._requirements(data.get("require", []), faults)
+        allowances = read_allowances(Entries(self.name, self.text, self.start), data.get("allow", []), faults)
         timeout = self._seconds(data, "timeout", faults)
         wait = self._seconds(data, "wait", faults)
         retry = data.get("retry-elsewhere")
         if retry is not None and not isinstance(retry, bool):
             faults.append(self._fault("retry-elsewhere", f"expected true or false, found {retry!r:.40}"))
+        smoke = self._level(data.get("smoke"), faults)
         if faults:
             raise ConfigError(faults)
-        return Config(self.name, requirements, timeout, wait, retry)
+        return Config(self.name, requirements, timeout, wait, retry, allowances, smoke)
+
+    def _level(self, value: object, faults: list[str]) -> Level | None:
+        names = [level.value for level in Level]
+        if value is None or value in names:
+            return None if value is None else Level(value)
+        near = difflib.get_close_matches(str(value).lower(), names, 1, 0.5)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        faults.append(self._fault("smoke", f"expected one of {', '.join(names)}, found {value!r:.40}{hint}"))
+        return None
 
     def _line(self, key: str) -> int:
-        return _line_of(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=|[{{,]\s*[\"']?{re.escape(key)}", self.text, self.start)
+        return line_of(rf"^\s*[\"']?{re.escape(key)}[\"']?\s*=|[{{,]\s*[\"']?{re.escape(key)}", self.text, self.start)
 
     def _fault(self, key: str, expected: str) -> str:
-        return f"{self.name}: line {self._line(key)}: {_safe(key)}: {expected}"
+        return f"{self.name}: line {self._line(key)}: {safe(key)}: {expected}"
 
     def _unknown(self, key: str) -> str:
         near = difflib.get_close_matches(key.lower().replace("_", "-"), _KEYS, 1, 0.5)
@@ -158,7 +98,7 @@ class _Reader:
         return tuple(read)
 
     def _line_of_entry(self, entry: str, start: int) -> int:
-        return _line_of(rf"[\"']{re.escape(entry)}[\"']", self.text, start)
+        return line_of(rf"[\"']{re.escape(entry)}[\"']", self.text, start)
 
     def _seconds(self, data: dict[str, Any], key: str, faults: list[str]) -> float | None:
         value = data.get(key)
@@ -171,7 +111,3 @@ class _Reader:
 
 
 _MOST_SECONDS = 86400
-
-
-def _safe(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text[:60])

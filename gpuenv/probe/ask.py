@@ -1,4 +1,7 @@
-"""Asks the kernel and the driver's libraries, each in a child of its own, and makes typed facts of what it printed."""
+"""Asks the kernel and the driver's libraries, each in a child of its own, and makes typed facts of what it printed.
+
+What a child printed is understood apart from running it, since a child is started before this module is imported.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from dataclasses import replace
 
 from gpuenv.model.codes import Nvml
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.asking import Asking, folder_of, run_own
+from gpuenv.probe.asking import Asking, start_cuda, start_kernel, start_nvml
+from gpuenv.probe.children import ChildResult
 from gpuenv.probe.outcome import each, source_of, typed
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import CudaDevice, CudaFacts, KernelFacts, NvmlFacts, NvmlGpu
@@ -14,14 +18,22 @@ from gpuenv.probe.raw import CudaDevice, CudaFacts, KernelFacts, NvmlFacts, Nvml
 
 def ask_kernel(asking: Asking) -> tuple[KernelFacts, Source]:
     """The kernel's files and the file system."""
-    result = run_own(asking, "kernel.py", asking.root)
+    return kernel_facts(start_kernel(asking)())
+
+
+def kernel_facts(result: ChildResult) -> tuple[KernelFacts, Source]:
+    """What the kernel's child said, and how it ended."""
     facts = parse_facts(result.stdout)
     return typed(KernelFacts, facts), source_of("kernel", result, facts)
 
 
 def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
     """NVML, through nvidia-ml-py."""
-    result = run_own(asking, "nvml.py", folder_of("pynvml"))
+    return nvml_facts(start_nvml(asking)())
+
+
+def nvml_facts(result: ChildResult) -> tuple[NvmlFacts, Source]:
+    """What NVML's child said, and how it ended."""
     facts = parse_facts(result.stdout)
     for whole in nested(facts, "library"):
         facts = {**whole, **facts}
@@ -36,7 +48,11 @@ def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
 
 def ask_cuda(asking: Asking) -> tuple[CudaFacts, Source]:
     """Libcuda, as this process would see it."""
-    result = run_own(asking, "cuda.py")
+    return cuda_facts(start_cuda(asking)())
+
+
+def cuda_facts(result: ChildResult) -> tuple[CudaFacts, Source]:
+    """What libcuda's child said, and how it ended."""
     facts = parse_facts(result.stdout)
     cuda = replace(typed(CudaFacts, facts), devices=each(CudaDevice, nested(facts, "device"), "ordinal"))
     source = source_of("libcuda", result, facts)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.model.codec import encode
 from gpuenv.model.lines import cuda_major_of, is_cupy
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.asking import Asking, script
-from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.asking import Asking, run_files, run_interpreter, run_target
+from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.cuda_libraries import OPTIONAL, WANTED
-from gpuenv.probe.outcome import last_line, source_of, typed, worse
+from gpuenv.probe.outcome import KILLED, last_line, source_of, typed, worse
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.probe.raw_target import Distribution, FileFacts, LibraryFact, LibraryFacts, TargetFacts
 
@@ -35,7 +36,11 @@ class Lost:
 
 def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's own interpreter, with the caller's environment."""
-    result = run_child([interpreter, "-B", script("interpreter.py")], asking.environment, asking.deadline, asking.group)
+    return target_facts(run_interpreter(asking, interpreter))
+
+
+def target_facts(result: ChildResult) -> tuple[TargetFacts, Source]:
+    """What the target's interpreter said, and how it ended."""
     facts = parse_facts(result.stdout)
     target = typed(TargetFacts, facts)
     source = source_of("target", result, facts)
@@ -46,8 +51,11 @@ def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
 
 def ask_files(asking: Asking, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
     """The installed files of CuPy, NumPy and the CUDA distributions; ``deep`` computes their digests too."""
-    command = [interpreter, "-B", script("files.py"), *(["deep"] if deep else [])]
-    result = run_child(command, asking.environment, asking.deadline, asking.group)
+    return file_facts(run_files(asking, interpreter, deep=deep))
+
+
+def file_facts(result: ChildResult) -> tuple[FileFacts, Source]:
+    """What was found of the files, and how it ended."""
     facts = parse_facts(result.stdout)
     return typed(FileFacts, facts), source_of("files", result, facts)
 
@@ -81,7 +89,8 @@ def _attempts(
         told = parse_facts(result.stdout)
         culprit = told.pop("trying", None)
         facts |= told
-        if result.ending is not Ending.CRASHED or not isinstance(culprit, str) or culprit in _steps(lost):
+        at_an_end = result.ending is not Ending.CRASHED or result.signal_name == KILLED
+        if at_an_end or not isinstance(culprit, str) or culprit in _steps(lost):
             return facts, lost, _libraries_source(result, facts, lost, time.monotonic() - started)
         hung = result.signal_name == _ALARM
         lost.append(Lost(culprit, "does not come back" if hung else f"ended by {result.signal_name}", hung))
@@ -96,8 +105,7 @@ def _load(asking: Asking, interpreter: str, cupy: Distribution, major: int, lost
         "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
         "without": _steps(lost),
     }
-    command = [interpreter, "-B", script("libraries.py"), json.dumps(asked)]
-    return run_child(command, asking.environment, asking.deadline, asking.group)
+    return run_target(asking, interpreter, "libraries.py", json.dumps(asked))
 
 
 def _steps(lost: list[Lost]) -> list[str]:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from importlib.util import find_spec
 
-from gpuenv.probe.children import ChildGroup, ChildResult, run_child
+from gpuenv.model.record import dataclass
+from gpuenv.model.secrets import for_the_driver, without_secrets
+from gpuenv.probe.children import ChildGroup, ChildResult, follow, run_child
+from gpuenv.probe.forked import fork_script, may_fork
+
+Answer = Callable[[], ChildResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +22,7 @@ class Asking:
     """What every asking needs: the caller's environment, the driver root and the time by which to answer.
 
     Attributes:
-        environment: the caller's environment variables, handed to every child as they are.
+        environment: the caller's environment variables; a child is handed those of them that it needs.
         root: folder under which ``/proc``, ``/sys``, ``/dev`` and the toolkits are looked for.
         deadline: reading of ``time.monotonic``.
         group: the children that are ended when nobody waits for them any longer.
@@ -34,12 +40,59 @@ def script(name: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", name)  # noqa: PTH100, PTH118, PTH120
 
 
-def run_own(asking: Asking, name: str, *arguments: str) -> ChildResult:
+def start_own(asking: Asking, name: str, *arguments: str) -> Answer:
+    """Starts a script of ours and answers what waits for its end.
+
+    A fork is started at once; where none may be made, an interpreter is started when its end is waited for.
+    """
+    if not may_fork(asking.environment):
+        return lambda: _run_own(asking, name, *arguments)
+    started = time.monotonic()
+    try:
+        process = fork_script(script(name), *arguments)
+    except OSError:
+        return lambda: _run_own(asking, name, *arguments)
+    asking.group.add(process)
+    return lambda: follow(process, started, asking.deadline, asking.group)
+
+
+def _run_own(asking: Asking, name: str, *arguments: str) -> ChildResult:
     """Runs a script under gpuenv's own interpreter, apart from PYTHONPATH: that is the target's affair."""
     # The scripts import each other: without -B they are compiled once, unless this process was told to write nothing.
     flags = ["-I", "-B"] if sys.dont_write_bytecode else ["-I"]
     command = [sys.executable, *flags, script(name), *arguments]
-    return run_child(command, asking.environment, asking.deadline, asking.group)
+    return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group)
+
+
+def start_kernel(asking: Asking) -> Answer:
+    """The child that reads the kernel's files."""
+    return start_own(asking, "kernel.py", asking.root)
+
+
+def start_nvml(asking: Asking) -> Answer:
+    """The child that asks NVML, through nvidia-ml-py."""
+    return start_own(asking, "nvml.py", folder_of("pynvml"))
+
+
+def start_cuda(asking: Asking) -> Answer:
+    """The child that asks libcuda."""
+    return start_own(asking, "cuda.py")
+
+
+def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:
+    """Runs a script under the target's interpreter, with the caller's variables but for secrets; it writes nothing."""
+    environment = without_secrets(asking.environment)
+    return run_child([interpreter, "-B", script(name), *arguments], environment, asking.deadline, asking.group)
+
+
+def run_interpreter(asking: Asking, interpreter: str) -> ChildResult:
+    """The child in which the target's interpreter tells of itself and its distributions."""
+    return run_target(asking, interpreter, "interpreter.py")
+
+
+def run_files(asking: Asking, interpreter: str, *, deep: bool) -> ChildResult:
+    """The child that looks through the installed files."""
+    return run_target(asking, interpreter, "files.py", *(["deep"] if deep else []))
 
 
 def folder_of(module: str) -> str:

@@ -76,6 +76,7 @@ def _host(raw: RawFacts) -> Host:
         module_signatures=_from(
             "module.sig_enforce", kernel.module_signatures, "/sys/module/module/parameters is not to be seen"
         ),
+        suspends=_from("/sys/power/suspend_stats/success", kernel.suspends, "the kernel does not count them here"),
     )
 
 

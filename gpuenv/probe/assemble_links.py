@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gpuenv.model.codes import Nvml
+from gpuenv.model.generations import generation_of
 from gpuenv.model.gpu import Fabric, GpuUser, NvLink, Peer
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.probe.assemble_health import told, why_not
@@ -19,18 +21,6 @@ _ARCHITECTURES = {
     9: "hopper",
     10: "blackwell",
     13: "rubin",
-}
-# NVIDIA, CUDA GPU Compute Capability (developer.nvidia.com/cuda-gpus) and its page of legacy GPUs, read November 2026.
-_BY_CAPABILITY = {
-    "kepler": ("3.0", "3.2", "3.5", "3.7"),
-    "maxwell": ("5.0", "5.2", "5.3"),
-    "pascal": ("6.0", "6.1", "6.2"),
-    "volta": ("7.0", "7.2"),
-    "turing": ("7.5",),
-    "ampere": ("8.0", "8.6", "8.7"),
-    "ada": ("8.9",),
-    "hopper": ("9.0",),
-    "blackwell": ("10.0", "10.1", "10.3", "11.0", "12.0", "12.1"),
 }
 _STATES = ("not-supported", "not-started", "in-progress", "completed")  # nvmlGpuFabricState_t
 _COMPLETED = 3
@@ -52,6 +42,7 @@ _READS = (  # nvmlGpuP2PStatus_t
     "unknown",
 )
 _FABRIC = ("nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV")
+_NVLINK = "nvmlDeviceGetNvLinkState"
 _STATE_AND_STATUS, _PEER = 2, 3
 
 
@@ -60,16 +51,12 @@ def architecture(nvml: NvmlGpu | None, cuda: CudaDevice | None) -> Reading[str]:
     number = nvml.architecture if nvml else None
     answers = [
         _answer(_ARCHITECTURES.get(-1 if number is None else number), "nvml"),
-        _answer(_generation(cuda.compute_capability if cuda else None), "libcuda's compute capability"),
-        _answer(_generation(nvml.compute_capability if nvml else None), "nvml's compute capability"),
+        _answer(generation_of(cuda.compute_capability if cuda else None), "libcuda's compute capability"),
+        _answer(generation_of(nvml.compute_capability if nvml else None), "nvml's compute capability"),
     ]
     if number is not None and number not in _ARCHITECTURES:
         return settle(answers, f"nvmlDeviceGetArchitecture answered {number}, which has no name")
     return settle(answers, why_not(nvml, "nvmlDeviceGetArchitecture"))
-
-
-def _generation(capability: str | None) -> str | None:
-    return next((name for name, capabilities in _BY_CAPABILITY.items() if capability in capabilities), None)
 
 
 def _answer(value: str | None, source: str) -> Answer[str] | None:
@@ -85,6 +72,13 @@ def nvlinks(gpu: NvmlGpu | None) -> tuple[NvLink, ...]:
     """The state of each NVLink that the GPU has."""
     pairs = gpu.nvlinks if gpu else ()
     return tuple(NvLink(pair[0], bool(pair[1])) for pair in pairs if len(pair) == _STATE_AND_STATUS)
+
+
+def nvlink_count(gpu: NvmlGpu | None) -> Reading[int]:
+    """How many NVLinks the GPU has: none where NVML knows no first one (invalid argument, not supported)."""
+    found = len(nvlinks(gpu))
+    none = gpu is not None and gpu.failures.get(_NVLINK) in (Nvml.INVALID_ARGUMENT, Nvml.NOT_SUPPORTED)
+    return told(gpu, _NVLINK, found if found or none else None)
 
 
 def fabric(gpu: NvmlGpu | None) -> Fabric:

@@ -14,6 +14,7 @@ INTERPRETER = "the target's interpreter"
 METADATA = "its metadata"
 RECORD = "RECORD"
 SETTINGS = "CuPy's own code"
+_CACHE = "CUPY_CACHE_DIR and the home folder"
 
 
 def assemble_target(raw: RawFacts) -> Target:
@@ -50,7 +51,17 @@ def assemble_target(raw: RawFacts) -> Target:
         file_faults=raw.files.file_faults,
         file_faults_count=_from(RECORD, raw.files.file_faults_count, _why_no(raw, "files")),
         kernels=facts.kernels,
+        needs_of_cupy=facts.needs_of_cupy,
+        extension=_from("the target's loader", raw.libraries.extension, _no_extension(raw)),
+        kernel_cache=_from(_CACHE, facts.kernel_cache, _absence(facts, "kernels are kept in memory", reason)),
+        kernel_cache_fault=_from(_CACHE, facts.kernel_cache_fault, _absence(facts, "it can be written", reason)),
+        kernel_cache_owners=_from(_CACHE, facts.kernel_cache_owners, _absence(facts, "there is none yet", reason)),
     )
+
+
+def _no_extension(raw: RawFacts) -> str:
+    """What the loader said; or that it was not asked."""
+    return raw.libraries.extension_error or _why_no(raw, "libraries")
 
 
 def target_toolkits(raw: RawFacts) -> tuple[Toolkit, ...]:

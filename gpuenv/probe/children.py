@@ -15,9 +15,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import IO
+from typing import IO, Protocol
+
+from gpuenv.model.record import dataclass
 
 _OUTPUT_LIMIT = 4 * 1024 * 1024
 _GRACE = 0.3  # seconds that a killed child's pipes are given to end
@@ -96,6 +97,26 @@ class _Drain(threading.Thread):
         return bytes(self._kept).decode("utf-8", "replace")
 
 
+class Process(Protocol):
+    """What is asked of a child that was started; a ``subprocess.Popen`` is one."""
+
+    pid: int
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        """The exit code, or None while it runs."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code; ``TimeoutExpired`` where there is none after so many seconds."""
+        ...
+
+    def kill(self) -> None:
+        """Ends it."""
+        ...
+
+
 class ChildGroup:
     """The children of one asking, so that whoever is interrupted, or will wait no longer, can end them all.
 
@@ -104,10 +125,10 @@ class ChildGroup:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[Process] = set()
         self._closed = False
 
-    def add(self, process: subprocess.Popen[bytes]) -> None:
+    def add(self, process: Process) -> None:
         """Takes in a child that was just started."""
         with self._lock:
             self._running.add(process)
@@ -115,7 +136,7 @@ class ChildGroup:
         if closed:
             _kill_group(process)
 
-    def discard(self, process: subprocess.Popen[bytes]) -> None:
+    def discard(self, process: Process) -> None:
         """Lets go of a child that has ended."""
         with self._lock:
             self._running.discard(process)
@@ -147,6 +168,7 @@ def run_child(
     deadline: float,
     group: ChildGroup | None = None,
     heard: Heard | None = None,
+    told: str | None = None,
 ) -> ChildResult:
     """Runs a program until it ends or the deadline comes.
 
@@ -156,13 +178,14 @@ def run_child(
         deadline: reading of ``time.monotonic`` after which it is killed.
         group: the children that it shall be ended with.
         heard: told what it writes to standard error, as it comes.
+        told: a short text for its standard input: less than a pipe holds.
     """
     started = time.monotonic()
     try:
         process = subprocess.Popen(
             command,
             env=dict(environment),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if told is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=sys.platform != "win32",
@@ -170,6 +193,14 @@ def run_child(
     except OSError as error:
         reason = error.strerror or str(error)
         return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
+    _tell(process, told)
+    return follow(process, started, deadline, group, heard)
+
+
+def follow(
+    process: Process, started: float, deadline: float, group: ChildGroup | None = None, heard: Heard | None = None
+) -> ChildResult:
+    """Reads the output of a child that runs, in a process group of its own, until it ends or the deadline comes."""
     group = group or ChildGroup()
     group.add(process)
     try:
@@ -178,9 +209,14 @@ def run_child(
         group.discard(process)
 
 
-def _follow(
-    process: subprocess.Popen[bytes], started: float, deadline: float, heard: Heard | None = None
-) -> ChildResult:
+def _tell(process: subprocess.Popen[bytes], text: str | None) -> None:
+    """Writes to a child's standard input and closes it; one that does not read is left to itself."""
+    if text is not None and process.stdin is not None:
+        with contextlib.suppress(OSError), process.stdin as pipe:
+            pipe.write(text.encode())
+
+
+def _follow(process: Process, started: float, deadline: float, heard: Heard | None) -> ChildResult:
     """Reads a child's output and waits for its end."""
     assert process.stdout is not None  # noqa: S101 - for the type checker
     assert process.stderr is not None  # noqa: S101 - for the type checker
@@ -197,7 +233,7 @@ def _follow(
     return ChildResult(ending, exit_code, out.text(), err.text(), None, time.monotonic() - started, started)
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float) -> Ending:
+def _wait(process: Process, deadline: float) -> Ending:
     """Waits for the end; kills the whole group at the deadline, or when waiting is interrupted."""
     try:
         _await_exit(process, max(0.0, deadline - time.monotonic()))
@@ -210,7 +246,7 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> Ending:
     return Ending.EXITED
 
 
-def _await_exit(process: subprocess.Popen[bytes], seconds: float) -> None:
+def _await_exit(process: Process, seconds: float) -> None:
     """``Popen.wait`` with a timeout looks twenty times a second; Linux tells at once, through a descriptor."""
     try:
         descriptor = os.pidfd_open(process.pid)
@@ -226,7 +262,7 @@ def _await_exit(process: subprocess.Popen[bytes], seconds: float) -> None:
         os.close(descriptor)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: Process) -> None:
     _kill_group(process)
     process.kill()
     # A process inside a hung system call outlives SIGKILL; it is left to the kernel.
@@ -234,7 +270,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         process.wait(_GRACE)
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def _kill_group(process: Process) -> None:
     """Ends the child and whatever it started."""
     if sys.platform != "win32":
         with contextlib.suppress(ProcessLookupError, PermissionError):

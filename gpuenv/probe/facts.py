@@ -37,6 +37,7 @@ def _one(*trust: str) -> Sources:
 _KEPT = "both are kept; the first is used"
 _BY_IDENTITY = "nothing: GPUs are matched by UUID or PCI address"
 _METADATA, _RECORD, _CUPY = "its metadata", "RECORD", "CuPy's own code"
+_CACHE = "CUPY_CACHE_DIR and the home folder"
 _DAEMON_JSON, _DPKG = "/etc/docker/daemon.json", "/var/lib/dpkg/status"
 _SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 _GRANTORS = ("_CONDOR_AssignedGPUs", "/var/run/nvidia-container-devices", "NVIDIA_VISIBLE_DEVICES")
@@ -53,6 +54,7 @@ _HOST: Mapping[str, Sources] = {
     "host.secure_boot": _one("the firmware's variable SecureBoot"),
     "host.lockdown": _one("/sys/kernel/security/lockdown"),
     "host.module_signatures": _one("module.sig_enforce"),
+    "host.suspends": _one("/sys/power/suspend_stats/success"),
     "kernel_log": _one("/dev/kmsg", "/var/log/*"),
     "pci_gpus[]": _one("/sys/bus/pci/devices"),
     "amd_gpus[]": _one("/sys/class/kfd/kfd/topology/nodes"),
@@ -138,6 +140,11 @@ _OF_TARGET: Mapping[str, Sources] = {
     "target.file_faults[]": _one(_RECORD),
     "target.file_faults_count": _one(_RECORD),
     "target.kernels[]": _one("kernel.json"),
+    "target.needs_of_cupy[]": _one(_METADATA),
+    "target.extension": _one("the target's loader"),
+    "target.kernel_cache": _one(_CACHE),
+    "target.kernel_cache_fault": _one(_CACHE),
+    "target.kernel_cache_owners": _one(_CACHE),
     "target.*": _one(_TARGET),
 }
 FACTS: Mapping[str, Sources] = {**_HOST, **_DRIVER, **_GPUS, **_OF_TARGET}

@@ -13,6 +13,8 @@ from gpuenv.probe.children import ChildResult, Ending
 F = TypeVar("F")
 
 _TELL_START = ("nvml", "libcuda")
+# No program ends itself so: the kernel does where memory is short, or a control group's limit is reached, or a person.
+KILLED = "SIGKILL"
 
 
 def typed(kind: type[F], facts: dict[str, Any], number: str = "") -> F:
@@ -53,12 +55,18 @@ def _ending(
     if result.ending is Ending.TIMED_OUT:
         return SourceState.TIMED_OUT, f"no answer within {result.duration:.1f} s{_call(facts, 'from')}"
     if result.ending is Ending.CRASHED:
-        return SourceState.CRASHED, f"ended by {result.signal_name}{_call(facts, 'in')}"
+        return _ended_by_signal(result.signal_name, _call(facts, "in"))
     if result.ending is Ending.NOT_STARTED:
         return SourceState.FAILED, f"could not be started: {result.error}"
     if result.exit_code != 0 or not finished:
         return SourceState.FAILED, f"exit code {result.exit_code}: {last_line(result.stderr)}"
     return SourceState.ANSWERED, None
+
+
+def _ended_by_signal(name: str | None, where: str) -> tuple[SourceState, str]:
+    if name == KILLED:
+        return SourceState.FAILED, f"ended by {name} from outside, mostly for want of memory{where}"
+    return SourceState.CRASHED, f"ended by {name}{where}"
 
 
 def _call(facts: Mapping[str, object], word: str) -> str:

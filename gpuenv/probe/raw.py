@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import CdiFile, DeviceNode, DkmsBuild, PciGpu, Source
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 
@@ -141,6 +142,7 @@ class KernelFacts:
     secure_boot: bool | None = None
     lockdown: str | None = None
     module_signatures: bool | None = None
+    suspends: int | None = None
     dkms: tuple[DkmsBuild, ...] = ()
     libraries: tuple[RawLibrary, ...] = ()
     amd_nodes: tuple[AmdNode, ...] = ()
@@ -200,6 +202,7 @@ class NvmlGpu:
     mig_instances: tuple[RawMigInstance, ...] = ()
     compute_mode: int | None = None
     architecture: int | None = None
+    brand: int | None = None
     minor: int | None = None
     persistence: bool | None = None
     ecc: tuple[bool, ...] | None = None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from gpuenv.model.snapshot import FileFault, JupyterKernel
+from gpuenv.model.record import dataclass
+from gpuenv.model.snapshot import FileFault, JupyterKernel, NeedOfCupy
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ class TargetFacts:
     cupy_modules: tuple[CupyModule, ...] = ()
     cupy_module: str | None = None
     kernels: tuple[JupyterKernel, ...] = ()
+    needs_of_cupy: tuple[NeedOfCupy, ...] = ()
+    kernel_cache: str | None = None
+    kernel_cache_fault: str | None = None
+    kernel_cache_owners: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,8 @@ class LibraryFacts:
     headers: tuple[str, ...] | None = None
     headers_cuda: HeaderVersion | None = None
     preload: Mapping[str, str] = field(default_factory=dict)
+    extension: str | None = None
+    extension_error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,22 @@
-"""``take_snapshot``: asks every source side by side and assembles the answers."""
+"""``take_snapshot``: asks every source side by side and assembles the answers.
+
+Nothing that understands an answer is imported before the children are started: importing takes as long as they do.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from gpuenv.probe.ask import ask_cuda, ask_kernel, ask_nvml
-from gpuenv.probe.ask_programs import ask_nvcc, ask_smi
-from gpuenv.probe.ask_target import ask_files, ask_libraries, ask_target
-from gpuenv.probe.asking import Asking
-from gpuenv.probe.assemble import assemble
-from gpuenv.probe.raw import CudaFacts, KernelFacts, NvmlFacts, RawFacts, SmiFacts
-from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
+from gpuenv.model.record import dataclass
+from gpuenv.probe.asking import Answer, Asking, run_files, run_interpreter, start_cuda, start_kernel, start_nvml
 from gpuenv.probe.target import find_interpreter
+
+if TYPE_CHECKING:
+    from gpuenv.model.snapshot import Snapshot
 
 # The first initialisation on an eight-GPU host without persistence mode takes long.
 DEFAULT_TIMEOUT = 30.0
@@ -24,12 +24,6 @@ _PATIENCE = 2.0
 _LESSER = "nvidia-smi"  # what it says decides nothing that the others have told
 _COURTESY = 4.0  # seconds that it is given once they have
 _LATE = 0.7  # seconds beyond the deadline in which a killed child is buried
-
-_VARIABLES = (
-    "CUDA", "NVIDIA_", "CUPY_", "NVCC", "NUMBA_", "LD_LIBRARY_PATH", "LD_PRELOAD", "CONDA_PREFIX", "VIRTUAL_ENV",
-    "PYTHONPATH", "PYTHONHOME", "PYTHONNOUSERSITE", "SLURM_JOB_ID", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS",
-    "SLURM_GPUS_ON_NODE", "GPU_DEVICE_ORDINAL", "_CONDOR_AssignedGPUs", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-)  # fmt: skip
 
 Announce = Callable[[str], None]
 
@@ -55,6 +49,62 @@ class Request:
     deep: bool = False
 
 
+class Inquiry:
+    """An asking that is under way: every source in a child of its own, all at the same time.
+
+    To be closed, so that nothing that was started is left behind.
+
+    Raises:
+        TargetError: when the target that the caller named is no environment.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._interpreter = find_interpreter(request.python, request.environment)
+        self._began = time.monotonic()
+        self._asking = Asking(request.environment, request.root, self._began + request.timeout)
+        self._answers: dict[str, Any] = {}
+        self._threads = {
+            name: threading.Thread(target=self._work, args=(name, task), daemon=True)
+            for name, task in _tasks(self._asking, self._interpreter, deep=request.deep).items()
+        }
+        for thread in self._threads.values():
+            thread.start()
+
+    def close(self) -> None:
+        """Ends every child that still runs."""
+        self._asking.group.close()
+
+    def finish(self, announce: Announce = lambda _: None) -> Snapshot:
+        """Waits until every source has answered or is late beyond help, and assembles what was said.
+
+        Args:
+            announce: told which sources are still awaited, two seconds after the beginning.
+        """
+        from gpuenv.probe.answers import snapshot_of  # noqa: PLC0415 - imported while the children work
+
+        try:
+            self._wait(announce)
+            answers = dict(self._answers)
+        finally:
+            self.close()
+        return snapshot_of(answers, self._request, self._interpreter, self._began)
+
+    def _work(self, name: str, task: Callable[[], Any]) -> None:
+        self._answers[name] = task()
+
+    def _wait(self, announce: Announce) -> None:
+        """Joins the threads; one that is late beyond help is left behind, its answer missing."""
+        threads, deadline = self._threads, self._asking.deadline
+        _join(threads.values(), self._began + _PATIENCE)
+        waiting = [name for name, thread in threads.items() if thread.is_alive()]
+        if waiting:
+            left = max(0.0, deadline - time.monotonic())
+            announce(f"still waiting for {', '.join(waiting)} (at most {left:.0f} s more)")
+        _join((thread for name, thread in threads.items() if name != _LESSER), deadline + _LATE)
+        _join(threads.values(), min(deadline, time.monotonic() + _COURTESY) + _LATE)
+
+
 def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snapshot:
     """Asks the machine and the target, each source in a child of its own, all at the same time.
 
@@ -65,126 +115,70 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
     Raises:
         TargetError: when the target that the caller named is no environment.
     """
-    interpreter = find_interpreter(request.python, request.environment)
-    began = time.monotonic()
-    asking = Asking(request.environment, request.root, began + request.timeout)
+    with closing(Inquiry(request)) as inquiry:
+        return inquiry.finish(announce)
+
+
+def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[str, Callable[[], Any]]:
+    """What is asked, by the name of the source; the forks are made here, before there is a second thread."""
+    cuda, nvml, kernel = start_cuda(asking), start_nvml(asking), start_kernel(asking)
     tasks: dict[str, Callable[[], Any]] = {
-        "kernel": lambda: _ask_kernel(asking),
-        "nvml": lambda: ask_nvml(asking),
-        "libcuda": lambda: ask_cuda(asking),
-        "nvidia-smi": lambda: ask_smi(asking),
+        "kernel": lambda: _kernel(asking, kernel),
+        "nvml": lambda: _nvml(nvml),
+        "libcuda": lambda: _cuda(cuda),
+        _LESSER: lambda: _smi(asking),
     }
     if interpreter is not None:
-        tasks["target"] = lambda: _ask_environment(asking, interpreter)
-        tasks["files"] = lambda: ask_files(asking, interpreter, deep=request.deep)
-    answers = _side_by_side(tasks, asking, announce)
-    raw = _raw(answers, request, interpreter)
-    sources = tuple(replace(source, started=max(0.0, source.started - began)) for source in raw.sources)
-    return assemble(replace(raw, sources=sources), request.taken_at)
+        tasks["target"] = lambda: _environment(asking, interpreter)
+        tasks["files"] = lambda: _files(asking, interpreter, deep=deep)
+    return tasks
 
 
-def _ask_kernel(asking: Asking) -> tuple[KernelFacts, Source, dict[str, str], Source]:
-    kernel, source = ask_kernel(asking)
+def _kernel(asking: Asking, answer: Answer) -> Any:  # noqa: ANN401 - answers.py knows what each task gives
+    result = answer()
+    from gpuenv.probe.ask import kernel_facts  # noqa: PLC0415 - the child was to be started first
+    from gpuenv.probe.ask_programs import ask_nvcc  # noqa: PLC0415 - likewise
+
+    kernel, source = kernel_facts(result)
     return kernel, source, *ask_nvcc(asking, kernel)
 
 
-def _ask_environment(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source, LibraryFacts, Source]:
-    target, source = ask_target(asking, interpreter)
+def _nvml(answer: Answer) -> Any:  # noqa: ANN401 - likewise
+    result = answer()
+    from gpuenv.probe.ask import nvml_facts  # noqa: PLC0415 - the child was to be started first
+
+    return nvml_facts(result)
+
+
+def _cuda(answer: Answer) -> Any:  # noqa: ANN401 - likewise
+    result = answer()
+    from gpuenv.probe.ask import cuda_facts  # noqa: PLC0415 - the child was to be started first
+
+    return cuda_facts(result)
+
+
+def _smi(asking: Asking) -> Any:  # noqa: ANN401 - likewise
+    from gpuenv.probe.ask_programs import ask_smi  # noqa: PLC0415 - the least of all sources
+
+    return ask_smi(asking)
+
+
+def _environment(asking: Asking, interpreter: str) -> Any:  # noqa: ANN401 - likewise
+    result = run_interpreter(asking, interpreter)
+    from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - the child was to be started first
+
+    target, source = target_facts(result)
     libraries, libraries_source = ask_libraries(asking, interpreter, target)
     return target, source, libraries, libraries_source
 
 
-def _side_by_side(tasks: Mapping[str, Callable[[], Any]], asking: Asking, announce: Announce) -> dict[str, Any]:
-    """Runs each task in a thread; one that is late beyond help is left behind, its answer missing."""
-    answers: dict[str, Any] = {}
+def _files(asking: Asking, interpreter: str, *, deep: bool) -> Any:  # noqa: ANN401 - likewise
+    result = run_files(asking, interpreter, deep=deep)
+    from gpuenv.probe.ask_target import file_facts  # noqa: PLC0415 - the child was to be started first
 
-    def work(name: str, task: Callable[[], Any]) -> None:
-        answers[name] = task()
-
-    threads = {name: threading.Thread(target=work, args=(name, task), daemon=True) for name, task in tasks.items()}
-    for thread in threads.values():
-        thread.start()
-    try:
-        _join(threads.values(), time.monotonic() + _PATIENCE)
-        waiting = [name for name, thread in threads.items() if thread.is_alive()]
-        if waiting:
-            left = max(0.0, asking.deadline - time.monotonic())
-            announce(f"still waiting for {', '.join(waiting)} (at most {left:.0f} s more)")
-        _join((thread for name, thread in threads.items() if name != _LESSER), asking.deadline + _LATE)
-        _join(threads.values(), min(asking.deadline, time.monotonic() + _COURTESY) + _LATE)
-        return dict(answers)
-    finally:
-        asking.group.close()  # late or interrupted: nothing that was started is left behind
+    return file_facts(result)
 
 
 def _join(threads: Iterable[threading.Thread], until: float) -> None:
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-
-
-def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) -> RawFacts:
-    nobody = Source("", SourceState.TIMED_OUT, "no answer in time", request.timeout)
-
-    def answer(name: str, empty: object) -> tuple[Any, Source]:
-        given = answers.get(name)
-        if given is None:
-            return empty, Source(name, nobody.state, nobody.detail, nobody.duration)
-        return given[0], given[1]
-
-    kernel, kernel_source = answer("kernel", KernelFacts())
-    nvcc, nvcc_source = _nvcc_answer(answers, nobody)
-    nvml, nvml_source = answer("nvml", NvmlFacts())
-    cuda, cuda_source = answer("libcuda", CudaFacts())
-    smi, smi_source = answer("nvidia-smi", SmiFacts())
-    target, target_source, libraries, libraries_source = _target_answer(answers, interpreter, nobody)
-    files, files_source = _files_answer(answers, interpreter, nobody)
-    return RawFacts(
-        kernel=kernel,
-        nvcc=nvcc,
-        nvml=nvml,
-        cuda=cuda,
-        smi=smi,
-        target=target,
-        target_path=interpreter,
-        target_reason=target_source.detail,
-        libraries=libraries,
-        files=files,
-        environment=relevant(request.environment),
-        sources=(
-            *(kernel_source, nvcc_source, nvml_source, cuda_source, smi_source),
-            *(target_source, libraries_source, files_source),
-        ),
-    )
-
-
-def _nvcc_answer(answers: Mapping[str, Any], nobody: Source) -> tuple[dict[str, str], Source]:
-    if "kernel" not in answers:
-        return {}, Source("nvcc", nobody.state, nobody.detail, nobody.duration)
-    told: tuple[dict[str, str], Source] = answers["kernel"][2:]
-    return told
-
-
-def _target_answer(
-    answers: Mapping[str, Any], interpreter: str | None, nobody: Source
-) -> tuple[TargetFacts, Source, LibraryFacts, Source]:
-    not_asked = Source("libraries", SourceState.NOT_ASKED, "the target was not to be asked")
-    if interpreter is None:
-        return TargetFacts(), Source("target", SourceState.ABSENT, "no Python on PATH"), LibraryFacts(), not_asked
-    if "target" not in answers:
-        return TargetFacts(), Source("target", nobody.state, nobody.detail, nobody.duration), LibraryFacts(), not_asked
-    found: tuple[TargetFacts, Source, LibraryFacts, Source] = answers["target"]
-    return found
-
-
-def _files_answer(answers: Mapping[str, Any], interpreter: str | None, nobody: Source) -> tuple[FileFacts, Source]:
-    if interpreter is None:
-        return FileFacts(), Source("files", SourceState.NOT_ASKED, "the target was not to be asked")
-    found: tuple[FileFacts, Source] = answers.get(
-        "files", (FileFacts(), Source("files", nobody.state, nobody.detail, nobody.duration))
-    )
-    return found
-
-
-def relevant(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that decide which GPU, CUDA and Python are used."""
-    return {name: environment[name] for name in sorted(environment) if name.startswith(_VARIABLES)}

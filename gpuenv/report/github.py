@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.report import Report
-from gpuenv.report.smoke_rows import BAD, smoke_rows
 from gpuenv.report.told import (
+    allowance_text,
     detail_lines,
     machine_texts,
-    open_questions,
     requirement_of,
     requirement_text,
     wheel_text,
 )
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -35,9 +35,6 @@ def _lines(report: Report) -> Iterator[str]:
     """What is to be cured first comes first: the runner shows ten of a kind a step."""
     for finding in report.findings:
         yield _finding(finding, report)
-    for row in smoke_rows(report):
-        if row.status in BAD:
-            yield _command("error", f"{row.detail or row.status}", title=f"gpuenv smoke: {row.name} {row.status}")
     for result in report.requirements:
         if result.status is RequirementStatus.UNKNOWN:
             title = f"gpuenv: {result.text} could not be told"
@@ -46,6 +43,8 @@ def _lines(report: Report) -> Iterator[str]:
     told = [sentence, *machine_texts(report), f"wheel: {wheel_text(report)}"]
     told += [requirement_text(result) for result in report.requirements]
     told += [f"{code} could not tell: {why}" for code, why in open_questions(report)]
+    told += [f"{code} did not come to its end: {why}" for code, why in crashed(report)]
+    told += [f"allowed, {allowance_text(entry)}" for entry in report.allow_list]
     if report.retry_elsewhere:
         told.append(f"try another host: {report.retry_elsewhere}")
     yield _command("notice", "\n".join(told), title=f"gpuenv: {word} (exit code {report.exit_code})")

@@ -11,12 +11,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from gpuenv.model.allowance import AllowanceState
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.anchor import anchor, requirement_anchor, usual_anchor
 from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import BAD, smoke_rows
-from gpuenv.report.told import detail_lines, open_questions, requirement_text
+from gpuenv.report.told import allowance_text, detail_lines, requirement_text
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: "info"}
@@ -31,15 +32,15 @@ def code_quality_text(report: Report) -> str:
 def _issues(report: Report) -> Iterator[dict[str, Any]]:
     for finding in report.findings:
         yield _finding(finding, report)
-    for row in smoke_rows(report):
-        if row.status in BAD:
-            told = f"GPU test {row.name} {row.status}: {row.detail}"
-            yield _issue(f"smoke/{row.name}", told, "critical", usual_anchor(report), row.gpu)
     for result in report.requirements:
         if result.status is RequirementStatus.UNKNOWN:
             yield _issue("REQ801", requirement_text(result), "major", requirement_anchor(result), result.text)
+    for entry in report.allow_list:
+        if entry.state is AllowanceState.EXPIRED:
+            told = f"allow-list, {allowance_text(entry)}"
+            yield _issue(f"allow/{entry.allowance.code}", told, "minor", usual_anchor(report), entry.allowance.reason)
     if report.status is Status.UNKNOWN:
-        told = "; ".join(f"{code}: {why}" for code, why in open_questions(report))
+        told = "; ".join(f"{code}: {why}" for code, why in (*open_questions(report), *crashed(report)))
         yield _issue("unknown", f"{verdict(report)[1]} {told}".strip(), "major", usual_anchor(report), "")
 
 

@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
-_WIDTH, _ROW, _LABEL = 720, 20, 220
+_WIDTH, _ROW, _LABEL, _NUMBER = 720, 20, 240, 170
 _SPARK_WIDTH, _SPARK_HEIGHT = 120, 24
 _MOST_BARS = 60
-_TEXT_WIDTH = 30  # characters that fit beside a bar
+_TEXT_WIDTH = 34  # characters that fit beside a bar
 
 
-def bars(values: Sequence[tuple[str, float]], title: str) -> str:
-    """One bar a value, with its name and number."""
-    shown = values[:_MOST_BARS]
-    longest = max((value for _, value in shown), default=0.0) or 1.0
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar: its name, its length, the number in words, and whether it is worse than it should be."""
+
+    name: str
+    value: float
+    text: str
+    worse: bool = False
+
+
+def bars(values: Sequence[Bar], title: str) -> str:
+    """One bar a value, with its name and number; the longest takes the whole width."""
+    return _drawn(values, max((bar.value for bar in values), default=0.0) or 1.0, title, None)
+
+
+def fractions(values: Sequence[Bar], title: str) -> str:
+    """One bar a value, a line where the value is one, and the numbers behind it."""
+    return _drawn(values, max(1.0, *(bar.value for bar in values)), title, 1.0)
+
+
+def _drawn(values: Sequence[Bar], longest: float, title: str, mark: float | None) -> str:
+    """``mark`` is a value at which a line is drawn; the numbers then stand behind all bars."""
+    shown, room = values[:_MOST_BARS], _WIDTH - _LABEL - _NUMBER
     rows = []
-    for number, (name, value) in enumerate(shown):
+    if mark is not None:
+        place, height = _LABEL + mark / longest * room, len(shown) * _ROW
+        rows.append(f'<line x1="{place:.1f}" x2="{place:.1f}" y1="0" y2="{height}"/>')
+    for number, bar in enumerate(shown):
         top = number * _ROW
-        width = max(1.0, value / longest * (_WIDTH - _LABEL - 80))
+        width = max(1.0, bar.value / longest * room)
+        number_at = _LABEL + (width if mark is None else room) + 6
+        tone = "bad" if bar.worse else "bar"
         rows.append(
-            f'<text x="0" y="{top + 14}">{escape(name[:_TEXT_WIDTH])}</text>'
-            f'<rect class="bar" x="{_LABEL}" y="{top + 4}" width="{width:.1f}" height="12"/>'
-            f'<text x="{_LABEL + width + 6:.1f}" y="{top + 14}">{value:.2f}</text>'
+            f'<text x="0" y="{top + 14}">{escape(bar.name[:_TEXT_WIDTH])}</text>'
+            f'<rect class="{tone}" x="{_LABEL}" y="{top + 4}" width="{width:.1f}" height="12"/>'
+            f'<text x="{number_at:.1f}" y="{top + 14}">{escape(bar.text)}</text>'
         )
-    return _svg(_WIDTH, max(1, len(shown)) * _ROW, title, "".join(rows))
+    left_out = len(values) - len(shown)
+    named = f"{title}; {left_out} more in the table" if left_out else title
+    return _svg(_WIDTH, max(1, len(shown)) * _ROW, named, "".join(rows))
 
 
 def sparkline(series: Sequence[float], title: str) -> str:

@@ -29,7 +29,8 @@ th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; 
 summary { cursor: pointer; padding: .2rem 0; }
 svg { max-width: 100%; height: auto; } svg text { fill: var(--text); font: 12px system-ui, sans-serif; }
 svg .good { fill: var(--good); } svg .warn { fill: var(--warn); } svg .bad { fill: var(--bad); }
-svg .bar { fill: var(--note); } svg polyline { fill: none; stroke: var(--note); stroke-width: 1.5; }
+svg .bar { fill: var(--note); } svg line { stroke: var(--quiet); }
+svg polyline { fill: none; stroke: var(--note); stroke-width: 1.5; }
 :focus-visible { outline: 2px solid var(--note); outline-offset: 2px; }
 .skip { position: absolute; left: -99rem; }
 .skip:focus { left: 1rem; top: 1rem; background: var(--back); padding: .5rem; }

@@ -9,9 +9,17 @@ from gpuenv import __version__
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
+from gpuenv.model.smoke import TestStatus
 from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import BAD, SmokeRow, smoke_rows
-from gpuenv.report.told import REQUIREMENT_CHECK, detail_lines, machine_texts, requirement_text, wheel_text
+from gpuenv.report.smoke_rows import SmokeRow, smoke_rows
+from gpuenv.report.told import (
+    REQUIREMENT_CHECK,
+    allowance_text,
+    detail_lines,
+    machine_texts,
+    requirement_text,
+    wheel_text,
+)
 from gpuenv.report.verdict import verdict
 
 _COUNTED = ("failure", "error", "skipped")
@@ -46,6 +54,8 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
     yield "wheel", wheel_text(report)
     for number, text in enumerate(machine_texts(report)):
         yield f"machine.{number}", text
+    for number, entry in enumerate(report.allow_list):
+        yield f"allowed.{number}", allowance_text(entry)
     yield "gpuenv_version", __version__
     yield "matrix_revision", report.matrix_revision
 
@@ -99,7 +109,7 @@ def _requirement(result: RequirementResult) -> ET.Element:
 def _check(run: CheckRun, title: str, found: Sequence[Finding]) -> ET.Element:
     case = _case(f"gpuenv.check.{run.code[:3]}", f"{run.code} {title}", run.duration)
     if run.status is CheckStatus.CRASHED:
-        _outcome(case, "error", run.reason or "", "crashed", "a fault of gpuenv itself")
+        _outcome(case, "error", run.reason or "", "crashed", "the check did not come to its end")
     elif run.status is CheckStatus.SKIPPED:
         ET.SubElement(case, "skipped", {"message": run.reason or ""})
     errors = [finding for finding in found if finding.severity is Severity.ERROR]
@@ -119,11 +129,13 @@ def _finding(finding: Finding) -> str:
 
 def _smoke(row: SmokeRow) -> ET.Element:
     case = _case(f"gpuenv.smoke.{row.group}", f"{row.name} on {row.gpu}" if row.gpu else row.name, row.duration)
-    told = "\n".join([row.detail, *(f"{entry.name}: {entry.text}" for entry in row.measured)]).strip()
-    if row.status in BAD:
-        _outcome(case, "failure", row.detail or row.status, row.status, told)
-    elif row.status == "passed":
-        ET.SubElement(case, "system-out").text = told
+    told = "\n".join([row.detail, *row.measured]).strip()
+    if row.is_broken:
+        _outcome(case, "failure", row.detail or row.status.value, row.status.value, told)
+    elif row.status is TestStatus.BUSY:
+        _outcome(case, "error", row.detail, row.status.value, told)
+    elif row.status is TestStatus.SKIPPED:
+        ET.SubElement(case, "skipped", {"message": row.detail})
     else:
-        ET.SubElement(case, "skipped", {"message": f"{row.status}: {row.detail}"})
+        ET.SubElement(case, "system-out").text = told
     return case

@@ -14,7 +14,8 @@ from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.report import Report
 from gpuenv.report.smoke_rows import smoke_rows
 from gpuenv.report.text import command_text, machine_rows
-from gpuenv.report.told import evidence_text, open_questions, wheel_text
+from gpuenv.report.told import allowance_text, evidence_text, wheel_text
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
@@ -54,6 +55,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
     for finding in report.findings:
         yield from _finding(finding)
+    yield from _allowed(report)
     yield from _smoke(report)
     yield "### The right wheel"
     yield ""
@@ -65,7 +67,7 @@ def _lines(report: Report) -> Iterator[str]:
 def _finding(finding: Finding) -> Iterator[str]:
     first = ", **cure this first**" if finding.primary else ""
     follows = f", follows from {finding.follows_from}" if finding.follows_from else ""
-    severity = finding.severity.value
+    severity = finding.severity.value + (", allowed" if finding.allowed else "")
     yield f"**{finding.code}** `{finding.cause}` ({severity}{first}{follows}): {_plain(finding.title)}."
     yield ""
     for entry in finding.evidence:
@@ -76,6 +78,14 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield ""
 
 
+def _allowed(report: Report) -> Iterator[str]:
+    if report.allow_list:
+        yield "### Allowed"
+        yield ""
+        yield from (f"- {_code(allowance_text(entry))}" for entry in report.allow_list)
+        yield ""
+
+
 def _smoke(report: Report) -> Iterator[str]:
     rows = smoke_rows(report)
     if not rows:
@@ -84,11 +94,11 @@ def _smoke(report: Report) -> Iterator[str]:
     yield ""
     cells = [
         (
-            row.status,
+            row.status.value,
             _code(row.name),
             _code(row.gpu),
             f"{row.duration:.2f} s",
-            _code("; ".join([row.detail, *(f"{m.name} {m.text}" for m in row.measured)]).strip("; ")),
+            _code("; ".join([row.detail, *row.measured]).strip("; ")),
         )
         for row in rows
     ]
@@ -96,7 +106,7 @@ def _smoke(report: Report) -> Iterator[str]:
 
 
 def _closing(report: Report) -> Iterator[str]:
-    unknown = list(open_questions(report))
+    unknown = [*open_questions(report), *crashed(report)]
     if unknown:
         yield "### Could not be told"
         yield ""

@@ -20,6 +20,7 @@ _HEADINGS = {
     "images": "Container images",
     "companions": "Packages that bring CUDA",
     "advisories": "Known faults",
+    "peaks": "What GPUs do at most",
     "products": "GPU products",
 }
 

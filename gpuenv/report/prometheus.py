@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import median
 
 from gpuenv import __version__
+from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.finding import Severity
 from gpuenv.model.requirement import RequirementStatus
+from gpuenv.model.smoke import TestStatus
 from gpuenv.model.snapshot import Gpu
 from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import smoke_rows
+from gpuenv.report.smoke_rows import smoke_series
 from gpuenv.report.told import wheel_text
 from gpuenv.report.verdict import verdict
 
@@ -68,6 +71,8 @@ def _metrics(report: Report) -> Iterator[_Metric]:
             for s in RequirementStatus
         ),
     )
+    allowed = tuple((_allowance(entry), 1.0) for entry in report.allow_list)
+    yield _Metric("allowance_info", "One an entry of the allow-list.", allowed)
     yield from _machine(report)
     yield from _smoke(report)
     yield _one("duration_seconds", "How long the examination took.", report.duration)
@@ -86,9 +91,15 @@ def _findings(report: Report) -> list[Labels]:
             "severity": finding.severity.value,
             "primary": str(finding.primary).lower(),
             "title": finding.title,
+            "allowed": str(finding.allowed is not None).lower(),
         }
         for number, finding in enumerate(report.findings)
     ]
+
+
+def _allowance(entry: AllowanceResult) -> Labels:
+    told = entry.allowance
+    return {"code": told.code, "state": entry.state.value, "expires": told.expires, "source": told.source}
 
 
 def _machine(report: Report) -> Iterator[_Metric]:
@@ -114,12 +125,24 @@ def _gpu_words(gpu: Gpu) -> Labels:
 
 
 def _smoke(report: Report) -> Iterator[_Metric]:
-    rows = smoke_rows(report)
-    labelled = [({"test": row.name, "group": row.group, "uuid": row.gpu}, row) for row in rows]
-    passed = tuple(({**labels, "status": row.status}, float(row.status == "passed")) for labels, row in labelled)
+    if report.smoke is None:
+        return
+    yield _one("smoke_passed", "Whether the GPU tests passed.", float(report.smoke.status is TestStatus.PASSED))
+    labelled = [
+        ({"test": test.name, "group": test.group, "uuid": test.gpu or "", "repeat": str(test.repeat)}, test)
+        for test in report.smoke.tests
+    ]
+    passed = tuple(
+        ({**labels, "status": test.status.value}, float(test.status is TestStatus.PASSED)) for labels, test in labelled
+    )
     yield _Metric("smoke_test_passed", "Whether a GPU test passed.", passed)
-    seconds = tuple((labels, row.duration) for labels, row in labelled)
+    seconds = tuple((labels, test.duration) for labels, test in labelled)
     yield _Metric("smoke_test_duration_seconds", "How long a GPU test took.", seconds)
+    rates = tuple(
+        ({"name": series.name, "uuid": series.gpu, "unit": series.unit}, median(series.values))
+        for series in smoke_series(report.smoke)
+    )
+    yield _Metric("smoke_measured", "What a GPU test measured, in its unit; the median of repetitions.", rates)
 
 
 def _one(name: str, told: str, value: float) -> _Metric:

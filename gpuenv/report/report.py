@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from gpuenv import __version__
-from gpuenv.doctor.diagnose import NO_TERMS, UNKNOWN, Diagnosis, Terms
+from gpuenv.doctor.allowed import became_of
+from gpuenv.doctor.diagnose import NO_TERMS, Diagnosis, Terms
+from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.record import dataclass
+from gpuenv.model.repair import Repair
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Resolution
+from gpuenv.model.smoke import SmokeResult, TestStatus
 from gpuenv.model.snapshot import Snapshot, SourceState
 
 SCHEMA = "gpuenv.report/1"
 
 # The driver fits the CuPy there, its CUDA knows the GPU, and its libraries are found.
 _DECISIVE = {"WHL504", "WHL505", "LIB601"}
+_NOT_PROVEN = "SMK901"  # GPU tests were asked for, and did not prove it
 
 
 class Status(str, Enum):
@@ -33,7 +38,9 @@ class Report:
     """What the doctor says, whole.
 
     ``smoke`` is null unless the GPU tests were asked for; ``duration`` is in seconds; ``requirements`` are those of
-    preflight; ``retry_elsewhere`` says why another host should be tried, where the exit code asks for that.
+    preflight; ``retry_elsewhere`` says why another host should be tried, where the exit code asks for that;
+    ``allow_list`` are the findings that the configuration accepts, and what became of each entry; ``repair`` is what
+    was done about the findings, where that was asked for.
     """
 
     status: Status
@@ -41,21 +48,28 @@ class Report:
     findings: tuple[Finding, ...]
     checks: tuple[CheckRun, ...]
     resolution: Resolution
-    smoke: None
+    smoke: SmokeResult | None
     snapshot: Snapshot
     duration: float
     gpuenv_version: str
     matrix_revision: str
     requirements: tuple[RequirementResult, ...] = ()
     retry_elsewhere: str | None = None
+    allow_list: tuple[AllowanceResult, ...] = ()
+    repair: Repair | None = None
     schema: str = SCHEMA
 
 
 def make_report(
-    diagnosis: Diagnosis, resolution: Resolution, snapshot: Snapshot, duration: float, terms: Terms = NO_TERMS
+    diagnosis: Diagnosis,
+    resolution: Resolution,
+    snapshot: Snapshot,
+    duration: float,
+    terms: Terms = NO_TERMS,
+    smoke: SmokeResult | None = None,
 ) -> Report:
     """Puts a report together and judges it."""
-    status = judge(diagnosis, snapshot, terms)
+    status = judge(diagnosis, snapshot, terms, smoke)
     if any(entry.status is RequirementStatus.UNKNOWN for entry in terms.requirements) and status is not Status.UNFIT:
         status = Status.UNKNOWN
     codes = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
@@ -65,30 +79,53 @@ def make_report(
         findings=diagnosis.findings,
         checks=diagnosis.checks,
         resolution=resolution,
-        smoke=None,
+        smoke=smoke,
         snapshot=snapshot,
         duration=duration,
         gpuenv_version=__version__,
         matrix_revision=resolution.matrix_revision,
         requirements=terms.requirements,
+        allow_list=became_of(terms.allowances, diagnosis.findings, terms.day),
     )
 
 
-def judge(diagnosis: Diagnosis, snapshot: Snapshot, terms: Terms = NO_TERMS) -> Status:
-    """Unfit with any error; fit only where all that decides is known and good; otherwise unknown."""
+def judge(
+    diagnosis: Diagnosis, snapshot: Snapshot, terms: Terms = NO_TERMS, smoke: SmokeResult | None = None
+) -> Status:
+    """Unfit with any error; fit only where all that decides is known and good; otherwise unknown.
+
+    GPU tests that passed are a proof by themselves; those that were asked for and proved nothing leave it open.
+    """
     severities = {finding.severity for finding in diagnosis.findings}
     if Severity.ERROR in severities:
         return Status.UNFIT
     if any(run.status is CheckStatus.CRASHED for run in diagnosis.checks):
         return Status.UNKNOWN
-    proven = is_proven(snapshot, expect_no_cupy=terms.no_cupy)
-    if not terms.no_gpu and (not proven or _undecided(diagnosis, snapshot)):
+    if not terms.no_gpu and not _is_decided(diagnosis, snapshot, terms, smoke):
         return Status.UNKNOWN
     return Status.DEGRADED if Severity.WARNING in severities else Status.FIT
 
 
-def is_proven(snapshot: Snapshot, *, expect_no_cupy: bool = False) -> bool:
-    """Whether CUDA was initialised and showed a GPU, or one was told to be assumed; and an expected CuPy is there."""
+def _is_decided(diagnosis: Diagnosis, snapshot: Snapshot, terms: Terms, smoke: SmokeResult | None) -> bool:
+    if any(run.code == _NOT_PROVEN and run.undecided for run in diagnosis.checks):
+        return False
+    if _passed(smoke):
+        return True
+    return is_proven(snapshot, expect_no_cupy=terms.no_cupy) and not _undecided(diagnosis, snapshot)
+
+
+def _passed(smoke: SmokeResult | None) -> bool:
+    """Whether a test passed, which nothing but a working GPU and CuPy can bring about."""
+    return smoke is not None and any(test.status is TestStatus.PASSED for test in smoke.tests)
+
+
+def is_proven(snapshot: Snapshot, smoke: SmokeResult | None = None, *, expect_no_cupy: bool = False) -> bool:
+    """Whether CUDA was initialised and showed a GPU, or one was told to be assumed; and an expected CuPy is there.
+
+    Or whether the GPU tests have shown it.
+    """
+    if _passed(smoke):
+        return True
     told = "driver.version" in snapshot.assumed and snapshot.driver.version.known and bool(snapshot.gpus)
     started = snapshot.driver.cuda_init.value == 0
     with_cupy = expect_no_cupy or bool(snapshot.target.cupy)
@@ -97,7 +134,7 @@ def is_proven(snapshot: Snapshot, *, expect_no_cupy: bool = False) -> bool:
 
 def _undecided(diagnosis: Diagnosis, snapshot: Snapshot) -> bool:
     """Whether a check without which CuPy cannot be called fit could not tell."""
-    open_checks = {run.code for run in diagnosis.checks if (run.reason or "").startswith(UNKNOWN)}
+    open_checks = {run.code for run in diagnosis.checks if run.undecided}
     if snapshot.source("libraries").state is SourceState.NOT_ASKED and "target.cupy" in snapshot.assumed:
         open_checks.discard("LIB601")  # an assumed CuPy has no libraries to be asked for
     return bool(open_checks & _DECISIVE)

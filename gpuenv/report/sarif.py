@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuenv import __version__
-from gpuenv.doctor.registry import Check, all_checks
+from gpuenv.doctor.registry import Explained, all_checks
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
-from gpuenv.report.anchor import anchor, usual_anchor
+from gpuenv.report.anchor import anchor
 from gpuenv.report.report import Report, Status
-from gpuenv.report.smoke_rows import BAD, smoke_rows
-from gpuenv.report.told import detail_lines, machine_texts, open_questions, requirement_text, wheel_text
+from gpuenv.report.told import allowance_text, detail_lines, machine_texts, requirement_text, wheel_text
+from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -28,7 +28,7 @@ def sarif_text(report: Report) -> str:
         "name": "gpuenv",
         "version": __version__,
         "semanticVersion": __version__,
-        "rules": [_rule(check) for check in all_checks() if check.code in found],
+        "rules": [rule_of(check) for check in all_checks() if check.code in found],
     }
     run = {
         "tool": {"driver": driver},
@@ -40,7 +40,8 @@ def sarif_text(report: Report) -> str:
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(check: Check) -> dict[str, Any]:
+def rule_of(check: Explained) -> dict[str, Any]:
+    """What a code means, as SARIF describes rules."""
     sections = check.sections
     text = "\n\n".join(f"{name}: {told}" for name, told in sections.items())
     return {
@@ -56,11 +57,6 @@ def _rule(check: Check) -> dict[str, Any]:
 def _results(report: Report) -> Iterator[dict[str, Any]]:
     for finding in report.findings:
         yield _result(finding, report)
-    for row in smoke_rows(report):
-        if row.status in BAD:
-            text = f"GPU test {row.name} {row.status}: {row.detail}"
-            place = _physical(*usual_anchor(report))
-            yield {"level": "error", "kind": "fail", "message": {"text": text}, "locations": [place]}
 
 
 def _result(finding: Finding, report: Report) -> dict[str, Any]:
@@ -78,14 +74,24 @@ def _result(finding: Finding, report: Report) -> dict[str, Any]:
             "primary": finding.primary,
             "follows_from": finding.follows_from,
         },
+        "suppressions": _suppressions(finding),
     }
 
 
+def _suppressions(finding: Finding) -> list[dict[str, Any]]:
+    """What the configuration allows (section 3.35: external is what stands in another file than the one analysed)."""
+    if finding.allowed is None:
+        return []
+    told = f"{finding.allowed.reason} (until {finding.allowed.expires}, {finding.allowed.source})"
+    return [{"kind": "external", "justification": told}]
+
+
 def _physical(path: str, line: int) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}}}
+    return {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": {"startLine": line}}}
 
 
-def _uri(path: str) -> str:
+def uri_of(path: str) -> str:
+    """A path as a URI."""
     safe = "-._~/"
     return "".join(c if c.isascii() and (c.isalnum() or c in safe) else _percent(c) for c in path)
 
@@ -100,6 +106,7 @@ def _digest(text: str) -> str:
 
 def _invocation(report: Report) -> dict[str, Any]:
     notices = [f"{code} could not tell: {why}" for code, why in open_questions(report)]
+    notices += [f"{code} did not come to its end: {why}" for code, why in crashed(report)]
     notices += [requirement_text(entry) for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
     return {
         "executionSuccessful": report.status is not Status.UNKNOWN,
@@ -114,6 +121,7 @@ def _properties(report: Report) -> dict[str, Any]:
         "status": report.status.value,
         "machine": machine_texts(report),
         "requirements": [requirement_text(result) for result in report.requirements],
+        "allowed": [allowance_text(entry) for entry in report.allow_list],
         "wheel": wheel_text(report),
         "retry_elsewhere": report.retry_elsewhere,
         "matrix_revision": report.matrix_revision,

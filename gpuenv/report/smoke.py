@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gpuenv.model.quantities import quantity_text
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
-from gpuenv.report.text import Line, Style
+from gpuenv.report.lines import Line, Style
 
 _WORD = {
     TestStatus.PASSED: ("PASSED", "every test gave the right numbers.", Style.GOOD),
@@ -18,8 +19,6 @@ _STYLE = {
     TestStatus.SKIPPED: Style.QUIET,
     TestStatus.BUSY: Style.WARNING,
 }
-_SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-_SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 _MIB = 1024 * 1024
 
 
@@ -43,6 +42,18 @@ def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]
     yield Line(_closing(result), Style.QUIET, 2)
 
 
+def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
+    """The result as a part of a report, whose findings say what failed."""
+    yield Line()
+    yield Line("GPU tests", Style.HEADING)
+    word, sentence, style = _WORD[result.status]
+    yield Line(f"  {word}: {sentence}", style, 4)
+    if verbose:
+        yield from _tests(result.tests, verbose=True)
+    yield from _compared(result.compared, heading=False)
+    yield Line(f"  {_counted(result)}", Style.QUIET, 4)
+
+
 def _gpu(gpu: TestedGpu) -> str:
     parts = [gpu.name or "GPU"]
     if gpu.compute_capability:
@@ -55,9 +66,12 @@ def _gpu(gpu: TestedGpu) -> str:
 def _of_one(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator[Line]:
     tests = [test for test in result.tests if test.gpu == uuid]
     yield from _tests(tests, verbose=verbose)
+    peaks = {entry.name: entry for entry in result.compared if entry.gpu == uuid and entry.against == "data-sheet"}
     for test in tests:
         for name, quantity in test.measured.items():
-            yield Line(f"  {test.group}.{name:<24} {_quantity(quantity)}", hang=4)
+            peak = peaks.get(f"{test.group}.{name}")
+            beside = f", {peak.ratio:.0%} of the data sheet" if peak else ""
+            yield Line(f"  {test.group}.{name:<24} {quantity_text(quantity)}{beside}", hang=4)
 
 
 def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
@@ -86,34 +100,22 @@ def _test(test: TestResult) -> Line:
     return Line(text, _STYLE.get(test.status, Style.BAD), 4)
 
 
-def _quantity(quantity: Quantity) -> str:
-    """A number with a prefix: 52.1 TFLOP/s, 24 GB/s, 3.1 us."""
-    value, unit = quantity.value, quantity.unit
-    if unit == "1":
-        return f"{value:.3g}"
-    if unit == "s":
-        scale, prefix = next(((s, p) for s, p in _SMALL if value >= s), _SMALL[-1])
-        return f"{value / scale:.3g} {prefix}{unit}"
-    if unit in ("B/s", "FLOP/s", "B"):
-        scale, prefix = next(((s, p) for s, p in _SCALES if value >= s), (1.0, ""))
-        return f"{value / scale:.3g} {prefix}{unit}"
-    return f"{value:.4g} {unit}"
-
-
-def _compared(compared: Sequence[Compared]) -> Iterator[Line]:
+def _compared(compared: Sequence[Compared], *, heading: bool = True) -> Iterator[Line]:
     worse = [entry for entry in compared if entry.worse]
-    against = sum(entry.against == "baseline" for entry in compared)
     if not compared:
         return
-    yield Line()
-    yield Line("Compared", Style.HEADING)
-    if against:
-        yield Line(f"  {against} numbers beside the baseline")
+    if heading:
+        yield Line()
+        yield Line("Compared", Style.HEADING)
+    for against, beside in (("baseline", "the baseline"), ("data-sheet", "the data sheet")):
+        count = sum(entry.against == against for entry in compared)
+        if count:
+            yield Line(f"  {count} {'number' if count == 1 else 'numbers'} beside {beside}")
     for entry in worse:
-        beside = "its sisters'" if entry.against == "sisters" else "the baseline's"
+        beside = {"sisters": "its sisters'", "data-sheet": "the data sheet's"}.get(entry.against, "the baseline's")
         yield Line(
-            f"  {entry.name}: {_quantity(Quantity(entry.value, entry.unit))}, {entry.ratio:.0%} of {beside}"
-            f" {_quantity(Quantity(entry.baseline, entry.unit))} ({entry.gpu or 'UUID unknown'})",
+            f"  {entry.name}: {quantity_text(Quantity(entry.value, entry.unit))}, {entry.ratio:.0%} of {beside}"
+            f" {quantity_text(Quantity(entry.baseline, entry.unit))} ({entry.gpu or 'UUID unknown'})",
             Style.WARNING,
             4,
         )
@@ -122,6 +124,10 @@ def _compared(compared: Sequence[Compared]) -> Iterator[Line]:
 
 
 def _closing(result: SmokeResult) -> str:
+    return f"{_counted(result)}; exit code {result.exit_code}."
+
+
+def _counted(result: SmokeResult) -> str:
     counts = {status: sum(test.status is status for test in result.tests) for status in TestStatus}
     told = ", ".join(f"{count} {status.value}" for status, count in counts.items() if count) or "no tests"
     over = (
@@ -129,7 +135,4 @@ def _closing(result: SmokeResult) -> str:
     )
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     tail = f"; {versions}" if versions else ""
-    return (
-        f"{told}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s{over}{tail};"
-        f" exit code {result.exit_code}."
-    )
+    return f"{told}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s{over}{tail}"

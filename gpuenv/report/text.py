@@ -4,40 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
 
-from gpuenv.doctor.diagnose import UNKNOWN
 from gpuenv.matrix.explanation import changes_text
+from gpuenv.model.allowance import AllowanceResult, AllowanceState
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
 from gpuenv.model.identity import NVIDIA
+from gpuenv.model.repair import Repair, RepairStatus
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import AS_TOLD, Resolution
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState
+from gpuenv.report.lines import Line, Style
 from gpuenv.report.report import Report, Status, is_proven
+from gpuenv.report.smoke import section_lines
+from gpuenv.report.undecided import open_questions
 from gpuenv.report.verdict import verdict
 
-
-class Style(str, Enum):
-    """What a line is; a terminal may give it a colour."""
-
-    PLAIN = "plain"
-    HEADING = "heading"
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
-    QUIET = "quiet"
-    COMMAND = "command"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line; a terminal wraps it under ``hang`` columns."""
-
-    text: str = ""
-    style: Style = Style.PLAIN
-    hang: int = 0
-
+__all__ = ["Line", "Style"]  # nearly everybody who prints takes them from here
 
 _STYLES = {
     Status.FIT: Style.GOOD,
@@ -61,9 +43,13 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     if report.retry_elsewhere:
         yield Line(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
     yield Line()
+    yield from _repair_lines(report.repair)
     yield from machine_lines(report.snapshot)
     yield from requirement_lines(report.requirements)
     yield from _finding_groups(report.findings)
+    yield from _allow_lines(report.allow_list)
+    if report.smoke is not None:
+        yield from section_lines(report.smoke, verbose=verbose)
     yield Line()
     yield from wheel_lines(report.resolution)
     if verbose:
@@ -174,10 +160,41 @@ def _finding_groups(findings: Sequence[Finding]) -> Iterator[Line]:
             yield from finding_lines(finding)
 
 
+def _repair_lines(repair: Repair | None) -> Iterator[Line]:
+    """What was done about the findings, and what is left."""
+    if repair is None:
+        return
+    mended = repair.status is RepairStatus.MENDED
+    yield Line("Mending", Style.HEADING)
+    yield Line(f"  {repair.status.value}: {repair.message}", Style.GOOD if mended else Style.WARNING, 4)
+    if repair.gone:
+        yield Line(f"  gone: {', '.join(repair.gone)}", Style.GOOD, 4)
+    if repair.left:
+        yield Line(f"  left for you, with its cure below: {', '.join(repair.left)}", hang=4)
+    if repair.undo:
+        yield Line("  To undo it", hang=4)
+        yield Line(f"  $ {command_text(repair.undo)}", Style.COMMAND, 4)
+    yield Line()
+
+
+def _allow_lines(entries: Sequence[AllowanceResult]) -> Iterator[Line]:
+    """What the configuration accepts: what has expired does not count, and what allows nothing can go."""
+    if not entries:
+        return
+    yield Line()
+    yield Line("Allowed", Style.HEADING)
+    for entry in entries:
+        told = entry.allowance
+        style = Style.WARNING if entry.state is AllowanceState.EXPIRED else Style.PLAIN
+        until = f"{told.code} until {told.expires}: {told.reason} [{told.source}]"
+        yield Line(f"  {entry.state.value:<{_LABEL - 2}}{until}", style, _LABEL)
+
+
 def finding_lines(finding: Finding) -> Iterator[Line]:
     """A finding with its evidence and its cure."""
     style = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARNING, Severity.NOTE: Style.PLAIN}[finding.severity]
     follows = f" (follows from {finding.follows_from})" if finding.follows_from else ""
+    follows += " (allowed)" if finding.allowed else ""
     yield Line(f"  {finding.code} {finding.cause}{follows}", style)
     yield Line(f"    {finding.title}.", hang=4)
     for entry in finding.evidence:
@@ -237,16 +254,15 @@ def _closing(report: Report) -> Iterator[Line]:
     if report.status is Status.UNKNOWN:
         yield Line()
         yield Line("Could not be told", Style.HEADING)
-        for run in report.checks:
-            if (run.reason or "").startswith(UNKNOWN):
-                yield Line(f"  {run.code} {(run.reason or '').removeprefix(UNKNOWN)}", hang=4)
-        if not is_proven(report.snapshot, expect_no_cupy=bool(report.requirements)):
+        for code, why in open_questions(report):
+            yield Line(f"  {code} {why}", hang=4)
+        if not is_proven(report.snapshot, report.smoke, expect_no_cupy=bool(report.requirements)):
             yield Line("  No GPU was seen that CUDA can use together with a CuPy.", hang=4)
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
-    crashed = [run.code for run in report.checks if run.status is CheckStatus.CRASHED]
     yield Line()
-    if crashed:
-        yield Line(f"Checks that crashed, which is a fault of gpuenv: {', '.join(crashed)}.", Style.BAD)
+    for run in report.checks:
+        if run.status is CheckStatus.CRASHED:
+            yield Line(f"The check {run.code} did not come to its end: {run.reason}", Style.BAD, 2)
     tail = f", {skipped} skipped (-v lists them)" if skipped else ""
     yield Line(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuenv.doctor.diagnose import UNKNOWN
+from gpuenv.model.allowance import AllowanceResult
 from gpuenv.model.finding import Evidence, Finding
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.report.report import Report
@@ -35,18 +35,17 @@ def requirement_text(result: RequirementResult) -> str:
     return f"{word}: {result.text}: {told}"
 
 
+def allowance_text(entry: AllowanceResult) -> str:
+    """``expired: GPU206 until 2027-05-31: replaced in May [gpuenv.toml: line 3]``."""
+    told = entry.allowance
+    return f"{entry.state.value}: {told.code} until {told.expires}: {told.reason} [{told.source}]"
+
+
 def requirement_of(finding: Finding, report: Report) -> RequirementResult | None:
     """The requirement that a finding is about."""
     if finding.code != REQUIREMENT_CHECK:
         return None
     return next((r for r in report.requirements if finding.title.startswith(f"{r.text} is required")), None)
-
-
-def open_questions(report: Report) -> Iterator[tuple[str, str]]:
-    """The checks that could not tell, and why."""
-    for run in report.checks:
-        if (run.reason or "").startswith(UNKNOWN):
-            yield run.code, (run.reason or "").removeprefix(UNKNOWN)
 
 
 def machine_texts(report: Report) -> list[str]:

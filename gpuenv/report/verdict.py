@@ -29,11 +29,12 @@ def _sentence(report: Report) -> str:
     if first is not None:
         return f"{first.title}."
     unknown = [entry.text for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
-    if unknown and is_proven(report.snapshot, expect_no_cupy=True):
+    proven = is_proven(report.snapshot, report.smoke)
+    if unknown and (proven or is_proven(report.snapshot, expect_no_cupy=True)):
         return f"Whether the machine has {', '.join(unknown)} could not be told."
     if report.status is Status.UNKNOWN:
         return "Whether CuPy can use a GPU here could not be told."
-    if is_proven(report.snapshot):
+    if proven:
         return "CuPy can use the GPU here."
     if is_proven(report.snapshot, expect_no_cupy=True):
         return "CUDA programs can use the GPU here; no CuPy is expected."

@@ -7,6 +7,10 @@ from statistics import median
 
 from gpuenv.model.smoke import Compared, SmokeResult, TestedGpu, TestResult
 
+Peaks = Mapping[str, Mapping[str, float]]
+"""Product name, as the driver tells it -> the name of a number -> the most that it can be, in the same unit."""
+
+WELL_BELOW = 0.35  # of a peak that nobody reaches: sound GPUs reach 0.5 to 0.95 of it, by type and power
 TOLERANCE = 0.15  # a rate that is lower by more is worth a word; clocks and other users of the bus move it by less
 SMALLER_IS_BETTER = {"s"}
 _TIMES_TWICE = 2.0  # a time, such as that of a compile, wavers more than a rate
@@ -39,6 +43,17 @@ def beside_sisters(tests: Sequence[TestResult], gpus: Sequence[TestedGpu]) -> tu
         if sisters and unit not in _SAY_NOTHING and median(sisters):
             found.append(_compared((gpu, name), unit, value, median(sisters), "sisters"))
     return tuple(entry for entry in found if entry.worse)
+
+
+def beside_peaks(tests: Sequence[TestResult], gpus: Sequence[TestedGpu], peaks: Peaks) -> tuple[Compared, ...]:
+    """Each number beside what the data sheet of that product says, where one is known."""
+    names: Mapping[str | None, str | None] = {gpu.uuid: gpu.name for gpu in gpus}
+    found = []
+    for (gpu, name), (value, unit) in _numbers(tests).items():
+        peak = peaks.get(names.get(gpu) or "", {}).get(name)
+        if peak:
+            found.append(Compared(name, gpu, unit, value, peak, value / peak, value / peak < WELL_BELOW, "data-sheet"))
+    return tuple(found)
 
 
 def _numbers(tests: Sequence[TestResult]) -> dict[_Key, tuple[float, str]]:

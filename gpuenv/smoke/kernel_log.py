@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-_LONGEST = 8192  # bytes of one record, as the kernel gives it
-_MOST = 100_000  # records: a flood is not read for ever
+from gpuenv.probe.scripts.kernel_buffer import records
 
 
 class KernelLog:
@@ -22,22 +21,10 @@ class KernelLog:
         """The messages since; None where the log may not be read."""
         if self._descriptor is None:
             return None
-        found: list[str] = []
         try:
-            while len(found) < _MOST and (record := self._next()):
-                found.append(record)
-        except BlockingIOError:
-            pass  # the end of the log
+            return tuple(record.decode("utf-8", "replace") for record in records(self._descriptor))
         except OSError:
             return None
-        return tuple(found)
-
-    def _next(self) -> str:
-        try:
-            record = os.read(self._descriptor or 0, _LONGEST)
-        except BrokenPipeError:
-            return "(records were lost)"  # overwritten before they were read; the next read goes on after them
-        return record.decode("utf-8", "replace")
 
     def close(self) -> None:
         """Lets go of the log."""

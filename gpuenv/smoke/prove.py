@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gpuenv import __version__
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.smoke import Level, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.model.smoke import BROKEN, Level, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.take import Request, take_snapshot
-from gpuenv.smoke.baseline import beside_sisters, compare
+from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters, compare
 from gpuenv.smoke.catalogue import TestInfo, chosen
 from gpuenv.smoke.devices import Device, devices_of, picked
 from gpuenv.smoke.kernel_log import KernelLog
@@ -21,6 +21,7 @@ from gpuenv.smoke.run import Outcome, Setting, census, run_tasks
 from gpuenv.smoke.state import state_tests
 
 _EVERY = 5.0  # seconds from one word on the progress to the next
+_STATE_SECONDS = 10.0  # that the machine may take to tell how the GPUs are afterwards
 
 Announce = Callable[[str], None]
 
@@ -58,6 +59,8 @@ class Place:
         snapshot: what the doctor knows of the machine.
         driver_root: folder under which the driver's files are looked for.
         started: reading of ``time.monotonic`` when the command began.
+        until: reading of it at which the whole run must be over, or None.
+        peaks: what the data sheets say of GPUs.
     """
 
     interpreter: str
@@ -66,6 +69,8 @@ class Place:
     snapshot: Snapshot
     driver_root: str
     started: float
+    until: float | None = None
+    peaks: Peaks = field(default_factory=dict)
 
 
 def prove(
@@ -92,7 +97,7 @@ def prove(
     """
     _usable(place.snapshot)
     tests = chosen(order.groups, order.only, order.level)
-    wish = Wish(order.level, order.seed if order.seed is not None else DEFAULT_SEED, order.repeat, order.timeout)
+    wish = _wish(order)
     devices, error = _devices(place, wish)
     if not devices:
         results = tuple(_without_gpu(test, obstacle(place.snapshot), error) for test in tests)
@@ -102,6 +107,18 @@ def prove(
     result = _result(order, place, wish, devices, outcome, started_at)
     compared = compare(result, baseline) if baseline is not None else ()
     return replace(result, compared=compared + result.compared)
+
+
+def without_proof(order: Order, place: Place, reason: str, started_at: str) -> SmokeResult:
+    """Every test that would have run, skipped for a reason that holds for all."""
+    wish = _wish(order)
+    tests = chosen(order.groups, order.only, order.level)
+    results = tuple(skipped(test, None, Trouble.NOT_APPLICABLE, reason) for test in tests)
+    return _result(order, place, wish, (), Outcome(results, {}), started_at)
+
+
+def _wish(order: Order) -> Wish:
+    return Wish(order.level, order.seed if order.seed is not None else DEFAULT_SEED, order.repeat, order.timeout)
 
 
 def _usable(snapshot: Snapshot) -> None:
@@ -150,6 +167,7 @@ def _run(
         place.folder,
         at_once(devices, wish.level, _processors()),
         order.fault,
+        until=place.until,
     )
     said = [began]
 
@@ -160,7 +178,8 @@ def _run(
 
     try:
         outcome = run_tasks(plan(tests, devices, wish), setting, progress)
-        state = _state(place, devices, wish, order, log)
+        broken = any(test.status in BROKEN for test in outcome.tests)
+        state = _state(place, devices, order, log) if broken or _asks_for_state(wish, order) else ()
     finally:
         log.close()
     return replace(outcome, tests=outcome.tests + too_few(tests, devices, wish) + state)
@@ -171,14 +190,17 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _state(
-    place: Place, devices: tuple[Device, ...], wish: Wish, order: Order, log: KernelLog
-) -> tuple[TestResult, ...]:
-    """The GPUs' health beside what it was before, in all levels but the quick one."""
-    if wish.level is Level.QUICK or order.only or (order.groups and "health" not in order.groups):
+def _asks_for_state(wish: Wish, order: Order) -> bool:
+    """The GPUs' health is looked at in all levels but the quick one; after a failure it always is."""
+    return wish.level is not Level.QUICK and not order.only and (not order.groups or "health" in order.groups)
+
+
+def _state(place: Place, devices: tuple[Device, ...], order: Order, log: KernelLog) -> tuple[TestResult, ...]:
+    """The GPUs' health beside what it was before; of a fault planted on purpose it says nothing."""
+    if order.fault:
         return ()
     began = time.monotonic()
-    request = Request(environment=place.environment, python=place.interpreter, root=place.driver_root)
+    request = Request(place.environment, place.interpreter, place.driver_root, timeout=_STATE_SECONDS)
     after = take_snapshot(request)
     return state_tests(place.snapshot, after, log.lines(), devices, time.monotonic() - began)
 
@@ -201,6 +223,6 @@ def _result(
         versions={**({"python": str(python)} if python else {}), **outcome.versions},
         fault=order.fault,
         started_at=started_at,
-        compared=beside_sisters(outcome.tests, gpus),
+        compared=beside_peaks(outcome.tests, gpus, place.peaks) + beside_sisters(outcome.tests, gpus),
         gpuenv_version=__version__,
     )

@@ -10,18 +10,20 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpuenv.model.smoke import TestResult, TestStatus, Trouble
+from gpuenv.model.secrets import without_secrets
+from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
 from gpuenv.probe.children import ChildGroup, ChildResult, run_child
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
-from gpuenv.smoke.plan import Task, skipped
+from gpuenv.smoke.plan import BUDGET, Task, skipped
 from gpuenv.smoke.verdict import verdict
 
+SHORTEST = 0.5  # seconds: with less left, a test is not started
 SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
 _MARGIN = 2.0  # seconds beyond the deadline in which the supervisor ends what it has started
 _LAST_RITES = 1.0  # seconds in which supervisors that were asked to end may do so
@@ -40,6 +42,7 @@ class Setting:
         at_once: how many run side by side.
         fault: a fault to plant, or None.
         program: the payload's main file.
+        until: reading of ``time.monotonic`` at which the whole run must be over, or None.
     """
 
     interpreter: str
@@ -48,6 +51,7 @@ class Setting:
     at_once: int = 1
     fault: str | None = None
     program: Path = PAYLOAD / "main.py"
+    until: float | None = None
 
 
 @dataclass(slots=True)
@@ -124,15 +128,27 @@ def _one(run: _Run, task: Task) -> TestResult:
     if run.silent.get(place, 0) >= SILENT_TESTS:
         detail = f"not started: {SILENT_TESTS} tests in a row had no answer from this GPU in time"
         return skipped(task.test, task.gpu, Trouble.GIVEN_UP, detail, task.repeat)
-    child = _start(run, task.test.name, order_of(task, run.setting.fault), task.devices, task.deadline)
+    left = task.deadline if run.setting.until is None else run.setting.until - time.monotonic()
+    if left < SHORTEST:
+        return skipped(task.test, task.gpu, Trouble.NO_TIME, "not started: the time for the whole run is used up")
+    hurried = replace(task, deadline=min(task.deadline, left))
+    child = _start(run, task.test.name, order_of(task, run.setting.fault), task.devices, hurried.deadline)
     facts = parse_facts(child.stdout)
-    result = verdict(task, child, facts)
+    result = _forgiven(verdict(hurried, child, facts), task)
     with run.lock:
         run.silent[place] = run.silent.get(place, 0) + 1 if result.status is TestStatus.TIMED_OUT else 0
         told = facts.get("versions")
         if isinstance(told, dict):
             run.versions.update({str(name): str(value) for name, value in told.items()})
     return result
+
+
+def _forgiven(result: TestResult, task: Task) -> TestResult:
+    """A test that was cut off before it had the time that its level should take at most is no fault of the GPU's."""
+    if result.status is not TestStatus.TIMED_OUT or (result.deadline or 0.0) >= min(task.deadline, BUDGET[Level.QUICK]):
+        return result
+    detail = f"cut off after {result.deadline:.1f} s: the time for the whole run is used up"
+    return replace(result, status=TestStatus.SKIPPED, trouble=Trouble.NO_TIME, detail=detail)
 
 
 def order_of(task: Task, fault: str | None) -> dict[str, object]:
@@ -176,11 +192,11 @@ def _start(
 
 
 def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
-    """The caller's variables for a child in another folder: what PYTHONPATH names stays what it was.
+    """The caller's variables but for secrets, for a child in another folder: what PYTHONPATH names stays what it was.
 
     An empty entry and a dot stand for the working folder, from which nothing is ever picked up.
     """
-    changed = dict(environment)
+    changed = without_secrets(environment)
     if "PYTHONPATH" in changed:
         entries = [entry for entry in changed["PYTHONPATH"].split(os.pathsep) if os.path.normpath(entry or ".") != "."]
         changed["PYTHONPATH"] = os.pathsep.join(os.path.join(folder, entry) for entry in entries)  # noqa: PTH118

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.model.causes import Cause
+from gpuenv.model.gpu import GRAVE_REASONS
 from gpuenv.model.identity import pci_key
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import Gpu, Snapshot
+from gpuenv.model.xid import BY_PROGRAMS, MESSAGE
 from gpuenv.smoke.devices import Device
 
 NAME, GROUP, TITLE = "health.state", "health", "no new memory errors, remapped rows, Xid messages or throttling"
-_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
-# Reasons that say something of heat, power or a fault, as the doctor names them; the others are the clock's usual ones.
-_GRAVE = re.compile(r"thermal|hardware-slowdown|power-brake")
 
 
 def state_tests(
@@ -80,15 +78,13 @@ def _faults(before: Gpu, after: Gpu, messages: Sequence[str] | None) -> Iterator
 
 
 def xids(messages: Iterable[str], pci: str | None) -> list[int]:
-    """The Xid numbers that the driver logged for a GPU, without those that a program's own fault gives.
+    """The Xid numbers that the driver logged for a GPU.
 
-    13 and 31 (graphics engine exception, page fault) are what an illegal access of a kernel looks like, 43 and 45 what
-    is left of its process (NVIDIA, Xid Errors): the tests provoke them on purpose.
+    Without those that a program's own fault gives: the tests provoke them on purpose.
     """
-    by_programs = {13, 31, 43, 45}
-    found = [match for line in messages if (match := _XID.search(line))]
+    found = [match for line in messages if (match := MESSAGE.search(line))]
     ours = [int(match[2]) for match in found if _same_slot(match[1], pci)]
-    return [number for number in ours if number not in by_programs]
+    return [number for number in ours if number not in BY_PROGRAMS]
 
 
 def _same_slot(logged: str, pci: str | None) -> bool:
@@ -99,7 +95,7 @@ def _same_slot(logged: str, pci: str | None) -> bool:
 
 def _throttling(after: Gpu) -> Iterator[str]:
     for reason in after.health.throttle_reasons.value or ():
-        if _GRAVE.search(reason):
+        if reason in GRAVE_REASONS:
             yield reason
 
 

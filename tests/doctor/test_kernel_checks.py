@@ -8,7 +8,6 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.events import HARDWARE
 from gpuenv.matrix.load import load
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
@@ -37,6 +36,7 @@ from gpuenv.model.snapshot import (
     Target,
 )
 from gpuenv.model.versions import DriverVersion
+from gpuenv.model.xid import HARDWARE
 
 KERNEL = "6.8.0-45-generic"
 BUS = (PciGpu("0000:01:00.0", "10de", "2684", "AD102", None),)

@@ -21,7 +21,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Severity
 from gpuenv.model.snapshot import Snapshot
 
-FAMILIES = {"DRV", "GPU", "CTR", "ENV", "WHL", "LIB", "REQ"}
+FAMILIES = {"DRV", "GPU", "CTR", "TEG", "ENV", "WHL", "LIB", "CCH", "REQ", "SMK"}
 
 
 @pytest.fixture(scope="module")

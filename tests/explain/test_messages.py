@@ -11,7 +11,12 @@ from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES
 
 # Of no program's text, or only behind another one by its numbers.
-WITHOUT = {Cause.SOURCES_DISAGREE, Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, Cause.REQUIREMENT_NOT_MET}
+WITHOUT = {
+    Cause.SOURCES_DISAGREE,
+    Cause.GPU_TEST_FAILED,
+    Cause.GPU_TOO_OLD_FOR_ANY_DRIVER,
+    Cause.REQUIREMENT_NOT_MET,
+}
 PAIRS = [(cause, text) for cause, texts in MESSAGES.items() for text in texts]
 
 

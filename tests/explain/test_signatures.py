@@ -14,8 +14,8 @@ from gpuenv.explain.situation import MARKS
 from gpuenv.model.causes import Cause
 
 SIGNATURES = all_signatures()
-# Told by a look at the machine alone: no program prints that its sources disagree.
-NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE}
+# Told by a look at the machine, or by a test, alone: no program prints that its sources disagree.
+NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE, Cause.GPU_TEST_FAILED}
 # What only one report can contain: its author's folders, its line numbers, its issue.
 OF_ONE_REPORT = re.compile(
     r"/home/(?!\w*\[)|[/\\]Users[/\\]|/tmp/\w|/mnt/|\bissues?/\d|#\d{2,}|line \d{2,}|0x[0-9a-f]{6,}"

@@ -8,10 +8,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from gpuenv.cli.matrix_cache import load_matrix
 from gpuenv.data import data_path
 from gpuenv.matrix import load, strict_yaml
 from gpuenv.matrix.assume import assume
@@ -58,6 +60,15 @@ def test_loading_costs_at_most_twice_a_bare_strict_read() -> None:
     whole = _cheapest(lambda: load.parse(TEXT, "matrix.yaml"))
     sys.stdout.write(f"load and validate: {whole * 1000:.0f} ms, {whole / bare:.2f} x a bare strict read\n")
     assert whole <= 2 * bare
+
+
+def test_loading_again_costs_a_fraction_of_a_bare_strict_read(tmp_path: Path) -> None:
+    """With its digests, and the entry in the cache."""
+    bare = _cheapest(lambda: strict_yaml.parse(TEXT))
+    load_matrix(data_path("matrix.yaml"), tmp_path)
+    again = _cheapest(lambda: load_matrix(data_path("matrix.yaml"), tmp_path))
+    sys.stdout.write(f"load from the cache: {again * 1000:.0f} ms, {again / bare:.2f} x a bare strict read\n")
+    assert again <= bare / 4
 
 
 def test_one_resolution_is_cheaper_than_the_load(matrix: Matrix) -> None:

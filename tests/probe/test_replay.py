@@ -10,12 +10,12 @@ import pytest
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.probe.answers import relevant
 from gpuenv.probe.ask import ask_cuda, ask_nvml
 from gpuenv.probe.ask_programs import ask_smi
 from gpuenv.probe.asking import Asking
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
-from gpuenv.probe.take import relevant
 from gpuenv.simulate.build import StubDriver, lay_out
 from gpuenv.simulate.machine import stub_table
 from gpuenv.simulate.profile import load

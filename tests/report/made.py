@@ -2,52 +2,88 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.matrix.resolve import resolve
+from gpuenv.model.smoke import (
+    Compared,
+    Level,
+    Quantity,
+    SmokeResult,
+    TestedGpu,
+    TestResult,
+    TestStatus,
+    Trouble,
+    overall,
+)
 from gpuenv.report.prepared import prepared
 from gpuenv.report.report import make_report
+from tests.cli.recorded import UUID
 from tests.preflight.machines import MATRIX, held
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
 
-
-@dataclass(frozen=True, slots=True)
-class SmokeTest:
-    name: str
-    group: str
-    gpu: str
-    status: str
-    duration: float
-    detail: str
-    measured: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Smoke:
-    """Results of GPU tests in the form of gpuenv.smoke/1."""
-
-    tests: tuple[SmokeTest, ...]
-
-
-SMOKE = Smoke(
-    (
-        SmokeTest(
-            "matmul", "blas", "GPU-1", "passed", 1.5, "", {"tflops": 48.2, "clock": [1200, 1500, 1800, 1790, 1795]}
-        ),
-        SmokeTest("copy", "memory", "GPU-1", "failed", 0.4, "values differ", {"bandwidth": 1.9e12}),
-        SmokeTest("fft", "fft", "GPU-1", "timed-out", 30.0, "no answer", {}),
-    )
+PASSED = TestResult(
+    "blas.rates",
+    "blas",
+    UUID,
+    TestStatus.PASSED,
+    1.5,
+    title="rates of the matrix product",
+    measured={"matmul_f16": Quantity(241.2e12, "FLOP/s"), "matmul_f64": Quantity(1.1e12, "FLOP/s")},
 )
+AGAIN = TestResult(
+    "transfer.rates",
+    "transfer",
+    UUID,
+    TestStatus.PASSED,
+    0.7,
+    measured={"device_copy": Quantity(1.71e12, "B/s"), "h2d_pinned": Quantity(25.1e9, "B/s")},
+)
+WRONG = TestResult(
+    "kernels.atomics", "kernels", UUID, TestStatus.FAILED, 0.4, "sum: 1 of 1 wrong", trouble=Trouble.WRONG_ANSWER
+)
+HUNG = TestResult(
+    "fft.complex", "fft", UUID, TestStatus.TIMED_OUT, 30.0, "no answer within 30 s", trouble=Trouble.DEADLINE
+)
+LEFT = TestResult(
+    "multi.peer",
+    "multi",
+    None,
+    TestStatus.SKIPPED,
+    0.0,
+    "needs 2 GPUs; visible here: 1",
+    trouble=Trouble.NOT_APPLICABLE,
+)
+SLOW = Compared("blas.matmul_f64", UUID, "FLOP/s", 1.1e12, 19.5e12, 1.1 / 19.5, worse=True, against="data-sheet")
+GOOD = Compared("blas.matmul_f16", UUID, "FLOP/s", 241.2e12, 312e12, 241.2 / 312, worse=False, against="data-sheet")
 
 
-def report(snapshot: Snapshot, *required: str) -> Report:
+def smoke(*tests: TestResult, compared: tuple[Compared, ...] = ()) -> SmokeResult:
+    """A run with these results."""
+    status = overall(tests)
+    return SmokeResult(
+        status=status,
+        exit_code=0 if status is TestStatus.PASSED else 5,
+        level=Level.NORMAL,
+        seed=7,
+        gpus=(TestedGpu(UUID, "NVIDIA A100-SXM4-80GB", "8.0", 81920 << 20),),
+        tests=tests,
+        duration=12.5,
+        budget=60.0,
+        versions={"cupy": "14.2.0"},
+        compared=compared,
+    )
+
+
+FAULTY = smoke(PASSED, AGAIN, WRONG, HUNG, LEFT, compared=(GOOD, SLOW))
+
+
+def report(snapshot: Snapshot, *required: str, tests: SmokeResult | None = None) -> Report:
     resolution = resolve(snapshot, MATRIX)
-    results = tuple(held(text, snapshot) for text in required)
-    diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, Terms(requirements=results))
-    made = make_report(diagnosis, resolution, snapshot, 0.5, Terms(requirements=results))
-    return prepared(made, None)
+    terms = Terms(requirements=tuple(held(text, snapshot) for text in required))
+    diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, terms, tests)
+    return prepared(make_report(diagnosis, resolution, snapshot, 0.5, terms, tests), None)

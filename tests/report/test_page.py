@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +11,7 @@ from gpuenv.report.html import html_text
 from gpuenv.report.report import Status
 from tests.cli.recorded import FIT, UNFIT
 from tests.report.browser import PROGRAM, browser
-from tests.report.made import SMOKE, report
+from tests.report.made import FAULTY, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +29,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Earlier(f"{n}.json", f"2026-11-{n + 1:02}T12:00:00+00:00", status, 0, "GPU201 no-nvidia-gpu", 0.5)
         for n, status in enumerate([Status.FIT, Status.UNFIT, Status.UNKNOWN, Status.DEGRADED] * 3)
     )
-    unfit = report(UNFIT, "gpu>=1", "cc>=9.0", "nvlink")
-    text = html_text(replace(unfit, smoke=SMOKE), history)  # type: ignore[arg-type]
+    text = html_text(report(UNFIT, "gpu>=1", "cc>=9.0", "nvlink", tests=FAULTY), history)
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(text, encoding="utf-8")
     return path
@@ -51,7 +49,7 @@ def test_the_page_says_everything_and_its_console_nothing(shown: Browser) -> Non
         "Checks",
     ]  # fmt: skip
     assert shown.tell("document.querySelector('h1').textContent") == "UNFIT"
-    assert shown.tell("document.querySelectorAll('#smoke svg').length") == 2
+    assert shown.tell("document.querySelectorAll('#smoke svg').length") == 4
     assert shown.tell("document.querySelectorAll('#history rect').length") == 12
     assert shown.tell("document.querySelectorAll('#smoke .badge.bad').length") == 2
     assert shown.complaints == []

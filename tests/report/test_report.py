@@ -55,7 +55,9 @@ def test_unknown_is_not_fit_without_a_gpu_that_was_seen() -> None:
     assert judge(nothing, Snapshot()) is Status.UNKNOWN
     assert judge(nothing, seen) is Status.UNKNOWN
     assert judge(nothing, with_cupy) is Status.FIT
-    unjudged = Diagnosis((), (CheckRun("WHL504", CheckStatus.SKIPPED, f"{UNKNOWN}not in the matrix", 0.0),))
+    unjudged = Diagnosis(
+        (), (CheckRun("WHL504", CheckStatus.SKIPPED, f"{UNKNOWN}not in the matrix", 0.0, undecided=True),)
+    )
     assert judge(unjudged, with_cupy) is Status.UNKNOWN
     assert judge(nothing, Snapshot(), Terms(no_gpu=True)) is Status.FIT
 

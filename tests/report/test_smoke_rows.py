@@ -1,15 +1,16 @@
-"""Results of GPU tests in every form that has a place for them, whatever a test has measured."""
+"""Results of GPU tests in every form that has a place for them, and what they make of a verdict."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import prometheus_client.parser
 import pytest
 from junitparser import JUnitXml
 
+from gpuenv.model.finding import Severity
+from gpuenv.model.smoke import TestStatus
 from gpuenv.report.github import annotations_text
 from gpuenv.report.gitlab import code_quality_text
 from gpuenv.report.html import html_text
@@ -17,9 +18,10 @@ from gpuenv.report.junit import junit_text
 from gpuenv.report.markdown import markdown_text
 from gpuenv.report.prometheus import metrics_text
 from gpuenv.report.sarif import sarif_text
-from gpuenv.report.smoke_rows import Measured, smoke_rows
-from tests.cli.recorded import FIT
-from tests.report.made import SMOKE, report
+from gpuenv.report.smoke_rows import smoke_rows, smoke_series
+from gpuenv.report.text import report_lines
+from tests.cli.recorded import FIT, UUID
+from tests.report.made import AGAIN, FAULTY, PASSED, report, smoke
 from tests.report.readers import commands
 
 if TYPE_CHECKING:
@@ -28,42 +30,82 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def tested() -> Report:
-    return replace(report(FIT), smoke=SMOKE)  # type: ignore[arg-type]
+    return report(FIT, tests=FAULTY)
 
 
 def test_a_report_without_gpu_tests_has_none() -> None:
     assert smoke_rows(report(FIT)) == ()
     assert "GPU tests" not in html_text(report(FIT))
+    assert not [run for run in report(FIT).checks if run.code.startswith("SMK")]
 
 
-def test_what_was_measured_is_told_or_drawn(tested: Report) -> None:
-    matmul, copy, fft = smoke_rows(tested)
-    assert matmul.measured == (
-        Measured("tflops", "48.2"),
-        Measured("clock", "1200 to 1800", (1200.0, 1500.0, 1800.0, 1790.0, 1795.0)),
+def test_what_was_measured_is_told_with_what_it_is_held_against(tested: Report) -> None:
+    rates = smoke_rows(tested)[0]
+    assert rates.measured == ("matmul_f16 241 TFLOP/s", "matmul_f64 1.1 TFLOP/s")
+    assert tested.smoke is not None
+    first, second, *_ = smoke_series(tested.smoke)
+    assert (first.name, first.text, [entry.worse for entry in first.beside]) == (
+        "blas.matmul_f16",
+        "241 TFLOP/s",
+        [False],
     )
-    assert copy.measured == (Measured("bandwidth", "1.9e+12"),)
-    assert (fft.status, fft.measured) == ("timed-out", ())
+    assert [entry.worse for entry in second.beside] == [True]
+    page = html_text(tested)
+    assert "6% of the data sheet" in page
+    assert page.count('<rect class="bad"') == 2  # the rate, and the part that it is of the data sheet
+
+
+def test_repetitions_are_a_series() -> None:
+    series = smoke_series(smoke(AGAIN, AGAIN))
+    assert [(entry.name, len(entry.values)) for entry in series] == [
+        ("transfer.device_copy", 2),
+        ("transfer.h2d_pinned", 2),
+    ]
+
+
+def test_a_failed_test_makes_a_finding(tested: Report) -> None:
+    found = {(f.code, f.cause.value, f.severity) for f in tested.findings}
+    assert found == {
+        ("SMK902", "gpu-test-failed", Severity.ERROR),
+        ("SMK902", "driver-unresponsive", Severity.ERROR),
+        ("SMK904", "gpu-throttled", Severity.WARNING),
+    }
+    assert (tested.status.value, tested.exit_code) == ("unfit", 1)
+
+
+def test_a_passed_run_is_a_proof() -> None:
+    made = report(FIT, tests=smoke(PASSED))
+    assert (made.status.value, made.exit_code, made.findings) == ("fit", 0, ())
 
 
 def test_junit_has_a_case_a_test(tested: Report) -> None:
     (suite,) = list(JUnitXml.fromstring(junit_text(tested).encode()))
     cases = {case.name: case.result for case in suite if case.classname.startswith("gpuenv.smoke.")}
     kinds = {name: [type(result).__name__ for result in results] for name, results in cases.items()}
-    assert kinds == {"matmul on GPU-1": [], "copy on GPU-1": ["Failure"], "fft on GPU-1": ["Failure"]}
+    where = f" on {UUID}"
+    assert kinds == {
+        f"blas.rates{where}": [],
+        f"transfer.rates{where}": [],
+        f"kernels.atomics{where}": ["Failure"],
+        f"fft.complex{where}": ["Failure"],
+        "multi.peer": ["Skipped"],
+    }
 
 
 def test_the_other_forms_name_the_tests_that_failed(tested: Report) -> None:
     titles = [properties["title"] for _, properties, _ in commands(annotations_text(tested))]
-    assert titles[:2] == ["gpuenv smoke: copy failed", "gpuenv smoke: fft timed-out"]
-    issues = [issue["check_name"] for issue in json.loads(code_quality_text(tested))]
-    assert issues == ["smoke/copy", "smoke/fft"]
+    assert titles[:3] == ["SMK902 gpu-test-failed", "SMK902 driver-unresponsive", "SMK904 gpu-throttled"]
+    text = "\n".join(line.text for line in report_lines(tested))
+    for form in (annotations_text, code_quality_text, sarif_text, markdown_text, html_text):
+        told = form(tested)
+        assert [name for name in ("kernels.atomics", "fft.complex", "sum: 1 of 1 wrong") if name not in told] == [], (
+            form
+        )
+    assert "kernels.atomics" in text
     results = json.loads(sarif_text(tested))["runs"][0]["results"]
-    assert [result["message"]["text"] for result in results] == [
-        "GPU test copy failed: values differ",
-        "GPU test fft timed-out: no answer",
-    ]
-    families = prometheus_client.parser.text_string_to_metric_families(metrics_text(tested))
-    (passed,) = [family for family in families if family.name == "gpuenv_smoke_test_passed"]
-    assert {sample.labels["test"]: sample.value for sample in passed.samples} == {"matmul": 1, "copy": 0, "fft": 0}
-    assert "| failed | `copy` | `GPU-1` | 0.40 s | `values differ; bandwidth 1.9e+12` |" in markdown_text(tested)
+    assert [result["ruleId"] for result in results] == ["SMK902", "SMK902", "SMK904"]
+    families = {f.name: f for f in prometheus_client.parser.text_string_to_metric_families(metrics_text(tested))}
+    passed = {s.labels["test"]: s.value for s in families["gpuenv_smoke_test_passed"].samples}
+    assert passed == {test.name: float(test.status is TestStatus.PASSED) for test in FAULTY.tests}
+    rates = {s.labels["name"]: s.value for s in families["gpuenv_smoke_measured"].samples}
+    assert rates["blas.matmul_f16"] == 241.2e12

@@ -8,30 +8,42 @@ from gpuenv.doctor.checks import gpu
 from gpuenv.doctor.checks import state
 from gpuenv.doctor.checks import module
 from gpuenv.doctor.checks import driver
-from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import target
+from gpuenv.doctor.checks import tegra
+from gpuenv.doctor.checks import initialisation
+from gpuenv.doctor.checks import grant
 from gpuenv.doctor.checks import wheel
 from gpuenv.doctor.checks import installation
 from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import library
 from gpuenv.doctor.checks import compilation
+from gpuenv.doctor.checks import loading
+from gpuenv.doctor.checks import beside
+from gpuenv.doctor.checks import cache
+from gpuenv.doctor.checks import smoke
 from gpuenv.doctor.checks import requirement
 
 __all__ = [
+    "beside",
+    "cache",
     "compilation",
     "container",
     "driver",
     "fit",
     "gpu",
+    "grant",
     "initialisation",
     "installation",
     "library",
+    "loading",
     "log",
     "module",
     "presence",
     "requirement",
+    "smoke",
     "sources",
     "state",
     "target",
+    "tegra",
     "wheel",
 ]

@@ -8,6 +8,7 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.snapshot import Library
@@ -90,11 +91,8 @@ def _headers_fix(facts: Facts) -> Fix:
     nvrtc = _library(facts, "nvrtc")
     if major is None or nvrtc is None or nvrtc.release is None:
         return Fix("Install the headers of the CUDA runtime, of NVRTC's release, or a whole CUDA toolkit.")
-    name = "nvidia-cuda-runtime" + ("" if major >= _FIRST_WITHOUT_SUFFIX else f"-cu{major}")
-    return pip_fix(facts, "Install the headers of NVRTC's release.", "install", f"{name}=={nvrtc.release}.*")
-
-
-_FIRST_WITHOUT_SUFFIX = 13  # from CUDA 13 on, NVIDIA's wheels no longer bear the major in their names
+    wanted = f"{cuda_wheel('cuda-runtime', major)}=={nvrtc.release}.*"
+    return pip_fix(facts, "Install the headers of NVRTC's release.", "install", wanted)
 
 
 @check("LIB606", Cause.CUDA_PATH_WRONG, Cause.LIBRARY_PATH_CONFLICT, requires=(*_LIBRARIES, "LIB605"))

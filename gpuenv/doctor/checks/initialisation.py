@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.checks.driver import driver_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.remedies import driver_fixes, fabric_manager
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
@@ -16,6 +16,7 @@ _UNREGISTERED: dict[str | None, str] = {
     "in-progress": "the GPUs wait for their registration, which the fabric manager has not completed",
 }
 _PASSED_ON = "vfio-pci"
+_FIRST_FOR_WSL = 495
 _BEFORE = (
     *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
@@ -72,7 +73,10 @@ def system_not_ready(facts: Facts) -> Outcome:
         ),
         (
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
-            Fix(f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}."),
+            Fix(
+                f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}.",
+                fabric_manager(snapshot),
+            ),
         ),
     )
 
@@ -105,16 +109,20 @@ def forward_compatibility(facts: Facts) -> Outcome:
 
 @check("DRV112", Cause.WSL_LIBCUDA, requires=_BEFORE)
 def wsl_libcuda(facts: Facts) -> Outcome:
-    """Under WSL, a Linux libcuda shadows the one of Windows.
+    """Under WSL, a Linux libcuda shadows the one of Windows, or the driver in Windows is too old.
 
     What it means: in WSL the driver lives in Windows, and its libcuda is mounted in /usr/lib/wsl/lib. A Linux driver
-    package installs another one, which cannot work.
-    How it is seen: the libcuda in use is not below /usr/lib/wsl, and CUDA cannot be initialised.
+    package installs another one, which cannot work; and an old driver in Windows has none for WSL.
+    How it is seen: CUDA cannot be initialised, and the libcuda in use is not below /usr/lib/wsl, or the driver is of a
+    branch before 495.
     What to do: remove the Linux driver's packages; keep the driver in Windows up to date.
     """
     snapshot = facts.snapshot
     path = snapshot.driver.cuda_library.value or ""
-    if not snapshot.host.wsl.value or not snapshot.driver.cuda_init.value or path.startswith("/usr/lib/wsl/"):
+    if not snapshot.host.wsl.value or not snapshot.driver.cuda_init.value:
+        return
+    if path.startswith("/usr/lib/wsl/"):
+        yield from _old_windows_driver(facts)
         return
     yield Symptom(
         "A Linux libcuda shadows the one that Windows brings",
@@ -123,11 +131,57 @@ def wsl_libcuda(facts: Facts) -> Outcome:
     )
 
 
+def _old_windows_driver(facts: Facts) -> Outcome:
+    """CUDA in WSL 2 needs R495 or newer (NVIDIA, CUDA on WSL User Guide, section 2, read November 2026)."""
+    snapshot = facts.snapshot
+    driver = snapshot.driver.version.value
+    if driver is None or driver.branch >= _FIRST_FOR_WSL:
+        return
+    yield Symptom(
+        f"The driver in Windows, {driver}, is too old for CUDA in WSL",
+        fact("driver.version", snapshot.driver.version)
+        + fact("driver.cuda_library", snapshot.driver.cuda_library)
+        + source(snapshot, "libcuda"),
+        driver_fixes(facts),
+    )
+
+
+@check("DRV117", Cause.SUSPEND_RESUME_LOST_GPU, requires=_BEFORE)
+def lost_over_suspend(facts: Facts) -> Outcome:
+    """CUDA has stopped working after the machine was asleep.
+
+    What it means: NVML still answers, but the module of CUDA's memory manager has lost its state while the machine was
+    suspended, and every CUDA program fails until it is loaded anew.
+    How it is seen: cuInit answers with error 999 while NVML lists the GPU, and the kernel counts at least one sleep
+    since the machine was started.
+    What to do: end the CUDA programs and load nvidia-uvm anew, or restart. To keep it from happening, let the driver
+    save the GPU's memory (its services nvidia-suspend and nvidia-resume; NVIDIA, driver README, Configuring Power
+    Management Support).
+    """
+    snapshot = facts.snapshot
+    if snapshot.driver.cuda_init.value != Cuda.UNKNOWN or not snapshot.host.suspends.value:
+        return
+    if snapshot.driver.nvml_init.value != 0 or not driver_sees_gpu(snapshot):
+        return
+    yield Symptom(
+        "CUDA has stopped working after the machine was asleep",
+        source(snapshot, "libcuda") + fact("host.suspends", snapshot.host.suspends) + source(snapshot, "nvml"),
+        (
+            Fix("End every CUDA program, and unload the module of CUDA's memory.", ("sudo", "rmmod", "nvidia_uvm")),
+            Fix("Load it again; where it cannot be unloaded, restart.", ("sudo", "modprobe", "nvidia_uvm")),
+            Fix(
+                "Let the driver save the GPU's memory from now on.",
+                ("sudo", "systemctl", "enable", "nvidia-suspend", "nvidia-hibernate", "nvidia-resume"),
+            ),
+        ),
+    )
+
+
 @check(
     "DRV113",
     Cause.CUDA_INITIALIZATION_FAILED,
     Cause.MIG_MISCONFIGURED,
-    requires=(*_BEFORE, "DRV109", "DRV110", "DRV111", "DRV112"),
+    requires=(*_BEFORE, "DRV109", "DRV110", "DRV111", "DRV112", "DRV117", "TEG901"),
 )
 def initialisation_failed(facts: Facts) -> Outcome:
     """CUDA cannot be initialised.

@@ -8,6 +8,7 @@ from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.installed import install_fix, installed, pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.snapshot import Library, SourceState
@@ -103,13 +104,19 @@ def library_missing(facts: Facts) -> Outcome:
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
         yield NotKnown(state.detail or "the target's libraries were not asked for")
         return
+    if not snapshot.target.cupy:
+        yield NotKnown("which CuPy the libraries are for was not told")
+        return
     needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
     missing = [library for library in needed if library.path is None]
     if not missing:
+        if state.state is SourceState.FAILED:
+            yield NotKnown(state.detail or "the target's libraries could not be asked for")
         return
     others = _other_toolkits(facts) + _cuda_wheels(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
-    if others and len(missing) == len(needed):
+    # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
+    if others and any(library.name == "nvrtc" for library in missing):
         yield Symptom(
             f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {_major(facts)}, "
             "but those there are of another major version",
@@ -158,7 +165,8 @@ def _cuda_wheels(facts: Facts) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(f"target.packages.{name}", release, "its metadata")
         for name, release in facts.snapshot.target.packages.items()
-        if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name) and release.split(".")[0] != str(_major(facts))
+        if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)
+        and cuda_major_of_wheel(name, release) not in (None, _major(facts))
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.events import HARDWARE, event_evidence, hardware_lines
+from gpuenv.doctor.events import event_evidence, hardware_lines
 from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix, Severity
 from gpuenv.model.identity import pci_key
 from gpuenv.model.snapshot import KernelMessage, Snapshot
+from gpuenv.model.xid import HARDWARE
 
 
 @check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))

@@ -6,7 +6,7 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpu import ComputeMode, Gpu, GpuHealth
+from gpuenv.model.gpu import GRAVE_REASONS, ComputeMode, Gpu, GpuHealth
 from gpuenv.model.snapshot import Snapshot
 
 _BEFORE = ("DRV100", "GPU201", "GPU202", "GPU203")
@@ -14,6 +14,7 @@ _EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
 _MPS = "nvidia-cuda-mps"  # the kernel keeps 15 characters of nvidia-cuda-mps-server
 _MPS_VARIABLES = ("CUDA_MPS_PIPE_DIRECTORY",)
 _FULL = 20  # one part in so many is left
+_LINKS_OF_A_BRIDGE = 4
 
 
 def _seen(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
@@ -130,22 +131,63 @@ def _waiting(health: GpuHealth, path: str) -> tuple[Evidence, ...]:
 
 @check("GPU207", Cause.GPU_THROTTLED, requires=_BEFORE)
 def nvlink_down(facts: Facts) -> Outcome:
-    """An NVLink of a GPU on an NVSwitch machine is down.
+    """An NVLink of a GPU is down where all should be up.
 
-    What it means: every link of such a GPU leads to a switch, so one that is down costs bandwidth between all GPUs,
-    and collective operations may fail. Elsewhere links without a bridge are down by design, and are no fault.
-    How it is seen: NVML says that the fabric's registration is complete, that some links are up and others are not.
-    What to do: look for SXid and Xid messages in the kernel's log, reset the GPUs, have the board looked at.
+    What it means: on an NVSwitch machine every link of a GPU leads to a switch, and the bridge of a pair of GPUs that
+    have four links or fewer carries all of them; one that is down costs bandwidth, and collective operations may fail.
+    Elsewhere links without a bridge are down by design, and are no fault.
+    How it is seen: NVML says that some links are up and others are not, while the fabric's registration is complete, or
+    the GPU has few links; or that a GPU has fewer up than another one of its kind.
+    What to do: look for SXid and Xid messages in the kernel's log, seat the bridge anew or reset the GPUs, have the
+    board looked at.
     """
     for place, gpu in enumerate(facts.snapshot.gpus):
         down = [link.link for link in gpu.nvlinks if not link.active]
-        if gpu.fabric.state.value != "completed" or not down or len(down) == len(gpu.nvlinks):
+        if not down or len(down) == len(gpu.nvlinks) or not _should_all_be_up(gpu, facts.snapshot):
             continue
         yield Symptom(
             f"{_called(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
             (Evidence(f"gpus[{place}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
-            + fact(f"gpus[{place}].fabric.state", gpu.fabric.state),
-            (Fix("Look for Xid and SXid messages of the driver in the kernel's log.", ("sudo", "dmesg")),),
+            + (fact(f"gpus[{place}].fabric.state", gpu.fabric.state) if gpu.fabric.state.known else ()),
+            (
+                Fix("Look for Xid and SXid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
+                Fix("Switch off and seat the NVLink bridge anew, where there is one."),
+            ),
+            Severity.WARNING,
+        )
+
+
+def _should_all_be_up(gpu: Gpu, snapshot: Snapshot) -> bool:
+    """Whether a switch or a single bridge has all its links; or its twin has more of them up."""
+    if gpu.fabric.state.value == "completed" or len(gpu.nvlinks) <= _LINKS_OF_A_BRIDGE:
+        return True
+    twins = [other for other in snapshot.gpus if other.name.value == gpu.name.value]
+    return any(sum(link.active for link in other.nvlinks) > sum(link.active for link in gpu.nvlinks) for other in twins)
+
+
+@check("GPU210", Cause.GPU_THROTTLED, requires=_BEFORE)
+def held_down(facts: Facts) -> Outcome:
+    """The GPU's clock is held down by heat or by its power supply.
+
+    What it means: the GPU protects itself: it is too hot, or the board or the server signals that there is not enough
+    power. Programs run on, several times slower. An idle GPU, or one at its power limit under load, is none of these.
+    How it is seen: NVML's reasons for the clock: a thermal slowdown, a hardware slowdown or the power brake.
+    What to do: look at fans, dust, the room's temperature and the power cables; put less load on the server.
+    """
+    for place, gpu in enumerate(facts.snapshot.gpus):
+        grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in GRAVE_REASONS]
+        if not grave:
+            continue
+        path = f"gpus[{place}].health"
+        yield Symptom(
+            f"{_called(gpu)}: its clock is held down: {', '.join(grave)}",
+            fact(f"{path}.throttle_reasons", gpu.health.throttle_reasons)
+            + fact(f"{path}.temperature", gpu.health.temperature)
+            + fact(f"{path}.clock", gpu.health.clock),
+            (
+                Fix("See what it says of heat and power.", ("nvidia-smi", "-q", "-d", "PERFORMANCE,TEMPERATURE,POWER")),
+                Fix("Look at fans, dust, the room's temperature and the power cables of the GPU."),
+            ),
             Severity.WARNING,
         )
 

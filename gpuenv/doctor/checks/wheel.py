@@ -59,6 +59,7 @@ def _other_environment(reason: Rejection) -> Fix:
     Cause.GPU_TOO_NEW_FOR_DRIVER,
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.GPU_TOO_NEW_FOR_TOOLKIT,
+    Cause.GPU_TOO_OLD_FOR_ANY_DRIVER,
     requires=("WHL501", *DRIVER_USABLE),
 )
 def nothing_fits(facts: Facts) -> Outcome:
@@ -90,6 +91,10 @@ def nothing_fits(facts: Facts) -> Outcome:
 
 def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
     """The cause behind the constraints that stand against the nearest release."""
+    covered = min(row.branch for row in facts.matrix.driver_branches)
+    last = [row.last for gpu in facts.needs.gpus if (row := branches_for(gpu.compute_capability, facts.matrix))]
+    if any(branch is not None and branch < covered for branch in last):
+        return Cause.GPU_TOO_OLD_FOR_ANY_DRIVER  # its last branch is older than any that a CuPy runs on
     driver = facts.needs.driver
     if ConstraintName.DRIVER_SUPPORTS_GPU in constraints and driver is not None:
         branch = branch_of(driver, facts.matrix)

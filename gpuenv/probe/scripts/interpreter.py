@@ -19,6 +19,8 @@ RELEVANT = re.compile(
     re.I,
 )
 KERNEL_LIMIT = 100
+CACHE_LIMIT = 200  # files of CuPy's cache whose owners are looked at
+TRUE = ("1", "true", "yes", "on", "y", "t")
 
 
 def tell(key, value):
@@ -324,6 +326,74 @@ def conda_packages():
     return found
 
 
+def needs_of_cupy():
+    """What each distribution on the path needs of CuPy, by its own metadata; what an extra alone needs is left out."""
+    found = []
+    seen = set()
+    for entry in sys.path:
+        folder = os.path.realpath(entry or ".")
+        if folder in seen or not os.path.isdir(folder):
+            continue
+        seen.add(folder)
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".dist-info") and not name.startswith("cupy"):
+                found.extend(needs_in(os.path.join(folder, name)))
+    return found
+
+
+def needs_in(folder):
+    """The needs of one distribution."""
+    head = read(os.path.join(folder, "METADATA")).split("\n\n", 1)[0]
+    if "cupy" not in head:
+        return []
+    told = re.findall(r"^Requires-Dist: *(cupy[^\r\n]*)", head, re.M | re.I)
+    name = re.search(r"^Name: *(\S+)", head, re.M)
+    release = re.search(r"^Version: *(\S+)", head, re.M)
+    if not name or not release:
+        return []
+    by = {"name": re.sub(r"[-_.]+", "-", name.group(1)).lower(), "release": release.group(1)}
+    return [dict(by, requirement=text.strip()) for text in told if "extra" not in text]
+
+
+def kernel_cache():
+    """The folder of CuPy's compiled kernels, as cupy/cuda/compiler.py of 14.2.0 has it; None where memory serves."""
+    if os.environ.get("CUPY_CACHE_IN_MEMORY", "").lower() in TRUE:
+        return None
+    default = os.path.join(os.path.expanduser("~"), ".cupy", "kernel_cache")
+    return os.path.abspath(os.environ.get("CUPY_CACHE_DIR", default))
+
+
+def kernel_cache_fault():
+    """Why this user cannot write there; None where nothing stands in the way."""
+    folder = kernel_cache()
+    if folder is None:
+        return None
+    place = folder
+    while not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)  # CuPy makes what is missing
+    if not os.path.isdir(place):
+        return place + " is no folder"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return place + " may not be written by this user"
+    try:
+        room = os.statvfs(place)
+    except (AttributeError, OSError):
+        return None
+    if room.f_blocks and not room.f_bavail:
+        return "the file system of " + place + " is full"
+    return None
+
+
+def kernel_cache_owners():
+    """How many other users own the folder or what lies in it; None where there is none yet, or users are not told."""
+    folder = kernel_cache()
+    if folder is None or not os.path.isdir(folder) or not hasattr(os, "geteuid"):
+        return None
+    names = sorted(os.listdir(folder))[:CACHE_LIMIT] if os.access(folder, os.R_OK) else []
+    paths = [folder] + [os.path.join(folder, name) for name in names]
+    return len({os.lstat(path).st_uid for path in paths if os.path.lexists(path)} - {os.geteuid()})
+
+
 def main():
     """Tells every fact; one that cannot be had does not keep the next one back."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -345,6 +415,10 @@ def main():
         ("cupy_modules", cupy_modules),
         ("cupy_module", cupy_module),
         ("kernels", kernels),
+        ("needs_of_cupy", needs_of_cupy),
+        ("kernel_cache", kernel_cache),
+        ("kernel_cache_fault", kernel_cache_fault),
+        ("kernel_cache_owners", kernel_cache_owners),
     ]
     for key, ask in facts:
         try:

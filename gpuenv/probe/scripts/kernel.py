@@ -39,6 +39,7 @@ FACTS: dict[str, tuple[Ask, tuple[str, ...]]] = {
         lambda root, _: host.module_signatures(root),
         ("/sys/module/module/parameters/sig_enforce",),
     ),
+    "suspends": (lambda root, _: host.suspends(root), ("/sys/power/suspend_stats/success",)),
     "device_nodes": (lambda root, _: driver.device_nodes(root), ()),
     "pci_gpus": (
         lambda root, _: gpus.pci_gpus(root),

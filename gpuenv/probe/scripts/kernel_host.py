@@ -69,3 +69,9 @@ def lockdown(root: str) -> str | None:
 def module_signatures(root: str) -> bool | None:
     """Whether the kernel refuses modules without a valid signature (kernel parameter module.sig_enforce)."""
     return {"Y": True, "N": False}.get(word(root, "/sys/module/module/parameters/sig_enforce") or "")
+
+
+def suspends(root: str) -> int | None:
+    """How often this machine has gone to sleep since its start (Linux, Documentation/ABI/testing/sysfs-power)."""
+    told = word(root, "/sys/power/suspend_stats/success") or ""
+    return int(told) if told.isdecimal() else None

@@ -7,12 +7,11 @@ import re
 import stat
 from collections.abc import Iterable
 
+from kernel_buffer import records
 from telling import place, read_bytes
 
 _FILES = ("/var/log/kern.log", "/var/log/messages", "/var/log/dmesg")
 _TAIL = 1_000_000  # bytes of a file that are read, from its end
-_RECORD = 8192  # bytes; one record of /dev/kmsg is no longer: Linux, Documentation/ABI/testing/dev-kmsg
-_MOST_RECORDS = 100_000
 _MOST, _MOST_DECISIVE, _LONGEST = 50, 30, 400
 # Without regard to case; a search for each is far cheaper than one pattern for all.
 _OURS = (
@@ -29,9 +28,9 @@ _STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
 
 def kernel_log(root: str) -> dict[str, object]:
     """The lines with their source, the newest last, or why there are none."""
-    records, complaint = _buffer(root)
-    if records is not None:
-        return {"source": "/dev/kmsg", "lines": chosen(filter(None, map(_of_buffer, records)))}
+    told, complaint = _buffer(root)
+    if told is not None:
+        return {"source": "/dev/kmsg", "lines": chosen(filter(None, map(_of_buffer, told)))}
     for path in _FILES:
         content = read_bytes(root, path, _TAIL, tail=True)
         if content is not None:
@@ -41,7 +40,7 @@ def kernel_log(root: str) -> dict[str, object]:
 
 
 def _buffer(root: str) -> tuple[list[str] | None, str]:
-    """The records of the kernel's own buffer; reading never waits for one that is still to come."""
+    """The records of the kernel's own buffer; a plain file stands in for it below another root."""
     try:
         descriptor = os.open(place(root, "/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -58,18 +57,7 @@ def _buffer(root: str) -> tuple[list[str] | None, str]:
 
 
 def _records(descriptor: int) -> list[str]:
-    records: list[str] = []
-    for _ in range(_MOST_RECORDS):
-        try:
-            record = os.read(descriptor, _RECORD)
-        except BlockingIOError:  # that was the newest
-            break
-        except BrokenPipeError:  # the record was overwritten meanwhile; the next read goes on behind it
-            continue
-        if not record:
-            break
-        records.append(record.split(b"\n", 1)[0].decode("utf-8", "replace"))
-    return records
+    return [record.split(b"\n", 1)[0].decode("utf-8", "replace") for record in records(descriptor)]
 
 
 def _of_buffer(record: str) -> str | None:

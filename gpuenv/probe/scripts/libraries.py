@@ -386,6 +386,24 @@ def tell_libraries(asked, load):
     return nvrtc[0]["release"] if nvrtc else None
 
 
+def tell_extension(folder):
+    """Lets the loader take CuPy's central compiled module, with the libraries that it needs; no function is called."""
+    try:
+        from importlib.machinery import EXTENSION_SUFFIXES
+    except ImportError:  # Python 2
+        return
+    core = os.path.join(folder or "", "cupy", "_core")
+    for suffix in EXTENSION_SUFFIXES:
+        path = os.path.join(core, "core" + suffix)
+        if folder and os.path.isfile(path):
+            try:
+                ctypes.CDLL(path)
+                tell("extension", path)
+            except OSError as error:
+                tell("extension_error", str(error)[:300])
+            return
+
+
 def main():
     """Loads what CuPy would load, in the order in which it would."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -393,6 +411,8 @@ def main():
     asked = json.loads(sys.argv[1])
     load = finder(asked["finder"]) if step(asked, "pathfinder") else None
     nvrtc = tell_libraries(asked, load)
+    if step(asked, "extension"):
+        tell_extension(asked["cupy"])
     settings = cupy_settings(asked["cupy"]) if step(asked, "_environment") else None
     if settings is not None:
         for name in asked["optional"]:

@@ -25,6 +25,11 @@ _OWN_MAJOR_OF_13 = {
 _FIRST_WITHOUT_SUFFIX = 13
 
 
+def cuda_wheel(library: str, cuda_major: int) -> str:
+    """The distribution of a library, such as ``cuda-runtime``, for a CUDA major version."""
+    return f"nvidia-{library}" + ("" if cuda_major >= _FIRST_WITHOUT_SUFFIX else f"-cu{cuda_major}")
+
+
 def cuda_major_of_wheel(name: str, release: str) -> int | None:
     """The CUDA major version of a CUDA wheel (canonical name); None for anything else, or where it cannot be told."""
     suffixed = _SUFFIXED.fullmatch(name)

@@ -1,0 +1,199 @@
+"""``gpuenv doctor --fix``: what may be mended inside the target, by the installer's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.gather import Subject, announce, get_matrix
+from gpuenv.cli.installing import (
+    InstallerName,
+    Means,
+    Shown,
+    caller_for,
+    command_error,
+    interpreter_of,
+    put_back_first,
+    resolved_for,
+)
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.repair import Repair, RepairStatus
+
+if TYPE_CHECKING:
+    from gpuenv.doctor.mending import Wound
+    from gpuenv.install.environment import Scheme
+    from gpuenv.install.holdings import Holdings
+    from gpuenv.install.preparing import Prepared
+    from gpuenv.install.records import Outcome
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.report.report import Report
+
+_SECONDS = 3600.0  # that the installer may take
+Examine = Callable[[], "Report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How to mend.
+
+    Attributes:
+        subject: the machine and the target.
+        matrix: another matrix than the usual one.
+        yes: no question.
+        dry_run: only show the plan.
+        offline: no network.
+    """
+
+    subject: Subject
+    matrix: Path | None
+    yes: bool
+    dry_run: bool
+    offline: bool
+
+
+def mend(found: Report, examine: Examine, wish: Wish) -> Report:
+    """Mends what may be mended; answers the report afterwards, which says what is left.
+
+    Args:
+        found: what the doctor has found.
+        examine: asks the doctor again.
+        wish: how.
+
+    Raises:
+        CommandError: when consent is missing, or the target cannot be used.
+        Exit: after a plan that was only to be shown.
+    """
+    from gpuenv.doctor.mending import wound_of
+    from gpuenv.install.errors import InstallError
+
+    wound = wound_of(found.findings, found.snapshot)
+    if wound is None:
+        return replace(found, repair=_nothing(found, "nothing here is for gpuenv to mend"))
+    try:
+        outcome = _transaction(found, wish, wound)
+    except InstallError as error:
+        raise command_error(error) from error
+    if outcome is None:
+        return replace(found, repair=_nothing(found, "nothing that could be installed would mend it"))
+    return _told(found, examine(), outcome)
+
+
+def _nothing(found: Report, message: str) -> Repair:
+    announce(message)
+    return Repair(RepairStatus.NOTHING, f"{message[0].upper()}{message[1:]}.", left=_codes(found))
+
+
+def _codes(report: Report) -> tuple[str, ...]:
+    from gpuenv.model.finding import Severity
+
+    return tuple(dict.fromkeys(f.code for f in report.findings if f.severity is not Severity.NOTE))
+
+
+def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
+    """Plans, asks, and carries it out; nothing at all where no CuPy fits, or all is as it should be already."""
+    from gpuenv.cli.consent import agree, show_plan
+    from gpuenv.cli.transaction import Examined, run_transaction, target_scheme
+    from gpuenv.install.journal import Store
+
+    interpreter = interpreter_of(wish.subject)
+    put_back_first(interpreter, None, dry_run=wish.dry_run)
+    scheme = target_scheme(interpreter, wish.subject, _means(wish))
+    rows = get_matrix(wish.matrix)
+    requirements = _requirements(found, rows, scheme, wound)
+    if requirements is None:
+        return None
+    shown = Shown(options.Format.TEXT, None, color=True, redacted=True, verbose=False)
+    if wish.dry_run:
+        show_plan(_prepare(scheme, requirements, wish, wound).plan, shown)
+        raise typer.Exit(ExitCode.OK)
+    store = Store(Path(scheme.root))
+    with store.locked():
+        put_back_first(interpreter, store, dry_run=False, held=True)
+        prepared = _prepare(scheme, requirements, wish, wound)
+        if prepared.plan.empty:
+            return None
+        agree(prepared.plan, shown, yes=wish.yes, allow_changes=False)
+        examined = Examined(wish.subject, found.snapshot, rows, found.resolution)
+        return run_transaction(prepared, store, examined)
+
+
+def _means(wish: Wish) -> Means:
+    return Means(InstallerName.AUTO, wish.offline, break_system_packages=False, seconds=_SECONDS)
+
+
+def _requirements(found: Report, rows: Matrix, scheme: Scheme, wound: Wound) -> tuple[str, ...] | None:
+    """What to ask the installer for: what is there, if that can be kept, else what the resolver chooses."""
+    from gpuenv.doctor.mending import as_it_is, choices, loses_libraries, will_do
+    from gpuenv.install.holdings import take_stock
+
+    facts = found.snapshot
+    if not wound.choice:
+        return (*as_it_is(facts), *wound.more)
+    # A toolkit of the host that CuPy has not found so far is none to count on.
+    counted = replace(facts, toolkits=()) if wound.with_libraries else facts
+    holdings = take_stock(scheme)
+    wheel = None
+    for narrowed in choices(facts, rows, found.resolution):
+        wheel = resolved_for(counted, narrowed, holdings).wheel
+        if wheel is not None and will_do(wheel, wound, facts):
+            break
+    else:  # the resolver's free choice came last; what it lacks then is for a person
+        if wheel is None or wound.with_libraries or loses_libraries(wheel, wound, facts):
+            return None
+    return (*wheel.requirements, *wound.more)
+
+
+def _prepare(scheme: Scheme, requirements: Sequence[str], wish: Wish, wound: Wound) -> Prepared:
+    from gpuenv.install.holdings import take_stock
+    from gpuenv.install.preparing import prepare
+
+    holdings = take_stock(scheme)
+    caller = caller_for(scheme, _means(wish))
+    if wound.afresh and not wish.offline:
+        announce(
+            f"uv's cache may share the damage and is not used; to mend it too: uv cache clean {' '.join(wound.again)}"
+        )
+        caller = replace(caller, environment={**caller.environment, "UV_NO_CACHE": "1"})
+    again = (*wound.again, *_owners(holdings, wound.sonames))
+    return prepare(holdings, caller, requirements, again=again)
+
+
+def _owners(holdings: Holdings, sonames: Sequence[str]) -> tuple[str, ...]:
+    """The distributions that own a file of these names."""
+    names = {
+        entry.name
+        for entry in holdings.own.values()
+        for place in _places(entry.metadata)
+        if place.startswith(tuple(sonames))
+    }
+    return tuple(sorted(names)) if sonames else ()
+
+
+def _places(metadata: str) -> list[str]:
+    from gpuenv.install.record_file import read_record
+
+    return [entry.path.rsplit("/", 1)[-1] for entry in read_record(metadata) or ()]
+
+
+def _told(before: Report, after: Report, outcome: Outcome) -> Report:
+    """The report afterwards, with what was done; a failure to mend has its own exit code."""
+    from gpuenv.install.records import Result
+
+    words = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
+    status = words.get(outcome.status, RepairStatus.MENDED)
+    left = _codes(after)
+    repair = Repair(
+        status=status,
+        message=f"{outcome.message[0].upper()}{outcome.message[1:].rstrip('.')}.",
+        gone=tuple(code for code in _codes(before) if code not in left),
+        left=left,
+        transaction=outcome.transaction,
+        undo=outcome.undo.argv if outcome.undo else None,
+    )
+    exit_code = after.exit_code if status is RepairStatus.MENDED else int(outcome.exit_code)
+    return replace(after, repair=repair, exit_code=exit_code)

@@ -1,0 +1,148 @@
+"""The matrix that was read before, kept in the user's cache: validated once, then read in a tenth of the time.
+
+The file decides, never the cache: an entry is found by the digest of the file's bytes and of the code that reads them,
+so a changed file or program has none. An entry that is broken, that others could have written, or that is for another
+file is ignored, and so is a folder in which nothing can be kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import gpuenv
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.records import Matrix
+
+_KEPT = 4  # entries: the shipped matrix, the user's own, and what is being worked on
+_MADE = 3  # folders at most: the caches, gpuenv's, and that of the entries
+_LARGEST = 32 * 1024 * 1024
+# What an entry depends on: a change in any of these may change what a file means.
+_CODE: tuple[str, ...] = (
+    "matrix/compiled.py",
+    "matrix/load.py",
+    "matrix/records.py",
+    "matrix/strict_yaml.py",
+    "matrix/validate.py",
+)
+_CODE += ("model/codec.py", "model/generations.py", "model/lines.py", "model/versions.py")
+_BROKEN = (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
+
+
+def load_matrix(path: Path, folder: Path | None) -> Matrix:
+    """A matrix, from the cache where it was read before.
+
+    Args:
+        path: the file.
+        folder: where entries are kept; None for no cache.
+
+    Raises:
+        MatrixError: with every fault of the file.
+        OSError, UnicodeDecodeError: when it cannot be read.
+    """
+    key = _key(path) if folder is not None else None
+    if folder is None or key is None:
+        return _read(path)
+    entry = folder / f"{key}.json"
+    found = _kept(entry, key)
+    if found is None:
+        found = _read(path)
+        if _key(path) == key:  # not changed meanwhile
+            _keep(entry, key, found)
+    return found
+
+
+def _read(path: Path) -> Matrix:
+    from gpuenv.matrix.load import load
+
+    return load(path)
+
+
+def _key(path: Path) -> str | None:
+    """The digest of file and code; None where one cannot be read, or the file is too large for a matrix."""
+    digest = hashlib.sha256(gpuenv.__version__.encode())
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        for name in _CODE:
+            state = (Path(gpuenv.__file__).parent / name).stat()
+            digest.update(f"{name} {state.st_size} {state.st_mtime_ns}\n".encode())
+        digest.update(path.read_bytes())
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def _kept(entry: Path, key: str) -> Matrix | None:
+    from gpuenv.matrix.compiled import read_compiled
+
+    try:
+        head, _, body = _own_text(entry).partition("\n")
+        if head != _head(key, body):
+            return None
+        return read_compiled(body)
+    except _BROKEN:
+        return None
+
+
+def _head(key: str, body: str) -> str:
+    return f"{key} {hashlib.sha256(body.encode()).hexdigest()}"
+
+
+def _own_text(entry: Path) -> str:
+    """The text of a file that this user alone can write.
+
+    Raises:
+        OSError: where it is none, or cannot be read.
+    """
+    descriptor = os.open(entry, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, encoding="utf-8") as file:
+        state = os.fstat(file.fileno())
+        own = _is_own(state) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if not stat.S_ISREG(state.st_mode) or state.st_size > _LARGEST or not own:
+            raise OSError(f"{entry}: not a file of this user alone")
+        return file.read()
+
+
+def _is_own(state: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or state.st_uid == os.geteuid()
+
+
+def _keep(entry: Path, key: str, matrix: Matrix) -> None:
+    """Writes an entry whole or not at all; where that cannot be, nothing is lost but time."""
+    from gpuenv.matrix.compiled import compiled
+
+    with contextlib.suppress(OSError):
+        if not _may_write(entry.parent):
+            return
+        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        body = compiled(matrix)
+        descriptor, name = tempfile.mkstemp(prefix=".", dir=entry.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(f"{_head(key, body)}\n{body}")
+            Path(name).replace(entry)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+        for old in _superfluous(entry.parent):
+            old.unlink(missing_ok=True)
+
+
+def _may_write(folder: Path) -> bool:
+    """Not where there is no home, nor into the folder of somebody else, as with sudo and the caller's HOME."""
+    there = next((parent for parent in (folder, *folder.parents[:_MADE]) if parent.exists()), None)
+    return there is not None and _is_own(there.stat())
+
+
+def _superfluous(folder: Path) -> Iterator[Path]:
+    """All but the newest entries."""
+    entries = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    yield from entries[_KEPT:]

@@ -1,0 +1,158 @@
+"""The GPU tests behind ``smoke`` and ``--smoke``, and the cause that the words of a failure name."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import announce
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
+
+if TYPE_CHECKING:
+    from gpuenv.cli.gather import Subject
+    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.model.causes import Cause
+    from gpuenv.model.smoke import Level, SmokeResult, TestResult
+    from gpuenv.model.snapshot import Snapshot
+    from gpuenv.smoke.prove import Order, Place
+
+_SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What ``--smoke`` asks for: how much, and the seconds that looking and testing may take together."""
+
+    level: Level
+    seconds: float | None = None
+
+
+def with_level(arguments: Sequence[str]) -> list[str]:
+    """``--smoke`` with no level after it stands for the quick one: Typer has no option whose value may lack."""
+    changed = list(arguments)
+    for number, text in enumerate(changed):
+        following = changed[number + 1] if number + 1 < len(changed) else "-"
+        if text == "--smoke" and following.startswith("-"):
+            changed[number] = "--smoke=quick"
+    return changed
+
+
+def check_subject(subject: Subject) -> None:
+    """GPU tests run here and now.
+
+    Raises:
+        CommandError: where another machine is meant than this one.
+    """
+    for given, name in (
+        (subject.snapshot is not None, "--snapshot"),
+        (subject.no_probe, "--no-probe"),
+        (bool(subject.assume), "--assume"),
+    ):
+        if given:
+            raise CommandError(ExitCode.USAGE, f"--smoke and {name} exclude each other: GPU tests run on this machine")
+
+
+def prove_report(
+    proof: Proof, subject: Subject, snapshot: Snapshot, matrix: Matrix, terms: Terms, started: float
+) -> SmokeResult:
+    """The GPU tests of a report: where they cannot run, each is skipped and says why.
+
+    Args:
+        proof: what was asked for.
+        subject: the machine and the target.
+        snapshot: what was read of them.
+        matrix: the compatibility matrix.
+        terms: what is expected.
+        started: reading of the monotonic clock when the look at the machine began.
+    """
+    from gpuenv.probe.target import find_interpreter
+    from gpuenv.smoke.prove import Order, Unusable, without_proof
+
+    order = Order(level=proof.level)
+    interpreter = find_interpreter(subject.python, os.environ) or ""
+    place = _place(interpreter, subject, snapshot, matrix, started)
+    if proof.seconds is not None:
+        place = replace(place, until=started + proof.seconds)
+    if terms.no_gpu:
+        return without_proof(order, place, "no GPU is expected here", _now())
+    try:
+        return _run(order, place, matrix, None)
+    except Unusable as error:
+        return without_proof(order, place, str(error), _now())
+
+
+def prove_alone(
+    order: Order, subject: Subject, interpreter: str, baseline: SmokeResult | None
+) -> tuple[SmokeResult, Snapshot, Matrix]:
+    """The GPU tests by themselves, with the machine and the matrix that they were run with.
+
+    Raises:
+        CommandError: when the matrix cannot be read.
+        Unusable: when the target environment can run no test.
+        ValueError: when a GPU is named that is not there.
+    """
+    from gpuenv.cli.gather import get_both
+
+    started = time.monotonic()
+    snapshot, matrix = get_both(subject, None)
+    place = _place(interpreter, subject, snapshot, matrix, started)
+    return _run(order, place, matrix, baseline), snapshot, matrix
+
+
+def _run(order: Order, place: Place, matrix: Matrix, baseline: SmokeResult | None) -> SmokeResult:
+    """Runs the tests; what fails without a word on its cause is explained by its message."""
+    from gpuenv.doctor.diagnose import diagnose
+    from gpuenv.matrix.resolve import resolve
+    from gpuenv.smoke.prove import prove
+
+    def obstacle(facts: Snapshot) -> str | None:
+        found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
+        return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
+
+    result = prove(order, place, obstacle, announce, baseline, _now())
+    return replace(result, tests=tuple(_with_cause(test) for test in result.tests))
+
+
+def _place(interpreter: str, subject: Subject, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
+    from gpuenv.matrix.peaks import peaks_of
+    from gpuenv.smoke.prove import Place
+
+    return Place(
+        interpreter=interpreter,
+        environment=dict(os.environ),
+        folder=str(Path.cwd()),
+        snapshot=snapshot,
+        driver_root=subject.driver_root,
+        started=started,
+        peaks=peaks_of(matrix),
+    )
+
+
+def _with_cause(test: TestResult) -> TestResult:
+    from gpuenv.model.smoke import BROKEN, Trouble
+
+    silent = (Trouble.WRONG_ANSWER, Trouble.DEADLINE)  # their words are numbers, and ours
+    if test.cause is not None or test.status not in BROKEN or test.trouble in silent or not test.detail:
+        return test
+    return replace(test, cause=_cause_of(test.detail))
+
+
+def _cause_of(text: str) -> Cause | None:
+    """What the signatures of error texts say of a message."""
+    from gpuenv.cli.explaining import scanned
+    from gpuenv.explain.answer import explanation
+
+    likely = explanation(scanned([text.encode()]).scanner).causes
+    return likely[0].cause if likely and likely[0].confidence >= _SURE else None
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

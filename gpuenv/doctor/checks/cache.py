@@ -1,0 +1,60 @@
+"""The folder in which CuPy keeps the kernels that it has compiled."""
+
+from __future__ import annotations
+
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+
+_THERE = ("WHL502", "WHL503")
+
+
+@check("CCH701", Cause.KERNEL_CACHE_UNWRITABLE, requires=_THERE)
+def unwritable(facts: Facts) -> Outcome:
+    """CuPy cannot write its kernel cache.
+
+    What it means: CuPy writes every kernel that it compiles to a folder, and fails with an error of the file system
+    where it cannot: the first operation that needs a new kernel ends there. A home folder that is missing or read-only,
+    as in many containers, and a full disk are usual causes.
+    How it is seen: the folder of CUPY_CACHE_DIR, or ~/.cupy/kernel_cache, is looked at with the rights of this user;
+    nothing is written.
+    What to do: let CUPY_CACHE_DIR name a folder that this user may write, or keep kernels in memory with
+    CUPY_CACHE_IN_MEMORY=1.
+    """
+    target = facts.snapshot.target
+    if not target.kernel_cache_fault.known or not target.cupy:
+        return
+    told = facts.snapshot.environment.get("CUPY_CACHE_DIR")
+    yield Symptom(
+        f"CuPy cannot write its kernel cache: {target.kernel_cache_fault.value}",
+        fact("target.kernel_cache", target.kernel_cache)
+        + fact("target.kernel_cache_fault", target.kernel_cache_fault)
+        + (Evidence("environment.CUPY_CACHE_DIR", told or "not set", "the environment"),),
+        (
+            Fix("Name a folder that this user may write: CUPY_CACHE_DIR=/tmp/cupy-cache."),
+            Fix("Or keep kernels in memory: CUPY_CACHE_IN_MEMORY=1."),
+        ),
+    )
+
+
+@check("CCH702", Cause.KERNEL_CACHE_RACE, requires=(*_THERE, "CCH701"))
+def shared(facts: Facts) -> Outcome:
+    """Several users share one kernel cache.
+
+    What it means: a kernel that one user has compiled is loaded by the other: what one may not read fails, and whoever
+    may write there decides what the others run. Files that were left by root (sudo, a container) are of this kind.
+    How it is seen: the folder, or files in it, belong to other users.
+    What to do: give each user, and in a cluster each job, a folder of its own with CUPY_CACHE_DIR; remove what others
+    have left.
+    """
+    target = facts.snapshot.target
+    if not target.kernel_cache_owners.value or not target.cupy:
+        return
+    yield Symptom(
+        f"CuPy's kernel cache, {target.kernel_cache.value}, belongs to other users in whole or in part",
+        fact("target.kernel_cache", target.kernel_cache)
+        + fact("target.kernel_cache_owners", target.kernel_cache_owners),
+        (Fix("Name a folder of your own: CUPY_CACHE_DIR=$HOME/.cupy/kernel_cache, or one a job."),),
+        Severity.WARNING,
+    )

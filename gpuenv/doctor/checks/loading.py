@@ -1,0 +1,131 @@
+"""What is asked of CuPy and cannot be loaded: its own module, libraries that are optional, a toolkit that is named."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.snapshot import Library
+
+_THERE = ("WHL502", "WHL503")
+_RUNTIME = re.compile(r"(GLIBCXX|CXXABI)_[\d.]+")
+_REFUSALS = ("not found (required by", "cannot open shared object", "undefined symbol")  # the loader's own words
+_DRIVERS_OWN = re.compile(r"libcuda\.so|libnvidia")
+# The distributions that bring an optional library for CuPy alone, by its name; NCCL comes with others, for themselves.
+_BRINGERS = {"cutensor": re.compile(r"cutensor(-cu\d\d)?")}
+_ACCELERATORS = {"cutensor": "cutensor"}  # names in CUPY_ACCELERATORS that need a library
+
+
+@check("LIB607", Cause.LIBSTDCXX_MISMATCH, Cause.CORRUPT_INSTALLATION, requires=(*_THERE, "WHL510", "WHL512"))
+def own_module(facts: Facts) -> Outcome:
+    """CuPy's own compiled module cannot be loaded.
+
+    What it means: import cupy fails. Where the C++ runtime is named, an older libstdc++ than CuPy was built with is
+    found first: by LD_LIBRARY_PATH, by LD_PRELOAD, or since a program that embeds Python has brought it along.
+    How it is seen: the target's loader is asked for the file of cupy._core; none of its functions is called.
+    What to do: take the folder with the old libstdc++ out of LD_LIBRARY_PATH, or in conda install libstdcxx-ng; where
+    something else is named, install CuPy again.
+    """
+    target, environment = facts.snapshot.target, facts.snapshot.environment
+    reason = target.extension.reason or ""
+    if target.extension.known or not any(words in reason for words in _REFUSALS) or _DRIVERS_OWN.search(reason):
+        return
+    runtime = _RUNTIME.search(reason)
+    yield Symptom(
+        f"CuPy's compiled module cannot be loaded: {reason}",
+        fact("target.extension", target.extension)
+        + tuple(
+            Evidence(f"environment.{name}", environment.get(name) or "not set", "the environment")
+            for name in ("LD_LIBRARY_PATH", "LD_PRELOAD")
+        ),
+        (
+            Fix("Take the folder with the older libstdc++ out of LD_LIBRARY_PATH, or let a newer one stand before it.")
+            if runtime
+            else Fix("Let the loader find the library that is named, or install CuPy again."),
+        ),
+        cause=None if runtime else Cause.CORRUPT_INSTALLATION,
+    )
+
+
+@check("LIB608", Cause.CUDA_PATH_WRONG, requires=_THERE)
+def path_to_nowhere(facts: Facts) -> Outcome:
+    """CUDA_PATH or CUDA_HOME names no toolkit, or one of another CUDA major than CuPy's.
+
+    What it means: CuPy takes the headers and libraries of the toolkit that CUDA_PATH names, and build tools that of
+    CUDA_HOME. A folder that is gone sends them elsewhere without a word, and one of another major gives errors of the
+    compiler or of the loader.
+    How it is seen: the folder of the variable, and the version of the toolkit in it.
+    What to do: unset the variable, or let it name a toolkit of the CUDA major of CuPy's wheel line.
+    """
+    snapshot = facts.snapshot
+    for name in snapshot.pointing_nowhere:
+        yield Symptom(
+            f"{name} names a folder that is not there: {snapshot.environment.get(name, '')}",
+            (Evidence(f"environment.{name}", snapshot.environment.get(name, ""), "the environment"),)
+            + fact("target.cuda_path", snapshot.target.cuda_path),
+            (Fix(f"Unset {name}, or let it name a toolkit that is there.", ("env", "-u", name, "python")),),
+            Severity.WARNING,
+        )
+    yield from _of_another_major(facts)
+
+
+def _of_another_major(facts: Facts) -> Outcome:
+    snapshot = facts.snapshot
+    line = snapshot.target.cupy[0].distribution if snapshot.target.cupy else ""
+    major = cuda_major_of(line, snapshot.target.packages)
+    for kit in snapshot.toolkits:
+        release = kit.toolkit.value
+        if kit.found_via != "CUDA_PATH" or release is None or major in (None, release.major):
+            continue
+        told = snapshot.environment.get("CUDA_PATH", kit.path)
+        yield Symptom(
+            f"CUDA_PATH names a toolkit of CUDA {release}, and {line} is for CUDA {major}",
+            (Evidence("environment.CUDA_PATH", told, "the environment"),) + fact("toolkits[].toolkit", kit.toolkit),
+            (Fix(f"Unset it, or let it name a toolkit of CUDA {major}.", ("env", "-u", "CUDA_PATH", "python")),),
+            Severity.WARNING,
+        )
+
+
+@check("LIB609", Cause.OPTIONAL_LIBRARY_MISSING, requires=_THERE)
+def optional_library(facts: Facts) -> Outcome:
+    """An optional library was asked for, and CuPy does not find it.
+
+    What it means: CuPy works without cuTENSOR, NCCL and cuSPARSELt, but what was asked of them fails, or is slower than
+    it could be, and a wheel of another CUDA major brings a library that CuPy does not look for.
+    How it is seen: CUPY_ACCELERATORS, or a distribution that brings the library, against what CuPy's own code and the
+    loader find.
+    What to do: install the library for the CUDA major of CuPy's wheel line.
+    """
+    snapshot = facts.snapshot
+    accelerators = {word.strip() for word in snapshot.environment.get("CUPY_ACCELERATORS", "").split(",")}
+    told = {entry.name: entry for entry in snapshot.target.libraries if entry.optional}
+    for name, pattern in _BRINGERS.items():
+        asked = [word for word, library in _ACCELERATORS.items() if library == name and word in accelerators]
+        wheels = {p: r for p, r in snapshot.target.packages.items() if pattern.fullmatch(p)}
+        if (name in told and told[name].path is not None) or not (asked or wheels) or not _was_looked_for(told, facts):
+            continue
+        if name not in told and not asked:
+            continue  # this CuPy has no use for it
+        yield _missing(name, told.get(name), asked, wheels)
+
+
+def _was_looked_for(told: dict[str, Library], facts: Facts) -> bool:
+    """Whether CuPy's own code could be asked for optional libraries at all."""
+    return bool(told) or facts.snapshot.target.cuda_path.known or bool(facts.snapshot.target.libraries)
+
+
+def _missing(name: str, library: Library | None, asked: list[str], wheels: dict[str, str]) -> Symptom:
+    by = [f"CUPY_ACCELERATORS={','.join(asked)}"] if asked else []
+    by += [f"{package} {release}" for package, release in wheels.items()]
+    return Symptom(
+        f"{name} is asked for by {' and '.join(by)}, and CuPy does not find it",
+        (Evidence(library.soname if library else name, (library and library.error) or "not found", "the loader"),)
+        + tuple(Evidence(f"target.packages.{package}", release, "its metadata") for package, release in wheels.items())
+        + tuple(Evidence("environment.CUPY_ACCELERATORS", word, "the environment") for word in asked),
+        (Fix(f"Install the {name} of the CUDA major of CuPy's wheel line, or do not ask for it."),),
+        Severity.WARNING,
+    )

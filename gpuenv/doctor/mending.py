@@ -1,0 +1,161 @@
+"""Which findings a transaction inside the target can cure, and what it would have to install. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from packaging.utils import canonicalize_name
+
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.finding import Finding, Fix, Severity
+from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.resolution import Resolution, WheelChoice
+from gpuenv.model.snapshot import FileState, Snapshot
+
+# A CuPy that fits, alone, with its libraries: two lines, none, a wrong line or release, an extra that is missing, CUDA
+# wheels of another major.
+_BY_CHOICE = (
+    *("WHL502", "WHL503", "WHL504", "WHL505", "WHL506", "WHL507", "WHL509", "WHL512"),
+    *("LIB601", "LIB603", "LIB607"),
+)
+# The same releases put in anew: files are missing or changed, or a library ends the process.
+_BY_PUTTING_IN_ANEW = ("WHL510", "LIB602", "LIB604")
+_BY_ADDING = ("LIB605",)
+_WITHOUT_LIBRARIES = ("LIB601", "LIB603")
+_CRASHING = "LIB602"
+
+
+@dataclass(frozen=True, slots=True)
+class Wound:
+    """What is to be mended.
+
+    Attributes:
+        codes: of the findings that the transaction is for.
+        choice: whether another CuPy may have to be chosen.
+        with_libraries: whether the choice has to bring CUDA's libraries along.
+        again: the distributions whose files are put in anew.
+        sonames: libraries whose distributions, whichever they are, are put in anew.
+        more: further requirements.
+        afresh: whether an installer's cache may share the damage.
+    """
+
+    codes: tuple[str, ...]
+    choice: bool = False
+    with_libraries: bool = False
+    again: tuple[str, ...] = ()
+    sonames: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+    afresh: bool = False
+
+
+def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
+    """What a transaction could cure of these findings; None where it could cure nothing.
+
+    Notes are none of its business, and so is what the caller allows: both are notes. A finding whose cures are all
+    unsafe (a Python that the system manages) is for a person.
+    """
+    mendable = (*_BY_CHOICE, *_BY_PUTTING_IN_ANEW, *_BY_ADDING)
+    ours = [f for f in findings if f.code in mendable and f.severity is not Severity.NOTE and _is_safe(f, snapshot)]
+    if not ours:
+        return None
+    codes = tuple(dict.fromkeys(finding.code for finding in ours))
+    again = tuple(dict.fromkeys(_names(ours, _BY_PUTTING_IN_ANEW)))
+    lost = [entry.soname for entry in snapshot.target.libraries if (entry.error or "").startswith("loading it")]
+    return Wound(
+        codes=codes,
+        choice=any(code in _BY_CHOICE for code in codes),
+        with_libraries=any(code in _WITHOUT_LIBRARIES for code in codes),
+        again=again,
+        sonames=tuple(lost) if _CRASHING in codes else (),
+        more=tuple(text for f in ours if f.code in _BY_ADDING for fix in f.fix for text in _requirements(fix)),
+        afresh=bool(lost) or _is_changed(again, snapshot),
+    )
+
+
+def _is_safe(finding: Finding, snapshot: Snapshot) -> bool:
+    """Whether a cure may be run inside the target; what is to be chosen, the resolver tells."""
+    if any(fix.safe for fix in finding.fix):
+        return True
+    return finding.code in _BY_CHOICE and not snapshot.target.externally_managed.value
+
+
+def _names(findings: Sequence[Finding], codes: Sequence[str]) -> Iterator[str]:
+    for finding in findings:
+        for fix in finding.fix if finding.code in codes else ():
+            for text in _requirements(fix):
+                yield canonicalize_name(text.split("=")[0].split("[")[0].split("<")[0].split(">")[0])
+
+
+def _requirements(fix: Fix) -> list[str]:
+    """What an install by pip or uv names, apart from its options; ``--python`` has an argument."""
+    words = list(fix.command or ())
+    if not fix.safe or "install" not in words:
+        return []
+    words = words[words.index("install") + 1 :]
+    if "--python" in words:
+        place = words.index("--python")
+        del words[place : place + 2]
+    return [word for word in words if not word.startswith("-")]
+
+
+def choices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterator[Matrix]:
+    """The matrix narrowed so that as little as possible changes: to the release there, to its line, then not at all.
+
+    Of several lines the resolver's own comes first.
+
+    Args:
+        snapshot: the machine and its target.
+        matrix: the rows.
+        preferred: what the resolver would choose freely.
+    """
+    best = preferred.wheel.distribution if preferred.wheel else None
+    there = sorted(snapshot.target.cupy, key=lambda entry: entry.distribution != best)
+    for entry in there:
+        for line in matrix.wheel_lines:
+            releases = [release for release in line.releases if release.cupy == entry.release]
+            if line.name == entry.distribution and releases:
+                yield replace(matrix, wheel_lines=(replace(line, releases=tuple(releases)),))
+    for entry in there:
+        lines = tuple(line for line in matrix.wheel_lines if line.name == entry.distribution)
+        if lines:
+            yield replace(matrix, wheel_lines=lines)
+    yield matrix
+
+
+def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
+    """Whether a choice cures what is to be cured: it brings CUDA's libraries along, or they are there already."""
+    if wheel.extra is not None:
+        return True
+    return not wound.with_libraries and wheel.cuda_major in _majors_there(snapshot)
+
+
+def loses_libraries(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
+    """Whether CuPy would find its libraries no more: those of wheels are found from CuPy 14 on alone."""
+    return _all_found(snapshot) and not will_do(wheel, wound, snapshot)
+
+
+def _all_found(snapshot: Snapshot) -> bool:
+    needed = [entry for entry in snapshot.target.libraries if not entry.optional]
+    return bool(needed) and all(entry.path for entry in needed)
+
+
+def _majors_there(snapshot: Snapshot) -> set[int]:
+    """The CUDA majors of which any CuPy would find libraries: those outside of wheels, and the host's toolkits."""
+    target = snapshot.target
+    by_all = _all_found(snapshot) and not any("/site-packages/" in (entry.path or "") for entry in target.libraries)
+    now = cuda_major_of(target.cupy[0].distribution, target.packages) if by_all and target.cupy else None
+    whole = [kit for kit in snapshot.toolkits if kit.has_nvrtc and kit.has_headers and not kit.in_target]
+    return {kit.toolkit.value.major for kit in whole if kit.toolkit.value} | ({now} if now else set())
+
+
+def _is_changed(names: Sequence[str], snapshot: Snapshot) -> bool:
+    """Whether a file was changed, and not deleted: uv links files from its cache, and such a file is changed there."""
+    changed = (FileState.WRONG_SIZE, FileState.CHANGED)
+    faults = (entry for entry in snapshot.target.file_faults if entry.state in changed)
+    return any({*entry.distributions} & {*names} for entry in faults)
+
+
+def as_it_is(snapshot: Snapshot) -> tuple[str, ...]:
+    """The CuPy that is there, as a requirement: nothing of it is to change."""
+    return tuple(f"{entry.distribution}=={entry.release}" for entry in snapshot.target.cupy[:1])

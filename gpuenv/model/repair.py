@@ -1,0 +1,37 @@
+"""What ``gpuenv doctor --fix`` has done about what it found."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from gpuenv.model.record import dataclass
+
+
+class RepairStatus(str, Enum):
+    """How mending ended: nothing that gpuenv may mend, done, or put back as it was."""
+
+    NOTHING = "nothing-to-mend"
+    MENDED = "mended"
+    RESTORED = "restored"
+    NOT_RESTORED = "not-restored"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What was done.
+
+    Attributes:
+        status: how it ended.
+        message: one sentence.
+        gone: the codes of findings that are there no more.
+        left: the codes of findings that are left, errors and warnings: their cures are for a person.
+        transaction: the number to roll back; null where nothing was changed.
+        undo: how it is undone, as an argv list; null where there is nothing to undo.
+    """
+
+    status: RepairStatus
+    message: str
+    gone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    transaction: str | None = None
+    undo: tuple[str, ...] | None = None

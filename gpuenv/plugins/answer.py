@@ -1,0 +1,57 @@
+"""What a check of another package answers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gpuenv.doctor.registry import NotKnown, Symptom
+from gpuenv.model.snapshot import Snapshot
+
+_MOST = 50  # symptoms of one check: a check that finds more has found one thing
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a check found, and what it could not tell.
+
+    Attributes:
+        title: the first line of its docstring.
+        symptoms: what is wrong.
+        unknown: why it could not tell.
+    """
+
+    title: str
+    symptoms: tuple[Symptom, ...]
+    unknown: tuple[NotKnown, ...]
+
+
+def answer_of(check: Any, snapshot: Snapshot) -> Answer:  # noqa: ANN401 - somebody else's
+    """Asks a check.
+
+    Raises:
+        TypeError: when it is no function, or yields something else than ``Symptom`` and ``NotKnown``.
+    """
+    if not callable(check):
+        raise TypeError(f"a check is a function of a Snapshot; found {type(check).__name__}")
+    title = (inspect.getdoc(check) or "").split("\n", 1)[0]
+    said = list(_said(check, snapshot))
+    strange = next((entry for entry in said if not isinstance(entry, Symptom | NotKnown)), None)
+    if strange is not None:
+        raise TypeError(f"a check yields Symptom and NotKnown; found {type(strange).__name__}")
+    symptoms = tuple(entry for entry in said if isinstance(entry, Symptom))
+    without = next((entry for entry in symptoms if entry.cause is None), None)
+    if without is not None:
+        raise TypeError(f"a Symptom of a plug-in names its cause; {without.title!r} names none")
+    return Answer(title, symptoms[:_MOST], tuple(entry for entry in said if isinstance(entry, NotKnown)))
+
+
+def _said(check: Callable[[Snapshot], Any], snapshot: Snapshot) -> Iterable[Any]:
+    said = check(snapshot)
+    if said is None:
+        return ()
+    if not isinstance(said, Iterable) or isinstance(said, str | bytes):
+        raise TypeError(f"a check yields Symptom and NotKnown; found {type(said).__name__}")
+    return said

@@ -1,0 +1,120 @@
+"""Runs the checks of other packages side by side, each in a child with a deadline: what one does harms no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpuenv.doctor.diagnose import UNKNOWN
+from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.finding import CheckRun, CheckStatus, Finding
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.plugins.answer import Answer
+from gpuenv.plugins.discover import Plugin
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.outcome import last_line
+from gpuenv.probe.protocol import parse_facts
+
+MOST_SECONDS = 10.0  # that one check may take
+_LONGEST = 500  # characters of a text of theirs that are shown
+_SIDE_BY_SIDE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the check of another package found, and how it went."""
+
+    findings: tuple[Finding, ...]
+    run: CheckRun
+
+
+def run_plugins(
+    plugins: Sequence[Plugin], snapshot: Snapshot, environment: Mapping[str, str], seconds: float = MOST_SECONDS
+) -> tuple[Told, ...]:
+    """Runs every check, in the order given.
+
+    Args:
+        plugins: the checks.
+        snapshot: the machine.
+        environment: the caller's variables.
+        seconds: that one check may take.
+    """
+    if not plugins:
+        return ()
+    group = ChildGroup()
+    with tempfile.TemporaryDirectory(prefix="gpuenv-") as folder:
+        path = Path(folder, "snapshot.json")
+        path.write_text(json.dumps(encode(snapshot)), encoding="utf-8")
+        try:
+            with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(plugins))) as pool:
+                jobs = [pool.submit(_run, plugin, path, environment, seconds, group) for plugin in plugins]
+                return tuple(job.result() for job in jobs)
+        finally:
+            group.close()
+
+
+def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds: float, group: ChildGroup) -> Told:
+    if plugin.fault is not None:
+        return _broken(plugin, plugin.fault, 0.0)
+    command = [sys.executable, "-B", os.path.join(os.path.dirname(__file__), "child.py"), str(snapshot)]  # noqa: PTH118, PTH120
+    command += [plugin.function]
+    result = run_child(command, environment, time.monotonic() + seconds, group)
+    facts = parse_facts(result.stdout)
+    complaint = _complaint(result, facts)
+    if complaint is not None:
+        return _broken(plugin, complaint, result.duration)
+    try:
+        answer = decode(Answer, facts["answer"])
+    except DecodeError as error:
+        return _broken(plugin, f"its answer cannot be understood: {error}", result.duration)
+    return _told(plugin, answer, result.duration)
+
+
+def _complaint(result: ChildResult, facts: Mapping[str, object]) -> str | None:
+    """Why there is no answer, in a few words."""
+    step = {"import": "while it was imported", "run": "while it ran"}.get(str(facts.get("asking")), "at its start")
+    if result.ending is Ending.TIMED_OUT:
+        return f"did not end within {result.duration:.0f} s, {step}"
+    if result.ending is Ending.CRASHED:
+        return f"ended by {result.signal_name}, {step}"
+    if result.ending is Ending.NOT_STARTED:
+        return f"could not be started: {result.error}"
+    if result.exit_code != 0:
+        return f"failed {step}: {last_line(result.stderr)}"
+    return None if "answer" in facts else f"ended {step}, without an answer"
+
+
+def _broken(plugin: Plugin, why: str, seconds: float) -> Told:
+    return Told((), CheckRun(plugin.code, CheckStatus.CRASHED, f"plug-in of {plugin.package}: {why}", seconds))
+
+
+def _told(plugin: Plugin, answer: Answer, seconds: float) -> Told:
+    findings = tuple(
+        Finding(
+            code=plugin.code,
+            cause=symptom.cause,
+            severity=symptom.severity,
+            primary=False,
+            follows_from=None,
+            title=symptom.title[:_LONGEST].rstrip("."),
+            evidence=symptom.evidence,
+            # What somebody else's check would run is for the user to run.
+            fix=tuple(replace(fix, safe=False) for fix in symptom.fix),
+            docs=f"{plugin.package}: {answer.title or plugin.function}",
+        )
+        for symptom in answer.symptoms
+        if symptom.cause is not None
+    )
+    if findings:
+        return Told(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, seconds))
+    if answer.unknown:
+        reason = f"{UNKNOWN}{answer.unknown[0].reason[:_LONGEST]}"
+        return Told((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, seconds))
+    return Told((), CheckRun(plugin.code, CheckStatus.CLEAN, None, seconds))

@@ -1,0 +1,28 @@
+"""A line of text and what it is. Pure."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from gpuenv.model.record import dataclass
+
+
+class Style(str, Enum):
+    """What a line is; a terminal may give it a colour."""
+
+    PLAIN = "plain"
+    HEADING = "heading"
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+    QUIET = "quiet"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line; a terminal wraps it under ``hang`` columns."""
+
+    text: str = ""
+    style: Style = Style.PLAIN
+    hang: int = 0

@@ -1,0 +1,167 @@
+"""What failed GPU tests come to: which cause, which evidence, what follows from what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.gpu import GpuHealth, PcieLink
+from gpuenv.model.reading import known
+from gpuenv.model.smoke import Compared, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.report.report import Status
+from tests.cli.recorded import FIT, UNFIT, UUID, WITHOUT_GPU
+from tests.report.made import LEFT, PASSED, WRONG, report, smoke
+
+if TYPE_CHECKING:
+    from gpuenv.model.snapshot import Gpu, Snapshot
+
+OTHER = "GPU-11111111-2222-3333-4444-555555555555"
+
+
+def found(tests: SmokeResult, snapshot: Snapshot = FIT) -> tuple[Finding, ...]:
+    return tuple(finding for finding in report(snapshot, tests=tests).findings if finding.code.startswith("SMK"))
+
+
+def ended(trouble: Trouble, cause: Cause | None = None, status: TestStatus = TestStatus.FAILED) -> TestResult:
+    return replace(WRONG, status=status, trouble=trouble, cause=cause, detail=f"it was {trouble.value}")
+
+
+@pytest.mark.parametrize(
+    ("test", "cause"),
+    [
+        (ended(Trouble.WRONG_ANSWER), Cause.GPU_TEST_FAILED),
+        (ended(Trouble.ERROR), Cause.GPU_TEST_FAILED),
+        (ended(Trouble.ERROR, Cause.CUDA_LIBRARY_MISSING), Cause.CUDA_LIBRARY_MISSING),
+        (ended(Trouble.OUT_OF_MEMORY, Cause.OUT_OF_MEMORY), Cause.OUT_OF_MEMORY),
+        (ended(Trouble.OUT_OF_MEMORY), Cause.OUT_OF_MEMORY),
+        (ended(Trouble.CONTEXT_LOST, Cause.ILLEGAL_MEMORY_ACCESS, TestStatus.CRASHED), Cause.ILLEGAL_MEMORY_ACCESS),
+        (ended(Trouble.SIGNAL, None, TestStatus.CRASHED), Cause.DRIVER_UNRESPONSIVE),
+        (ended(Trouble.DEADLINE, None, TestStatus.TIMED_OUT), Cause.DRIVER_UNRESPONSIVE),
+        (ended(Trouble.ENDED_EARLY, None, TestStatus.CRASHED), Cause.GPU_TEST_FAILED),
+        (ended(Trouble.WRONG_DEVICE), Cause.SOURCES_DISAGREE),
+    ],
+    ids=lambda value: f"{value.trouble} {value.cause}" if isinstance(value, TestResult) else "",
+)
+def test_a_failure_is_an_error_with_a_cause_and_its_own_words(test: TestResult, cause: Cause) -> None:
+    (finding,) = found(smoke(PASSED, test))
+    assert (finding.code, finding.cause, finding.severity, finding.primary) == ("SMK902", cause, Severity.ERROR, True)
+    assert [entry.value for entry in finding.evidence] == [f"{test.status.value}: {test.detail}"]
+    assert UUID in finding.evidence[0].fact
+    assert ("gpuenv", "smoke", "--only", test.name, "-v") in [fix.command for fix in finding.fix]
+
+
+def test_a_broken_gpu_explains_what_else_fails_on_it() -> None:
+    broken = replace(
+        WRONG,
+        name="health.state",
+        trouble=Trouble.ERROR,
+        cause=Cause.GPU_HARDWARE_FAULT,
+        detail="the driver logged Xid 48 for this GPU during the tests",
+    )
+    elsewhere = replace(WRONG, name="blas.gemv", gpu=OTHER)
+    first, second = found(smoke(PASSED, WRONG, elsewhere, broken))
+    assert (first.cause, len(first.evidence)) == (Cause.GPU_HARDWARE_FAULT, 2)
+    assert (second.cause, second.evidence[0].fact) == (Cause.GPU_TEST_FAILED, f"blas.gemv on {OTHER}")
+
+
+def test_many_failures_of_one_cause_are_one_finding() -> None:
+    (finding,) = found(smoke(*(replace(WRONG, name=f"blas.test{n}") for n in range(20))))
+    assert finding.title.startswith("20 GPU tests failed: blas.test0, ")
+    assert finding.title.endswith(" and 14 more")
+    assert finding.evidence[-1].value == "14 with the same cause"
+
+
+def test_a_busy_gpu_is_not_broken() -> None:
+    held = replace(FIT.gpus[0], processes=known(3, "nvml"))
+    busy = ended(Trouble.MEMORY_HELD_BY_OTHERS, Cause.GPU_BUSY, TestStatus.BUSY)
+    (finding,) = found(smoke(PASSED, busy), replace(FIT, gpus=(held,)))
+    assert (finding.code, finding.cause, finding.severity) == ("SMK903", Cause.GPU_BUSY, Severity.ERROR)
+    assert ("gpus[0].processes", "3") in {(entry.fact, entry.value) for entry in finding.evidence}
+    taken = ended(Trouble.DEVICE_UNAVAILABLE, Cause.COMPUTE_MODE_EXCLUSIVE, TestStatus.BUSY)
+    assert [entry.cause for entry in found(smoke(taken))] == [Cause.COMPUTE_MODE_EXCLUSIVE]
+
+
+# Slow.
+
+
+def slow(against: str = "data-sheet") -> SmokeResult:
+    rate = Compared("blas.matmul_f32", UUID, "FLOP/s", 3e12, 19.5e12, 3 / 19.5, worse=True, against=against)
+    return smoke(PASSED, compared=(rate,))
+
+
+@pytest.mark.parametrize("against", ["data-sheet", "sisters", "baseline"])
+def test_a_slow_gpu_is_a_warning_with_the_rate_and_what_it_is_held_against(against: str) -> None:
+    (finding,) = found(slow(against))
+    assert (finding.code, finding.cause, finding.severity) == ("SMK904", Cause.GPU_THROTTLED, Severity.WARNING)
+    assert "15% of its " in finding.evidence[0].value
+    assert report(FIT, tests=slow(against)).status is Status.DEGRADED
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cause", "fact"),
+    [
+        (replace(FIT.gpus[0], processes=known(1, "nvml")), Cause.GPU_BUSY, "processes"),
+        (
+            replace(FIT.gpus[0], health=GpuHealth(ecc_uncorrected=known(4, "nvml"))),
+            Cause.GPU_HARDWARE_FAULT,
+            "health.ecc_uncorrected",
+        ),
+        (
+            replace(FIT.gpus[0], health=GpuHealth(throttle_reasons=known(("hardware-thermal",), "nvml"))),
+            Cause.GPU_THROTTLED,
+            "health.throttle_reasons",
+        ),
+        (
+            replace(FIT.gpus[0], pcie=PcieLink(width=known(4, "nvml"), width_most=known(16, "nvml"))),
+            Cause.GPU_THROTTLED,
+            "pcie.width",
+        ),
+    ],
+    ids=["others", "memory errors", "heat", "link"],
+)
+def test_why_it_is_slow_is_told(gpu: Gpu, cause: Cause, fact: str) -> None:
+    (finding,) = found(slow(), replace(FIT, gpus=(gpu,)))
+    assert finding.cause is cause
+    assert f"gpus[0].{fact}" in {entry.fact for entry in finding.evidence}
+
+
+# What was not proven.
+
+
+def test_nothing_proven_is_never_fit() -> None:
+    nothing = smoke(LEFT)
+    made = report(FIT, tests=nothing)
+    assert (made.status, made.exit_code) == (Status.UNKNOWN, 8)
+    assert [run.reason for run in made.checks if run.code == "SMK901"] == [f"unknown: {LEFT.detail}"]
+
+
+def test_a_gpu_that_only_the_driver_shows_is_an_error() -> None:
+    unseen = replace(LEFT, gpu=UUID, trouble=Trouble.NO_DEVICE, detail="CUDA shows this program no GPU: error 100")
+    (finding,) = found(smoke(unseen))
+    assert (finding.code, finding.cause) == ("SMK901", Cause.CUDA_INITIALIZATION_FAILED)
+    assert overall((unseen,)) is TestStatus.SKIPPED
+
+
+def test_tests_without_time_leave_it_open() -> None:
+    late = replace(LEFT, trouble=Trouble.NO_TIME, detail="not started: the time for the whole run is used up")
+    made = report(FIT, tests=smoke(PASSED, late))
+    assert (made.status, made.exit_code) == (Status.UNKNOWN, 8)
+
+
+def test_without_a_gpu_the_tests_add_nothing_to_what_the_doctor_says() -> None:
+    made = report(WITHOUT_GPU, tests=smoke(LEFT))
+    assert [run.undecided for run in made.checks if run.code == "SMK901"] == [True]
+    assert {finding.code[:3] for finding in made.findings} == {
+        finding.code[:3] for finding in report(WITHOUT_GPU).findings
+    }
+
+
+def test_a_failure_follows_from_what_the_doctor_found_first() -> None:
+    made = report(UNFIT, tests=smoke(WRONG))
+    (finding,) = [finding for finding in made.findings if finding.code == "SMK902"]
+    assert not finding.primary
+    assert finding.follows_from == made.findings[0].code

@@ -1,0 +1,128 @@
+"""``gpuenv doctor --fix`` on the real CuPy, NumPy and CUDA wheels: broken, mended, and put back."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.install.standins import PROGRAM, contents, run, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.network
+H100 = ("--assume", "driver=580.95.05", "--assume", "gpu=H100")
+V100 = ("--assume", "driver=580.95.05", "--assume", "gpu=V100")
+HIDDEN = ("VIRTUAL_ENV", "CONDA", "LD_LIBRARY_PATH", "CUDA")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
+LIMIT = 1800
+
+
+def make(folder: Path, *packages: str) -> Path:
+    """An environment with these packages, each installed for itself so that lines can meet."""
+    uv = [sys.executable, "-m", "uv", "--quiet"]
+    run([*uv, "venv", "--python", sys.executable, str(folder)], ENVIRONMENT)
+    for package in packages:
+        # Copied: what is spoilt here shall not be spoilt in uv's cache.
+        options = ["--link-mode", "copy", "--python", str(folder / "bin/python")]
+        run([*uv, "pip", "install", *options, *package.split()], ENVIRONMENT)
+    return folder
+
+
+def doctor(target: Path, *options: str) -> tuple[int, Any]:
+    done = subprocess.run(
+        [*PROGRAM, "doctor", "--python", str(target), "--format", "json", "--no-redact", *options],
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def site(target: Path) -> Path:
+    (found,) = target.glob("lib/python*/site-packages")
+    return found
+
+
+def cut_short(target: Path) -> None:
+    """A compiled module of CuPy's that a full disk has left unfinished."""
+    (module,) = (site(target) / "cupy/_core").glob("core.cpython-*.so")
+    os.truncate(module, 4096)
+
+
+def without_cublas(target: Path) -> None:
+    """What an image loses where somebody deletes large files."""
+    next(site(target).glob("nvidia/**/libcublasLt.so.*")).unlink()
+
+
+def sound(target: Path) -> None:
+    del target
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Packages, what is done to them, what the doctor finds, and which line is there once it is mended."""
+
+    packages: tuple[str, ...]
+    found: str
+    line: str
+    machine: tuple[str, ...] = H100
+    harm: Callable[[Path], None] = sound
+
+
+WHOLE = "cupy-cuda12x[ctk]==14.2.0"
+BROKEN = {
+    "the extra is missing": Broken(("cupy-cuda12x==14.2.0",), "LIB601", "cupy-cuda12x"),
+    "two lines": Broken(("cupy-cuda12x==14.1.1", WHOLE, "cupy-cuda13x==14.2.0"), "WHL502", "cupy-cuda13x"),
+    "a line without code for the GPU": Broken(("cupy-cuda13x[ctk]==14.2.0",), "WHL505", "cupy-cuda12x", V100),
+    "a stray NVRTC of CUDA 13": Broken((WHOLE, "--no-deps nvidia-cuda-nvrtc"), "LIB603", "cupy-cuda12x"),
+    "a module cut short": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=cut_short),
+    "a library deleted": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=without_cublas),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_is_mended(tmp_path: Path, name: str) -> None:
+    if ctypes.util.find_library("nvrtc"):
+        pytest.skip("the loader of this machine finds CUDA libraries")
+    broken = BROKEN[name]
+    target = make(tmp_path / "venv", *broken.packages)
+    broken.harm(target)
+    _, before = doctor(target, *broken.machine)
+    errors = {finding["code"] for finding in before["findings"] if finding["severity"] == "error"}
+    assert broken.found in errors
+    former = contents(target)
+    code, after = doctor(target, *broken.machine, "--fix", "--yes")
+    told = json.dumps(after["findings"], indent=1)
+    assert after["repair"]["status"] == "mended", after["repair"]
+    assert (code, after["status"]) == (0, "fit"), told
+    assert [package for package in versions(target) if package.startswith("cupy")] == [broken.line]
+    imported = run([str(target / "bin/python"), "-c", "import cupy; print(cupy.__version__)"], ENVIRONMENT)
+    assert imported.strip()
+    done = subprocess.run(
+        [*PROGRAM, "rollback", "--python", str(target)], env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert contents(target) == former
+
+
+def test_what_would_cost_the_libraries_is_left_for_a_person(tmp_path: Path) -> None:
+    """NumPy 1 wants CuPy 13, which does not find CUDA's wheels; NumPy itself is not CuPy's to move."""
+    target = make(tmp_path / "venv", WHOLE, "--no-deps numpy==1.26.4")
+    former = contents(target)
+    code, after = doctor(target, *H100, "--fix", "--yes")
+    assert (code, after["repair"]["status"], after["repair"]["left"]) == (1, "nothing-to-mend", ["WHL506"])
+    assert any("numpy<2.6,>=2.0" in " ".join(fix["command"] or ()) for fix in after["findings"][0]["fix"])
+    assert contents(target) == former

@@ -1,0 +1,217 @@
+"""Checks of other packages: really built, installed into an environment of their own, and run by the program there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import gpuenv
+from gpuenv.model.reading import known, missing
+from tests.cli.recorded import FIT, UNFIT, record
+from tests.support.target import metadata_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpuenv.model.snapshot import Snapshot
+
+EXAMPLE = Path(__file__).parent / "example"
+CHECKOUT = Path(gpuenv.__file__).parents[1]
+GIB = 1024**3
+PATIENCE = 2.0  # seconds that a check is given where it does not end
+BAD = {
+    "BAD101": ("def check(snapshot):\n    raise RuntimeError('it broke')\n", "it broke"),
+    "BAD102": ("import time\ndef check(snapshot):\n    time.sleep(600)\n", "did not end within 2 s, while it ran"),
+    "BAD103": ("import os\ndef check(snapshot):\n    os.abort()\n", "ended by SIGABRT, while it ran"),
+    "BAD104": ("def check(snapshot):\n    return 42\n", "yields Symptom and NotKnown; found int"),
+    "BAD105": ("import no_such_module\n", "No module named 'no_such_module'"),
+    "BAD106": ("def check(snapshot):\n    yield 'rubbish'\n", "yields Symptom and NotKnown; found str"),
+    "BAD107": ("check = 7\n", "found int"),
+    "BAD108": ("def another(snapshot):\n    return ()\n", "has no attribute 'check'"),
+    "BAD109": ("import os\ndef check(snapshot):\n    os._exit(0)\n", "ended while it ran, without an answer"),
+    "BAD110": ("import time\ntime.sleep(600)\n", "did not end within 2 s, while it was imported"),
+    "BAD111": (
+        "from gpuenv.doctor.registry import Symptom\ndef check(snapshot):\n    yield Symptom('nameless', (), ())\n",
+        "'nameless' names none",
+    ),
+    "BAD112": (
+        (
+            "from gpuenv.doctor.registry import Symptom\nfrom gpuenv.model.causes import Cause\n"
+            "def check(snapshot):\n    yield Symptom(7, 'x', None, cause=Cause.GPU_BUSY)\n"
+        ),
+        "cannot be understood",
+    ),
+    "BAD113": (
+        "import sys\ndef check(snapshot):\n    while True: sys.stdout.write('gpuenv:[' * 4096)\n",
+        "did not end within 2 s",
+    ),
+    "GPU999": ("def check(snapshot):\n    return ()\n", "are gpuenv's own"),
+    "lower": ("def check(snapshot):\n    return ()\n", "'lower' is no code of a check"),
+}
+GOOD = """
+import os, sys
+def check(snapshot):
+    print("chatter", file=sys.stdout)
+    os.write(2, b"more chatter")
+    return None
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """An environment with gpuenv and plug-ins in it."""
+
+    interpreter: Path
+    folder: Path
+
+    def install(self, wheel: Path) -> None:
+        options = ["--offline", "--no-index", "--no-deps", "--no-config", "--no-cache", "--python", self.interpreter]
+        run([sys.executable, "-m", "uv", "pip", "install", "--quiet", *options, wheel])
+
+    def plugin(self, code: str, source: str, package: str | None = None) -> None:
+        """A package with one check."""
+        name = package or f"plugin-{code.lower()}"
+        module = name.replace("-", "_")
+        entry = f"{module}-1.0.dist-info/entry_points.txt"
+        content = {f"{module}.py": source.encode(), entry: f"[gpuenv.checks]\n{code} = {module}:check\n".encode()}
+        self.install(metadata_wheel(self.folder, f"{name}==1.0", content))
+
+    def gpuenv(self, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [str(self.interpreter), "-m", "gpuenv", *map(str, arguments)],
+            cwd=self.folder,
+            env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": str(self.folder), **more},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def doctor(self, machine: Snapshot, *options: object) -> tuple[int, Any]:
+        recording = record(machine, self.folder / "machine.json")
+        done = self.gpuenv("doctor", "--snapshot", recording, "--format", "json", *options)
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+
+def run(command: list[Any], cwd: Path | None = None) -> None:
+    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"])
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (site / "gpuenv.pth").write_text(f"{CHECKOUT}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    return Home(tmp_path / "venv/bin/python", tmp_path)
+
+
+@pytest.fixture
+def example(home: Home) -> Home:
+    """With the example's wheel, as its build back end makes it."""
+    run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", home.folder / "dist"], EXAMPLE)
+    (wheel,) = (home.folder / "dist").glob("*.whl")
+    home.install(wheel)
+    return home
+
+
+def status(report: Mapping[str, Any], code: str) -> tuple[str, str]:
+    (found,) = [(run["status"], run["reason"] or "") for run in report["checks"] if run["code"] == code]
+    return found
+
+
+SMALL = replace(FIT, gpus=(replace(FIT.gpus[0], memory_total=known(24 * GIB, "nvml")),))
+UNTOLD = replace(FIT, gpus=(replace(FIT.gpus[0], memory_total=missing("not told")),))
+
+
+def test_the_example_finds_what_it_is_for_and_nothing_else(example: Home) -> None:
+    code, report = example.doctor(FIT)
+    assert (code, report["status"], report["findings"]) == (0, "fit", [])
+    assert status(report, "ACME101") == ("clean", "")
+    code, report = example.doctor(SMALL)
+    assert (code, report["status"]) == (0, "degraded")
+    (finding,) = report["findings"]
+    assert (finding["code"], finding["cause"]) == ("ACME101", "out-of-memory")
+    assert finding["title"] == "NVIDIA A100-SXM4-80GB has 24 GiB, and our smallest model takes 40"
+    assert finding["docs"].startswith("acme-gpu-checks 1.2: A GPU has less memory")
+    _, report = example.doctor(UNTOLD)
+    assert status(report, "ACME101") == ("skipped", "unknown: the memory of GPU 0 is not known")
+
+
+def test_it_is_listed_left_out_chosen_and_allowed_as_any_other(example: Home) -> None:
+    listed = example.gpuenv("doctor", "--list").stdout
+    assert "ACME101  brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in listed
+    _, report = example.doctor(SMALL, "--skip", "acme101")
+    assert (report["findings"], status(report, "ACME101")[0]) == ([], "skipped")
+    _, report = example.doctor(SMALL, "--only", "ACME101")
+    assert [run["code"] for run in report["checks"] if run["status"] != "skipped"] == ["ACME101"]
+    allow = '[[allow]]\ncode = "ACME101"\nreason = "small models alone"\nexpires = 2999-01-01\n'
+    (example.folder / "gpuenv.toml").write_text(allow, encoding="utf-8")
+    _, report = example.doctor(SMALL)
+    assert report["status"] == "fit"
+    assert report["findings"][0]["allowed"]["reason"] == "small models alone"
+    done = example.gpuenv("preflight", "--snapshot", example.folder / "machine.json", "--no-config")
+    assert "ACME101 out-of-memory" in done.stdout
+
+
+def test_one_that_breaks_is_named_and_leaves_the_others_intact(example: Home) -> None:
+    """All at once: each is told in its own words, and what gpuenv itself and the example find is there as without."""
+    _, alone = example.doctor(UNFIT)
+    for code, (source, _) in BAD.items():
+        example.plugin(code, source)
+    example.plugin("GOOD101", GOOD)
+    started = time.monotonic()
+    ended, report = example.doctor(UNFIT, "--timeout", PATIENCE)
+    took = time.monotonic() - started
+    for name, (_, told) in BAD.items():
+        how, why = status(report, name)
+        assert how == "crashed"
+        assert why.startswith(f"plug-in of plugin-{name.lower()} 1.0: ")
+        assert told in why
+    assert status(report, "GOOD101") == ("clean", "")
+    assert status(report, "ACME101") == ("clean", "")
+    assert (ended, report["findings"]) == (1, alone["findings"])
+    ours = [run["code"] for run in report["checks"] if not run["code"].startswith(("BAD", "GOOD", "lower", "GPU999"))]
+    assert ours == [run["code"] for run in alone["checks"]]
+    assert took < 2 * PATIENCE + len(BAD), "they run side by side, each until its deadline"
+
+
+def test_a_fit_machine_is_not_called_fit_where_a_check_broke(home: Home) -> None:
+    home.plugin("BAD101", BAD["BAD101"][0])
+    code, report = home.doctor(FIT)
+    assert (code, report["status"]) == (8, "unknown")
+    done = home.gpuenv("doctor", "--snapshot", home.folder / "machine.json")
+    told = " ".join(done.stdout.split())
+    assert "The check BAD101 did not come to its end: plug-in of plugin-bad101 1.0: failed while it ran" in told
+    assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
+
+
+def test_two_packages_with_the_same_code_are_told(home: Home) -> None:
+    home.plugin("SAME101", GOOD, "plugin-one")
+    home.plugin("SAME101", GOOD, "plugin-two")
+    _, report = home.doctor(FIT)
+    assert "plugin-one 1.0 and plugin-two 1.0 both bring a check of this code" in status(report, "SAME101")[1]
+
+
+def test_a_cure_of_a_plug_in_is_never_for_gpuenv_to_run(home: Home) -> None:
+    source = (
+        "from gpuenv.doctor.registry import Symptom\nfrom gpuenv.model.causes import Cause\n"
+        "from gpuenv.model.finding import Fix\ndef check(snapshot):\n"
+        "    yield Symptom('x', (), (Fix('run it', ('rm', '-r', 'x'), safe=True),), cause=Cause.GPU_BUSY)\n"
+    )
+    home.plugin("SAFE101", source)
+    code, report = home.doctor(FIT)
+    assert (code, report["findings"][0]["primary"]) == (1, True)
+    assert report["findings"][0]["fix"] == [{"text": "run it", "command": ["rm", "-r", "x"], "safe": False}]

@@ -1,0 +1,159 @@
+"""Findings that a configuration allows until a day: visible everywhere, and no reason to be unfit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuenv.model.allowance import Allowance
+from gpuenv.preflight.config import load_config
+from gpuenv.preflight.config_file import ConfigError
+from tests.cli.program import gpuenv
+from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
+
+REASON = "the old driver goes in May"
+ALLOW = f'[[allow]]\ncode = "WHL504"\nreason = "{REASON}"\nexpires = 2999-05-31\n'
+OVER = ALLOW.replace("2999", "2020")
+PROJECT = f"""[project]
+name = "x"
+
+[tool.gpuenv]
+allow = [
+    {{code = "whl504", reason = "{REASON}", expires = 2999-05-31}},
+    {{code = "GPU206", reason = "row 17", expires = "2999-06-30"}},
+]
+"""
+FORMS = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
+
+
+def written(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def doctor(folder: Path, *options: str | Path, command: str = "doctor") -> tuple[int, Any]:
+    done = gpuenv(command, "--snapshot", "machine.json", "--format", "json", *options, cwd=folder)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
+    project = load_config(written(tmp_path, PROJECT, "pyproject.toml"), "pyproject.toml")
+    first, second = project.allowances
+    place = "pyproject.toml"
+    assert first == Allowance("WHL504", REASON, "2999-05-31", f"{place}: line 6", place, 6)
+    assert (second.code, second.expires, second.line) == ("GPU206", "2999-06-30", 7)
+    twice = load_config(written(tmp_path, ALLOW + ALLOW), "gpuenv.toml")
+    assert [entry.line for entry in twice.allowances] == [2, 6]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ('\nallow = ["GPU206"]', 2, "allow: expected a list of tables, such as {code"),
+        ("[allow]\ncode = 'GPU206'", 1, "allow: expected a list of tables"),
+        ("[[allow]]\ncode = 'GPU206'\nexpires = 2027-01-01", 2, "reason: expected a few words"),
+        ("[[allow]]\ncode = 'GPU206'\nreason = ' '\nexpires = 2027-01-01", 2, "reason: expected a few words"),
+        ("[[allow]]\ncode = 'GPU206'\nreason = 'x'", 2, "expires: expected a day, such as 2027-05-31, found None"),
+        ("[[allow]]\n\ncode = 'GPU206'\nreason = 'x'\nexpires = 'May'", 3, "expires: expected a day"),
+        ("[[allow]]\ncode = 'GPU206'\nreason = 'x'\nexpires = 2027-01-01T10:00:00", 2, "expires: expected a day"),
+        ("[[allow]]\ncode = 6\nreason = 'x'\nexpires = 2027-01-01", 1, "code: expected the code of a check"),
+        (
+            "[[allow]]\ncode = 'GPU206'\nreson = 'x'\nexpires = 2027-01-01",
+            2,
+            "reson: unknown key; did you mean reason?",
+        ),
+    ],
+)
+def test_a_fault_is_told_with_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load_config(written(tmp_path, text), "gpuenv.toml")
+    assert error.value.faults[0].startswith(f"gpuenv.toml: line {line}: "), error.value.faults
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize("command", ["doctor", "preflight"])
+def test_an_allowed_finding_is_a_note_and_makes_nothing_unfit(tmp_path: Path, command: str) -> None:
+    record(UNFIT, tmp_path / "machine.json")
+    assert doctor(tmp_path, command=command)[0] == 1
+    written(tmp_path, ALLOW)
+    code, report = doctor(tmp_path, command=command)
+    assert (code, report["status"]) == (0, "fit")
+    (finding,) = report["findings"]
+    assert (finding["code"], finding["severity"], finding["primary"]) == ("WHL504", "note", False)
+    assert finding["allowed"]["expires"] == "2999-05-31"
+    assert [entry["state"] for entry in report["allow_list"]] == ["used"]
+    code, report = doctor(tmp_path, "--no-config", command=command)
+    assert (code, report["allow_list"], report["findings"][0]["allowed"]) == (1, [], None)
+
+
+def test_an_expired_entry_is_said_and_does_not_count(tmp_path: Path) -> None:
+    record(UNFIT, tmp_path / "machine.json")
+    config = written(tmp_path, OVER, "elsewhere.toml")
+    done = gpuenv("doctor", "--snapshot", "machine.json", "--config", config, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "allowing WHL504 has expired on 2020-05-31, and does not count" in done.stderr
+    told = " ".join(done.stdout.split())
+    assert f"no longer allowed: expired on 2020-05-31: {REASON}" in told
+    assert f"Allowed expired WHL504 until 2020-05-31: {REASON}" in told
+    _, report = doctor(tmp_path, "--config", config)
+    assert report["findings"][0]["primary"]
+    assert [entry["state"] for entry in report["allow_list"]] == ["expired"]
+
+
+def test_a_newer_entry_for_the_same_code_counts(tmp_path: Path) -> None:
+    record(UNFIT, tmp_path / "machine.json")
+    written(tmp_path, OVER + ALLOW)
+    code, report = doctor(tmp_path)
+    assert code == 0
+    assert [entry["state"] for entry in report["allow_list"]] == ["expired", "used"]
+
+
+def test_an_entry_that_allows_nothing_is_told(tmp_path: Path) -> None:
+    record(FIT, tmp_path / "machine.json")
+    written(tmp_path, ALLOW)
+    code, report = doctor(tmp_path)
+    assert (code, report["findings"]) == (0, [])
+    assert [entry["state"] for entry in report["allow_list"]] == ["unused"]
+
+
+def test_what_is_allowed_of_the_machine_makes_nobody_believe_in_a_gpu(tmp_path: Path) -> None:
+    """The root cause is accepted, what follows from it is no error either, and yet nothing was proven."""
+    record(WITHOUT_GPU, tmp_path / "machine.json")
+    _, before = doctor(tmp_path)
+    (primary,) = [finding["code"] for finding in before["findings"] if finding["primary"]]
+    written(tmp_path, ALLOW.replace("WHL504", primary))
+    code, report = doctor(tmp_path)
+    assert (code, report["status"]) == (8, "unknown")
+    assert [finding["severity"] for finding in report["findings"] if finding["code"] == primary] == ["note"]
+
+
+@pytest.mark.parametrize("command", ["doctor", "preflight"])
+@pytest.mark.parametrize(("code", "near"), [("GPU260", "GPU206"), ("WHL5040", "WHL504")])
+def test_a_code_that_no_check_has_is_told_with_the_nearest(tmp_path: Path, command: str, code: str, near: str) -> None:
+    record(FIT, tmp_path / "machine.json")
+    written(tmp_path, ALLOW.replace("WHL504", code))
+    done = gpuenv(command, "--snapshot", "machine.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"gpuenv.toml: line 2: allow: there is no check {code}; did you mean {near}?" in done.stderr
+
+
+def test_every_form_of_a_report_shows_what_is_allowed_and_what_has_expired(tmp_path: Path) -> None:
+    record(UNFIT, tmp_path / "machine.json")
+    written(tmp_path, ALLOW + OVER.replace("WHL504", "GPU206").replace(REASON, "it was replaced"))
+    files = [f"{form}={form}.out" for form in FORMS if form != "text"]
+    options = [word for file in files for word in ("--format", file)]
+    done = gpuenv("doctor", "--snapshot", "machine.json", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    texts = {form: (tmp_path / f"{form}.out").read_text(encoding="utf-8") for form in FORMS if form != "text"}
+    texts["text"] = done.stdout
+    reasons = {form for form, text in texts.items() if REASON in text}
+    assert reasons == {*FORMS} - {"prometheus"}, "labels that repeat a sentence make a metric costly"
+    assert {form for form, text in texts.items() if "GPU206" in text and "expired" in text} == {*FORMS}
+    assert 'code="WHL504",state="used"' in texts["prometheus"]
+    (suppression,) = json.loads(texts["sarif"])["runs"][0]["results"][0]["suppressions"]
+    assert suppression["kind"] == "external"

@@ -1,0 +1,173 @@
+"""``--smoke`` of preflight and doctor: real processes on machines with and without a GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from gpuenv.cli.proving import with_level
+from gpuenv.model.json_schema import json_schema
+from gpuenv.report.report import Report
+from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.profile import TargetSpec, load
+from tests.cli.program import gpuenv
+from tests.report.readers import READERS
+
+if TYPE_CHECKING:
+    from gpuenv.simulate.build import StubDriver
+    from tests.support.target import CudaLibraries, Targets
+
+MACHINES = Path(__file__).parents[1] / "machines"
+HANGS = "import time\ntime.sleep(600)\n"
+
+
+@pytest.fixture(scope="module")
+def target(targets: Targets) -> Path:
+    """An environment in which CuPy's metadata is, and no module of it: whatever is tested fails."""
+    return targets.interpreter(load(MACHINES / "h200-580.yaml").target)
+
+
+@pytest.fixture(scope="module")
+def machine(
+    tmp_path_factory: pytest.TempPathFactory, stub_driver: StubDriver, cuda_libraries: CudaLibraries
+) -> SimulatedMachine:
+    """One H200."""
+    profile = load(MACHINES / "h200-580.yaml")
+    return materialise(profile, tmp_path_factory.mktemp("machine"), stub_driver, cuda_libraries.of_major)
+
+
+def asked(command: str, *arguments: str | Path, **variables: str) -> tuple[int, Any]:
+    options = ["--no-config"] if command == "preflight" else []
+    done = gpuenv(command, *options, *arguments, "--format", "json", "--no-redact", environment=variables)
+    assert done.stdout, done.stderr
+    data = json.loads(done.stdout)
+    Draft202012Validator(json_schema(Report, "gpuenv.report/1")).validate(data)
+    return done.returncode, data
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (["doctor", "--smoke"], ["doctor", "--smoke=quick"]),
+        (["doctor", "--smoke", "--offline"], ["doctor", "--smoke=quick", "--offline"]),
+        (["doctor", "--smoke", "deep"], ["doctor", "--smoke", "deep"]),
+        (["doctor", "--smoke=normal"], ["doctor", "--smoke=normal"]),
+        (["doctor"], ["doctor"]),
+    ],
+    ids=" ".join,
+)
+def test_a_level_may_be_left_out(given: list[str], read: list[str]) -> None:
+    assert with_level(given) == read
+
+
+@pytest.mark.parametrize("command", ["doctor", "preflight"])
+def test_a_level_that_does_not_exist_is_told(command: str) -> None:
+    done = gpuenv(command, "--smoke", "thorough")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "quick" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [["--snapshot", "x.json"], ["--no-probe"], ["--assume", "driver=580"]], ids=" ".join
+)
+def test_another_machine_cannot_be_tested(options: list[str]) -> None:
+    done = gpuenv("doctor", "--smoke", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--smoke and {options[0]} exclude each other" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["doctor", "preflight"])
+def test_without_a_gpu_the_tests_are_skipped_for_the_doctor_s_reason(
+    command: str, target: Path, tmp_path: Path
+) -> None:
+    code, data = asked(command, "--smoke", "--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
+    assert (code, data["status"], data["smoke"]["status"]) == (1, "unfit", "skipped")
+    assert {test["status"] for test in data["smoke"]["tests"]} == {"skipped"}
+    assert all(test["detail"][:3] in ("GPU", "DRV", "CTR") for test in data["smoke"]["tests"])
+    assert not [finding for finding in data["findings"] if finding["code"].startswith("SMK")]
+
+
+def test_where_no_gpu_is_expected_nothing_is_tested_and_nothing_is_missed(targets: Targets, tmp_path: Path) -> None:
+    bare = targets.interpreter(TargetSpec(packages=()))
+    expected = ("--require", "gpu==0", "--require", "cupy==none")
+    code, data = asked("preflight", "--smoke", *expected, "--python", bare, GPUENV_DRIVER_ROOT=str(tmp_path))
+    assert (code, data["status"], data["smoke"]["status"]) == (0, "fit", "skipped")
+    assert {test["detail"] for test in data["smoke"]["tests"]} == {"no GPU is expected here"}
+
+
+def test_without_a_cupy_the_finding_is_the_doctor_s(targets: Targets, machine: SimulatedMachine) -> None:
+    code, data = asked(
+        "preflight", "--smoke", "--python", targets.interpreter(TargetSpec(packages=())), **machine.environment
+    )
+    assert (code, data["smoke"]["status"]) == (1, "skipped")
+    assert [finding["cause"] for finding in data["findings"] if finding["primary"]] == ["cupy-not-installed"]
+    assert "CuPy is not in the target environment" in data["smoke"]["tests"][0]["detail"]
+
+
+def test_what_fails_is_a_finding_in_every_form(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+    """The doctor is content with this machine; the tests are not."""
+    names = [name for name in READERS if name != "text"]
+    formats = [part for name in names for part in ("--format", f"{name}={tmp_path / name}")]
+    arguments: list[str | Path] = ["--no-config", "--smoke", "--python", target, *formats, "-o", tmp_path / "text"]
+    done = gpuenv("preflight", *arguments, environment=machine.environment)
+    assert done.returncode == 1, done.stderr
+    told = {name: READERS[name](tmp_path / name) for name in READERS}
+    right = told["json"]
+    assert "SMK902" in {code for code, _ in right.findings}
+    for form, said in told.items():
+        assert said.findings == right.findings, form
+        assert said.exit_code in (None, 1), form
+        assert "No module named" in said.text or form == "prometheus", form
+
+
+def test_a_level_of_the_configuration_file_is_used(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+    (tmp_path / "gpuenv.toml").write_text('smoke = "quick"\n', encoding="utf-8")
+    done = gpuenv("preflight", "--python", target, "--format", "json", environment=machine.environment, cwd=tmp_path)
+    assert json.loads(done.stdout)["smoke"]["level"] == "quick"
+    (tmp_path / "gpuenv.toml").write_text('require = []\nsmoke = "quik"\n', encoding="utf-8")
+    done = gpuenv("preflight", environment=machine.environment, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "gpuenv.toml: line 2: smoke: " in done.stderr
+    assert "did you mean quick?" in done.stderr
+
+
+def test_the_whole_keeps_to_its_time(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+    """NumPy never comes back: the tests end with the budget, and what they could not say is not said."""
+    (tmp_path / "numpy.py").write_text(HANGS, encoding="utf-8")
+    launcher = Path(__file__).parents[1] / "smoke/launcher.py"
+    environment = {**machine.environment, "CHILD_PYTHONPATH": str(tmp_path), "PATH": os.defpath}
+    began = time.monotonic()
+    done = _launched(launcher, environment, "preflight", "--no-config", "--smoke", "--timeout", "9", "--python", target)
+    took = time.monotonic() - began
+    data = json.loads(done)
+    assert data["smoke"]["status"] == "skipped"
+    assert {test["trouble"] for test in data["smoke"]["tests"]} <= {"no-time", "not-applicable"}
+    assert data["exit_code"] == 8
+    assert took < 9 + 6, took
+
+
+def _launched(launcher: Path, environment: dict[str, str], *arguments: str | Path) -> str:
+    command = [sys.executable, str(launcher), *map(str, arguments), "--format", "json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def test_smoke_itself_has_the_forms_of_a_report(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+    formats = [
+        part for name in ("junit", "markdown", "html", "gitlab") for part in ("--format", f"{name}={tmp_path / name}")
+    ]
+    done = gpuenv("smoke", "kernels", "--python", target, *formats, "--format", "json", environment=machine.environment)
+    assert (done.returncode, json.loads(done.stdout)["schema"]) == (5, "gpuenv.smoke/1")
+    for name in ("junit", "markdown", "html", "gitlab"):
+        said = READERS[name](tmp_path / name)
+        assert {code for code, _ in said.findings} == {"SMK902"}, name
+        assert said.exit_code in (None, 5), name
