@@ -54,6 +54,7 @@ LONG = (
     "report/test_formats.py",
     "report/test_table.py",
     "simulate/",
+    "test_difference.py",
     "smoke/test_cli.py",
     "smoke/test_run.py",
     "cli/test_network.py",
