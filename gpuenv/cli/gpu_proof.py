@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import time
-from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.gather import announce, get_snapshot
+from gpuenv.cli.gather import get_snapshot
 
 if TYPE_CHECKING:
     from gpuenv.cli.transaction import Examined
     from gpuenv.install.records import Proof
     from gpuenv.model.smoke import SmokeResult
-    from gpuenv.model.snapshot import Snapshot
 
 _NAME = "smoke test"
 _SHOWN = 3
@@ -33,21 +28,12 @@ def gpu_proof(examined: Examined, interpreter: str) -> Proof:
 
 
 def _run(examined: Examined, interpreter: str) -> SmokeResult | str:
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.smoke.prove import Order, Place, Unusable, prove
+    from gpuenv.cli.proving import prove_here
+    from gpuenv.smoke.prove import Order, Unusable
 
     rows, subject = examined.rows, examined.subject
-
-    def obstacle(facts: Snapshot) -> str | None:
-        found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
-        return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
-
-    snapshot = get_snapshot(subject, rows)
-    place = Place(interpreter, dict(os.environ), str(Path.cwd()), snapshot, subject.driver_root, time.monotonic())
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
-        return prove(Order(), place, obstacle, announce, None, now)
+        return prove_here(Order(), interpreter, subject, get_snapshot(subject, rows), rows)
     except Unusable as error:
         return str(error)
 
