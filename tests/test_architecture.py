@@ -43,7 +43,7 @@ MAY_IMPORT = {
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
-    "refresh": {"model", "matrix", "probe"},
+    "refresh": {"model", "matrix", "probe", "toml_text"},
     "__main__": {"cli"},
     "__init__": set[str](),
 }
