@@ -28,7 +28,19 @@ from gpuenv.simulate.records import (
     TargetSpec,
 )
 
-__all__ = ["Profile", "ProfileError", "Shown", "TargetSpec", "load"]
+__all__ = [  # whoever reads a profile has its records from here
+    "Container",
+    "DeviceNodeSpec",
+    "DriverSpec",
+    "GpuSpec",
+    "HostSpec",
+    "Module",
+    "Profile",
+    "ProfileError",
+    "Shown",
+    "TargetSpec",
+    "load",
+]
 
 
 def load(path: Path) -> Profile:
