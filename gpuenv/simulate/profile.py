@@ -29,12 +29,17 @@ from gpuenv.simulate.records import (
 )
 
 __all__ = [  # whoever reads a profile has its records from here
+    "CompatSpec",
     "Container",
     "DeviceNodeSpec",
     "DriverSpec",
+    "Expectation",
     "GpuSpec",
     "HostSpec",
+    "MigSpec",
     "Module",
+    "PciSpec",
+    "Planted",
     "Profile",
     "ProfileError",
     "Shown",
