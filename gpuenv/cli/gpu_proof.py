@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.gather import get_snapshot
+
 if TYPE_CHECKING:
     from gpuenv.cli.transaction import Examined
     from gpuenv.install.records import Proof
@@ -15,7 +17,7 @@ _SHOWN = 3
 
 def gpu_proof(examined: Examined, interpreter: str) -> Proof:
     """Runs the quick smoke test in the target; where there is no GPU it says so, and nothing is shown."""
-    from gpuenv.cli.proving import prove_alone
+    from gpuenv.cli.proving import prove_here
     from gpuenv.install.records import Proof
     from gpuenv.smoke.prove import Order, Unusable
 
@@ -24,8 +26,9 @@ def gpu_proof(examined: Examined, interpreter: str) -> Proof:
         return Proof(_NAME, None, "the GPU or the driver is an assumed one; on the machine that is meant: gpuenv smoke")
     if not facts.gpus:
         return Proof(_NAME, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
+    rows, subject = examined.rows, examined.subject
     try:
-        result, _, _ = prove_alone(Order(), examined.subject, interpreter, None)
+        result = prove_here(Order(), interpreter, subject, get_snapshot(subject, rows), rows)
     except Unusable as error:
         return Proof(_NAME, False, str(error))
     return _verdict(result)
