@@ -43,7 +43,7 @@ MAY_IMPORT = {
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
-    "refresh": {"model", "matrix", "probe"},
+    "refresh": {"model", "matrix", "probe", "toml_text"},
     "__main__": {"cli"},
     "__init__": set[str](),
 }
@@ -67,7 +67,7 @@ THIRD_PARTY = {
 }
 # Parts without a touch of the world outside, and the modules in them that are its edge.
 PURE = ("model", "matrix", "doctor", "explain", "preflight", "report")
-EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config"}
+EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config", "gpuenv.preflight.config_file"}
 IMPURE_MODULES = {
     "time",
     "subprocess",

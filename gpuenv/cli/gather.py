@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.probe.take import Inquiry
 
-_OLD = 120  # days
+OLD = 120  # days
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 
 
@@ -45,7 +45,7 @@ def matrix_path(path: Path | None) -> Path:
     own = user_matrix(os.environ)
     if path is not None or own is None or not own.is_file():
         return path or shipped
-    return own if _revision(own) > _revision(shipped) else shipped
+    return own if _revision(own) >= _revision(shipped) else shipped
 
 
 def _revision(path: Path) -> str:
@@ -86,8 +86,8 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
         raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
     if path is None and chosen != data_path("matrix.yaml"):
         announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
-    if path is None and _days_old(matrix.revision) > _OLD:
-        announce(f"the matrix is of {matrix.revision}, more than {_OLD} days old; run: gpuenv matrix refresh")
+    if path is None and _days_old(matrix.revision) > OLD:
+        announce(f"the matrix is of {matrix.revision}, more than {OLD} days old; run: gpuenv matrix refresh")
     return matrix
 
 

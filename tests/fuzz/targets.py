@@ -24,7 +24,8 @@ from gpuenv.matrix.load import parse
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.preflight.config import ConfigError, load_config
+from gpuenv.preflight.config import load_config
+from gpuenv.preflight.config_file import ConfigError
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.keys import KEYS
 from gpuenv.preflight.requirement import RequirementError, parse_requirement
