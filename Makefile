@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-check bench-install bench-matrix bench-image test-docker docs build clean fuzz
+.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image test-docker docs build clean fuzz
 .PHONY: audit test-pythons test-lowest test-newest
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
@@ -72,6 +72,9 @@ test-newest: $(VENV)/installed-dev ## The tests with the newest ones.
 GPU_PYTHON ?= $(PYTHON)
 test-gpu: ## Run the tests that need an NVIDIA GPU; all that was seen goes into smoke-gpu.json.
 	$(GPU_PYTHON) -m pytest -q -m gpu tests/gpu
+
+bench-doctor: compiler $(VENV)/installed-dev ## Median and worst time of the doctor on every machine and scenario.
+	$(BIN)/python -m tests.scenarios.timing
 
 bench: compiler $(VENV)/installed-dev ## Time, memory and size beside others; needs a package index.
 	$(BIN)/python -m tests.bench

@@ -37,6 +37,7 @@ LONG = (
     "fix/",
     "fuzz/test_fuzz.py",
     "image/test_command.py",
+    "image/test_check_image.py",
     "install/test_conda.py",
     "install/test_faults.py",
     "install/test_hostile.py",

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "doctor": {"model", "matrix"},
     "explain": {"model", "matrix", "doctor"},
     "probe": {"model", "matrix", "doctor"},
+    "paste": {"model", "matrix", "probe"},
     "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
     "image": {"model", "matrix", "doctor", "probe", "report", "install", "smoke", "toml_text"},
@@ -39,7 +40,7 @@ MAY_IMPORT = {
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "atomic", "plugins"),
+        *("simulate", "refresh", "data", "atomic", "plugins", "paste"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
@@ -66,7 +67,7 @@ THIRD_PARTY = {
     **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},
 }
 # Parts without a touch of the world outside, and the modules in them that are its edge.
-PURE = ("model", "matrix", "doctor", "explain", "preflight", "report")
+PURE = ("model", "matrix", "doctor", "explain", "paste", "preflight", "report")
 EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config", "gpuenv.preflight.config_file"}
 IMPURE_MODULES = {
     "time",

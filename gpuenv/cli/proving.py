@@ -150,7 +150,7 @@ def _cause_of(text: str) -> Cause | None:
     from gpuenv.cli.explaining import scanned
     from gpuenv.explain.answer import explanation
 
-    likely = explanation(scanned([text.encode()])).causes
+    likely = explanation(scanned([text.encode()]).scanner).causes
     return likely[0].cause if likely and likely[0].confidence >= _SURE else None
 
 

@@ -115,7 +115,8 @@ def library_missing(facts: Facts) -> Outcome:
         return
     others = _other_toolkits(facts) + _cuda_wheels(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
-    if others and len(missing) == len(needed):
+    # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
+    if others and any(library.name == "nvrtc" for library in missing):
         yield Symptom(
             f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {_major(facts)}, "
             "but those there are of another major version",
