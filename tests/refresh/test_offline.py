@@ -79,7 +79,7 @@ class Bench:
 
     def run(self, *options: str, limit: int | None = None) -> tuple[int, str, str]:
         child = self.start(*options, limit=limit)
-        out, error = child.communicate(timeout=300)
+        out, error = child.communicate(timeout=900)
         assert "Traceback" not in error, error
         return child.returncode, out, error
 
@@ -252,7 +252,7 @@ def test_a_matrix_that_is_changed_meanwhile_is_not_written_over(bench: Bench, in
     assert index.reached.wait(120)
     bench.matrix.write_text(SMALL + "# mine\n", encoding="utf-8")
     index.release.set()
-    _, error = child.communicate(timeout=300)
+    _, error = child.communicate(timeout=900)
     assert child.returncode == 2
     assert "was changed meanwhile" in error
     assert bench.text == SMALL + "# mine\n"
