@@ -7,7 +7,8 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-check bench-install bench-matrix docs build clean
+.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image test-docker docs build clean fuzz
+.PHONY: audit test-pythons test-lowest test-newest
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -46,16 +47,46 @@ network-test: $(VENV)/installed-dev ## Run the tests with the real wheels of CuP
 test-faults: compiler $(VENV)/installed-dev ## Every return code, crash and hang of every function; installs killed at 200 points.
 	$(BIN)/python -m pytest -n 2 -q -m slow
 
+# Seconds for each target under each engine; FUZZ_TARGETS names some of them.
+FUZZ_SECONDS ?= 180
+FUZZ_TARGETS ?=
+fuzz: $(VENV)/installed-dev ## Feed the readers of what others write with spoilt inputs: an hour in all.
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(PIP_INSTALL) --editable '.[fuzz]' \
+		|| echo "atheris cannot be installed for this Python: hypothesis runs alone"
+	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+audit: $(VENV)/installed-dev ## Known faults of the dependencies: clean, vulnerable, or not audited (exit code 3).
+	@$(BIN)/python -c 'import pip_audit' 2>/dev/null || $(PIP_INSTALL) --editable '.[audit]'
+	@$(BIN)/python -m tests.audit
+
+test-pythons: $(VENV)/installed-dev ## The pure core and recorded machines under Python 3.10 to 3.13; 3.14 is resolved for.
+	@$(BIN)/python -m tests.support.across pythons
+
+test-lowest: $(VENV)/installed-dev ## The tests with the lowest dependencies that pyproject.toml allows.
+	@$(BIN)/python -m tests.support.across lowest
+
+test-newest: $(VENV)/installed-dev ## The tests with the newest ones.
+	@$(BIN)/python -m tests.support.across newest
+
 # GPU_PYTHON has CuPy and NumPy besides pytest and what gpuenv needs; nothing is installed here.
 GPU_PYTHON ?= $(PYTHON)
 test-gpu: ## Run the tests that need an NVIDIA GPU; all that was seen goes into smoke-gpu.json.
 	$(GPU_PYTHON) -m pytest -q -m gpu tests/gpu
+
+bench-doctor: compiler $(VENV)/installed-dev ## Median and worst time of the doctor on every machine and scenario.
+	$(BIN)/python -m tests.scenarios.timing
 
 bench: compiler $(VENV)/installed-dev ## Time, memory and size beside others; needs a package index.
 	$(BIN)/python -m tests.bench
 
 bench-check: compiler $(VENV)/installed-dev ## The same, and fail where a budget is not kept or a ratio is worse than recorded.
 	$(BIN)/python -m tests.bench --check
+
+test-docker: $(VENV)/installed-dev ## Build real images with an engine of the tests' own; needs root, an engine and a package index.
+	$(BIN)/python -m pytest -n 0 -q -m docker tests/image
+
+bench-image: $(VENV)/installed-dev ## Size and build time of each kind of image beside a plain pip install; likewise.
+	$(BIN)/python -m tests.image.docker.bench
 
 docs: $(VENV)/installed-dev ## Write the reference pages that are made from the code.
 	$(BIN)/python -m gpuenv.probe.facts_page > gpuenv/docs/facts.md

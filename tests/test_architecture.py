@@ -28,17 +28,19 @@ MAY_IMPORT = {
     "doctor": {"model", "matrix"},
     "explain": {"model", "matrix", "doctor"},
     "probe": {"model", "matrix", "doctor"},
+    "paste": {"model", "matrix", "probe"},
     "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
-    "image": {"model", "matrix", "doctor"},
-    "install": {"model", "matrix", "doctor", "probe", "report", "toml_text"},
+    "image": {"model", "matrix", "doctor", "probe", "report", "install", "smoke", "toml_text"},
+    "install": {"model", "matrix", "doctor", "probe", "report", "toml_text", "atomic"},
     "smoke": {"model", "probe"},
     "plugins": {"model", "doctor", "probe"},
     "data": set[str](),
+    "atomic": set[str](),
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "plugins"),
+        *("simulate", "refresh", "data", "atomic", "plugins", "paste"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
@@ -48,21 +50,25 @@ MAY_IMPORT = {
 }
 # Libraries of others, and the one place that may import each.
 THIRD_PARTY = {
-    "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install", "refresh"},
+    "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install", "refresh", "image"},
     "tomli": {"toml_text"},
     "yaml": {"gpuenv.matrix.strict_yaml"},
     "typer": {"cli"},
     "rich": {"gpuenv.cli.output"},
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
-    "docker": set[str](),
+    "docker": {"gpuenv.image.check.engine", "gpuenv.image.engine"},
+    "requests": {"gpuenv.image.check.engine"},
+    "urllib3": {"gpuenv.image.engine"},  # what the SDK lets through
+    "cyclonedx": {"gpuenv.image.sbom"},
+    "packageurl": {"gpuenv.image.sbom"},
     "pytest": {"pytest_plugin"},
     # What runs in the target environment.
     **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},
 }
 # Parts without a touch of the world outside, and the modules in them that are its edge.
-PURE = ("model", "matrix", "doctor", "explain", "preflight", "report")
-EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config"}
+PURE = ("model", "matrix", "doctor", "explain", "paste", "preflight", "report")
+EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config", "gpuenv.preflight.config_file"}
 IMPURE_MODULES = {
     "time",
     "subprocess",
@@ -86,6 +92,7 @@ IMPURE_ATTRIBUTES = {
 BROAD_KINDS = ("Exception", "BaseException")
 BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
+    ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
     ("gpuenv.cli.app", "run"),  # the last handler turns a fault of ours into a message
     ("gpuenv.probe.forked", "_run"),  # the end of a script, as its interpreter would tell it
     (f"{SCRIPTS}.importing", "main"),  # someone else's module
@@ -99,6 +106,9 @@ BROAD = [
     (f"{PAYLOAD}.harness", "demo"),  # likewise
     (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything: that is its answer
     (f"{PAYLOAD}.harness", "_run"),  # likewise
+    (f"{PAYLOAD}.groundwork", "_compiled"),  # someone else's package
+    (f"{PAYLOAD}.groundwork", "_library"),  # likewise
+    (f"{PAYLOAD}.groundwork", "groundwork"),  # likewise
     (f"{PAYLOAD}.demos.fork_after_cuda_init", "mistake"),  # whatever it raises is what is to be shown
 ]
 STARTERS = {"Popen", "run", "call", "check_call", "check_output"}
@@ -291,7 +301,7 @@ def test_programs_are_started_in_one_module_alone() -> None:
     own, with the user's own terminal and no deadline. A fork of our own is waited for as a program is.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
-    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.demos.fork_after_cuda_init"}
+    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.several", f"{PAYLOAD}.demos.fork_after_cuda_init"}
     own = {"gpuenv.probe.children", "gpuenv.probe.forked"}
     assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 
@@ -304,7 +314,8 @@ def test_the_driver_is_loaded_in_scripts_alone() -> None:
 
 
 def test_nothing_uses_the_network() -> None:
-    """The socket module is asked for the name of the host, and for nothing else."""
+    """But for one question to a registry. The socket module is asked for the name of the host, and for nothing else."""
+    asking = {"gpuenv.image.check.http": {"urllib", "http", "ssl"}, "gpuenv.image.check.registry": {"urllib"}}
 
     def used(module: Module) -> set[str]:
         names = {name.split(".")[0] for name in imports(module.tree)}
@@ -313,7 +324,9 @@ def test_nothing_uses_the_network() -> None:
             for node in ast.walk(module.tree)
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "socket"
         }
-        return names & {"urllib", "http", "ssl", "requests", "ftplib", "asyncio"} | attributes - {"gethostname"}
+        network = {"urllib", "http", "ssl", "requests", "ftplib", "asyncio"} - asking.get(module.name, set())
+        known = {"requests"} if module.name == "gpuenv.image.check.engine" else set[str]()  # what Docker's SDK raises
+        return names & (network - known) | attributes - {"gethostname"}
 
     assert strangers(used) == {}
 

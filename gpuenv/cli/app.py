@@ -17,7 +17,8 @@ from gpuenv.model.exit_codes import ExitCode
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-# Command: its module below gpuenv.cli, which has a function of the same name, or an ``app`` of several commands.
+# Command: its module below gpuenv.cli, which has a function of the same name (with _ for -), or an ``app`` of several
+# commands.
 _COMMANDS = {
     "doctor": "doctor",
     "preflight": "preflight",
@@ -34,6 +35,8 @@ _COMMANDS = {
     "schema": "schema",
     "simulate": "simulate",
     "matrix": "matrix",
+    "check-image": "check_image",
+    "build-image": "build_image",
 }
 _PROVING = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
 _SETTINGS: dict[str, dict[str, Any]] = {
@@ -59,7 +62,7 @@ def make_app(arguments: list[str]) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            app.command(name, context_settings=_SETTINGS.get(name))(getattr(module, name))
+            app.command(name, context_settings=_SETTINGS.get(name))(getattr(module, name.replace("-", "_")))
     return app
 
 
@@ -68,7 +71,9 @@ def root(
 ) -> None:
     """Options that stand before the command."""
     if version:
-        sys.stdout.write(f"gpuenv {__version__}\n")
+        from gpuenv.cli.output import write_stdout
+
+        write_stdout(f"gpuenv {__version__}\n")
         raise typer.Exit
 
 

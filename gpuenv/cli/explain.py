@@ -76,11 +76,13 @@ def explain(
 
 def _known(what: str) -> Iterator[Line] | None:
     """What a code, a cause or a signature means; None for a text."""
-    from gpuenv.doctor.registry import all_checks
+    from gpuenv.doctor.registry import Explained, all_checks
+    from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
     from gpuenv.report.explained import cause_lines, check_lines
 
-    checks = {check.code: check for check in all_checks()}
+    every: tuple[Explained, ...] = (*all_checks(), *all_rules())
+    checks = {check.code: check for check in every}
     if what.upper() in checks:
         return check_lines(checks[what.upper()])
     cause = next((cause for cause in Cause if cause.value == what.lower()), None)
@@ -106,9 +108,11 @@ def _unknown(what: str) -> CommandError:
     import difflib
 
     from gpuenv.doctor.registry import all_checks
+    from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
 
-    names = [*(cause.value for cause in Cause), *(check.code.lower() for check in all_checks())]
+    codes = [*(check.code.lower() for check in all_checks()), *(rule.code.lower() for rule in all_rules())]
+    names = [*(cause.value for cause in Cause), *codes]
     near = difflib.get_close_matches(what.lower(), names, 3)
     return CommandError(
         ExitCode.USAGE,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from gpuenv.cli import options
 from gpuenv.cli.gather import Subject, announce, get_matrix
 from gpuenv.cli.installing import (
     InstallerName,
     Means,
+    Shown,
     caller_for,
     command_error,
     interpreter_of,
@@ -28,17 +27,13 @@ from gpuenv.model.repair import Repair, RepairStatus
 if TYPE_CHECKING:
     from gpuenv.doctor.mending import Wound
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.executing import Work
     from gpuenv.install.holdings import Holdings
-    from gpuenv.install.journal import Store
     from gpuenv.install.preparing import Prepared
-    from gpuenv.install.proving import Diagnosed
     from gpuenv.install.records import Outcome
     from gpuenv.matrix.records import Matrix
     from gpuenv.report.report import Report
 
 _SECONDS = 3600.0  # that the installer may take
-_OF_THE_TARGET = ("WHL", "ENV", "LIB")
 Examine = Callable[[], "Report"]
 
 
@@ -80,12 +75,12 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
     if wound is None:
         return replace(found, repair=_nothing(found, "nothing here is for gpuenv to mend"))
     try:
-        outcome, after = _transaction(found, examine, wish, wound)
+        outcome = _transaction(found, wish, wound)
     except InstallError as error:
         raise command_error(error) from error
     if outcome is None:
         return replace(found, repair=_nothing(found, "nothing that could be installed would mend it"))
-    return _told(found, after or examine(), outcome)
+    return _told(found, examine(), outcome)
 
 
 def _nothing(found: Report, message: str) -> Repair:
@@ -99,45 +94,41 @@ def _codes(report: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f.code for f in report.findings if f.severity is not Severity.NOTE))
 
 
-def _transaction(found: Report, examine: Examine, wish: Wish, wound: Wound) -> tuple[Outcome | None, Report | None]:
-    """Plans, asks, and carries it out; nothing at all where no CuPy fits."""
-    from gpuenv.install.executing import execute
+def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
+    """Plans, asks, and carries it out; nothing at all where no CuPy fits, or all is as it should be already."""
+    from gpuenv.cli.consent import agree, show_plan
+    from gpuenv.cli.transaction import Examined, run_transaction, target_scheme
     from gpuenv.install.journal import Store
 
     interpreter = interpreter_of(wish.subject)
     put_back_first(interpreter, None, dry_run=wish.dry_run)
-    scheme = _scheme(interpreter, wish)
+    scheme = target_scheme(interpreter, wish.subject, _means(wish))
     rows = get_matrix(wish.matrix)
     requirements = _requirements(found, rows, scheme, wound)
     if requirements is None:
-        return None, None
+        return None
+    shown = Shown(options.Format.TEXT, None, color=True, redacted=True, verbose=False)
     if wish.dry_run:
-        _show(_prepare(scheme, requirements, wish, wound), beside=False)
+        show_plan(_prepare(scheme, requirements, wish, wound).plan, shown)
         raise typer.Exit(ExitCode.OK)
     store = Store(Path(scheme.root))
     with store.locked():
         put_back_first(interpreter, store, dry_run=False, held=True)
         prepared = _prepare(scheme, requirements, wish, wound)
         if prepared.plan.empty:
-            return None, None
-        _ask(prepared, wish)
-        seen: list[Report] = []
-        outcome = execute(_work(prepared, store, (found, examine, seen), wish))
-    return outcome, seen[-1] if seen else None
+            return None
+        agree(prepared.plan, shown, yes=wish.yes, allow_changes=False)
+        examined = Examined(wish.subject, found.snapshot, rows, found.resolution)
+        return run_transaction(prepared, store, examined)
 
 
-def _scheme(interpreter: str, wish: Wish) -> Scheme:
-    from gpuenv.install.environment import ask_scheme
-    from gpuenv.install.preparing import refuse_unusable
-
-    scheme = ask_scheme(interpreter, os.environ, time.monotonic() + wish.subject.timeout)
-    refuse_unusable(scheme, break_system_packages=False)
-    return scheme
+def _means(wish: Wish) -> Means:
+    return Means(InstallerName.AUTO, wish.offline, break_system_packages=False, seconds=_SECONDS)
 
 
 def _requirements(found: Report, rows: Matrix, scheme: Scheme, wound: Wound) -> tuple[str, ...] | None:
     """What to ask the installer for: what is there, if that can be kept, else what the resolver chooses."""
-    from gpuenv.doctor.mending import as_it_is, choices, will_do
+    from gpuenv.doctor.mending import as_it_is, choices, loses_libraries, will_do
     from gpuenv.install.holdings import take_stock
 
     facts = found.snapshot
@@ -152,7 +143,7 @@ def _requirements(found: Report, rows: Matrix, scheme: Scheme, wound: Wound) -> 
         if wheel is not None and will_do(wheel, wound, facts):
             break
     else:  # the resolver's free choice came last; what it lacks then is for a person
-        if wheel is None or wound.with_libraries:
+        if wheel is None or wound.with_libraries or loses_libraries(wheel, wound, facts):
             return None
     return (*wheel.requirements, *wound.more)
 
@@ -162,7 +153,7 @@ def _prepare(scheme: Scheme, requirements: Sequence[str], wish: Wish, wound: Wou
     from gpuenv.install.preparing import prepare
 
     holdings = take_stock(scheme)
-    caller = caller_for(scheme, Means(InstallerName.AUTO, wish.offline, break_system_packages=False, seconds=_SECONDS))
+    caller = caller_for(scheme, _means(wish))
     if wound.afresh and not wish.offline:
         announce(
             f"uv's cache may share the damage and is not used; to mend it too: uv cache clean {' '.join(wound.again)}"
@@ -187,75 +178,6 @@ def _places(metadata: str) -> list[str]:
     from gpuenv.install.record_file import read_record
 
     return [entry.path.rsplit("/", 1)[-1] for entry in read_record(metadata) or ()]
-
-
-def _work(prepared: Prepared, store: Store, doctor: tuple[Report, Examine, list[Report]], wish: Wish) -> Work:
-    from datetime import datetime, timezone
-
-    from gpuenv.install.executing import Work
-    from gpuenv.install.proving import Child
-    from gpuenv.probe.children import ChildGroup
-
-    before, examine, seen = doctor
-
-    def again() -> Diagnosed:
-        seen.append(examine())
-        return _diagnosed(seen[-1])
-
-    executable = prepared.holdings.scheme.executable
-    return Work(
-        prepared=prepared,
-        store=store,
-        child=Child(executable, dict(os.environ), max(60.0, wish.subject.timeout), ChildGroup()),
-        before=_diagnosed(before),
-        diagnose=again,
-        announce=announce,
-        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    )
-
-
-def _diagnosed(report: Report) -> Diagnosed:
-    """The doctor's errors about the target itself; the machine's are not of the installer's making."""
-    from gpuenv.install.proving import Diagnosed
-    from gpuenv.model.finding import Severity
-
-    errors = [f for f in report.findings if f.severity is Severity.ERROR and f.code.startswith(_OF_THE_TARGET)]
-    return Diagnosed({finding.code: finding.title for finding in errors})
-
-
-def _ask(prepared: Prepared, wish: Wish) -> None:
-    """Consent, or the end.
-
-    Raises:
-        ConsentNeeded: when it is missing and nobody can be asked, or the answer is no.
-    """
-    from gpuenv.install.errors import ConsentNeeded
-
-    if prepared.plan.moves:
-        _show(prepared, beside=True)
-        raise ConsentNeeded(
-            f"packages that are not CuPy's would change: {', '.join(prepared.plan.moves)}; nothing was changed",
-            "Agree with gpuenv install --allow-changes, or make an environment of its own.",
-        )
-    _show(prepared, beside=wish.yes)
-    if wish.yes:
-        return
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
-    if not typer.confirm("Go ahead?", err=True):
-        raise ConsentNeeded("not agreed to; nothing was changed")
-
-
-def _show(prepared: Prepared, *, beside: bool) -> None:
-    """The plan: on standard error where a report is to follow on standard output."""
-    from gpuenv.cli.output import emit_lines, write_stderr
-    from gpuenv.install.text import plan_lines
-
-    lines = plan_lines(prepared.plan)
-    if beside:
-        write_stderr(lines)
-    else:
-        emit_lines(lines, None, color=False)
 
 
 def _told(before: Report, after: Report, outcome: Outcome) -> Report:

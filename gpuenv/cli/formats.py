@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpuenv.report.report import Report
 
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
+_OWN = ("text", "json")  # which are made fit for others while they are written
 # One module a form, imported where that form is wanted.
 _RENDERERS = {
     "junit": ("junit", "junit_text"),
@@ -58,13 +59,18 @@ class How:
     of_the_tests: bool = False
 
 
-def read_formats(given: Sequence[str] | None, output: Path | None) -> tuple[Wanted, ...]:
+def read_formats(given: Sequence[str] | None, output: Path | None, names: Sequence[str] = NAMES) -> tuple[Wanted, ...]:
     """The forms that are wanted; text goes to standard output (or ``-o``) unless another form does.
+
+    Args:
+        given: what the user wrote.
+        output: the file of ``-o``.
+        names: the forms that the command has.
 
     Raises:
         CommandError: for an unknown form, a file that is named twice, or two forms for one place.
     """
-    wanted = tuple(_wanted(text) for text in given or ())
+    wanted = tuple(_wanted(text, names) for text in given or ())
     if not any(entry.path is None for entry in wanted):
         wanted = (Wanted("text", None), *wanted)
     placed = tuple(Wanted(entry.form, output) if entry.path is None else entry for entry in wanted)
@@ -75,19 +81,16 @@ def read_formats(given: Sequence[str] | None, output: Path | None) -> tuple[Want
     return placed
 
 
-def _wanted(text: str) -> Wanted:
+def _wanted(text: str, names: Sequence[str]) -> Wanted:
     name, equals, path = text.partition("=")
-    if name not in NAMES:
-        near = difflib.get_close_matches(name.lower(), NAMES, 1)
+    known = f"one of {', '.join(names)}"
+    if name not in names:
+        near = difflib.get_close_matches(name.lower(), names, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", _known())
+        raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", known)
     if equals and not path:
-        raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", _known())
+        raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", known)
     return Wanted(name, Path(path) if equals else None)
-
-
-def _known() -> str:
-    return f"one of {', '.join(NAMES)}"
 
 
 def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
@@ -96,10 +99,23 @@ def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
     Raises:
         CommandError: when a place cannot be written to, after the others have been.
     """
+    from functools import cache
+
+    @cache
+    def clean() -> Report:
+        """As others may see it; made once, for all forms."""
+        from gpuenv.cli.output import identity
+        from gpuenv.report.prepared import prepared
+
+        return prepared(report, identity() if how.redact else None)
+
     failed: CommandError | None = None
     for entry in sorted(wanted, key=lambda entry: entry.path is None):
         try:
-            _emit(report, entry, how)
+            if entry.form in _OWN:
+                _emit(report, entry, how)
+            else:
+                _emit_rendered(clean(), entry, how)
         except CommandError as error:
             failed = failed or error
     if failed is not None:
@@ -111,12 +127,10 @@ def _emit(report: Report, wanted: Wanted, how: How) -> None:
         from gpuenv.cli.output import emit_json
 
         emit_json(report.smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
-    elif wanted.form == "text":
+    else:
         from gpuenv.cli.output import emit_lines
 
         emit_lines(_lines(report, how), wanted.path, color=how.color, redacted=how.redact)
-    else:
-        _emit_rendered(report, wanted, how)
 
 
 def _lines(report: Report, how: How) -> Iterator[Line]:
@@ -130,17 +144,16 @@ def _lines(report: Report, how: How) -> Iterator[Line]:
 
 
 def _emit_rendered(report: Report, wanted: Wanted, how: How) -> None:
-    from gpuenv.cli.output import identity, write_file, write_stdout
-    from gpuenv.report.prepared import prepared
+    """Writes a form for which the report is prepared as a whole."""
+    from gpuenv.cli.output import write_file, write_stdout
 
-    clean = prepared(report, identity() if how.redact else None)
-    text = _render(clean, wanted.form, how)
+    text = _render(report, wanted.form, how)
     if wanted.form == "github":
-        _append_summary(clean)
+        _append_summary(report)
     if wanted.path is None:
         write_stdout(text)
     else:
-        write_file(wanted.path, text)
+        write_file(wanted.path, text, shared=wanted.form == "prometheus")
 
 
 def _render(report: Report, form: str, how: How) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -18,11 +17,11 @@ from gpuenv.cli.installing import (
     Installer,
     InstallerName,
     InstallTimeout,
+    Kernel,
     Means,
     NetworkOffline,
     Shown,
     Wanted,
-    caller_for,
     choice_of,
     command_error,
     interpreter_of,
@@ -31,19 +30,19 @@ from gpuenv.cli.installing import (
     require_target,
     resolved_for,
     show_outcome,
+    target_of,
 )
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.cli.transaction import Examined
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.executing import Clock, Work
+    from gpuenv.install.executing import Clock
     from gpuenv.install.journal import Store
-    from gpuenv.install.preparing import Prepared
-    from gpuenv.install.proving import Diagnosed
-    from gpuenv.install.records import Outcome
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.install.records import Outcome, Plan
     from gpuenv.model.resolution import Resolution
-    from gpuenv.model.snapshot import Snapshot
+
+    Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,7 @@ class Wishes:
 
 def install(
     python: options.Python = None,
+    kernel: Kernel = None,
     assume: options.Assume = None,
     locked: Annotated[
         Optional[Path],
@@ -109,7 +109,7 @@ def install(
     Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state is
     back, 7 the target cannot be used.
     """
-    subject = Subject(python, None, assume or (), False, timeout, driver_root)
+    subject = Subject(target_of(python, kernel), None, assume or (), False, timeout, driver_root)
     if locked is not None and bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
@@ -132,47 +132,73 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
         CommandError: likewise.
     """
     import tempfile
+    from concurrent.futures import ThreadPoolExecutor
 
+    from gpuenv.cli.consent import show_plan
+    from gpuenv.cli.transaction import Examined, target_scheme
+    from gpuenv.install.executing import Clock
     from gpuenv.install.holdings import take_stock
+    from gpuenv.install.journal import Store
+    from gpuenv.install.records import Result
 
     wishes, means = how
     interpreter = interpreter_of(subject)
     recovered = put_back_first(interpreter, None, dry_run=wishes.dry_run)
-    clock = _clock()
-    with clock.phase("probe"):
+    clock = Clock()
+    with clock.phase("examination"), ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(target_scheme, interpreter, subject, means)
         facts, rows = get_both(subject, matrix)
-    require_target(facts)
-    scheme = _scheme(interpreter, subject, means)
-    resolution = resolved_for(facts, rows, take_stock(scheme))
+        require_target(facts)
+        scheme = asking.result()
+    examined = Examined(subject, facts, rows, resolved_for(facts, rows, take_stock(scheme)))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
-        wanted, means = _what(resolution, wishes, (means, scheme), Path(scratch))
+        planned = _way(scheme, examined, (wishes, means), Path(scratch))
         if wishes.dry_run:
-            _show_plan(_prepare(scheme, wanted, means), shown)
+            show_plan(planned()[0], shown)
             return ExitCode.OK
-        from gpuenv.install.journal import Store
-
         store = Store(Path(scheme.root))
         with store.locked():
             recovered += put_back_first(interpreter, store, dry_run=False, held=True)
             with clock.phase("plan"):
-                prepared = _prepare(scheme, wanted, means)
-            work = replace(_work(prepared, store, subject, (facts, rows, resolution)), clock=clock)
-            return _go(work, wishes, shown, recovered)
+                plan, carry_out = planned()
+            done = _go(plan, partial(carry_out, store, clock), wishes, shown)
+            if done.status in (Result.UNCHANGED, Result.INSTALLED) and wishes.guard is not None:
+                _leave_guard(scheme, wishes.guard)
+    show_outcome(replace(done, recovered=recovered), shown)
+    return done.exit_code
 
 
-def _clock() -> Clock:
-    from gpuenv.install.executing import Clock
+def _way(scheme: Scheme, examined: Examined, how: tuple[Wishes, Means], scratch: Path) -> Callable[[], Planned]:
+    """How the plan is made: of conda packages for conda's environments, of wheels for all others."""
+    from gpuenv.cli.conda_install import plan_conda, run_conda, takes_conda
+    from gpuenv.cli.transaction import plan_install, run_transaction
 
-    return Clock()
+    wishes, means = how
+    if takes_conda(scheme, means):
+        _refuse_for_conda(wishes)
+
+        def of_conda() -> Planned:
+            found = plan_conda(scheme, examined.resolution, means)
+            return found.plan, lambda store, clock: run_conda(found, store, examined, clock)
+
+        return of_conda
+    wanted, means = _what(examined.resolution, wishes, (means, scheme), scratch)
+
+    def of_wheels() -> Planned:
+        found = plan_install(scheme, wanted, means)
+        return found.plan, lambda store, clock: run_transaction(found, store, examined, clock)
+
+    return of_wheels
 
 
-def _scheme(interpreter: str, subject: Subject, means: Means) -> Scheme:
-    from gpuenv.install.environment import ask_scheme
-    from gpuenv.install.preparing import refuse_unusable
-
-    scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout)
-    refuse_unusable(scheme, break_system_packages=means.break_system_packages)
-    return scheme
+def _refuse_for_conda(wishes: Wishes) -> None:
+    for option, given in (("--locked", wishes.locked), ("--bundle", wishes.bundle), ("--guard", wishes.guard)):
+        if given is not None:
+            raise CommandError(
+                ExitCode.USAGE,
+                f"{option} is for wheels, and conda packages would be installed into this environment",
+                "add --installer uv (or pip) to install wheels; conda's own guard is conda-meta/pinned",
+            )
 
 
 def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], scratch: Path) -> tuple[Wanted, Means]:
@@ -190,145 +216,24 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
     return choice_of(resolution), means
 
 
-def _prepare(scheme: Scheme, wanted: Wanted, means: Means) -> Prepared:
-    from gpuenv.install.holdings import take_stock
-    from gpuenv.install.preparing import prepare
-
-    return prepare(take_stock(scheme), caller_for(scheme, means), wanted.requirements, wanted.pins)
-
-
-def _work(prepared: Prepared, store: Store, subject: Subject, before: tuple[Snapshot, Matrix, Resolution]) -> Work:
-    from datetime import datetime, timezone
-
-    from gpuenv.install.executing import Work
-    from gpuenv.install.proving import Child
-    from gpuenv.probe.children import ChildGroup
-
-    facts, rows, resolution = before
-    libraries_elsewhere = resolution.wheel is not None and resolution.wheel.needs_toolkit is not None
-    executable = prepared.holdings.scheme.executable
-    return Work(
-        prepared=prepared,
-        store=store,
-        child=Child(executable, dict(os.environ), max(60.0, subject.timeout), ChildGroup()),
-        before=_diagnosed(facts, rows, libraries_elsewhere=libraries_elsewhere),
-        diagnose=lambda: _diagnosed(_again(subject, rows), rows, libraries_elsewhere=libraries_elsewhere),
-        announce=announce,
-        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    )
-
-
-def _again(subject: Subject, rows: Matrix) -> Snapshot:
-    from gpuenv.cli.gather import get_snapshot
-
-    return get_snapshot(subject, rows)
-
-
-def _diagnosed(facts: Snapshot, rows: Matrix, *, libraries_elsewhere: bool) -> Diagnosed:
-    """The doctor's errors about the target itself; the machine's are not of the installer's making."""
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.install.proving import Diagnosed
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.model.finding import Severity
-
-    found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
-    families = ("WHL", "ENV") if libraries_elsewhere else ("WHL", "ENV", "LIB")
-    errors = {f.code: f.title for f in found if f.severity is Severity.ERROR and f.code.startswith(families)}
-    return Diagnosed(errors)
-
-
-def _go(work: Work, wishes: Wishes, shown: Shown, recovered: tuple[str, ...]) -> int:
-    """Asks, executes, and shows what came of it."""
-    from gpuenv.install.executing import execute
+def _go(plan: Plan, carry_out: Callable[[], Outcome], wishes: Wishes, shown: Shown) -> Outcome:
+    """Asks and executes."""
+    from gpuenv.cli.consent import agree
     from gpuenv.install.records import Outcome, Result
 
-    plan = work.prepared.plan
-    if plan.empty and wishes.guard is not None:
-        _leave_guard(work.prepared, wishes.guard)
     if plan.empty:
         message = f"{' '.join(plan.requirements)} is there already"
-        done = Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan, recovered=recovered)
-        return _show_outcome(done, shown)
-    _ask(work.prepared, wishes, shown)
-    _refuse_without_room(work.prepared)
-    done = execute(work)
-    if done.status is Result.INSTALLED and wishes.guard is not None:
-        _leave_guard(work.prepared, wishes.guard)
-    return _show_outcome(replace(done, recovered=recovered), shown)
+        return Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
+    agree(plan, shown, yes=wishes.yes, allow_changes=wishes.allow_changes)
+    return carry_out()
 
 
-def _leave_guard(prepared: Prepared, path: Path) -> None:
+def _leave_guard(scheme: Scheme, path: Path) -> None:
     """A constraint file with the versions that were chosen, and how to use it."""
     from gpuenv.cli.output import write_file
     from gpuenv.install.guard import guard_text
     from gpuenv.install.holdings import take_stock
 
-    there = take_stock(prepared.holdings.scheme).own.values()
-    write_file(path, guard_text({entry.name: entry.release for entry in there}))
+    there = take_stock(scheme).own.values()
+    write_file(path, guard_text({entry.name: entry.release for entry in there}), shared=True)
     announce(f"to keep later installs to this choice: pip install --constraint {path} ..., or PIP_CONSTRAINT={path}")
-
-
-def _ask(prepared: Prepared, wishes: Wishes, shown: Shown) -> None:
-    """Consent, or the end.
-
-    Raises:
-        ConsentNeeded: when it is missing and nobody can be asked.
-        Abort: when the answer is no.
-    """
-    from gpuenv.install.errors import ConsentNeeded
-
-    plan = prepared.plan
-    if plan.moves and not wishes.allow_changes:
-        _show_plan(prepared, shown)
-        raise ConsentNeeded(
-            f"packages that are not CuPy's would change: {', '.join(plan.moves)}; nothing was changed",
-            "Agree with --allow-changes, or install into an environment of its own.",
-        )
-    if wishes.yes:
-        if shown.output_format is options.Format.TEXT:
-            _show_plan_beside(prepared, shown)
-        return
-    _show_plan(prepared, replace(shown, output=None))
-    if not (sys.stdin is not None and sys.stdin.isatty() and shown.output_format is options.Format.TEXT):
-        raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
-    if not typer.confirm("Go ahead?", err=True):
-        raise ConsentNeeded("not agreed to; nothing was changed")
-
-
-def _refuse_without_room(prepared: Prepared) -> None:
-    from gpuenv.install.errors import InstallFailed
-    from gpuenv.install.text import size_text
-
-    space = prepared.plan.space
-    if space.download is not None and space.free is not None and space.free < space.download:
-        raise InstallFailed(
-            f"{size_text(space.download)} are to be downloaded and {size_text(space.free)} are free; "
-            "nothing was changed",
-            "Make room on the disk that the environment is on.",
-        )
-
-
-def _show_plan(prepared: Prepared, shown: Shown) -> None:
-    if shown.output_format is options.Format.JSON:
-        from gpuenv.cli.output import emit_json
-
-        emit_json(prepared.plan, shown.output, redacted=shown.redacted)
-    else:
-        from gpuenv.cli.output import emit_lines
-        from gpuenv.install.text import plan_lines
-
-        lines = plan_lines(prepared.plan, verbose=shown.verbose)
-        emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)
-
-
-def _show_plan_beside(prepared: Prepared, shown: Shown) -> None:
-    """The plan that was agreed to beforehand, on standard error: the result alone goes to standard output."""
-    from gpuenv.cli.output import write_stderr
-    from gpuenv.install.text import plan_lines
-
-    write_stderr(plan_lines(prepared.plan, verbose=shown.verbose))
-
-
-def _show_outcome(outcome: Outcome, shown: Shown) -> int:
-    show_outcome(outcome, shown)
-    return outcome.exit_code

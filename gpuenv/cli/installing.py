@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -34,9 +34,21 @@ class InstallerName(str, Enum):
     AUTO = "auto"
     UV = "uv"
     PIP = "pip"
+    CONDA = "conda"
+    MAMBA = "mamba"
+    MICROMAMBA = "micromamba"
+
+
+CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
 
 
 Installer = Annotated[InstallerName, typer.Option("--installer", help="What to install with.")]
+Kernel = Annotated[
+    Optional[str],
+    typer.Option(
+        "--kernel", metavar="NAME", help="The target: the environment of a Jupyter kernel, by its name or kernelspec."
+    ),
+]
 NetworkOffline = Annotated[bool, typer.Option("--offline", help="Use no network: what the cache of uv holds.")]
 InstallTimeout = Annotated[
     float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
@@ -93,6 +105,25 @@ def command_error(error: InstallError) -> CommandError:
     return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, error.remedy)
 
 
+def target_of(python: str | None, kernel: str | None) -> str | None:
+    """What ``--python`` would say where ``--kernel`` is given.
+
+    Raises:
+        CommandError: when both are, or there is no such kernel.
+    """
+    if kernel is None:
+        return python
+    if python is not None:
+        raise CommandError(ExitCode.USAGE, "--python and --kernel exclude each other")
+    from gpuenv.probe.kernels import kernel_interpreter
+    from gpuenv.probe.target import TargetError
+
+    try:
+        return kernel_interpreter(kernel, os.environ)
+    except TargetError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+
+
 def interpreter_of(subject: Subject) -> str:
     """The target's interpreter.
 
@@ -122,12 +153,12 @@ def put_back_first(interpreter: str, store: Store | None, *, dry_run: bool, held
     if store is None:
         return ()
     if held:
-        found = recover(store)
+        found = recover(store, os.environ)
     elif dry_run:
         return ()
     else:
         with store.locked():
-            found = recover(store)
+            found = recover(store, os.environ)
     for number in found:
         announce(f"the interrupted install {number} was put back")
     return found
@@ -201,11 +232,18 @@ def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wante
 
 
 def caller_for(scheme: Scheme, means: Means) -> Caller:
-    """The installer, with the caller's own settings.
+    """The installer of wheels, with the caller's own settings.
 
     Raises:
         InstallError: when there is none.
+        CommandError: when it is one of conda's.
     """
+    if means.installer in CONDAS:
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{means.installer.value} handles conda packages, and wheels are wanted here",
+            "use uv or pip",
+        )
     from gpuenv.install.backends.base import Options
     from gpuenv.install.choose import choose
     from gpuenv.install.resolving import Caller

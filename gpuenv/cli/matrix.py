@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -36,16 +35,17 @@ def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -
 
     Exit code: 0 valid, 6 invalid.
     """
+    from gpuenv.cli.output import write_stdout
     from gpuenv.cli.profiles import machine_lines
 
     rows = get_matrix(matrix, anew=True)
     releases = sum(len(line.releases) for line in rows.wheel_lines)
-    sys.stdout.write(
+    write_stdout(
         f"valid: revision {rows.revision}, {releases} releases in {len(rows.wheel_lines)} wheel lines, "
         f"{len(rows.cuda_minors)} CUDA minors, {len(rows.driver_branches)} driver branches, "
         f"{len(rows.products)} GPU products, {len(rows.sources)} sources\n"
     )
-    sys.stdout.write("".join(f"{line}\n" for line in machine_lines(rows, verbose=verbose)))
+    write_stdout("".join(f"{line}\n" for line in machine_lines(rows, verbose=verbose)))
 
 
 @app.command("show")
@@ -105,7 +105,7 @@ def _show_page(rows: Matrix, asked: Asked, output: Path | None) -> None:
         )
     text = page(rows, grid_of(rows))
     if output is not None:
-        write_file(output, text)
+        write_file(output, text, shared=True)
     else:
         write_stdout(text)
 
@@ -130,6 +130,7 @@ def refresh(
     uv or pip is asked, as it is configured. What was measured is kept until it is written, so that an interrupted
     refresh goes on where it was. A fault at any point leaves the matrix as it was.
     """
+    from gpuenv.cli.output import write_stdout
     from gpuenv.cli.refresh import Asked as Wanted
     from gpuenv.cli.refresh import Installer, refresh_matrix
 
@@ -138,4 +139,4 @@ def refresh(
     except ValueError as error:
         raise CommandError(ExitCode.USAGE, f"--index {index}: expected uv or pip") from error
     lines = refresh_matrix(matrix, Wanted(installer, dry_run, again or ()))
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    write_stdout("".join(f"{line}\n" for line in lines))

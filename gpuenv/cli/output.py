@@ -10,13 +10,13 @@ import re
 import shutil
 import socket
 import sys
-import tempfile
 import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv.atomic import replace_file
 from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
@@ -174,8 +174,15 @@ def write_stderr(lines: Iterable[Line]) -> None:
         sys.stderr.flush()
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str, *, shared: bool = False) -> None:
     """Writes a file whole or not at all; a pipe or a device is written to, a link followed.
+
+    A new file is its owner's alone, since a report tells much of a machine; one that is there keeps its rights.
+
+    Args:
+        path: where.
+        text: its whole content.
+        shared: made to be read by others, as a lock file is: a new one has the rights that the umask leaves.
 
     Raises:
         CommandError: when it cannot be written.
@@ -184,30 +191,9 @@ def write_file(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
         else:
-            _replace(Path(os.path.realpath(path)), text)
+            replace_file(Path(os.path.realpath(path)), text, shared=shared)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def _replace(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def _umask() -> int:
-    """The permissions that new files lack; reading it means setting it."""
-    current = os.umask(0o077)
-    os.umask(current)
-    return current
 
 
 def identity() -> Identity:

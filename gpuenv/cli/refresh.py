@@ -85,7 +85,7 @@ def refresh_matrix(path: Path | None, asked: Asked) -> Iterator[str]:
     if _digest(source) != digest:
         raise CommandError(ExitCode.USAGE, f"{source} was changed meanwhile", "run it again: what was measured is kept")
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_file(target, text)
+    write_file(target, text, shared=True)
     for row in additions.rows:
         work.kept(row.key).unlink(missing_ok=True)
     yield f"{target}: written, revision {after.revision}"

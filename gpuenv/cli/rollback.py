@@ -12,7 +12,15 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject
-from gpuenv.cli.installing import Shown, command_error, interpreter_of, put_back_first, show_outcome
+from gpuenv.cli.installing import (
+    Kernel,
+    Shown,
+    command_error,
+    interpreter_of,
+    put_back_first,
+    show_outcome,
+    target_of,
+)
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ def rollback(
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="Show what can be rolled back.")] = False,
     python: options.Python = None,
+    kernel: Kernel = None,
     dry_run: options.DryRun = False,
     output_format: options.OutputFormat = options.Format.TEXT,
     output: options.OutputFile = None,
@@ -40,7 +49,7 @@ def rollback(
     from gpuenv.install.errors import InstallError
 
     shown = Shown(output_format, output, not no_color, redact, verbose)
-    subject = Subject(python, None, (), False, timeout, "/")
+    subject = Subject(target_of(python, kernel), None, (), False, timeout, "/")
     interpreter = interpreter_of(subject)
     try:
         store = _store(interpreter, timeout)
@@ -118,7 +127,7 @@ def _roll_back(store: Store, interpreter: str, number: str | None, shown: Shown)
         if recovered and not committed(store) and number is None:
             undone: tuple[Journal, ...] = ()
         else:
-            undone = roll_back(store, number)
+            undone = roll_back(store, number, os.environ)
     told = ", ".join(f"{journal.number} ({journal.summary})" for journal in undone)
     place = Place(interpreter, str(store.root), str(store.root), "")
     message = f"undone: {told}" if told else "the interrupted install was put back"

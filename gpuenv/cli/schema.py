@@ -27,7 +27,13 @@ _RECORDS = {
     "why-not": ("gpuenv.model.answers", "WHY_NOT", "WhyNot"),
     "fleet": ("gpuenv.model.answers", "FLEET", "Fleet"),
     "matrix": ("gpuenv.matrix.records", "SCHEMA", "Matrix"),
+    "image": ("gpuenv.image.check.records", "SCHEMA", "ImageReport"),
     "matrix-rows": ("gpuenv.matrix.rows", "SCHEMA", "Rows"),
+}
+# Of these names build-image has forms of its own: the module, and the name of the record.
+_ALSO = {
+    "plan": ("gpuenv.image.records", "ImagePlans"),
+    "outcome": ("gpuenv.image.records", "ImageOutcome"),
 }
 
 
@@ -36,13 +42,26 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a machine-readable output."""
     from gpuenv.cli.output import write_stdout
-    from gpuenv.model.json_schema import json_schema
 
     short = name.removeprefix("gpuenv.").split("/")[0]
     if short in _RECORDS:
         place, full, record = _RECORDS[short]
         module = importlib.import_module(place)
         if name in (short, getattr(module, full)):
-            write_stdout(json.dumps(json_schema(getattr(module, record), getattr(module, full)), indent=2) + "\n")
+            write_stdout(json.dumps(_whole(short, getattr(module, record), getattr(module, full)), indent=2) + "\n")
             return
     raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(_RECORDS)}")
+
+
+def _whole(short: str, record: type, full: str) -> dict[str, object]:
+    """The schema of a name; where an image has another form than an install, either of them."""
+    from gpuenv.model.json_schema import json_schema
+
+    own = json_schema(record, full)
+    if short not in _ALSO:
+        return own
+    place, name = _ALSO[short]
+    other = json_schema(getattr(importlib.import_module(place), name), full)
+    # Each keeps its definitions, and the references in it count from its own root.
+    forms = [{**form, "$id": f"urn:gpuenv:{short}:{kind}"} for kind, form in (("install", own), ("image", other))]
+    return {"$schema": own["$schema"], "title": full, "anyOf": forms}

@@ -130,12 +130,21 @@ def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
     return not wound.with_libraries and wheel.cuda_major in _majors_there(snapshot)
 
 
+def loses_libraries(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:
+    """Whether CuPy would find its libraries no more: those of wheels are found from CuPy 14 on alone."""
+    return _all_found(snapshot) and not will_do(wheel, wound, snapshot)
+
+
+def _all_found(snapshot: Snapshot) -> bool:
+    needed = [entry for entry in snapshot.target.libraries if not entry.optional]
+    return bool(needed) and all(entry.path for entry in needed)
+
+
 def _majors_there(snapshot: Snapshot) -> set[int]:
-    """The CUDA majors of which CuPy would find libraries: those that it finds now, and the host's toolkits."""
+    """The CUDA majors of which any CuPy would find libraries: those outside of wheels, and the host's toolkits."""
     target = snapshot.target
-    needed = [entry for entry in target.libraries if not entry.optional]
-    found = needed and all(entry.path for entry in needed)
-    now = cuda_major_of(target.cupy[0].distribution, target.packages) if found and target.cupy else None
+    by_all = _all_found(snapshot) and not any("/site-packages/" in (entry.path or "") for entry in target.libraries)
+    now = cuda_major_of(target.cupy[0].distribution, target.packages) if by_all and target.cupy else None
     whole = [kit for kit in snapshot.toolkits if kit.has_nvrtc and kit.has_headers and not kit.in_target]
     return {kit.toolkit.value.major for kit in whole if kit.toolkit.value} | ({now} if now else set())
 

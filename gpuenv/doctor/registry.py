@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Matrix
@@ -62,6 +63,26 @@ Outcome = Iterator[Symptom | NotKnown]
 CheckFunction = Callable[[Facts], Outcome]
 
 
+class Explained(Protocol):
+    """What has a code and a docstring in three sections: a check, or a rule of another part."""
+
+    @property
+    def code(self) -> str:
+        """Stable."""
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The causes that it can name."""
+
+    @property
+    def title(self) -> str:
+        """The first line of the docstring."""
+
+    @property
+    def sections(self) -> Mapping[str, str]:
+        """What it means, how it is seen, what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """A registered check.
@@ -90,12 +111,12 @@ class Check:
     @property
     def title(self) -> str:
         """The first line of the docstring."""
-        return (inspect.getdoc(self.run) or "").split("\n", 1)[0]
+        return title_of(self.run)
 
     @property
     def sections(self) -> dict[str, str]:
         """What it means, how it is seen, what to do."""
-        return {name: _section(inspect.getdoc(self.run) or "", name) for name in SECTIONS}
+        return sections_of(self.run)
 
 
 _CHECKS: dict[str, Check] = {}
@@ -128,6 +149,16 @@ def all_checks() -> tuple[Check, ...]:
 
     del checks
     return tuple(_CHECKS.values())
+
+
+def title_of(function: Callable[..., object]) -> str:
+    """The first line of a docstring."""
+    return (inspect.getdoc(function) or "").split("\n", 1)[0]
+
+
+def sections_of(function: Callable[..., object]) -> dict[str, str]:
+    """What it means, how it is seen, what to do: the docstring's sections."""
+    return {name: _section(inspect.getdoc(function) or "", name) for name in SECTIONS}
 
 
 def _section(text: str, name: str) -> str:

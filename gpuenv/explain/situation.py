@@ -29,6 +29,7 @@ MARKS = (
     ),
     *("mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
     *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
+    *("torch-there", "cupy-there", "toolkit-there"),
     *("driver-newer", "gpu-newer-than-driver", "gpu-older-than-driver", "gpu-known", "gpu-older", "gpu-newer"),
 )
 _HIDING = ("", "-1", "none", "void", "NoDevFiles")
@@ -98,6 +99,12 @@ def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
     target = snapshot.target
     if any(is_rocm(entry.distribution) for entry in target.cupy):
         yield "rocm"
+    if target.cupy:
+        yield "cupy-there"
+    if snapshot.toolkits:
+        yield "toolkit-there"
+    if {"torch", "pytorch"} & target.packages.keys():
+        yield "torch-there"
     if "+cpu" in target.packages.get("torch", ""):
         yield "cpu-torch"
     python = target.python.value

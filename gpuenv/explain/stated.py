@@ -50,6 +50,8 @@ _STATEMENTS = (
     Statement("arch", "os/platform", r"\bLinux-\S+-(x86_64|aarch64)-"),
     Statement("arch", "linux_", r"manylinux\w*?_(x86_64|aarch64)\b"),
     Statement("compute-capability", "sm_", r"with CUDA capability sm_(\d{2,3})\b"),
+    # CuPy prints the options of a compile that failed; what it asks for is what the GPU is, or less.
+    Statement("compute-capability", "-arch=compute_", r"Options: .*-arch=compute_(\d{2,3})\b"),
     Statement("compute-capability", "compute capability", r"compute capability:? (\d{1,2}\.\d)\b"),
     *(
         Statement(

@@ -72,9 +72,10 @@ def unneeded(packages: Sequence[Package], markers: Mapping[str, str]) -> frozens
     return frozenset(wheels) - frozenset(needed(wheels, rest, markers))
 
 
-def frozen(plan: Aims, packages: Sequence[Package]) -> tuple[str, ...]:
-    """Constraints that let nothing move but what is free to: the first thing to try."""
-    fixed = [entry for entry in packages if entry.name not in {*plan.remove, *plan.asked, *plan.free}]
+def frozen(plan: Aims, packages: Sequence[Package], *, free_too: bool = False) -> tuple[str, ...]:
+    """Constraints that let nothing move but what is free to; with ``free_too`` not even that: the first to try."""
+    moving = {*plan.remove, *plan.asked, *(() if free_too else plan.free)}
+    fixed = [entry for entry in packages if entry.name not in moving]
     return tuple(f"{entry.name}=={entry.release}" for entry in fixed)
 
 

@@ -6,17 +6,22 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.install.backends import pip, uv
 from gpuenv.install.backends.base import Installer
+from gpuenv.install.backends.conda import CondaTool, tool_version
 from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.probe.children import run_child
 
+_CONDAS = ("conda", "mamba", "micromamba")
+_ANSWER = 30.0  # seconds that a program may take to tell its version; one that hangs leaves time for the next one
 _VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
 
 
@@ -47,6 +52,43 @@ def choose(wanted: str, scheme: Scheme, environment: Mapping[str, str], deadline
     )
 
 
+def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadline: float) -> CondaTool:
+    """The program that changes a conda environment.
+
+    Args:
+        wanted: ``auto``, ``conda``, ``mamba`` or ``micromamba``.
+        prefix: the environment.
+        environment: the caller's variables.
+        deadline: reading of ``time.monotonic``.
+
+    Raises:
+        TargetUnusable: when there is none that answers.
+    """
+    tried: list[str] = []
+    for program in dict.fromkeys(_conda_programs(prefix, environment)):
+        family = Path(program).name.removesuffix(".exe").removesuffix(".bat")
+        if family not in _CONDAS or wanted not in ("auto", family):
+            continue
+        version = tool_version(run_child([program, "--version"], environment, deadline).stdout)
+        if version is not None:
+            return CondaTool(program, family, version)
+        tried.append(f"{program} does not answer")
+    name = "conda, mamba or micromamba" if wanted == "auto" else wanted
+    raise TargetUnusable(
+        f"{prefix} is a conda environment, and there is no {name} to change it with"
+        + (f": {'; '.join(tried)}" if tried else " on PATH"),
+        "Put it on PATH, or name it in CONDA_EXE or MAMBA_EXE; or let wheels be installed: --installer uv (or pip).",
+    )
+
+
+def _conda_programs(prefix: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """What the shell's set-up names, what is on PATH, and the installation that the environment lies in."""
+    yield from (environment[name] for name in ("CONDA_EXE", "MAMBA_EXE") if environment.get(name))
+    yield from filter(None, (shutil.which(name, path=environment.get("PATH")) for name in _CONDAS))
+    for base in (prefix, os.path.dirname(os.path.dirname(prefix))):
+        yield from filter(None, (shutil.which(name, path=os.path.join(base, "bin")) for name in _CONDAS))
+
+
 def _uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
     own = os.path.join(os.path.dirname(sys.executable), "uv")
     path = shutil.which("uv", path=environment.get("PATH")) or shutil.which(own)
@@ -58,7 +100,7 @@ def _uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: 
         tried.append(f"uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
         return None
     # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
-    asked = run_child([path, "python", "find", scheme.executable], environment, deadline)
+    asked = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
     if asked.exit_code != 0:
         tried.append("uv cannot make out this interpreter")
         return None
@@ -82,8 +124,12 @@ def _pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried:
 
 
 def _version(command: tuple[str, ...], environment: Mapping[str, str], deadline: float) -> str | None:
-    match = _VERSION.search(run_child([*command], environment, deadline).stdout)
+    match = _VERSION.search(run_child([*command], environment, _soon(deadline)).stdout)
     try:
         return str(Version(match[1])) if match else None
     except InvalidVersion:
         return None
+
+
+def _soon(deadline: float) -> float:
+    return min(deadline, time.monotonic() + _ANSWER)

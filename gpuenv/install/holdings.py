@@ -1,13 +1,12 @@
-"""What a target holds: its distributions, and which of its files belong to whom."""
+"""What a target holds: its distributions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuenv.install.environment import Installed, Scheme, read_installed
-from gpuenv.install.removal import owners
 from gpuenv.install.wants import Package
 
 
@@ -19,13 +18,11 @@ class Holdings:
         scheme: its folders.
         visible: every distribution that its imports meet.
         own: those that are installed in its own folders.
-        owned: which of its files belong to whom.
     """
 
     scheme: Scheme
     visible: tuple[Installed, ...]
     own: Mapping[str, Installed]
-    owned: Mapping[str, Sequence[object]]
 
 
 def take_stock(scheme: Scheme) -> Holdings:
@@ -33,7 +30,7 @@ def take_stock(scheme: Scheme) -> Holdings:
     visible = read_installed(scheme.path)
     folders = {os.path.realpath(scheme.purelib), os.path.realpath(scheme.platlib)}
     own = {entry.name: entry for entry in visible if os.path.realpath(entry.folder) in folders}
-    return Holdings(scheme, visible, own, owners(own.values(), scheme.root))
+    return Holdings(scheme, visible, own)
 
 
 def as_package(entry: Installed) -> Package:

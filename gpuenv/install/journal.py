@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from gpuenv.atomic import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
 
@@ -230,27 +231,7 @@ class Store:
 
 
 def _write(path: Path, data: object) -> None:
-    temporary = path.with_suffix(".new")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(data, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder outlive a power cut.
-
-    Raises:
-        OSError: when the folder cannot be opened.
-    """
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    replace_file(path, json.dumps(data), durable=True, private=True)
 
 
 def _paths(journal: Journal) -> Iterator[str]:

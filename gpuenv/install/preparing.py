@@ -23,6 +23,7 @@ from gpuenv.install.resolving import (
     Resolved,
     make_lock,
     nothing_fits,
+    resolve_at_once,
     resolve_pins,
     with_digests,
 )
@@ -107,7 +108,7 @@ def prepare(
     install = tuple(_former(pin, holdings) for pin in resolved.pins)
     replaced = [holdings.own[pin.name] for pin in install if pin.name in holdings.own]
     leaving, _ = _leaving(holdings, [*removed, *replaced])
-    strays = leftovers(holdings.scheme, holdings.owned)
+    strays = leftovers(holdings.scheme, owners(holdings.own.values(), holdings.scheme.root))
     choice = Choice(tuple(requirements), aim, install, overwritten, strays, resolved.commands)
     plan = make_plan(holdings, caller, choice, free_space(holdings.scheme.root))
     return Prepared(plan, holdings, lock_text(install), (*leaving, *strays), caller)
@@ -152,6 +153,10 @@ def _resolve(
     caller: Caller, requirements: Sequence[str], aim: Aims, packages: Sequence[Package], holdings: Holdings
 ) -> Resolved:
     """First so that nothing else moves; where that cannot be, so that everything else still has what it needs."""
+    there = {entry.name: entry.release for entry in packages if entry.name not in aim.remove}
+    quick = resolve_at_once(caller, requirements, frozen(aim, packages, free_too=True), there)
+    if quick is not None:
+        return quick
     resolved, why = resolve_pins(caller, requirements, frozen(aim, packages))
     if why:
         resolved, why = resolve_pins(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))

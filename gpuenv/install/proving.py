@@ -6,7 +6,8 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from packaging.utils import canonicalize_name
 
@@ -15,6 +16,7 @@ from gpuenv.install.holdings import Holdings, as_package, take_stock
 from gpuenv.install.records import Plan, Proof
 from gpuenv.install.wants import Package, faults, lost_extras, parse, same_release
 from gpuenv.model.lines import is_cupy
+from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.asking import script
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.protocol import parse_facts
@@ -24,6 +26,7 @@ _FRAMEWORKS = {"torch": "torch", "jax": "jax", "numba-cuda": "numba.cuda", "tens
 _RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
 _NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
 _SHOWN = 3
+_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ MoreProof = Callable[[], Proof]
 def import_in_child(child: Child, module: str) -> Imported:
     """Imports a module as a program of the target's would."""
     command = [child.executable, "-B", script("importing.py"), module]
-    result = run_child(command, child.environment, time.monotonic() + child.seconds, child.group)
+    result = run_child(command, without_secrets(child.environment), time.monotonic() + child.seconds, child.group)
     facts = parse_facts(result.stdout)
     if result.ending is Ending.TIMED_OUT:
         return Imported(module, False, f"no end within {child.seconds:.0f} s")
@@ -103,23 +106,29 @@ def _module(name: str) -> str | None:
 def proofs(
     plan: Plan, before: Holdings, child: Child, frameworks: Sequence[str], doctor: tuple[Diagnosed, Diagnose]
 ) -> tuple[Proof, ...]:
-    """Every proof in turn; those after a failed one are not made."""
+    """Every proof; those after the first that failed are left out. What waits for children is done side by side."""
     after = take_stock(before.scheme)
     steps: list[Callable[[], Proof]] = [
         lambda: _as_planned(plan, after),
         lambda: _consistent(before, after),
-        lambda: _import_cupy(plan, child, before.scheme),
-        *(_framework_step(child, module) for module in frameworks),
-        lambda: _doctor(plan, *doctor),
+        lambda: import_proof(plan, child, before.scheme),
+        lambda: doctor_proof(*doctor),
+        *(partial(framework_proof, child, module) for module in frameworks),
     ]
     made: list[Proof] = []
-    for step in steps:
-        started = time.monotonic()
-        proof = step()
-        made.append(Proof(proof.name, proof.passed, proof.detail, time.monotonic() - started))
-        if proof.passed is False:
-            break
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for proof in pool.map(timed, steps):
+            made.append(proof)
+            if proof.passed is False:
+                break
     return tuple(made)
+
+
+def timed(step: Callable[[], Proof]) -> Proof:
+    """Makes a proof and notes how long that took."""
+    started = time.monotonic()
+    proof = step()
+    return replace(proof, duration=time.monotonic() - started)
 
 
 def _as_planned(plan: Plan, after: Holdings) -> Proof:
@@ -167,7 +176,8 @@ def _consistent(before: Holdings, after: Holdings) -> Proof:
     return Proof("consistent", not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
 
 
-def _import_cupy(plan: Plan, child: Child, scheme: Scheme) -> Proof:
+def import_proof(plan: Plan, child: Child, scheme: Scheme) -> Proof:
+    """CuPy can be imported, and it is the one that was put there."""
     wanted = next((pin for pin in plan.install if is_cupy(pin.name)), None)
     found = import_in_child(child, "cupy")
     if not found.works:
@@ -182,17 +192,14 @@ def _import_cupy(plan: Plan, child: Child, scheme: Scheme) -> Proof:
     return Proof("import cupy", True, found.detail)
 
 
-def _framework_step(child: Child, module: str) -> Callable[[], Proof]:
-    def step() -> Proof:
-        found = import_in_child(child, module)
-        return Proof(f"import {module}", found.works, found.detail)
-
-    return step
+def framework_proof(child: Child, module: str) -> Proof:
+    """A framework that could be imported before still can be."""
+    found = import_in_child(child, module)
+    return Proof(f"import {module}", found.works, found.detail)
 
 
-def _doctor(plan: Plan, before: Diagnosed, diagnose: Diagnose) -> Proof:
+def doctor_proof(before: Diagnosed, diagnose: Diagnose) -> Proof:
     """No error about the target that was not there before; libraries may be missing where they were said to be."""
-    del plan
     now = diagnose().errors
     new = [f"{code}: {title}" for code, title in now.items() if code not in before.errors]
     cured = [code for code in before.errors if code not in now]

@@ -18,6 +18,7 @@ class Reason(str, Enum):
     STRAY_CUDA = "cuda-of-another-major"
     NO_OWNER = "no-distribution-owns-it"
     CAME_WITH_INSTALL = "came-with-the-install"
+    CONDA_SAYS = "conda-takes-it-out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,17 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Room on the target's file system, in bytes; null where it could not be told beforehand."""
+    """Room on the target's file system, in bytes; null where it could not be told beforehand.
+
+    Attributes:
+        download: what is to be downloaded, what is cached apart.
+        free: what is free.
+        unpacked: what it may take on the disk at most, by how much such wheels grow when they are unpacked.
+    """
 
     download: int | None
     free: int | None
+    unpacked: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

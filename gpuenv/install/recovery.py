@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+from gpuenv.install.conda_state import changed_by_others, read_state
 from gpuenv.install.errors import InstallError, InstallFailed
-from gpuenv.install.executing import restore
 from gpuenv.install.journal import FOLDER, Journal, State, Store
+from gpuenv.install.restoring import restore
 from gpuenv.install.swap import changed_since
 
 _LISTED = 3
@@ -24,8 +26,12 @@ def store_of(interpreter: str, root: str | None = None) -> Store | None:
     return None
 
 
-def recover(store: Store) -> tuple[str, ...]:
+def recover(store: Store, environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Puts back every unfinished transaction, the newest first; the caller holds the lock.
+
+    Args:
+        store: the journals of the environment.
+        environment: the variables that conda is run with, where it has to be.
 
     Returns:
         The numbers of those that had begun to change the environment.
@@ -42,13 +48,13 @@ def recover(store: Store) -> tuple[str, ...]:
         if journal is None:
             store.drop(number)
         else:
-            _put_back(store, journal)
+            _put_back(store, journal, environment)
             found.append(number)
     return tuple(found)
 
 
-def _put_back(store: Store, journal: Journal) -> None:
-    missing = restore(store, journal)
+def _put_back(store: Store, journal: Journal, environment: Mapping[str, str] | None) -> None:
+    missing = restore(store, journal, environment)
     if missing:
         shown = ", ".join(missing[:_LISTED])
         raise InstallFailed(
@@ -64,8 +70,13 @@ def committed(store: Store) -> tuple[Journal, ...]:
     return tuple(journal for journal in found if journal is not None)
 
 
-def roll_back(store: Store, number: str | None) -> tuple[Journal, ...]:
+def roll_back(store: Store, number: str | None, environment: Mapping[str, str] | None = None) -> tuple[Journal, ...]:
     """Undoes a transaction and every later one; the newest alone where no number is given.
+
+    Args:
+        store: the journals of the environment.
+        number: which one.
+        environment: the variables that conda is run with, where it has to be.
 
     Raises:
         InstallError: when there is none, or others have changed its files since.
@@ -80,21 +91,22 @@ def roll_back(store: Store, number: str | None) -> tuple[Journal, ...]:
     last = numbers.index(number) if number is not None else 0
     undone = []
     for journal in there[: last + 1]:
-        _roll_back_one(store, journal)
+        _roll_back_one(store, journal, environment)
         undone.append(journal)
     return tuple(undone)
 
 
-def _roll_back_one(store: Store, journal: Journal) -> None:
-    changed = changed_since(store, journal)
+def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str] | None) -> None:
+    conda = read_state(store, journal.number)
+    changed = changed_by_others(store, conda) if conda else changed_since(store, journal)
     if changed:
         raise InstallFailed(
-            f"{len(changed)} files of install {journal.number} have been changed since by something else, "
-            f"{changed[0]} first; it was not rolled back",
+            f"{len(changed)} {'packages' if conda else 'files'} of install {journal.number} have been changed since "
+            f"by something else, {changed[0]} first; it was not rolled back",
             "Install what you want instead: gpuenv install.",
         )
     store.mark(journal.number, State.UNDOING)
-    missing = restore(store, journal)
+    missing = restore(store, journal, environment)
     if missing:
         shown = ", ".join(missing[:_LISTED])
-        raise InstallFailed(f"{len(missing)} files could not be put back: {shown}")
+        raise InstallFailed(f"{len(missing)} {'packages' if conda else 'files'} could not be put back: {shown}")

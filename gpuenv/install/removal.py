@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from gpuenv.install.environment import Installed, Scheme
 from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.places import below, is_inside
 from gpuenv.install.record_file import Entry, digest, read_record
-from gpuenv.install.staged import is_inside
 
 MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
 _HALF_REMOVED = "~"  # pip renames what it removes to a name that begins so, and leaves it when it is interrupted
@@ -30,18 +31,20 @@ def files_of(distribution: Installed, root: str) -> tuple[str, ...]:
             f"{told} in {distribution.folder} has no RECORD: which files are its own is written down nowhere",
             "Remove it by hand, or make a new environment.",
         )
-    return tuple(_place(distribution, entry, root) for entry in record)
+    real_folder = lru_cache(maxsize=None)(os.path.realpath)  # the files are thousands, their folders are not
+    return tuple(_place(distribution, entry, root, real_folder) for entry in record)
 
 
-def _place(distribution: Installed, entry: Entry, root: str) -> str:
+def _place(distribution: Installed, entry: Entry, root: str, real_folder: Callable[[str], str]) -> str:
     path = os.path.normpath(os.path.join(distribution.folder, entry.path))
-    real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))  # noqa: PTH119
-    if not is_inside(path, root) or not is_inside(real, os.path.realpath(root)):
+    folder, name = os.path.split(path)
+    real = f"{real_folder(folder)}/{name}"
+    if not is_inside(path, root) or not is_inside(real, real_folder(root)):
         raise TargetUnusable(
             f"{distribution.name}: its RECORD names a file outside of the environment: {entry.path!r}",
             "Look at how it came there; a new environment is the safe way.",
         )
-    return os.path.relpath(path, root)
+    return below(path, root)
 
 
 def owners(distributions: Iterable[Installed], root: str) -> dict[str, list[tuple[Installed, Entry]]]:
@@ -51,7 +54,7 @@ def owners(distributions: Iterable[Installed], root: str) -> dict[str, list[tupl
         for entry in read_record(distribution.metadata) or ():
             path = os.path.normpath(os.path.join(distribution.folder, entry.path))
             if is_inside(path, root):
-                found.setdefault(os.path.relpath(path, root), []).append((distribution, entry))
+                found.setdefault(below(path, root), []).append((distribution, entry))
     return found
 
 
@@ -92,7 +95,7 @@ def _files_below(folder: str, name: str, root: str) -> Iterator[str]:
     for place, folders, files in os.walk(os.path.join(folder, name)):
         if "__pycache__" in folders:
             folders.remove("__pycache__")
-        yield from (os.path.relpath(os.path.join(place, file), root) for file in files)
+        yield from (below(os.path.join(place, file), root) for file in files)
 
 
 def _listed(folder: str) -> list[str]:

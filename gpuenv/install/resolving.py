@@ -12,6 +12,7 @@ from pathlib import Path
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
+from gpuenv.install.wants import same_release
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, Heard, run_child
 from gpuenv.report.redact import hide_secrets
 
@@ -102,6 +103,35 @@ def make_lock(caller: Caller, requirements: Sequence[str], constraints: Sequence
             return Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None), ""
         except (ValueError, OSError) as error:
             raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
+
+
+def resolve_at_once(
+    caller: Caller, requirements: Sequence[str], constraints: Sequence[str], there: Mapping[str, str]
+) -> Resolved | None:
+    """What would be installed, digests included, by one call that makes a lock in which all that is there is held.
+
+    None where that cannot be done: the installer makes no such lock, or something has to move, or is there in a version
+    that no index knows. ``resolve_pins`` then tells more, and takes two calls.
+
+    Args:
+        caller: who runs the installer.
+        requirements: what is asked for.
+        constraints: what is held.
+        there: name and version of what is there and stays.
+    """
+    if not caller.installer.locks_as_toml:
+        return None
+    with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
+        command = caller.installer.locking(caller.options, _files(Path(name), requirements, constraints))
+        result = caller.run(command)
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        return None
+    try:
+        pins = caller.installer.digested(result.stdout)
+    except ValueError:
+        return None
+    coming = tuple(pin for pin in pins if not same_release(there.get(pin.name, ""), pin.release))
+    return Resolved(coming, (Command("ask what would change", command),))
 
 
 def with_digests(caller: Caller, resolved: Resolved) -> Resolved:

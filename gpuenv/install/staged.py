@@ -10,10 +10,11 @@ from pathlib import Path
 
 from gpuenv.install.environment import Installed, Scheme, read_installed
 from gpuenv.install.errors import InstallFailed
+from gpuenv.install.places import below, is_inside
 from gpuenv.install.record_file import Entry, digest, read_record
 
 _THREADS = 4
-_UNCHECKED = ("RECORD", "RECORD.jws", "RECORD.p7s")
+_UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class StagedFile:
         entries: what the RECORDs that name it say of it.
     """
 
-    path: Path
+    path: str
     place: str
     entries: tuple[Entry, ...]
 
@@ -47,14 +48,15 @@ def read_stage(stage: Path, scheme: Scheme) -> Staged:
     """
     folders = sorted({str(path.parent) for path in _metadata_folders(stage)})
     found = read_installed(folders)
-    entries: dict[str, tuple[Path, list[Entry]]] = {}
+    entries: dict[str, tuple[str, list[Entry]]] = {}
     for distribution in found:
+        folder = packages_folder(distribution, stage, scheme)
         record = read_record(distribution.metadata)
         if record is None:
             raise InstallFailed(f"{distribution.name}: its wheel brought no RECORD that can be read")
         for entry in record:
-            path = Path(os.path.normpath(os.path.join(distribution.folder, entry.path)))
-            place = _place(distribution, entry, stage, scheme)
+            path = os.path.normpath(os.path.join(distribution.folder, entry.path))
+            place = _place(distribution, entry, path, folder, (str(stage), scheme.root))
             if not os.path.lexists(path):
                 raise InstallFailed(f"{distribution.name}: {entry.path} is in its RECORD and was not installed")
             entries.setdefault(place, (path, []))[1].append(entry)
@@ -64,29 +66,29 @@ def read_stage(stage: Path, scheme: Scheme) -> Staged:
 
 def broken(files: Sequence[StagedFile]) -> tuple[str, ...]:
     """The files that are not what their RECORD says, by size and digest."""
+    shares = [files[start::_THREADS] for start in range(_THREADS)]  # a task a file would cost more than its digest
     with ThreadPoolExecutor(_THREADS) as pool:
-        right = list(pool.map(_is_right, files))
-    return tuple(file.place for file, good in zip(files, right, strict=True) if not good)
+        found = pool.map(lambda share: [file.place for file in share if not _is_right(file)], shares)
+        return tuple(sorted(place for places in found for place in places))
 
 
-def same_content(one: Path, other: Path) -> bool:
-    """Whether two files hold the same, and may both be run or not."""
+def same_content(one: str, other: str) -> bool:
+    """Whether two files hold the same."""
     try:
-        first, second = one.lstat(), other.lstat()
-        return first.st_size == second.st_size and digest(str(one)) == digest(str(other))
+        return os.path.getsize(one) == os.path.getsize(other) and digest(one) == digest(other)  # noqa: PTH202
     except OSError:
         return False
 
 
 def _is_right(file: StagedFile) -> bool:
-    if file.path.is_symlink():
+    if os.path.islink(file.path):  # noqa: PTH114
         return False
-    if file.path.name in _UNCHECKED:
+    if file.path.endswith(_UNCHECKED):
         return True
     known = [entry for entry in file.entries if entry.sha256 is not None]
     if not known:
         return True
-    found = digest(str(file.path))
+    found = digest(file.path)
     return any(entry.sha256 == found for entry in known)
 
 
@@ -98,14 +100,21 @@ def _metadata_folders(stage: Path) -> Iterator[Path]:
             names.clear()
 
 
-def _place(distribution: Installed, entry: Entry, stage: Path, scheme: Scheme) -> str:
-    """The place of a RECORD's path, relative to the root of the environment."""
-    folder = packages_folder(distribution, stage, scheme)
+def _place(distribution: Installed, entry: Entry, staged: str, folder: str, roots: tuple[str, str]) -> str:
+    """The place of a RECORD's path, relative to the root of the environment.
+
+    Args:
+        distribution: whose it is.
+        entry: the line of its RECORD.
+        staged: where the file lies.
+        folder: the folder of the environment that the distribution belongs in.
+        roots: of the stage and of the environment.
+    """
+    stage, root = roots
     path = os.path.normpath(os.path.join(folder, entry.path))
-    staged = os.path.normpath(os.path.join(distribution.folder, entry.path))
-    if os.path.isabs(entry.path) or not is_inside(path, scheme.root) or not is_inside(staged, str(stage)):  # noqa: PTH117
+    if entry.path.startswith("/") or not is_inside(path, root) or not is_inside(staged, stage):
         raise InstallFailed(f"{distribution.name}: its RECORD names a place outside of the environment: {entry.path!r}")
-    return os.path.relpath(path, scheme.root)
+    return below(path, root)
 
 
 def packages_folder(distribution: Installed, stage: Path, scheme: Scheme) -> str:
@@ -113,8 +122,3 @@ def packages_folder(distribution: Installed, stage: Path, scheme: Scheme) -> str
     relation = os.path.relpath(distribution.folder, stage)
     by_relation: Mapping[str, str] = {os.path.relpath(p, scheme.root): p for p in (scheme.purelib, scheme.platlib)}
     return by_relation.get(relation, scheme.purelib)
-
-
-def is_inside(path: str, folder: str) -> bool:
-    """Whether a normalised path is below a folder."""
-    return path.startswith(folder.rstrip("/") + "/")

@@ -13,28 +13,29 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpuenv.install.journal import Journal, Kept, Put, State, Store
+from gpuenv.install.places import below
 
 _CACHE = "__pycache__"
 
 
 def keep_of(root: Path, places: Iterable[str]) -> tuple[Kept, ...]:
     """The files and links at these places (relative to the root) as they are now; what is not there is left out."""
-    found = []
+    found, start = [], f"{root}/"
     for place in dict.fromkeys(places):
         try:
-            told = (root / place).lstat()
+            told = os.lstat(start + place)
         except (FileNotFoundError, NotADirectoryError):
             continue
         found.append(Kept(place, told.st_ino, told.st_size, told.st_mtime_ns))
     return tuple(found)
 
 
-def put_of(root: Path, moves: Iterable[tuple[Path, str]]) -> tuple[Put, ...]:
+def put_of(root: Path, moves: Iterable[tuple[str, str]]) -> tuple[Put, ...]:
     """Staged files with the places (relative to the root) that they shall come to."""
     found = []
     for staged, place in moves:
-        told = staged.lstat()
-        found.append(Put(str(staged.relative_to(root)), place, told.st_ino, told.st_size, told.st_mtime_ns))
+        told = os.lstat(staged)
+        found.append(Put(below(staged, str(root)), place, told.st_ino, told.st_size, told.st_mtime_ns))
     return tuple(found)
 
 
@@ -78,16 +79,16 @@ def carry_out(store: Store, journal: Journal) -> None:
     Raises:
         OSError: when something cannot be moved; ``undo`` puts back what was.
     """
-    root = store.root
+    root, start = store.root, f"{store.root}/"
     for index in range(0, len(journal.keep), 1000):
         store.kept(journal.number, index).parent.mkdir(parents=True, exist_ok=True)
     for index, going in enumerate(journal.keep):
-        os.rename(root / going.place, store.kept(journal.number, index))  # noqa: PTH104 - thousands of files
+        os.rename(start + going.place, store.kept(journal.number, index))  # noqa: PTH104 - thousands of files
     _prune(root, journal.folders)
     for folder in dict.fromkeys(os.path.dirname(entry.place) for entry in journal.put):
         (root / folder).mkdir(parents=True, exist_ok=True)
     for coming in journal.put:
-        os.rename(root / coming.staged, root / coming.place)  # noqa: PTH104 - likewise
+        os.rename(start + coming.staged, start + coming.place)  # noqa: PTH104 - likewise
 
 
 def touched(store: Store, journal: Journal) -> Iterator[Path]:

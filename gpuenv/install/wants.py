@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from packaging.markers import UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -34,7 +36,7 @@ class Want:
     def met_by(self, release: str) -> bool:
         """Whether a version is one that is wanted."""
         try:
-            return Requirement(f"x{self.specifier}").specifier.contains(Version(release), prereleases=True)
+            return SpecifierSet(self.specifier).contains(Version(release), prereleases=True)
         except InvalidVersion:
             return False
 
@@ -124,6 +126,7 @@ def same_release(one: str, other: str) -> bool:
         return one == other
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> Requirement | None:
     """A requirement; nothing for what is none."""
     try:

@@ -32,13 +32,13 @@ class JudgedImage:
 
 def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
     """Every image, the preferred one first."""
-    inside = _inside(needs)
+    inside = inside_container(needs)
     best = {line.cuda_major: _best(line.cuda_major, inside, matrix) for line in matrix.wheel_lines}
     judged = (_judge(image, best, needs, inside, matrix) for image in matrix.images)
     return tuple(sorted(judged, key=lambda entry: _rank(entry, needs), reverse=True))
 
 
-def _inside(needs: Needs) -> Needs:
+def inside_container(needs: Needs) -> Needs:
     """The machine as it is inside a container of Linux, where the interpreter and the packages are still to choose."""
     arch = (needs.platform or "linux-x86_64").partition("-")[2].replace("arm64", "aarch64")
     return replace(
@@ -58,10 +58,11 @@ def _inside(needs: Needs) -> Needs:
 
 def _best(cuda_major: int, inside: Needs, matrix: Matrix) -> WheelCandidate | None:
     wheels = (wheel for wheel in by_preference(inside, matrix) if wheel.line.cuda_major == cuda_major)
-    return next((wheel for wheel in wheels if _fits(wheel, inside, matrix)), None)
+    return next((wheel for wheel in wheels if fits(wheel, inside, matrix)), None)
 
 
-def _fits(wheel: WheelCandidate, inside: Needs, matrix: Matrix) -> bool:
+def fits(wheel: WheelCandidate, inside: Needs, matrix: Matrix) -> bool:
+    """Whether nothing stands against a wheel."""
     return all(not isinstance(constraint(wheel, inside, matrix), Rejected) for _, constraint in CONSTRAINTS)
 
 
@@ -71,7 +72,7 @@ def _judge(
     wheel = _installed(image, matrix) if image.line else best.get(image.cuda.major)
     name, _, tag = image.reference.partition(":")
     candidate = Candidate(CandidateKind.IMAGE, name, tag)
-    told = (*_platform(image, needs), *_driver(image, needs, matrix), *_holds(image, wheel, inside, matrix))
+    told = (*_platform(image, needs), *refusals(image, needs, matrix), *_holds(image, wheel, inside, matrix))
     source = matrix.cite(image.source)
     rejections = (Rejection(candidate, constraint, needed, found, source) for constraint, needed, found in told)
     return JudgedImage(image, wheel, tuple(rejections))
@@ -95,7 +96,7 @@ def _platform(image: Image, needs: Needs) -> _Told:
         yield ConstraintName.PLATFORM, " or ".join(image.platforms), found
 
 
-def _driver(image: Image, needs: Needs, matrix: Matrix) -> _Told:
+def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Told:
     """NVIDIA_REQUIRE_CUDA: the level, or one of the branches that come with the right brand."""
     if needs.driver_absent:
         yield ConstraintName.IMAGE_ADMITS_DRIVER, f"a driver of CUDA {image.cuda}", "no driver"
@@ -120,7 +121,7 @@ def admits(image: Image, level: CudaVersion, branch: int) -> bool:
 def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Matrix) -> _Told:
     """The wheel fits with the CUDA of the image; one that brings its own CUDA needs no more than the base image."""
     constraint = ConstraintName.IMAGE_HOLDS_A_FITTING_WHEEL
-    if wheel is None or (image.line is not None and not _fits(wheel, inside, matrix)):
+    if wheel is None or (image.line is not None and not fits(wheel, inside, matrix)):
         name = f"{image.line} {image.cupy}" if image.line else f"CuPy for CUDA {image.cuda.major}"
         yield constraint, f"a machine that {name} fits", f"{_labels(inside)}, driver {inside.driver or 'unknown'}"
     elif wheel.extra is None and image.cuda not in {row.cuda for row in serving_minors(wheel, inside, matrix)}:

@@ -19,11 +19,10 @@ _TAGS = frozenset(
 _NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
 _DEEPEST = 50
 LARGEST = 8 * 1024 * 1024  # characters
+_MOST = 50  # problems that are told; nobody reads more
+_MOST_VALUES = 20_000  # with every alias written out
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
-
-
-_MOST = 50  # problems that are told; nobody reads more
 
 
 class YamlError(ValueError):
@@ -46,8 +45,32 @@ def parse(text: str) -> Document:
     """Reads one document.
 
     Raises:
-        YamlError: for broken YAML, a repeated key, an alias, a tag, a key that is no text, 8 MiB or 50 levels.
+        YamlError: for broken YAML, 8 MiB or 50 levels; for repeated keys, aliases, tags and keys that are no text, all.
     """
+    root = _composed(text)
+    if root is None:
+        return Document(None, {})
+    reading = _Reading({}, set(), [])
+    value = reading.plain(root, "")
+    if reading.problems:
+        raise YamlError(*reading.problems[:_MOST])
+    return Document(value, reading.lines)
+
+
+def parse_shared(text: str) -> Document:
+    """Reads a document of somebody else's tool, which may use anchors, merge keys and tags of its own.
+
+    An alias is written out; what comes to more than 20,000 values is refused, and so is one that holds itself.
+
+    Raises:
+        YamlError: as ``parse`` does, but for aliases and tags.
+    """
+    root = _composed(text)
+    lines: dict[str, int] = {}
+    return Document(_Sharing(lines).plain(root, "") if root is not None else None, lines)
+
+
+def _composed(text: str) -> yaml.Node | None:
     if len(text) > LARGEST:
         raise YamlError(f"{len(text)} characters are more than the {LARGEST} that a matrix may have")
     if _is_deep(text):
@@ -59,15 +82,12 @@ def parse(text: str) -> Document:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise YamlError(f"{where}{getattr(error, 'problem', None) or error}") from error
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise YamlError(f"line {line}: half a character, which is no text") from error
     except RecursionError as error:
         raise YamlError("nested too deeply") from error
-    if root is None:
-        return Document(None, {})
-    reading = _Reading({}, set(), [])
-    value = reading.plain(root, "")
-    if reading.problems:
-        raise YamlError(*reading.problems[:_MOST])
-    return Document(value, reading.lines)
+    return root
 
 
 def _is_deep(text: str) -> bool:
@@ -115,4 +135,51 @@ class _Reading:
             if key.value in found:
                 self.problems.append(f"line {at}: the key {key.value} stands here a second time")
             found[key.value] = self.plain(value, f"{path}.{key.value}")
+        return found
+
+
+class _Sharing:
+    """Writes a document with aliases out, as long as it stays small."""
+
+    def __init__(self, lines: dict[str, int]) -> None:
+        self._lines = lines
+        self._inside: set[int] = set()
+        self._count = 0
+
+    def plain(self, node: yaml.Node, path: str) -> Plain:
+        """The values of a node."""
+        line = node.start_mark.line + 1
+        self._count += 1
+        if self._count > _MOST_VALUES:
+            raise YamlError(f"line {line}: aliases make this more than {_MOST_VALUES} values")
+        if id(node) in self._inside:
+            raise YamlError(f"line {line}: a value that holds itself")
+        self._lines.setdefault(path.lstrip("."), line)
+        if isinstance(node, yaml.ScalarNode):
+            return None if not node.style and node.value in _NOTHING else str(node.value)
+        self._inside.add(id(node))
+        found = self._sequence(node, path) if isinstance(node, yaml.SequenceNode) else self._mapping(node, path)
+        self._inside.discard(id(node))
+        return found
+
+    def _sequence(self, node: yaml.SequenceNode, path: str) -> Plain:
+        return [self.plain(item, f"{path}[{number}]") for number, item in enumerate(node.value)]
+
+    def _mapping(self, node: yaml.Node, path: str) -> dict[str, Plain]:
+        found: dict[str, Plain] = {}
+        merged: list[yaml.Node] = []
+        for key, value in node.value:
+            at = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise YamlError(f"line {at}: a key that is no text")
+            if key.value == "<<":
+                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+                continue
+            if key.value in found:
+                raise YamlError(f"line {at}: the key {key.value} stands here a second time")
+            self._lines[f"{path}.{key.value}".lstrip(".")] = at
+            found[key.value] = self.plain(value, f"{path}.{key.value}")
+        for other in merged:
+            told = self.plain(other, path)
+            found = {**told, **found} if isinstance(told, dict) else found
         return found

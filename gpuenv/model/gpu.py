@@ -169,6 +169,7 @@ class Gpu:
         name: product name as the driver prints it.
         compute_capability: such as 9.0.
         architecture: ``hopper`` and so on.
+        brand: ``geforce``, ``tesla``, ``nvidia`` and so on, as NVIDIA_REQUIRE_CUDA of an image spells it.
         memory_total: bytes.
         memory_free: bytes.
         mig: whether MIG mode is on.
@@ -182,6 +183,7 @@ class Gpu:
         health: memory errors, heat, power and clock.
         pcie: the link to the host.
         nvlinks: the links to other GPUs or switches.
+        nvlink_count: how many there are; none is a number, no answer is not.
         fabric: its place in an NVSwitch fabric.
         peers: the other GPUs.
     """
@@ -194,6 +196,7 @@ class Gpu:
     name: Reading[str] = Reading()
     compute_capability: Reading[ComputeCapability] = Reading()
     architecture: Reading[str] = Reading()
+    brand: Reading[str] = Reading()
     memory_total: Reading[int] = Reading()
     memory_free: Reading[int] = Reading()
     mig: Reading[bool] = Reading()
@@ -207,6 +210,7 @@ class Gpu:
     health: GpuHealth = GpuHealth()
     pcie: PcieLink = PcieLink()
     nvlinks: tuple[NvLink, ...] = ()
+    nvlink_count: Reading[int] = Reading()
     fabric: Fabric = Fabric()
     peers: tuple[Peer, ...] = ()
 

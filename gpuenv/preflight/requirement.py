@@ -86,7 +86,8 @@ def parse_requirement(text: str, origin: Origin = Origin()) -> Requirement:
 def _parse(text: str, origin: Origin) -> Requirement:
     if len(text) > _LONGEST:
         raise ValueError(f"expected a requirement like gpu>=1, in less than {_LONGEST} characters")
-    match = _FORM.fullmatch(text.strip())
+    text = " ".join(text.split())
+    match = _FORM.fullmatch(text)
     if match is None:
         raise ValueError("expected a requirement like gpu>=1")
     key = KEYS.get(match[1])
@@ -95,7 +96,7 @@ def _parse(text: str, origin: Origin) -> Requirement:
     clauses = _clauses(key, match[2])
     for clause in clauses:
         _understand(key, clause)
-    return Requirement(" ".join(text.split()), key.name, clauses, origin)
+    return Requirement(text, key.name, clauses, origin)
 
 
 def _unknown(name: str) -> str:

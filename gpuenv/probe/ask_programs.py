@@ -7,6 +7,7 @@ import shutil
 import time
 from dataclasses import replace
 
+from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe import smi
 from gpuenv.probe.asking import Asking
@@ -29,7 +30,9 @@ def ask_nvcc(asking: Asking, kernel: KernelFacts) -> tuple[dict[str, str], Sourc
     told: dict[str, str] = {}
     worst = Source("nvcc", SourceState.ANSWERED)
     for path in compilers:
-        result = run_child([f"{path}/bin/nvcc", "--version"], asking.environment, deadline, asking.group)
+        result = run_child(
+            [f"{path}/bin/nvcc", "--version"], for_the_driver(asking.environment), deadline, asking.group
+        )
         release = _NVCC_RELEASE.search(result.stdout) if result.exit_code == 0 else None
         if release:
             told[path] = release[1]
@@ -55,7 +58,7 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
     path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(_WSL_SMI)
     if path is None:
         return SmiFacts(), Source("nvidia-smi", SourceState.ABSENT, "not on PATH")
-    banner = run_child([path], asking.environment, asking.deadline, asking.group)
+    banner = run_child([path], for_the_driver(asking.environment), asking.deadline, asking.group)
     driver, cuda = smi.parse_banner(banner.stdout)
     if not _whole(banner):
         complaint = banner.error or first_words(banner.stdout, banner.stderr)
@@ -64,7 +67,7 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
             source, f"exit code {banner.exit_code}: {complaint}"
         )
     command = [path, "--query-gpu=" + ",".join(smi.QUERY), "--format=csv,noheader,nounits"]
-    listing = run_child(command, asking.environment, asking.deadline, asking.group)
+    listing = run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group)
     if _whole(listing):
         detail = path if driver else f"{path}: no driver version in what it printed"
         duration = banner.duration + listing.duration
@@ -78,7 +81,9 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
 
 def _ask_smi_at_length(asking: Asking, facts: SmiFacts, listing: ChildResult) -> tuple[SmiFacts, Source]:
     """The long answer in XML, where a release refuses the short query."""
-    longer = run_child([facts.path or "", "-q", "-x"], asking.environment, asking.deadline, asking.group)
+    longer = run_child(
+        [facts.path or "", "-q", "-x"], for_the_driver(asking.environment), asking.deadline, asking.group
+    )
     found = parse_xml(longer.stdout) if _whole(longer) else None
     duration = listing.duration + longer.duration
     if found is None:

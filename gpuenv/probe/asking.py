@@ -10,6 +10,7 @@ from dataclasses import field
 from importlib.util import find_spec
 
 from gpuenv.model.record import dataclass
+from gpuenv.model.secrets import for_the_driver, without_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, follow, run_child
 from gpuenv.probe.forked import fork_script, may_fork
 
@@ -21,7 +22,7 @@ class Asking:
     """What every asking needs: the caller's environment, the driver root and the time by which to answer.
 
     Attributes:
-        environment: the caller's environment variables, handed to every child as they are.
+        environment: the caller's environment variables; a child is handed those of them that it needs.
         root: folder under which ``/proc``, ``/sys``, ``/dev`` and the toolkits are looked for.
         deadline: reading of ``time.monotonic``.
         group: the children that are ended when nobody waits for them any longer.
@@ -60,7 +61,7 @@ def _run_own(asking: Asking, name: str, *arguments: str) -> ChildResult:
     # The scripts import each other: without -B they are compiled once, unless this process was told to write nothing.
     flags = ["-I", "-B"] if sys.dont_write_bytecode else ["-I"]
     command = [sys.executable, *flags, script(name), *arguments]
-    return run_child(command, asking.environment, asking.deadline, asking.group)
+    return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group)
 
 
 def start_kernel(asking: Asking) -> Answer:
@@ -79,8 +80,9 @@ def start_cuda(asking: Asking) -> Answer:
 
 
 def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:
-    """Runs a script under the target's interpreter, with the caller's environment; nothing is written there."""
-    return run_child([interpreter, "-B", script(name), *arguments], asking.environment, asking.deadline, asking.group)
+    """Runs a script under the target's interpreter, with the caller's variables but for secrets; it writes nothing."""
+    environment = without_secrets(asking.environment)
+    return run_child([interpreter, "-B", script(name), *arguments], environment, asking.deadline, asking.group)
 
 
 def run_interpreter(asking: Asking, interpreter: str) -> ChildResult:

@@ -21,7 +21,8 @@ from gpuenv.probe.assemble_health import (
     virtualization,
     why_not,
 )
-from gpuenv.probe.assemble_links import architecture, fabric, nvlinks, peers, users
+from gpuenv.probe.assemble_links import architecture, fabric, nvlink_count, nvlinks, peers, users
+from gpuenv.probe.brand import brand
 from gpuenv.probe.hidden import hidden_by
 from gpuenv.probe.parse import parsed
 from gpuenv.probe.raw import CudaDevice, DriverGpu, NvmlGpu, RawFacts, SmiGpu
@@ -94,6 +95,7 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
             "neither NVML nor libcuda told",
         ),
         architecture=architecture(nvml, cuda),
+        brand=brand(nvml),
         memory_total=settle(
             [
                 _said("nvml", nvml.memory[0] if nvml and nvml.memory else None),
@@ -114,6 +116,7 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
         health=health(nvml),
         pcie=pcie(nvml),
         nvlinks=nvlinks(nvml),
+        nvlink_count=nvlink_count(nvml),
         fabric=fabric(nvml),
         peers=peers(nvml),
     )

@@ -168,6 +168,7 @@ def run_child(
     deadline: float,
     group: ChildGroup | None = None,
     heard: Heard | None = None,
+    told: str | None = None,
 ) -> ChildResult:
     """Runs a program until it ends or the deadline comes.
 
@@ -177,13 +178,14 @@ def run_child(
         deadline: reading of ``time.monotonic`` after which it is killed.
         group: the children that it shall be ended with.
         heard: told what it writes to standard error, as it comes.
+        told: a short text for its standard input: less than a pipe holds.
     """
     started = time.monotonic()
     try:
         process = subprocess.Popen(
             command,
             env=dict(environment),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if told is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=sys.platform != "win32",
@@ -191,6 +193,7 @@ def run_child(
     except OSError as error:
         reason = error.strerror or str(error)
         return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
+    _tell(process, told)
     return follow(process, started, deadline, group, heard)
 
 
@@ -204,6 +207,13 @@ def follow(
         return _follow(process, started, deadline, heard)
     finally:
         group.discard(process)
+
+
+def _tell(process: subprocess.Popen[bytes], text: str | None) -> None:
+    """Writes to a child's standard input and closes it; one that does not read is left to itself."""
+    if text is not None and process.stdin is not None:
+        with contextlib.suppress(OSError), process.stdin as pipe:
+            pipe.write(text.encode())
 
 
 def _follow(process: Process, started: float, deadline: float, heard: Heard | None) -> ChildResult:

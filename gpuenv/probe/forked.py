@@ -16,6 +16,8 @@ import time
 from collections.abc import Mapping
 from typing import IO, NoReturn
 
+from gpuenv.model.secrets import for_the_driver
+
 _MOST_FILES = 4096  # descriptors that a fork closes; what is above is closed on exec, and a fork executes nothing
 _MOMENT = 0.01  # seconds between two looks, where the kernel cannot tell of an end
 
@@ -104,6 +106,8 @@ def _become(path: str, arguments: tuple[str, ...], out: int, err: int) -> NoRetu
 
 def _detach(out: int, err: int) -> None:
     os.setsid()
+    for name in set(os.environ) - set(for_the_driver(os.environ)):
+        del os.environ[name]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):

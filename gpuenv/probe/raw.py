@@ -202,6 +202,7 @@ class NvmlGpu:
     mig_instances: tuple[RawMigInstance, ...] = ()
     compute_mode: int | None = None
     architecture: int | None = None
+    brand: int | None = None
     minor: int | None = None
     persistence: bool | None = None
     ecc: tuple[bool, ...] | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.refresh.elf import ElfError, libraries_needed, read_elf, soname, versions_needed
@@ -119,7 +120,7 @@ def built_with(folder: Path, code: GpuCode, matrix: Matrix, environment: Mapping
     Only what one CUDA minor alone writes decides; None where neither tells.
     """
     command = [sys.executable, "-I", "-c", _BUILD_VERSION, str(folder)]
-    done = run_child(command, environment, time.monotonic() + _PATIENCE)
+    done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
     told = done.stdout.strip()
     if done.ending is Ending.EXITED and done.exit_code == 0 and told.isdigit():
         return CudaVersion.from_number(int(told))
@@ -140,7 +141,7 @@ def ask_nvrtc(folder: Path, environment: Mapping[str, str]) -> Nvrtc:
         raise MeasureError(f"{folder}: expected one libnvrtc and its builtins, found {len(libraries)} libraries")
     script = Path(__file__).parent.parent / "probe" / "scripts" / "nvrtc.py"
     command = [sys.executable, "-I", str(script), str(compilers[0]), str(builtins[0])]
-    done = run_child(command, environment, time.monotonic() + _PATIENCE)
+    done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
     if done.ending is not Ending.EXITED or done.exit_code != 0:
         raise MeasureError(f"{compilers[0].name}: {done.ending.value}: {' '.join(done.stderr.split())[-300:]}")
     answer = json.loads(done.stdout)

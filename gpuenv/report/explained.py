@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuenv.doctor.registry import Check
+from gpuenv.doctor.registry import Explained
 from gpuenv.explain.records import Signature
 from gpuenv.model.causes import Cause
 from gpuenv.report.text import Line, Style
 
 
-def check_lines(check: Check) -> Iterator[Line]:
+def check_lines(check: Explained) -> Iterator[Line]:
     """A check: its title, its causes and its three sections."""
     yield Line(f"{check.code}: {check.title}", Style.HEADING)
     for cause in check.causes:
@@ -20,7 +20,7 @@ def check_lines(check: Check) -> Iterator[Line]:
         yield Line(f"{name}: {text}", hang=2)
 
 
-def cause_lines(cause: Cause, checks: Sequence[Check]) -> Iterator[Line]:
+def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[Line]:
     """A cause, and every check that can name it."""
     yield Line(f"{cause}: {cause.sentence}.", Style.HEADING, 2)
     for check in checks:
@@ -29,7 +29,7 @@ def cause_lines(cause: Cause, checks: Sequence[Check]) -> Iterator[Line]:
             yield from check_lines(check)
 
 
-def list_lines(checks: Sequence[Check]) -> Iterator[Line]:
+def list_lines(checks: Sequence[Explained]) -> Iterator[Line]:
     """Every check with its title and the causes that it can name."""
     for check in checks:
         yield Line(f"{check.code}  {check.title}", hang=8)

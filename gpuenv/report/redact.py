@@ -7,16 +7,15 @@ import re
 from typing import Any
 
 from gpuenv.model.record import dataclass
+from gpuenv.model.secrets import CREDENTIALS, SECRET_NAME
 
 _UUID = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 _PREFIX = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F-]+)(?![\w-])")
 _PSEUDONYM = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}-0000-0000-0000-[0-9a-f]{12}")
-_CREDENTIALS = re.compile(r"(\w+://)[^\s'\"]+@(?=[\w.\[-])")
 _QUERY_SECRET = re.compile(
     r"([?&][\w.-]*(?:token|key|secret|password|passwd|pwd|sig|signature|credential|auth)[\w.-]*=)[^&\s]+", re.IGNORECASE
 )
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
-_NAMED_SECRET = re.compile(rf"\b([A-Z][A-Z0-9_]*(?:{_SECRET_NAME.pattern})[A-Z0-9_]*)(: |=)\S.*")
+_NAMED_SECRET = re.compile(rf"\b([A-Z][A-Z0-9_]*(?:{SECRET_NAME.pattern})[A-Z0-9_]*)(: |=)\S.*")
 _HOMES = re.compile(r"(?<![\w.])(/home|/Users|C:\\Users)[/\\][^/\\:\s'\"]+")
 _HIDDEN = "(redacted)"
 # A host may be named like a word of ours; these fields hold such words.
@@ -66,7 +65,7 @@ def _value(data: Any, key: str, identity: Identity, uuids: list[str]) -> Any:  #
         return [_value(entry, key, identity, uuids) for entry in data]
     if not isinstance(data, str):
         return data
-    if key == "serial" or (key.isupper() and _SECRET_NAME.search(key)):
+    if key == "serial" or (key.isupper() and SECRET_NAME.search(key)):
         return _HIDDEN
     # A path is somebody's, whatever field it stands in.
     of_ours = key in _WORDS_OF_OURS and not re.search(r"[/\\]", data)
@@ -107,4 +106,4 @@ def hide_secrets(text: str) -> str:
     ``NAME: value`` and ``NAME=value`` lose the value where the name says that it is a secret.
     """
     text = _NAMED_SECRET.sub(rf"\1\2{_HIDDEN}", text)
-    return _QUERY_SECRET.sub(rf"\1{_HIDDEN}", _CREDENTIALS.sub(rf"\1{_HIDDEN}@", text))
+    return _QUERY_SECRET.sub(rf"\1{_HIDDEN}", CREDENTIALS.sub(rf"\1{_HIDDEN}@", text))

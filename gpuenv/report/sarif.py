@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuenv import __version__
-from gpuenv.doctor.registry import Check, all_checks
+from gpuenv.doctor.registry import Explained, all_checks
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.anchor import anchor
@@ -28,7 +28,7 @@ def sarif_text(report: Report) -> str:
         "name": "gpuenv",
         "version": __version__,
         "semanticVersion": __version__,
-        "rules": [_rule(check) for check in all_checks() if check.code in found],
+        "rules": [rule_of(check) for check in all_checks() if check.code in found],
     }
     run = {
         "tool": {"driver": driver},
@@ -40,7 +40,8 @@ def sarif_text(report: Report) -> str:
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(check: Check) -> dict[str, Any]:
+def rule_of(check: Explained) -> dict[str, Any]:
+    """What a code means, as SARIF describes rules."""
     sections = check.sections
     text = "\n\n".join(f"{name}: {told}" for name, told in sections.items())
     return {
@@ -86,10 +87,11 @@ def _suppressions(finding: Finding) -> list[dict[str, Any]]:
 
 
 def _physical(path: str, line: int) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": {"startLine": line}}}
+    return {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": {"startLine": line}}}
 
 
-def _uri(path: str) -> str:
+def uri_of(path: str) -> str:
+    """A path as a URI."""
     safe = "-._~/"
     return "".join(c if c.isascii() and (c.isalnum() or c in safe) else _percent(c) for c in path)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.data import data_path
+from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.children import Ending, run_child
 
 SOURCES = ("nvml.c", "cuda.c", "uname.c", "stub.c", "stub.h", "nvidia-smi")
@@ -123,7 +124,7 @@ def _compile(compiler: Sequence[str], flags: Sequence[str], source: str, output:
 
 
 def _run(command: Sequence[str]) -> None:
-    done = run_child(command, dict(os.environ), time.monotonic() + _LIMIT)
+    done = run_child(command, without_secrets(os.environ), time.monotonic() + _LIMIT)
     if done.ending is not Ending.EXITED or done.exit_code != 0:
         how = f"ended with {done.exit_code}" if done.ending is Ending.EXITED else done.ending.value
         raise StubBuildError(f"{shlex.join(command)}: {how}:\n{done.stderr or done.error or ''}".rstrip())

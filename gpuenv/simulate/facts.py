@@ -10,7 +10,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.model.reading import assumed
 from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion
-from gpuenv.simulate.profile import GpuSpec, Profile
+from gpuenv.simulate.records import GpuSpec, Profile
 
 PYTHON = "3.12"  # a profile is of a machine; the interpreter is that of whoever tries it
 _LIBC = "glibc-2.36"

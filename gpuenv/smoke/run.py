@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpuenv.model.secrets import without_secrets
 from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
 from gpuenv.probe.children import ChildGroup, ChildResult, run_child
 from gpuenv.probe.protocol import numbered, parse_facts
@@ -191,11 +192,11 @@ def _start(
 
 
 def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
-    """The caller's variables for a child in another folder: what PYTHONPATH names stays what it was.
+    """The caller's variables but for secrets, for a child in another folder: what PYTHONPATH names stays what it was.
 
     An empty entry and a dot stand for the working folder, from which nothing is ever picked up.
     """
-    changed = dict(environment)
+    changed = without_secrets(environment)
     if "PYTHONPATH" in changed:
         entries = [entry for entry in changed["PYTHONPATH"].split(os.pathsep) if os.path.normpath(entry or ".") != "."]
         changed["PYTHONPATH"] = os.pathsep.join(os.path.join(folder, entry) for entry in entries)  # noqa: PTH118

@@ -519,11 +519,39 @@ def test_a_link_is_written_through(tmp_path: Path) -> None:
     assert (tmp_path / "real.json").stat().st_size > 0
 
 
-@pytest.mark.parametrize("umask", [0o077, 0o022])
-def test_a_file_has_the_rights_that_the_umask_leaves(tmp_path: Path, umask: int) -> None:
-    command = ["sh", "-c", f'umask {umask:o}; exec "$@"', "sh", *PROGRAM, *SMALLEST, "-o", str(tmp_path / "facts.json")]
-    subprocess.run(command, check=True, env=MINIMAL, timeout=30)
-    assert stat.S_IMODE((tmp_path / "facts.json").stat().st_mode) == 0o666 & ~umask
+def mode_after(path: Path, *arguments: str, umask: int = 0o022) -> int:
+    """The rights of a file that a call writes."""
+    command = ["sh", "-c", f'umask {umask:o}; exec "$@"', "sh", *PROGRAM, *arguments]
+    subprocess.run(command, check=False, env=MINIMAL, timeout=30)
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o022, 0o000])
+def test_a_report_is_its_owner_s_alone(tmp_path: Path, recordings: dict[str, Path], umask: int) -> None:
+    path = tmp_path / "facts.json"
+    assert mode_after(path, *SMALLEST, "-o", str(path), umask=umask) == 0o600
+    for form in ("text", "json", "html", "junit"):
+        report = tmp_path / f"report.{form}"
+        arguments = ("doctor", "--snapshot", str(recordings["unfit"]), "--format", f"{form}={report}")
+        assert mode_after(report, *arguments, umask=umask) == 0o600, form
+
+
+def test_what_is_made_for_others_has_the_rights_that_the_umask_leaves(
+    tmp_path: Path, recordings: dict[str, Path]
+) -> None:
+    """The collector of the metrics is another user."""
+    metrics = tmp_path / "gpu.prom"
+    arguments = ("doctor", "--snapshot", str(recordings["unfit"]), "--format", f"prometheus={metrics}")
+    assert mode_after(metrics, *arguments) == 0o644
+    page = tmp_path / "matrix.html"
+    assert mode_after(page, "matrix", "show", "--format", "html", "-o", str(page)) == 0o644
+
+
+def test_a_file_that_is_there_keeps_its_rights(tmp_path: Path) -> None:
+    path = tmp_path / "facts.json"
+    path.write_text("", encoding="utf-8")
+    path.chmod(0o640)
+    assert mode_after(path, *SMALLEST, "-o", str(path)) == 0o640
 
 
 # The network.

@@ -114,21 +114,22 @@ def test_a_device_file_that_is_not_accessible_is_told() -> None:
 
 
 TEXTS = st.text(max_size=12)
-MACHINES = st.builds(
-    lambda environment, packages, names: replace(
-        FIT,
-        environment=environment,
-        target=replace(FIT.target, packages=packages),
-        gpus=tuple(Gpu(name=known(name, "nvml")) for name in names),
-    ),
+TOLD = st.tuples(
     st.dictionaries(TEXTS, TEXTS, max_size=4),
     st.dictionaries(TEXTS, TEXTS, max_size=4),
     st.lists(TEXTS, max_size=3),
 )
 
 
-@given(MACHINES, MACHINES)
-def test_differences_are_the_same_seen_from_either_side(there: Any, here: Any) -> None:  # noqa: ANN401 - generated
+def machine(told: tuple[dict[str, str], dict[str, str], list[str]]) -> Snapshot:
+    environment, packages, names = told
+    gpus = tuple(Gpu(name=known(name, "nvml")) for name in names)
+    return replace(FIT, environment=environment, target=replace(FIT.target, packages=packages), gpus=gpus)
+
+
+@given(TOLD, TOLD)
+def test_differences_are_the_same_seen_from_either_side(one: Any, other: Any) -> None:  # noqa: ANN401 - generated
+    there, here = machine(one), machine(other)
     forth = compare(there, here, (), ()).differences
     back = compare(here, there, (), ()).differences
     assert {(d.fact, d.there, d.here) for d in forth} == {(d.fact, d.here, d.there) for d in back}

@@ -47,7 +47,7 @@ def found(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[S
     return [symptom for symptom in function(facts) if isinstance(symptom, Symptom)]
 
 
-EVERY = (state.compute_mode, state.memory_errors, state.nvlink_down, state.memory_taken)
+EVERY = (state.compute_mode, state.memory_errors, state.nvlink_down, state.held_down, state.memory_taken)
 
 
 @pytest.mark.parametrize("function", EVERY)
@@ -122,6 +122,39 @@ def test_a_link_is_missed_only_where_every_link_leads_to_a_switch(
     fabric = Fabric(known(registration, "nvml")) if registration else Fabric()
     gpu = replace(EMPTY, nvlinks=links, fabric=fabric)
     assert len(found(matrix, state.nvlink_down, Snapshot(gpus=(gpu,)))) == findings
+
+
+@pytest.mark.parametrize(("up", "of"), [(3, 4), (1, 2)])
+def test_a_single_bridge_carries_all_links(matrix: Matrix, up: int, of: int) -> None:
+    gpu = replace(EMPTY, nvlinks=tuple(NvLink(number, active=number < up) for number in range(of)))
+    (symptom,) = found(matrix, state.nvlink_down, Snapshot(gpus=(gpu,)))
+    assert symptom.severity is Severity.WARNING
+    without = replace(EMPTY, nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
+    assert found(matrix, state.nvlink_down, Snapshot(gpus=(without,))) == []
+
+
+def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) -> None:
+    def linked(up: int) -> Gpu:
+        return replace(EMPTY, nvlinks=tuple(NvLink(number, active=number < up) for number in range(18)))
+
+    assert found(matrix, state.nvlink_down, Snapshot(gpus=(linked(12), linked(12)))) == []
+    (symptom,) = found(matrix, state.nvlink_down, Snapshot(gpus=(linked(12), linked(11))))
+    assert "7 of 18" in symptom.title
+
+
+@pytest.mark.parametrize(
+    ("reasons", "findings"),
+    [
+        (("hardware-thermal",), 1),
+        (("gpu-idle", "hardware-power-brake"), 1),
+        (("gpu-idle",), 0),
+        (("software-power-cap", "application-clocks"), 0),
+        ((), 0),
+    ],
+)
+def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
+    gpu = replace(EMPTY, health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
+    assert len(found(matrix, state.held_down, Snapshot(gpus=(gpu,)))) == findings
 
 
 def test_a_full_first_gpu_is_a_warning_that_names_the_freest(matrix: Matrix) -> None:

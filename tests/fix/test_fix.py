@@ -6,7 +6,6 @@ The real packages are in test_real_fix.py.
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +37,11 @@ def report(ground: Ground, target: Path, *options: str | Path, machine: tuple[st
 
 def codes(told: Any) -> set[str]:  # noqa: ANN401 - JSON
     return {finding["code"] for finding in told["findings"] if finding["severity"] != "note"}
+
+
+def told(plan: str) -> list[str]:
+    """The lines of a plan, but for the room on the disk."""
+    return [line for line in plan.splitlines() if "GiB" not in line]
 
 
 def delete(path: str) -> Callable[[Path], None]:
@@ -150,7 +154,8 @@ def test_the_plan_is_shown_and_consent_is_needed(ground: Ground) -> None:
     assert "- cupy-cuda11x 13.6.0 (another CuPy line, which owns the same files)" in done.stdout
     assert "nobody can be asked here, and nothing was changed\nAgree to the plan with --yes." in done.stderr
     shown = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--dry-run")
-    assert (shown.returncode, shown.stdout) == (0, done.stdout)
+    assert shown.returncode == 0
+    assert told(shown.stdout) == told(done.stdout)
     assert contents(target) == before
 
 
@@ -192,13 +197,10 @@ def test_a_failed_mending_leaves_the_former_state(ground: Ground) -> None:
     assert contents(target) == before
 
 
-def test_a_python_that_the_system_manages_is_for_a_person(ground: Ground, tmp_path: Path) -> None:
-    target = ground.target("managed", *SOUND)
-    stdlib = Path(sys.prefix)
-    del stdlib, tmp_path
-    done = ground.gpuenv("doctor", "--python", target, "--snapshot", "x.json", "--fix")
+def test_what_is_recorded_cannot_be_mended(ground: Ground) -> None:
+    done = ground.gpuenv("doctor", "--snapshot", "x.json", "--fix")
     assert done.returncode == 2
     assert "--fix mends what is here" in done.stderr
-    done = ground.gpuenv("doctor", "--python", target, "--yes")
+    done = ground.gpuenv("doctor", "--yes")
     assert done.returncode == 2
     assert "--yes and --dry-run are for --fix" in done.stderr

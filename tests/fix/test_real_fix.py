@@ -90,7 +90,6 @@ BROKEN = {
     "a stray NVRTC of CUDA 13": Broken((WHOLE, "--no-deps nvidia-cuda-nvrtc"), "LIB603", "cupy-cuda12x"),
     "a module cut short": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=cut_short),
     "a library deleted": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=without_cublas),
-    "NumPy 1 under CuPy 14": Broken((WHOLE, "--no-deps numpy==1.26.4"), "WHL506", "cupy-cuda12x"),
 }
 
 
@@ -116,4 +115,14 @@ def test_what_is_broken_is_mended(tmp_path: Path, name: str) -> None:
         [*PROGRAM, "rollback", "--python", str(target)], env=ENVIRONMENT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    assert contents(target) == former
+
+
+def test_what_would_cost_the_libraries_is_left_for_a_person(tmp_path: Path) -> None:
+    """NumPy 1 wants CuPy 13, which does not find CUDA's wheels; NumPy itself is not CuPy's to move."""
+    target = make(tmp_path / "venv", WHOLE, "--no-deps numpy==1.26.4")
+    former = contents(target)
+    code, after = doctor(target, *H100, "--fix", "--yes")
+    assert (code, after["repair"]["status"], after["repair"]["left"]) == (1, "nothing-to-mend", ["WHL506"])
+    assert any("numpy<2.6,>=2.0" in " ".join(fix["command"] or ()) for fix in after["findings"][0]["fix"])
     assert contents(target) == former

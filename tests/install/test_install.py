@@ -31,7 +31,15 @@ def test_a_fresh_environment(ground: Ground, installer: str) -> None:
     assert (code, told["status"], told["schema"]) == (0, "installed", "gpuenv.outcome/1"), told["message"]
     assert versions(target) == NEW
     proven = {proof["name"]: proof["passed"] for proof in told["proofs"]}
-    assert proven == {"files": True, "as planned": True, "consistent": True, "import cupy": True, "doctor": True}
+    assert proven == {
+        "files": True,
+        "as planned": True,
+        "consistent": True,
+        "import cupy": True,
+        "doctor": True,
+        "smoke test": None,
+    }
+    assert "assumed" in told["proofs"][-1]["detail"]
     assert (target / "bin/f2py").read_text(encoding="utf-8").startswith(f"#!{target}/bin/python")
     done = ground.gpuenv("rollback", "--python", target)
     assert done.returncode == 0, done.stderr

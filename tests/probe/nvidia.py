@@ -36,6 +36,7 @@ STATE = {
     "gpu.0.compute_mode": "3",
     "gpu.0.persistence": "1",
     "gpu.0.virtualization": "2",
+    "gpu.0.brand": "9",
     "gpu.0.ecc": "1",
     "gpu.0.ecc.pending": "0",
     "gpu.0.ecc.volatile.corrected": "3",

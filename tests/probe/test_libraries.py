@@ -32,6 +32,7 @@ PROPERTY = "int {name}GetProperty(int which, int *value) {{ *value = (int[]){{12
 PAIR = "int nvrtcVersion(int *major, int *minor) { *major = 12; *minor = 9; return 0; }\n"
 WHEN_LOADED = "__attribute__((constructor)) static void when_loaded(void) {{ {body} }}\n"
 CRASH = "#include <stdlib.h>\n" + WHEN_LOADED.format(body="abort();")
+KILLED = "#include <signal.h>\n" + WHEN_LOADED.format(body="raise(SIGKILL);")
 HANG = "#include <unistd.h>\n" + WHEN_LOADED.format(body="for (;;) pause();")
 
 
@@ -122,6 +123,16 @@ def test_a_library_that_crashes_costs_itself_alone(interpreter: Path, libraries:
     assert (found["cufft"].path, found["cufft"].error) == (None, "loading it ended by SIGABRT")
     assert [name for name, entry in found.items() if entry.path] == [name for name in NAMES if name != "cufft"]
     assert found["nvrtc"].release == "12.9"
+
+
+def test_a_process_that_was_killed_from_outside_accuses_no_library(interpreter: Path, libraries: Libraries) -> None:
+    """As the kernel does where memory is short: which library was being loaded then says nothing of it."""
+    libraries.make_all(cufft=KILLED, nvrtc=PAIR)
+    facts, source = libraries.ask(interpreter)
+    assert source.state is SourceState.FAILED
+    assert (source.detail or "").startswith("ended by SIGKILL from outside, mostly for want of memory")
+    assert {"nvrtc", "cublas"} == {name for name, entry in by_name(facts).items() if entry.path}
+    assert "cufft" not in by_name(facts)
 
 
 def test_all_that_crash_are_named(interpreter: Path, libraries: Libraries) -> None:

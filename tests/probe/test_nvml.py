@@ -50,6 +50,7 @@ def test_every_quantity_arrives_with_its_unit(stub_driver: StubDriver, tmp_path:
     assert gpu.virtualization.value is Virtualization.VGPU
     assert (gpu.persistence.value, gpu.processes.value) == (True, 2)
     assert (gpu.architecture.value, gpu.architecture.source) == ("ampere", "nvml")
+    assert (gpu.brand.value, gpu.brand.source) == ("vcs", "nvml")
     health, pcie = gpu.health, gpu.pcie
     assert (health.ecc.value, health.ecc_pending.value) == (True, False)
     assert (health.ecc_corrected.value, health.ecc_corrected_ever.value) == (3, 11)
@@ -106,6 +107,7 @@ def test_what_the_gpu_does_not_have_is_missing_with_the_return_code(stub_driver:
         ("memory.free", "18446744073709551615", "memory_free", "nvmlDeviceGetMemoryInfo"),
         ("cc", "-3.70000", "compute_capability", "nvmlDeviceGetCudaComputeCapability"),
         ("architecture", "0xffffffff", "architecture", "nvmlDeviceGetArchitecture"),
+        ("brand", "17", "brand", "nvmlDeviceGetBrand"),
         ("compute_mode", "17", "compute_mode", "nvmlDeviceGetComputeMode"),
         ("virtualization", "4294967295", "virtualization", "nvmlDeviceGetVirtualizationMode"),
     ],

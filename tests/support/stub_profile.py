@@ -15,6 +15,7 @@ from gpuenv.model.gpu import ComputeMode, Gpu, Virtualization
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.versions import CudaVersion
+from gpuenv.probe.brand import BRANDS
 
 T = TypeVar("T")
 
@@ -160,6 +161,7 @@ def _quantities(gpu: Gpu) -> Iterator[tuple[str, object]]:
         ("pci", _long_address(gpu.pci.value)),
         ("cc", gpu.compute_capability.value),
         ("architecture", _ARCHITECTURES.index(architecture) + _FIRST_ARCHITECTURE if architecture else None),
+        ("brand", _place(BRANDS, gpu.brand.value)),
         ("memory.total", "none" if total is None else total),
         ("memory.free", gpu.memory_free.value),
         ("memory.cuda", _by(gpu.memory_total, "libcuda")),

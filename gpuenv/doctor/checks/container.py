@@ -13,6 +13,7 @@ from gpuenv.doctor.machine import (
     probed,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.remedies import container_toolkit
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
@@ -59,7 +60,9 @@ def _start_with_gpu(facts: Facts) -> tuple[Fix, ...]:
     if facts.needs.tegra:
         command = ("docker", "run", "--runtime", "nvidia", "IMAGE")
     again = Fix("Start the container with access to the GPUs.", command)
-    return (again, Fix("If the option is refused, install the NVIDIA container toolkit on the host."))
+    if kind is Container.APPTAINER:
+        return (again,)
+    return (again, *container_toolkit(facts.snapshot))
 
 
 @check("CTR305", Cause.CONTAINER_TOOLKIT_BROKEN, Cause.CONTAINER_WITHOUT_GPU, requires=("CTR301",))

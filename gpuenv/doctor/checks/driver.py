@@ -15,6 +15,7 @@ from gpuenv.doctor.machine import (
     probed,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda, Nvml
@@ -41,7 +42,7 @@ def nouveau_loaded(facts: Facts) -> Outcome:
         "The nouveau module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
         tuple(Evidence(f"kernel driver of {gpu.pci}", "nouveau", "/sys/bus/pci/devices") for gpu in held)
         + fact("driver.module", snapshot.driver.module),
-        (*driver_fixes(facts), Fix("Restart, so that the new module takes the GPU.", ("sudo", "reboot"))),
+        (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU")),
     )
 
 
@@ -70,7 +71,7 @@ def module_not_loaded(facts: Facts) -> Outcome:
         + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ()),
         (
             Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia")),
-            Fix("After a kernel update, build the module for this kernel.", ("sudo", "dkms", "autoinstall")),
+            Fix("After a kernel update, build the module for this kernel.", module_build(snapshot)),
             *(signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()),
         ),
     )
@@ -130,7 +131,7 @@ def library_mismatch(facts: Facts) -> Outcome:
     if snapshot.host.container.value in (Container.LXC, Container.NSPAWN):
         version = snapshot.driver.module_version.value or "the host's version"
         out = Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
-    restart = Fix("Restart the machine, so that the new kernel module is loaded.", ("sudo", "reboot"))
+    again = restart(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
     in_image = "The image has libraries of a driver in it that are of another version than the host's kernel module"
     yield Symptom(
         in_image if baked else "The loaded kernel module and the driver's libraries are of different versions",
@@ -139,7 +140,7 @@ def library_mismatch(facts: Facts) -> Outcome:
         + tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
         + source(snapshot, "nvml")
         + source(snapshot, "libcuda"),
-        (out,) if baked else (out, restart) if contained(snapshot) else (restart,),
+        (out,) if baked else (out, again) if contained(snapshot) else (again,),
         cause=Cause.DRIVER_INSTALL_BROKEN if baked else None,
     )
 
@@ -157,14 +158,10 @@ def driver_incomplete(facts: Facts) -> Outcome:
     other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
     if contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
         return
-    branch = snapshot.driver.branch.value
-    command = None
-    if branch and (snapshot.host.distribution.value or "").startswith("ubuntu"):
-        command = ("sudo", "apt-get", "install", f"libnvidia-compute-{branch}")
     yield Symptom(
         "The driver is incomplete: libcuda.so.1 is not found",
         source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("driver.module", snapshot.driver.module),
-        (Fix("Install the compute part of the same driver, or reinstall the driver.", command),),
+        (Fix("Install the compute part of the same driver, or reinstall the driver.", compute_part(snapshot)),),
     )
 
 
@@ -186,21 +183,3 @@ def libcuda_unloadable(facts: Facts) -> Outcome:
         source(snapshot, "libcuda") + source(snapshot, "nvml"),
         (Fix("Remove the file that the message names, or reinstall the driver that it belongs to."),),
     )
-
-
-def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
-    """How to install the driver here; gpuenv never does it."""
-    snapshot = facts.snapshot
-    if facts.needs.tegra:
-        return (Fix("Install the driver that comes with JetPack: flash the board, or install nvidia-jetpack."),)
-    if snapshot.host.wsl.value:
-        return (Fix("Install the NVIDIA driver in Windows; install none in Linux."),)
-    commands = {
-        "ubuntu": ("sudo", "ubuntu-drivers", "install"),
-        "debian": ("sudo", "apt-get", "install", "nvidia-driver"),
-        "fedora": ("sudo", "dnf", "install", "akmod-nvidia", "xorg-x11-drv-nvidia-cuda"),
-        "arch": ("sudo", "pacman", "-S", "nvidia-open"),
-    }
-    name = (snapshot.host.distribution.value or "").partition(" ")[0]
-    needs = {"debian": " (from the non-free component)", "fedora": " (from RPM Fusion)"}.get(name, "")
-    return (Fix(f"Install the NVIDIA driver{needs}, then restart.", commands.get(name)),)

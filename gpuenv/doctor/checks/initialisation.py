@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.checks.driver import driver_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.remedies import driver_fixes, fabric_manager
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
@@ -73,7 +73,10 @@ def system_not_ready(facts: Facts) -> Outcome:
         ),
         (
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
-            Fix(f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}."),
+            Fix(
+                f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}.",
+                fabric_manager(snapshot),
+            ),
         ),
     )
 

@@ -104,6 +104,9 @@ def library_missing(facts: Facts) -> Outcome:
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
         yield NotKnown(state.detail or "the target's libraries were not asked for")
         return
+    if not snapshot.target.cupy:
+        yield NotKnown("which CuPy the libraries are for was not told")
+        return
     needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
     missing = [library for library in needed if library.path is None]
     if not missing:
@@ -112,7 +115,8 @@ def library_missing(facts: Facts) -> Outcome:
         return
     others = _other_toolkits(facts) + _cuda_wheels(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
-    if others and len(missing) == len(needed):
+    # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
+    if others and any(library.name == "nvrtc" for library in missing):
         yield Symptom(
             f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {_major(facts)}, "
             "but those there are of another major version",

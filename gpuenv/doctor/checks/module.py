@@ -7,6 +7,7 @@ import re
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_sees_gpu, module_loaded
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.remedies import family, kernel_headers, module_build
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot
@@ -43,8 +44,8 @@ def module_not_built(facts: Facts) -> Outcome:
         + fact("driver.module", snapshot.driver.module),
         (
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
-            *_headers(snapshot, kernel),
-            Fix("Build the module for this kernel.", ("sudo", "dkms", "autoinstall", "-k", kernel)),
+            Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel)),
+            Fix("Build the module for this kernel.", module_build(snapshot, kernel)),
             Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
         ),
     )
@@ -52,17 +53,6 @@ def module_not_built(facts: Facts) -> Outcome:
 
 def _told(build: DkmsBuild) -> str:
     return f"{build.module} {build.release} {build.state}" + (f" for {build.kernel}" if build.kernel else "")
-
-
-def _headers(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
-    """The package with the headers, where it is called the same as the kernel."""
-    name = (snapshot.host.distribution.value or "").partition(" ")[0]
-    commands = {
-        "ubuntu": ("sudo", "apt-get", "install", f"linux-headers-{kernel}"),
-        "debian": ("sudo", "apt-get", "install", f"linux-headers-{kernel}"),
-        "fedora": ("sudo", "dnf", "install", f"kernel-devel-{kernel}"),
-    }
-    return (Fix("Install the headers of this kernel.", commands.get(name)),)
 
 
 @check("DRV116", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204", "DRV115"))
@@ -94,7 +84,7 @@ def module_refused(facts: Facts) -> Outcome:
 def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How to get a module loaded under Secure Boot."""
     keys = {"ubuntu": "/var/lib/shim-signed/mok/MOK.der", "debian": "/var/lib/dkms/mok.pub"}
-    key = keys.get((snapshot.host.distribution.value or "").partition(" ")[0])
+    key = keys.get(family(snapshot) or "")
     enrol = ("sudo", "mokutil", "--import", key) if key else None
     return (
         Fix("Enrol the key that signs this machine's modules, then restart and confirm it.", enrol),

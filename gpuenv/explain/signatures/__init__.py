@@ -11,22 +11,37 @@ from gpuenv.explain.records import Signature
 def all_signatures() -> tuple[Signature, ...]:
     """The signatures of every family."""
     from gpuenv.explain.signatures import (  # noqa: PLC0415 - the records take time to make
+        arrays,
+        builds,
         compiler,
         containers,
-        cuda,
+        cuda_code,
+        cuda_devices,
+        cuda_kernels,
+        cuda_rare,
+        cuda_start,
         cupy,
         driver,
+        fabric,
         frameworks,
+        images,
         kernel_module,
+        kubernetes,
         libraries,
         loader,
         marks,
+        memory,
+        nvml,
+        nvrm,
         packages,
         programs,
+        toolkit,
+        windows,
     )
 
     families = (
-        *(driver, kernel_module, cuda, compiler, libraries, loader),
-        *(containers, packages, cupy, programs, frameworks, marks),
+        *(driver, nvml, fabric, nvrm, kernel_module, cuda_start, cuda_devices, cuda_code, cuda_kernels, cuda_rare),
+        *(compiler, toolkit, libraries, loader, windows, containers, images, kubernetes),
+        *(packages, builds, cupy, arrays, memory, programs, frameworks, marks),
     )
     return tuple(signature for family in families for signature in family.SIGNATURES)

@@ -13,12 +13,6 @@ _FIT = (
     Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),
     Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 15),
 )
-_HEADERS = (
-    r"(?:cuda_runtime(?:_api)?|cuda_fp16|cuda_fp8|cuda_fp4|cuda_fp6|cuda_bf16|vector_types|vector_functions|cuda|cuComplex"
-    r"|cooperative_groups|curand_kernel|curand|cufft\w*|cublas\w*|cusparse|cusolver\w*|nvrtc|cuda_profiler_api|math_constants"
-    r"|device_functions|builtin_types|driver_types|texture_types|nvToolsExt|nvtx3/\w+|cub/\w[\w/.-]*|thrust/\w[\w/.-]*"
-    r"|cuda/std/\w[\w/.-]*|cuda/\w+|cccl/\w[\w/.-]*|mma|sm_\d\d\w+)(?:\.(?:h|hpp|cuh))?"
-)
 
 
 def _named_architecture(values: Mapping[str, str]) -> Weights:
@@ -111,107 +105,6 @@ SIGNATURES = (
         decides="whether the library is installed anywhere: gpuenv doctor",
     ),
     Signature(
-        "nvrtc.header-missing",
-        "NVRTC, nvcc and C++ compilers",
-        (
-            "cannot open source file",
-            "could not open source file",
-            "no such file",
-            "file not found",
-            "cannot open include",
-        ),
-        ((Cause.CUDA_HEADERS_MISSING, 0.88),),
-        "libnvrtc (EDG front end), the strings of the binary; gcc, clang and MSVC (C1083)",
-        pattern=(
-            rf"(?:cannot|could not) open (?:source|include) file:? [\"'<]{_HEADERS}[\">']"
-            rf"|fatal error:? (?:C1083.*)?[\"'<]?{_HEADERS}[\">']?:? (?:file )?(?:No such file|not found)"
-            rf"|(?:include file|header)s? (?:was )?not found:? \W*{_HEADERS}"
-        ),
-        title="A CUDA header that a compile needs is not found",
-        sways=(
-            Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 40),
-            Sway("building-cupy", Cause.CUDA_HEADERS_MISSING, 0.15),
-        ),
-        decides="whether the headers are installed: nvidia-cuda-runtime of the same minor, or a toolkit",
-    ),
-    Signature(
-        "nvrtc.source-missing",
-        "NVRTC and nvcc",
-        ("catastrophic error",),
-        ((Cause.CUDA_HEADERS_MISSING, 0.5), (Cause.CUPY_BUG, 0.12)),
-        "libnvrtc (EDG front end), the strings of the binary",
-        pattern=rf"catastrophic error: (?:cannot|could not) open source file(?! [\"'<]{_HEADERS}[\">'])",
-        title="A header that a kernel includes is not found",
-        decides="whether the header is of CUDA, of the C++ library or of the program",
-    ),
-    Signature(
-        "cupy.headers-not-found",
-        "CuPy",
-        ("headers",),
-        ((Cause.CUDA_HEADERS_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.25)),
-        "CuPy 14, cupy/_environment.py and cupy/cuda/compiler.py",
-        pattern=r"CUDA headers (?:could )?not (?:be )?found|(?:failed|unable) to (?:find|locate) (?:the )?CUDA (?:toolkit )?(?:headers|include)",
-    ),
-    Signature(
-        "cupy.root-not-found",
-        "CuPy",
-        ("cuda root directory", "cuda path could not be detected"),
-        ((Cause.CUDA_PATH_WRONG, 0.78), (Cause.CUDA_HEADERS_MISSING, 0.15)),
-        "CuPy 14, cupy/_environment.py",
-        pattern=r"failed to auto-detect CUDA root directory|CUDA path could not be detected",
-        title="CuPy does not find the root of the CUDA toolkit",
-    ),
-    Signature(
-        "build.cuda-home",
-        "torch, CMake, setup scripts",
-        ("cuda_home", "cuda_path", "cuda_toolkit_root_dir", "cuda_root", "cudatoolkit_root"),
-        ((Cause.CUDA_PATH_WRONG, 0.85),),
-        "torch/utils/cpp_extension.py; CMake, FindCUDAToolkit.cmake; pycuda, numba and JAX",
-        pattern=(
-            r"(?:CUDA_HOME|CUDA_PATH|CUDA_ROOT|CUDAToolkit_ROOT|CUDA_TOOLKIT_ROOT_DIR)(?: environment variable)?.{0,40}"
-            r"(?:is not set|not set|not found or specified|not defined|does not exist|is incorrect|points? to|invalid|is not a directory|must be set)"
-            r"|(?:set|specify|define) (?:the )?`?(?:CUDA_HOME|CUDA_PATH|CUDA_TOOLKIT_ROOT_DIR)"
-        ),
-        title="CUDA_PATH or CUDA_HOME is not set, or points to nothing",
-        sways=(
-            Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),
-            Sway("failed-to-import-cupy", Cause.CUDA_PATH_WRONG, 0.1),
-        ),
-    ),
-    Signature(
-        "build.toolkit-not-found",
-        "CMake and setup scripts",
-        ("could not find cuda", "could not find nvcc", "nvcc", "cuda toolkit", "cudatoolkit", "cuda compiler"),
-        ((Cause.CUDA_PATH_WRONG, 0.62), (Cause.CUDA_LIBRARY_MISSING, 0.1)),
-        "CMake, FindCUDA and CMakeDetermineCUDACompiler; cupy/cuda/compiler.py; the shell",
-        pattern=(
-            r"Could NOT find CUDA(?:Toolkit)?|Failed to find nvcc|nvcc: (?:command )?not found|nvcc['\"]? is not recognized"
-            r"|No such file or directory: '?\S*nvcc|(?:could not|cannot|unable to|failed to) (?:find|locate) (?:the )?(?:CUDA toolkit|CUDA compiler|nvcc)"
-            r"|Failed to run `?nvcc`? command|No CMAKE_CUDA_COMPILER could be found|CUDA toolkit (?:was |is )?not found"
-        ),
-        title="The CUDA toolkit's compiler is not found",
-        sways=(Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),),
-        decides="whether a toolkit is installed, and whether CUDA_PATH and PATH name it",
-    ),
-    Signature(
-        "build.cuda-mismatch",
-        "torch and setup scripts",
-        ("mismatches the version that was used to compile", "detected cuda version"),
-        ((Cause.CUDA_PATH_WRONG, 0.75),),
-        "torch/utils/cpp_extension.py: CUDA_MISMATCH_MESSAGE",
-        pattern=r"detected CUDA version \((?P<found>[\d.]+)\) mismatches the version that was used to compile \S+ ?\(?(?P<built>[\d.]+)?",
-        title="CUDA_HOME is CUDA {found}, the framework was built with another",
-    ),
-    Signature(
-        "windows.dll-directory",
-        "CuPy on Windows",
-        ("add_dll_directory", "winerror"),
-        ((Cause.CUDA_PATH_WRONG, 0.85),),
-        "os.add_dll_directory, called by cupy/_environment.py with CUDA_PATH/bin",
-        pattern=r"\[WinError [23]\].*(?:CUDA|NVIDIA GPU Computing)|add_dll_directory.*cuda_path",
-        title="CUDA_PATH names a folder that is not there",
-    ),
-    Signature(
         "nvrtc.headers-of-two",
         "NVRTC and nvcc",
         ("cuda_bf16", "cuda_fp16", "__half", "__nv_", "cccl", "cuda compiler and cuda toolkit", "/include/"),
@@ -258,11 +151,20 @@ SIGNATURES = (
         "ptxas and libnvJitLink, the strings of the binaries; cuda.h, cuLink*",
         pattern=(
             r"ptxas (?:application )?ptx input, line \d+; (?:error|fatal)|ptxas (?:fatal|error)\s*: (?!\s*Value|.*version)"
-            r"|NVJITLINK_ERROR_(?:PTX_COMPILE|INTERNAL|INVALID_INPUT)|nvJitLinkError|cuLink(?:AddData|Complete|AddFile)\S* .*CUDA_ERROR_(?:INVALID|NO_BINARY)"
+            r"|NVJITLINK_ERROR_(?:PTX_COMPILE|INTERNAL|INVALID_INPUT|UNRECOGNIZED_OPTION)|nvJitLinkError|cuLink(?:AddData|Complete|AddFile)\S* .*CUDA_ERROR_(?:INVALID|NO_BINARY)"
         ),
         title="The linker rejects the code that the compiler made",
         sways=(Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 5),),
         decides="the versions of NVRTC, nvJitLink and the driver: gpuenv doctor",
+    ),
+    Signature(
+        "hiprtc.error",
+        "HIPRTC",
+        ("hiprtc_error", "hipcc", "hipmoduleload", "supported in hip", "supported on rocm"),
+        ((Cause.ROCM_MISMATCH, 0.8),),
+        "CuPy, cupy_backends/cuda/libs/nvrtc.pyx built for ROCm; hiprtc.h, hiprtcResult",
+        pattern=r"HIPRTC_ERROR_\w+|hipcc.*(?:not found|failed|error|does not generate)|could not find any hipcc|not (?:yet )?supported (?:in HIP|on ROCm)",
+        level=Level.ERROR,
     ),
     Signature(
         "nvvm.missing",
@@ -277,12 +179,28 @@ SIGNATURES = (
         title="libNVVM or libdevice, parts of the CUDA toolkit, are not found",
     ),
     Signature(
-        "hiprtc.error",
-        "HIPRTC",
-        ("hiprtc_error", "hipcc", "hipmoduleload"),
-        ((Cause.ROCM_MISMATCH, 0.8),),
-        "CuPy, cupy_backends/cuda/libs/nvrtc.pyx built for ROCm; hiprtc.h, hiprtcResult",
-        pattern=r"HIPRTC_ERROR_\w+|hipcc.*(?:not found|failed|error)|could not find any hipcc",
-        level=Level.ERROR,
+        "nvrtc.program-creation",
+        "NVRTC",
+        ("nvrtc_error_program_creation_failure", "nvrtc_error_out_of_memory"),
+        ((Cause.CUDA_LIBRARY_MISSING, 0.25), (Cause.NVRTC_BUILTINS_MISMATCH, 0.25)),
+        "nvrtc.h, nvrtcResult",
+        pattern=r"NVRTC_ERROR_(?:PROGRAM_CREATION_FAILURE|(?P<memory>OUT_OF_MEMORY))",
+        judge=lambda values: (
+            ((Cause.OUT_OF_MEMORY, 0.7),)
+            if "memory" in values
+            else ((Cause.CUDA_LIBRARY_MISSING, 0.25), (Cause.NVRTC_BUILTINS_MISMATCH, 0.25))
+        ),
+        decides="the versions of the NVRTC libraries that are loaded: gpuenv doctor",
+    ),
+    Signature(
+        "cupy.sm-guard",
+        "CUDA's headers, in a kernel of CuPy's own",
+        ("only supported for sm_", "requires sm_", "only supported on sm_"),
+        ((Cause.CUPY_BUG, 0.4), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.3)),
+        "CCCL, cuda/barrier and cuda/pipeline: guards on __CUDA_ARCH__",
+        pattern=r"(?:CUDA|cuda)\b.{0,60}(?:only supported (?:for|on)|requires) sm_\d\d",
+        title="A header that a kernel includes is for newer GPUs alone",
+        needs=("cupy",),
+        decides="whether the kernel is CuPy's own or the program's",
     ),
 )

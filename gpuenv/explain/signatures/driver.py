@@ -1,268 +1,11 @@
-"""What nvidia-smi, NVML and the driver's services print."""
+"""What shows that parts of the driver are missing, hang or do not fit each other."""
 
 from __future__ import annotations
 
 from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
-_SMI = "nvidia-smi"
-_NVML = "NVML"
-_STRINGS = "nvmlErrorString, libnvidia-ml; nvml.h, nvmlReturn_t"
-
 SIGNATURES = (
-    Signature(
-        "smi.no-communication",
-        _SMI,
-        ("communicate with the nvidia driver",),
-        (
-            (Cause.DRIVER_MODULE_NOT_LOADED, 0.5),
-            (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.2),
-            (Cause.NOUVEAU_LOADED, 0.12),
-            (Cause.NO_DRIVER, 0.08),
-        ),
-        "nvidia-smi, the strings of the program",
-        title="nvidia-smi is installed, but the kernel does not drive the GPU",
-        sways=(
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 20),
-            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
-            Sway("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 5),
-        ),
-        decides="whether lsmod shows nvidia or nouveau, and what sudo modprobe nvidia answers",
-    ),
-    Signature(
-        "nvml.version-mismatch",
-        _NVML,
-        ("library version mismatch", "lib_rm_version_mismatch"),
-        ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.95),),
-        _STRINGS,
-        pattern=r"driver ?/ ?library version mismatch|LIB_RM_VERSION_MISMATCH",
-        title="The loaded kernel module and the driver's libraries are of different versions",
-    ),
-    Signature(
-        "nvml.not-found",
-        _NVML,
-        (
-            "nvml shared library not found",
-            "nvmlerror_library",
-            "nvml_error_library_not_found",
-            "nvml library not found",
-        ),
-        (
-            (Cause.NO_DRIVER, 0.5),
-            (Cause.CONTAINER_WITHOUT_GPU, 0.2),
-            (Cause.DRIVER_INSTALL_BROKEN, 0.1),
-            (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.06),
-        ),
-        f"{_STRINGS}; nvidia-ml-py, NVMLError_LibraryNotFound",
-        pattern=r"NVML Shared Library Not Found|NVML_ERROR_LIBRARY_NOT_FOUND|NVMLError_Library|(?<!load )NVML library not found",
-        title="The loader does not find libnvidia-ml, a part of the driver",
-        sways=(
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 4),
-            Sway("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 6),
-            Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
-            Sway("wsl", Cause.WSL_LIBCUDA, 8),
-        ),
-        decides="whether this is a container: --assume container=yes or no",
-    ),
-    Signature(
-        "nvml.unknown-error",
-        _NVML,
-        ("nvml",),
-        (
-            (Cause.CONTAINER_CGROUP_LOST_GPU, 0.75),
-            (Cause.GPU_HARDWARE_FAULT, 0.06),
-            (Cause.DEVICE_NODE_PERMISSION, 0.05),
-        ),
-        f"{_STRINGS}: NVML_ERROR_UNKNOWN",
-        pattern=r"(?:initiali[sz]e )?NVML(?:Error)?:? (?:ERROR: )?Unknown Error",
-        title="NVML does not answer: a container's access to its device nodes was taken away",
-        sways=(
-            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
-            Sway("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.05),
-            Sway("host", Cause.GPU_HARDWARE_FAULT, 4),
-            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 8),
-        ),
-        decides="whether nvidia-smi works on the host at the same time",
-    ),
-    Signature(
-        "nvml.not-loaded",
-        _NVML,
-        ("driver not loaded", "error_driver_not_loaded", "driver is not loaded"),
-        ((Cause.DRIVER_MODULE_NOT_LOADED, 0.75), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.1), (Cause.NO_DRIVER, 0.08)),
-        f"{_STRINGS}: NVML_ERROR_DRIVER_NOT_LOADED",
-        pattern=r"(?:NVML|nvidia)\S*:? .*driver (?:is )?not loaded|NVML\w*ERROR_DRIVER_NOT_LOADED|nvml error: driver not loaded",
-        sways=(
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 20),
-            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-            Sway("wsl", Cause.WSL_LIBCUDA, 8),
-        ),
-        decides="what sudo modprobe nvidia answers",
-    ),
-    Signature(
-        "nvml.no-permission",
-        _NVML,
-        ("insufficient permissions", "error_no_permission"),
-        ((Cause.DEVICE_NODE_PERMISSION, 0.85),),
-        f"{_STRINGS}: NVML_ERROR_NO_PERMISSION",
-        pattern=r"NVML.*insufficient permissions|NVML\w*ERROR_NO_PERMISSION|nvidia-smi.*insufficient permissions",
-        title="This user may not open the driver's device nodes",
-    ),
-    Signature(
-        "nvml.function-not-found",
-        _NVML,
-        ("function not found",),
-        ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.45), (Cause.DRIVER_INSTALL_BROKEN, 0.4)),
-        f"{_STRINGS}: NVML_ERROR_FUNCTION_NOT_FOUND",
-        pattern=r"NVML\S*:? .*function not found",
-        title="The libnvidia-ml that is found is of another driver than the program expects",
-        decides="the versions in /proc/driver/nvidia/version and in the name of libnvidia-ml.so.*",
-    ),
-    Signature(
-        "nvml.blocked",
-        _NVML,
-        ("blocked by the operating system",),
-        ((Cause.WSL_LIBCUDA, 0.75), (Cause.CONTAINER_CGROUP_LOST_GPU, 0.06)),
-        f"{_STRINGS}: NVML_ERROR_OPERATING_SYSTEM",
-        pattern="GPU access blocked by the operating system",
-        title="The system, WSL in most cases, does not give access to the GPU",
-    ),
-    Signature(
-        "smi.no-devices",
-        _SMI,
-        ("no devices were found",),
-        (
-            (Cause.GPU_HARDWARE_FAULT, 0.25),
-            (Cause.GPU_TOO_NEW_FOR_DRIVER, 0.2),
-            (Cause.DEVICE_NODE_PERMISSION, 0.15),
-            (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.1),
-            (Cause.GPU_REMOVED_FROM_DRIVER, 0.1),
-        ),
-        "nvidia-smi, the strings of the program",
-        title="The driver is loaded, but none of its GPUs could be used",
-        sways=(
-            Sway("container", Cause.DEVICE_NODE_PERMISSION, 2.5),
-            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
-            Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
-            Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
-        ),
-        decides="what the kernel says of the GPU: sudo dmesg | grep NVRM",
-    ),
-    Signature(
-        "nvml.gpu-lost",
-        _NVML,
-        ("gpu is lost", "error_gpu_is_lost", "gpu_is_lost"),
-        ((Cause.GPU_HARDWARE_FAULT, 0.92),),
-        f"{_STRINGS}: NVML_ERROR_GPU_IS_LOST",
-        pattern=r"GPU is lost|GPU_IS_LOST",
-        title="The GPU fell off the bus",
-    ),
-    Signature(
-        "smi.no-handle",
-        _SMI,
-        ("unable to determine the device handle",),
-        ((Cause.GPU_HARDWARE_FAULT, 0.78), (Cause.DRIVER_INSTALL_BROKEN, 0.06)),
-        "nvidia-smi, the strings of the program",
-        title="The driver lists a GPU that it cannot reach",
-        decides="the Xid events in the kernel's log: sudo dmesg | grep Xid",
-    ),
-    Signature(
-        "smi.in-use",
-        _SMI,
-        ("in use by another client", "is currently in use", "currently being used by one or more"),
-        ((Cause.GPU_BUSY, 0.7), (Cause.MIG_MISCONFIGURED, 0.15)),
-        "nvidia-smi, the strings of the program: --gpu-reset, -mig; nvmlErrorString(NVML_ERROR_IN_USE)",
-        pattern=r"GPU.*in use by another client|(?:GPU|nvidia).*currently (?:in use|being used by one or more)",
-        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 6),),
-        title="Programs hold the GPU, so its mode cannot be changed",
-    ),
-    Signature(
-        "smi.mig-none",
-        _SMI,
-        ("no mig", "mig device", "migenabled", "mig mode", "gpu instance"),
-        ((Cause.MIG_MISCONFIGURED, 0.85),),
-        "nvidia-smi mig, the strings of the program; NVIDIA device plugin for Kubernetes, internal/rm",
-        pattern=(
-            r"No MIG-enabled devices found|No MIG devices found|no MIG devices (?:are )?(?:available|present)"
-            r"|migEnabled=true was not configured correctly|more than one MIG device type present"
-            r"|(?:Unable|Failed) to (?:enable|disable|set) MIG mode|invalid MIG (?:device|configuration|mode)"
-            r"|(?:Failed|Unable) to create (?:GPU|compute) instance|all devices on the node must be configured with the same"
-            r"|MIG (?:device|instance)s? (?:is |was |are )?not (?:found|supported|configured)"
-        ),
-    ),
-    Signature(
-        "smi.throttled",
-        _SMI,
-        ("slowdown", "power brake"),
-        ((Cause.GPU_THROTTLED, 0.85),),
-        "nvidia-smi -q, section Clocks Event Reasons",
-        pattern=r"(?:HW|SW) (?:Thermal |Power Brake )?Slowdown\s*:\s*Active|hw_(?:thermal_|power_brake_)?slowdown\W+Active",
-        title="The GPU's clock is held down",
-    ),
-    Signature(
-        "smi.power-cap-warning",
-        "the kernel and monitoring programs",
-        ("thermal", "throttl", "power cap"),
-        ((Cause.GPU_THROTTLED, 0.7),),
-        "DCGM, dcgm_errors.h: clocks event and thermal violation; nvidia-smi dmon",
-        pattern=(
-            r"GPU \S* ?(?:is |has been )?(?:thermally? |power )?throttl(?:ed|ing)|(?:thermal|power) violation.*GPU"
-            r"|GPU.*(?:thermal|power) violation|detected clocks? (?:event|throttle) .*thermal"
-        ),
-    ),
-    Signature(
-        "fabric.nothing-to-do",
-        "fabric manager",
-        ("nothing_to_do", "nothing to do"),
-        ((Cause.FABRIC_MANAGER_NOT_NEEDED, 0.95),),
-        "nv-fabricmanager, the strings of the program; open-gpu-kernel-modules, nvstatuscodes.h: NV_WARN_NOTHING_TO_DO",
-        pattern=r"NV_WARN_NOTHING_TO_DO|fabric ?manager.*nothing to do",
-        title="The fabric manager found no NVSwitch, so it has nothing to manage",
-    ),
-    Signature(
-        "fabric.no-switch",
-        "fabric manager",
-        ("nvswitch",),
-        ((Cause.FABRIC_MANAGER_NOT_NEEDED, 0.8),),
-        "nv-fabricmanager, the strings of the program; NVIDIA Fabric Manager User Guide",
-        pattern=r"(?:no|failed to detect any|did not detect any|doesn't (?:have|seem to have)) NVSwitch(?:es)?",
-        title="This machine has no NVSwitch, so it needs no fabric manager",
-        sways=(Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_NEEDED, 0.1),),
-    ),
-    Signature(
-        "fabric.service-failed",
-        "systemd",
-        ("fabricmanager", "fabric manager"),
-        ((Cause.FABRIC_MANAGER_NOT_NEEDED, 0.4), (Cause.FABRIC_MANAGER_NOT_RUNNING, 0.4)),
-        "systemd, the journal of nvidia-fabricmanager.service",
-        pattern=(
-            r"nvidia-fabricmanager\S* .*(?:status=1|failed|not be found|not found|inactive|dead)"
-            r"|failed to start (?:nvidia )?(?:nvidia-)?fabric ?manager|fabric manager.*(?:is not running|not started|failed)"
-        ),
-        sways=(
-            Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_RUNNING, 20),
-            Sway("nvswitch-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 6),
-        ),
-        decides="whether the machine has NVSwitches: ls /dev/nvidia-nvswitch*",
-    ),
-    Signature(
-        "fabric.version",
-        "fabric manager",
-        ("fabric",),
-        ((Cause.FABRIC_MANAGER_NOT_RUNNING, 0.92),),
-        "nv-fabricmanager, the strings of the program: version check against the driver",
-        pattern=r"fabric manager.*(?:version|interface).*(?:don't match|do not match|doesn't match|mismatch)",
-        title="The fabric manager is of another version than the driver, so it does not start",
-    ),
-    Signature(
-        "fabric.never-ready",
-        "NVML and launchers",
-        ("fabric",),
-        ((Cause.FABRIC_MANAGER_NOT_RUNNING, 0.6),),
-        "nvidia-smi -q, section Fabric: State; nvml.h, NVML_GPU_FABRIC_STATE_*",
-        pattern=r"fabric (?:manager )?(?:state )?(?:never|not) (?:reported|completed|ready)|fabric.*state\s*:\s*(?:in progress|not started)",
-    ),
     Signature(
         "tf.kernel-dso",
         "TensorFlow",
@@ -292,45 +35,6 @@ SIGNATURES = (
         decides="whether this is a container: --assume container=yes or no",
     ),
     Signature(
-        "smi.command-not-found",
-        "the shell",
-        ("nvidia-smi",),
-        ((Cause.NO_DRIVER, 0.55), (Cause.CONTAINER_WITHOUT_GPU, 0.15)),
-        "bash, dash, zsh, cmd.exe and execvp",
-        pattern=(
-            r"nvidia-smi['\"]?:? (?:command )?not found|nvidia-smi['\"]? is not recognized"
-            r"|No such file or directory: '?nvidia-smi|Command '?nvidia-smi'? not found|nvidia-smi: No such file"
-        ),
-        sways=(
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-            Sway("jetson", Cause.JETSON_TEGRA, 10),
-        ),
-        title="nvidia-smi, which comes with the driver, is not installed",
-        decides="whether lspci shows an NVIDIA GPU, and whether this is a container",
-    ),
-    Signature(
-        "smi.exec-not-found",
-        "container engines",
-        ("nvidia-smi",),
-        ((Cause.CONTAINER_WITHOUT_GPU, 0.72), (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.12)),
-        "runc, libcontainer: exec",
-        pattern=r"exec: \\?\"?nvidia-smi\\?\"?: (?:executable file not found|stat)|nvidia-smi.*executable file not found in \$PATH",
-        title="The container was started without the driver's programs",
-    ),
-    Signature(
-        "smi.timeout",
-        "callers of nvidia-smi",
-        ("nvidia-smi", "nvml", "rpc error: timed out", "blocked for more than"),
-        ((Cause.DRIVER_UNRESPONSIVE, 0.85),),
-        "subprocess.TimeoutExpired of Python; libnvidia-container, src/rpc.c; Linux, kernel/hung_task.c",
-        pattern=(
-            r"nvidia-smi.*tim(?:ed|e) ?out|driver rpc error: timed out|task nvidia\S* blocked for more than"
-            r"|NVML\S* .*timed out|task \S+ blocked for more than .*nvidia"
-        ),
-        title="A call into the driver does not come back",
-    ),
-    Signature(
         "kernel.lockup",
         "the kernel",
         ("soft lockup", "hard lockup", "rcu_sched self-detected"),
@@ -354,7 +58,9 @@ SIGNATURES = (
         ((Cause.DRIVER_INSTALL_BROKEN, 0.85),),
         "apt, dpkg: dependency problems; rpm, pacman: file conflicts",
         pattern=(
-            r"(?:lib)?nvidia-\S+ : (?:Depends|Conflicts|Breaks): (?:lib)?nvidia"
+            r"(?:lib)?(?:nvidia|cuda1|cuda-drivers)\S* : (?:Depends|Pre-Depends|Conflicts|Breaks): (?:lib)?(?:nvidia|cuda1|cuda-drivers)"
+            r"|package (?:xorg-x11-drv-|akmod-|kmod-)?nvidia\S* requires \S*nvidia\S*.*none of the providers can be installed"
+            r"|installing \S*nvidia\S* .*breaks dependency|nothing provides \S*nvidia-(?:kmod|driver)\S* needed by"
             r"|trying to overwrite '[^']*(?:nvidia|libcuda)[^']*', which is also in package"
             r"|dpkg: dependency problems prevent configuration of (?:lib)?nvidia"
             r"|file \S*(?:nvidia|libcuda)\S* from install of .* conflicts with file from package"
@@ -374,5 +80,24 @@ SIGNATURES = (
             r"|nvidia-installer.*ERROR|Windows has stopped this device.*Code 43"
         ),
         level=Level.ERROR,
+    ),
+    Signature(
+        "kernel.hung-task",
+        "the kernel",
+        ("blocked for more than",),
+        ((Cause.DRIVER_UNRESPONSIVE, 0.8),),
+        "Linux, kernel/hung_task.c, beside messages of the driver",
+        pattern=r"task \S+ blocked for more than \d+ seconds",
+        title="A process hangs in the kernel, in a call into the driver",
+        needs=("nvrm",),
+    ),
+    Signature(
+        "smi.hangs",
+        "the words of reports",
+        ("nvidia-smi",),
+        ((Cause.DRIVER_UNRESPONSIVE, 0.7),),
+        "gpuenv probe, DRV110: a child that does not answer within its deadline",
+        pattern=r"nvidia-smi (?:command )?(?:just |also |is |was |may get |gets |got )*(?:hang|hung|stuck|frozen|freezes|never returns|does not return)",
+        title="A call into the driver does not come back",
     ),
 )

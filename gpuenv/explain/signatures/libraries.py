@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _MATH = "cuBLAS, cuSOLVER, cuSPARSE, cuDNN, cuRAND, cuTENSOR"
+_NCCL_ANY: Weights = ((Cause.CUDA_INITIALIZATION_FAILED, 0.25), (Cause.LIBRARY_PATH_CONFLICT, 0.2))
+# By the end of the status' name, in which CuPy's spelling and NCCL's own agree.
+_NCCL: Mapping[str, Weights] = {
+    "invalidusage": ((Cause.INVALID_DEVICE_ORDINAL, 0.36), (Cause.CROSS_DEVICE_ARRAY, 0.3)),
+    "systemerror": ((Cause.DEVICE_NODE_PERMISSION, 0.2), (Cause.CUDA_INITIALIZATION_FAILED, 0.2)),
+    "edcudaerror": ((Cause.ASYNC_ERROR_SURFACED_LATE, 0.25), (Cause.CUDA_INITIALIZATION_FAILED, 0.2)),
+}
 
 SIGNATURES = (
     Signature(
@@ -77,12 +86,14 @@ SIGNATURES = (
             "cufftmakeplan",
             "cufftexec",
             "cufftcreate",
+            "not match the plan",
         ),
         ((Cause.CUFFT_PLAN_FAILURE, 0.84), (Cause.OUT_OF_MEMORY, 0.06)),
         "cufft.h: cufftResult; CuPy, cupy.cuda.cufft.CuFFTError",
         pattern=(
             r"CUFFT_(?:INTERNAL_ERROR|ALLOC_FAILED|SETUP_FAILED|INVALID_SIZE|INVALID_PLAN|EXEC_FAILED|INVALID_VALUE|NO_WORKSPACE"
             r"|NOT_IMPLEMENTED|NOT_SUPPORTED|PARSE_ERROR|LICENSE_ERROR|INVALID_TYPE|INVALID_DEVICE|MISSING_DEPENDENCY|NVRTC_FAILURE|NVJITLINK_FAILURE)"
+            r"|cuFFT plan and a\.shape do not match|(?:array|Batch) size does not match the plan|cuFFT plan could not be created"
             r"|cufft(?:Plan|MakePlan|Create|Exec|XtMakePlan)\w*\b.{0,120}(?:\([1-9]\d? vs\. 0\)|fail|error|returned [1-9])"
             r"|(?:failed to (?:create|make|initialize)|could not create) (?:a )?(?:batched )?cufft ?\w* ?plan|cuFFT error: "
         ),
@@ -178,7 +189,11 @@ SIGNATURES = (
     Signature(
         "library.internal-error",
         "cuDNN, cuSOLVER, cuSPARSE",
-        ("cudnn_status_internal_error", "cusolver_status_internal_error", "status_insufficient_resources"),
+        (
+            *("cudnn_status_internal_error", "cusolver_status_internal_error", "status_insufficient_resources"),
+            *("cusparse_status_internal_error", "curand_status_internal_error", "cutensor_status_internal_error"),
+            *("cublaslt_status_internal_error", "dnn library initialization failed"),
+        ),
         ((Cause.OUT_OF_MEMORY, 0.36), (Cause.LIBRARY_NOT_INITIALIZED, 0.3), (Cause.LIBRARY_PATH_CONFLICT, 0.12)),
         "cudnn.h, cusolver_common.h, cusparse.h: status enumerators",
         title="A CUDA library failed inside",
@@ -191,9 +206,36 @@ SIGNATURES = (
         ((Cause.LIBRARY_PATH_CONFLICT, 0.72),),
         "libnccl, the strings of the binary",
         pattern=(
-            r"Mismatched NCCL version detected|NCCL library is (?:too old|not backwards compatible)|undefined symbol: ncclComm\w+"
+            r"Mismatched NCCL version detected|NCCL library is (?:too old|not backwards compatible)|(?<!libtorch_cuda.so: )undefined symbol: ncclComm\w+"
             r"|NCCL version mismatch"
         ),
         title="Another NCCL is loaded than the one that the program was built with",
+    ),
+    Signature(
+        "nccl.status",
+        "NCCL",
+        ("nccl_error_", "ncclunhandledcudaerror", "ncclsystemerror", "ncclinternalerror", "ncclinvalidusage"),
+        ((Cause.CUDA_INITIALIZATION_FAILED, 0.25), (Cause.LIBRARY_PATH_CONFLICT, 0.15)),
+        "nccl.h, ncclResult_t; CuPy, cupy_backends/cuda/libs/nccl.pyx",
+        pattern=(
+            r"(?P<status>NCCL_ERROR_(?:UNHANDLED_CUDA_ERROR|SYSTEM_ERROR|INTERNAL_ERROR|INVALID_USAGE)"
+            r"|nccl(?:UnhandledCudaError|SystemError|InternalError|InvalidUsage))"
+        ),
+        title="NCCL gave up: its own log says why",
+        judge=lambda values: next(
+            (told for end, told in _NCCL.items() if values["status"].replace("_", "").lower().endswith(end)), _NCCL_ANY
+        ),
+        decides="the lines of NCCL_DEBUG=INFO before it",
+    ),
+    Signature(
+        "torch.symbol",
+        "the dynamic loader, of torch's libraries",
+        ("libtorch",),
+        ((Cause.LIBRARY_PATH_CONFLICT, 0.62), (Cause.TORCH_CUPY_CONFLICT, 0.25)),
+        "glibc, elf/dl-lookup.c; torch finds a CUDA library that another package has loaded before",
+        pattern=r"libtorch\w*\.so\S*: undefined symbol: (?:nccl|cuda[A-Z]|cublas|cusparse|cudnn|nvrtc)",
+        title="torch meets another version of a CUDA library, which was loaded before it",
+        sways=(Sway("cupy", Cause.TORCH_CUPY_CONFLICT, 12), Sway("cupy", Cause.LIBRARY_PATH_CONFLICT, 0.4)),
+        decides="whether importing torch first helps",
     ),
 )

@@ -12,15 +12,19 @@ _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats
 _OPENING = r"\.so(?P<soname>[.\d]*): cannot open shared object file"
 _TOOLKIT = r"(?:cudart|cublas|cublasLt|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|nvrtc|nvJitLink|nvToolsExt|cupti|nvblas|npp\w+|nvjpeg|cudla|nvvm)"
 _DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cusparse64|nvJitLink|nvrtc-builtins64)_[\w]+\.dll"
+_NOT_OF_CUPY = ("nvvm", "npp", "nvjpeg", "cudla", "nvblas", "cupti", "cufftw")  # CuPy opens none of these
 _SHARED_MAJOR = 11  # up to 11.0 a library's name held the minor version, so a wheel was for one minor only
-_MAJORS_NOW = 12
 
 
 def _by_age(values: Mapping[str, str]) -> Weights:
     """An old name can only be wanted by an old wheel line; a present one may simply not be installed."""
+    if values.get("named") and not values.get("failed"):  # nobody searched: a variable or a setting named the file
+        return ((Cause.CUDA_PATH_WRONG, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.3))
+    if values.get("library", "").startswith(_NOT_OF_CUPY):
+        return ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.3))
     number = values.get("soname", "").strip(".").split(".")[0]
     major = int(number) if number.isdigit() else 0
-    if values.get("failed"):  # CuPy opens it by name when it is first used
+    if values.get("failed"):  # CuPy and TensorFlow open it by name when it is first used
         return ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.32))
     if 0 < major <= _SHARED_MAJOR:
         return ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.32))
@@ -104,7 +108,7 @@ SIGNATURES = (
         ("cannot open shared object file", "dlerror: lib", "shared object file: no such"),
         ((Cause.CUDA_LIBRARY_MISSING, 0.48), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.42)),
         _DLERROR,
-        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: )?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
+        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |dlerror: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
         title="lib{library}.so{soname} is not found",
         judge=_by_age,
         sways=_MAJOR_SWAYS,
@@ -140,51 +144,6 @@ SIGNATURES = (
         decides="the CUDA that is installed (nvcc --version, pip list), and the CuPy",
     ),
     Signature(
-        "windows.cuda-dll",
-        "Windows",
-        ("dll",),
-        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.48), (Cause.CUDA_LIBRARY_MISSING, 0.42)),
-        "CuPy, cupy_backends/cuda/_softlink.pyx and cupyx/_runtime.py; Windows loader, error 126",
-        pattern=(
-            rf"failed to load {_DLLS}(?!: FileNotFoundError)|(?:could not load|cannot find|unable to load).{{0,60}}{_DLLS}"
-            rf"|{_DLLS}['\"]?(?: was)? (?<!-> )not found(?! \(or)|Could not locate {_DLLS}"
-        ),
-        title="A CUDA DLL is not found",
-        decides="whether the DLL is in CUDA_PATH\\bin, or in a package of the environment",
-    ),
-    Signature(
-        "windows.dll-list",
-        "CuPy on Windows",
-        (".dll -> not found",),
-        ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.55), (Cause.WINDOWS_DLL_LOAD_FAILURE, 0.4)),
-        "CuPy, cupy/_environment.py: _diagnose_win32_dll_load",
-        pattern=rf"{_DLLS} -> not found",
-        title="CuPy's wheel wants CUDA DLLs that are not there",
-        sways=_MAJOR_SWAYS[:1],
-        decides="the CUDA that is installed: CUDA_PATH, and the framework beside it",
-    ),
-    Signature(
-        "windows.dll-load-failed",
-        "CPython on Windows",
-        ("dll load failed",),
-        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.82), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.1)),
-        "CPython, Python/dynload_win.c",
-        pattern=r"DLL load failed(?: while importing (?!driver\b)\w+)?: ",
-        title="A DLL on which CuPy depends is not found, and Windows does not say which",
-        needs=("cupy", "cuda"),
-        decides="which CUDA the wheel is for, and which DLLs CUDA_PATH\\bin has",
-    ),
-    Signature(
-        "windows.error-126",
-        "the loader of Windows",
-        ("winerror 126", "winerror 127", "zlibwapi.dll"),
-        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.7), (Cause.CUDA_LIBRARY_MISSING, 0.15)),
-        "Windows, ERROR_MOD_NOT_FOUND and ERROR_PROC_NOT_FOUND, in CPython's OSError; cuDNN 8 needs zlibwapi.dll",
-        pattern=r"\[WinError 12[67]\]|(?:Could not locate|cannot find) zlibwapi\.dll",
-        title="A DLL, or one that it depends on, is not found",
-        needs=("cupy", "cuda"),
-    ),
-    Signature(
         "ld.static-tls",
         _LD,
         ("static tls block",),
@@ -193,16 +152,6 @@ SIGNATURES = (
         pattern=r"cannot allocate memory in static TLS block",
         needs=("cupy", "cuda"),
         decides="whether this is a Jetson board, and whether importing that library first helps",
-    ),
-    Signature(
-        "windows.dll-driver",
-        "CPython on Windows",
-        ("dll load failed while importing driver", "nvcuda.dll"),
-        ((Cause.NO_DRIVER, 0.62), (Cause.WINDOWS_DLL_LOAD_FAILURE, 0.32)),
-        "CPython, Python/dynload_win.c; CuPy, cupy_backends.cuda.api.driver links nvcuda.dll",
-        pattern=r"DLL load failed while importing driver|nvcuda\.dll.{0,60}(?:not found|could not|missing|cannot)|(?:find|load) module '?nvcuda\.dll",
-        title="nvcuda.dll, which only the display driver brings, is not found",
-        decides="whether nvidia-smi works on this Windows machine",
     ),
     Signature(
         "ld.optional-library",
@@ -261,9 +210,9 @@ SIGNATURES = (
         ((Cause.LIBRARY_PATH_CONFLICT, 0.9),),
         _DLERROR,
         pattern=(
-            r"undefined symbol: (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|cu[A-Z]|nvrtc)\w*"
+            r"(?<!libtorch_cuda.so: )undefined symbol: (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|nvrtc)\w*"
             r"|symbol \w+,? version lib(?:cu\w+|nv\w+)\.so\S* not defined in file|version [`']lib(?:cu\w+|nv\w+)\.so\S*' not found"
-            r"|undefined symbol: \w+, version lib(?:cu\w+|nv\w+)\.so"
+            r"|(?<!libtorch_cuda.so: )undefined symbol: \w+, version lib(?:cu\w+|nv\w+)\.so"
         ),
         title="Another version of a CUDA library is found first: it lacks a symbol",
         decides="which file is taken: LD_DEBUG=libs, or gpuenv doctor",
@@ -325,5 +274,24 @@ SIGNATURES = (
             Sway("numpy-error", Cause.NUMPY_INCOMPATIBLE, 10),
         ),
         decides="the last line of the traceback, which names the library or symbol",
+    ),
+    Signature(
+        "ld.driver-symbol",
+        _LD,
+        ("undefined symbol: cu", "undefined symbol: nvml"),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.7), (Cause.LIBRARY_PATH_CONFLICT, 0.2)),
+        f"{_DLERROR}; cuda.h and nvml.h: only the driver's libraries have functions of these names",
+        pattern=r"undefined symbol: (?:cu(?-i:[A-Z])\w+|nvml(?-i:[A-Z])\w+)",
+        title="The driver's library lacks a function that the program calls: the driver is older",
+        decides="the driver's version, and which libcuda is loaded",
+    ),
+    Signature(
+        "dyld.toolkit-library",
+        "the loader of macOS",
+        ("library not loaded",),
+        ((Cause.CUDA_LIBRARY_MISSING, 0.7), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.15)),
+        "dyld, the strings of the program; CUDA for macOS ended with 10.2",
+        pattern=rf"Library not loaded: \S*lib(?P<library>{_TOOLKIT}|cuda)[.\d]*\.dylib",
+        title="lib{library} is not found",
     ),
 )

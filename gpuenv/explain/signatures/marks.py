@@ -28,6 +28,8 @@ SIGNATURES = (
     ),
     _mark("copy-frame", ("memcpy", "copy_from", "copy_to", "asnumpy"), r"memcpy\w*|copy_(?:from|to)_\w+|asnumpy"),
     _mark("launch-frame", ("launchkernel", "_launch"), r"launchKernel|function\._launch|linear_launch"),
+    _mark("func-attribute", ("funcsetattribute",)),
+    _mark("nvrm", ("nvrm",)),
     _mark(
         "cupy-own-kernel",
         ("_cub_reduction", "_routines_", "_cub_device"),
@@ -63,11 +65,11 @@ SIGNATURES = (
         ("mig ", "mig-"),
         r"\bMIG\b(?! M\.|\s*:?\s*(?:N/A|Disabled|Mode\s*:?\s*(?:N/A|Disabled)))|MIG-GPU-|MIG-[0-9a-f]{8}",
     ),
-    _mark("nouveau", ("nouveau",), r"\bnouveau\b(?!.*blacklist)"),
+    _mark("nouveau", ("nouveau", "novacore"), r"\b(?<!such as )nouveau\b(?!.*blacklist)|NovaCore"),
     _mark(
         "secure-boot",
         ("secure boot", "secureboot"),
-        r"Secure ?Boot (?:is )?(?:enabled|refus|prevent|block)|SecureBoot enabled|mokutil",
+        r"Secure ?Boot\b(?!.{0,12}(?:disabled|\boff\b|not ))|mokutil",
     ),
     _mark(
         "suspend",
@@ -81,6 +83,8 @@ SIGNATURES = (
     ),
     _mark("visible-set", ("cuda_visible_devices",), r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*['\"]?[\dGM]"),
     _mark("exclusive", ("e. process", "e. thread", "exclusive_process"), r"E\. (?:Process|Thread)|Exclusive_Process"),
+    _mark("cache-folder", ("makedirs", "mkdir"), r"makedirs\(self\._cache_dir|\bmakedirs\b.*cache"),
+    _mark("os-refused", ("permissionerror", "oserror", "read-only file system", "no space left")),
     _mark("permission", ("permission denied",), r"/dev/(?:nvidia|nvhost|dri)\S*.*permission denied"),
     _mark("cpu-torch", ("+cpu",), r"\btorch\S*\+cpu\b|version\.cuda\W+None"),
     _mark("cpu-tensor", ("and cpu", "cpu and cuda"), r"cuda:\d+ and cpu|cpu and cuda"),

@@ -6,8 +6,6 @@ from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
 _PIP_SOURCE = "pip, resolution/resolvelib/factory.py and index/package_finder.py"
-
-
 _PLATFORM = (
     Sway("darwin", Cause.PLATFORM_WHEEL_MISSING, 20),
     Sway("musl", Cause.PLATFORM_WHEEL_MISSING, 15),
@@ -139,101 +137,6 @@ SIGNATURES = (
         pattern=r"__glibc.{0,80}(?:missing on the system|nothing provides|conflict|but|your installed version|which requires)|nothing provides __glibc",
         title="The C library is older than the packages need",
         needs=("cupy", "cuda"),
-    ),
-    Signature(
-        "cupy.sdist-failed",
-        "pip and CuPy's setup",
-        (
-            "cupy",
-            "cuda support",
-            "cuda environment is invalid",
-            "include files not found",
-            "nvcc not in path",
-            "cython version",
-            "stub file",
-        ),
-        ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.93),),
-        "CuPy, install/cupy_builder; pip, wheel_builder.py; uv, uv-build-frontend",
-        pattern=(
-            r"Failed (?:building wheel for|to build(?: installable wheels.*\()?|to build `) ?'?cupy|Building wheel for cupy \(\S+\)(?: \.\.\.)? ?.*(?:error|failed)"
-            r"|could not build wheels for cupy|Your CUDA environment is invalid|Skip installing cuda support|WARNING: Include files not found: \['cu"
-            r"|WARNING: nvcc not in path|WARNING: Cannot (?:build|link|find) .*(?:cuda|nvToolsExt)|Failed to build `?cupy|setup\.py\S* .*cupy.*(?:error|failed)"
-            r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy"
-        ),
-        title="pip built CuPy from source, and the build failed",
-        mark="building-cupy",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 1),),
-    ),
-    Signature(
-        "cupy.sdist-compiler",
-        "CuPy's setup on Windows",
-        ("visual studio", "cl.exe", "visual c++", "vcvarsall"),
-        ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.85),),
-        "setuptools, msvc.py; CuPy, install/cupy_builder",
-        pattern=r"Unable to find a compatible Visual Studio|command '?cl\.exe'? failed|Microsoft Visual C\+\+ \S+ (?:or greater )?is required|Unable to find vcvarsall",
-        title="CuPy was built from source without a usable compiler",
-        needs=("building-cupy", "cupy", "cuda"),
-    ),
-    Signature(
-        "cupy.sdist-building",
-        "pip",
-        ("cupy",),
-        ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.5), (Cause.JETSON_TEGRA, 0.12)),
-        "pip, wheel_builder.py; the name of a source archive",
-        pattern=r"Building wheels? for (?:collected packages: )?(?:.*, )?cupy\b(?!-)|(?:Downloading|Using cached|Processing) \S*cupy-\d[\w.]*\.tar\.gz|Running setup\.py install for cupy\b",
-        title="pip builds CuPy from source: the plain name cupy has no wheels",
-        level=Level.WARNING,
-        mark="building-cupy",
-        sways=(Sway("aarch64", Cause.JETSON_TEGRA, 12), Sway("jetson", Cause.JETSON_TEGRA, 40)),
-        decides="whether the build ended, and how: its last lines",
-    ),
-    Signature(
-        "cupy.sdist-gcc",
-        "gcc and g++, in a build of CuPy",
-        ("fatal error", "error: command", "command 'gcc'", "command 'g++'"),
-        ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.85), (Cause.JETSON_TEGRA, 0.05)),
-        "setuptools, command/build_ext.py",
-        pattern=r"error: [Cc]ommand ['\"]?\S*(?:gcc|g\+\+|nvcc|cc|cl\.exe)\b.*|fatal error.*(?:cuda|cublas|cusparse|cudnn|nvrtc)\w*\.h",
-        needs=("building-cupy",),
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 30), Sway("aarch64", Cause.JETSON_TEGRA, 20)),
-    ),
-    Signature(
-        "numpy.required",
-        "pip's consistency check",
-        ("requires numpy",),
-        ((Cause.NUMPY_INCOMPATIBLE, 0.93),),
-        "pip, commands/install.py: dependency conflicts",
-        pattern=r"cupy\S* \S+ (?:requires|has requirement) numpy\S*.*(?:but you have|but you'll have|which is incompatible)",
-        title="The NumPy there is outside the range that this CuPy asks for",
-    ),
-    Signature(
-        "numpy.abi",
-        "NumPy and extension modules",
-        (
-            *(
-                "numpy.core.multiarray failed",
-                "numpy.dtype size changed",
-                "compiled using numpy 1",
-                "_array_api not found",
-            ),
-            *(
-                "module 'numpy' has no attribute",
-                "from 'numpy",
-                "_multiarray_umath",
-                "numpy.ndarray size changed",
-                "numpy 2.0 release",
-            ),
-        ),
-        ((Cause.NUMPY_INCOMPATIBLE, 0.86),),
-        "numpy/core and numpy/_core, multiarray; Cython, __Pyx_ImportType; numpy/__init__.py: __former_attrs__",
-        pattern=(
-            r"numpy\.(?:_?core)\.multiarray failed to import|numpy\.(?:dtype|ndarray|ufunc) size changed|compiled using NumPy 1\.\S+ cannot be run in|_ARRAY_API not found"
-            r"|module 'numpy' has no attribute '\w+'|cannot import name '\w+' from 'numpy"
-            r"|`?np\.\w+`? was removed in the NumPy 2\.0 release|numpy\._?core\._multiarray_umath"
-        ),
-        title="The NumPy there does not fit what was compiled against it",
-        mark="numpy-error",
-        needs=("cupy", "cupy-banner"),
     ),
     Signature(
         "pip.cuda-conflict",

@@ -35,7 +35,7 @@ SIGNATURES = (
         ((Cause.STREAM_RACE, 0.6),),
         "CUDA C++ Programming Guide, Streams: implicit synchronisation; the words of reports",
         pattern=(
-            r"CUDA_LAUNCH_BLOCKING=1.{0,80}(?:passes|disappears?|goes away|vanish|works|correct|succeeds)"
+            r"CUDA_LAUNCH_BLOCKING=1.{0,80}\b(?:passes|disappears?|goes? away|vanish|works|correct|succeeds)"
             r"|(?:results? (?:differ|are wrong)|mismatch|fails?|errors?).{0,60}(?:different|non-?blocking|multiple|several|two) streams"
             r"|(?:stream|event).{0,40}(?:not synchroni[sz]ed|missing synchroni[sz]ation|without synchroni[sz]|was not recorded|has not been waited)"
         ),

@@ -41,12 +41,16 @@ class Options:
         offline: no network.
         find_links: a folder that is the only source of wheels; null where the user's own configuration decides.
         break_system_packages: the user wants an externally managed Python to be changed.
+        python_version: another Python to resolve for than the interpreter's; with it, ``platform``.
+        platform: another platform, in uv's words.
     """
 
     executable: str
     offline: bool = False
     find_links: str | None = None
     break_system_packages: bool = False
+    python_version: str | None = None
+    platform: str | None = None
 
 
 class Installer(Protocol):
@@ -83,8 +87,8 @@ class Installer(Protocol):
     def locks_as_toml(self) -> bool:
         """Whether ``locking`` prints a ``pylock.toml``."""
 
-    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
-        """Installs exactly what a lock file names into a folder of its own."""
+    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
+        """Installs exactly what a lock file names into a folder of its own: commands, tried in turn until one works."""
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's variables without those that would send an install elsewhere."""

@@ -69,10 +69,10 @@ class Pip:
         """It does not."""
         return False
 
-    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
+    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``pip install --prefix``, as if nothing were installed, so that nothing is uninstalled either."""
         words = ("--ignore-installed", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location")
-        return (*self._install(options), *words, "--prefix", str(stage), "--requirement", str(lock))
+        return ((*self._install(options), *words, "--prefix", str(stage), "--requirement", str(lock)),)
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's own settings, but for the few that would send the install elsewhere."""

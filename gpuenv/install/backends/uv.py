@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.version import Version
@@ -76,10 +76,15 @@ class Uv:
         """It does."""
         return True
 
-    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[str, ...]:
-        """``uv pip install --prefix``: scripts name the target's interpreter, and the target is not touched."""
-        words = ("install", "--no-deps", "--require-hashes", *self._common(options))
-        return (self.program, "pip", *words, f"--prefix={stage}", f"--requirements={lock}")
+    def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
+        """``uv pip install --prefix``: scripts name the target's interpreter, and the target is not touched.
+
+        What is exact and cached needs no index: asking it once more can take longer than the whole install.
+        """
+        tries = (options,) if options.offline else (replace(options, offline=True), options)
+        where = (f"--prefix={stage}", f"--requirements={lock}")
+        head = (self.program, "pip", "install", "--no-deps", "--require-hashes")
+        return tuple((*head, *self._common(entry), *where) for entry in tries)
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's own settings, but for the few that name another environment."""
@@ -91,6 +96,8 @@ class Uv:
         words = [f"--python={options.executable}", _WHEELS_ONLY]
         if options.offline:
             words.append("--offline")
+        if options.python_version is not None:
+            words += [f"--python-version={options.python_version}", f"--python-platform={options.platform}"]
         if options.find_links is not None:
             words += ["--no-index", f"--find-links={options.find_links}"]
         return tuple(words)

@@ -151,6 +151,7 @@ ESSENTIAL: tuple[Quantity, ...] = (
     ("minor", "nvmlDeviceGetMinorNumber", (), within(MOST_GPUS)),
 )
 FURTHER: tuple[Quantity, ...] = (
+    ("brand", "nvmlDeviceGetBrand", (), same),
     ("persistence", "nvmlDeviceGetPersistenceMode", (), flag),
     ("virtualization", "nvmlDeviceGetVirtualizationMode", (), same),
     ("ecc", "nvmlDeviceGetEccMode", (), flags),

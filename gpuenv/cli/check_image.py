@@ -1,0 +1,221 @@
+"""``gpuenv check-image``."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject, announce, get_matrix, get_snapshot
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuenv.image.check.facts import ImageFacts, Platform
+    from gpuenv.image.check.fetch import Fetching
+    from gpuenv.image.check.records import ImageReport
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.model.snapshot import Snapshot
+
+_FORMS = ("text", "json", "sarif")
+_HERE = "this machine"
+
+
+class Place(str, Enum):
+    """Who may be asked for an image."""
+
+    AUTO = "auto"
+    ENGINE = "engine"
+    REGISTRY = "registry"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The file that is asked for, and what of it is meant."""
+
+    file: Path
+    context: Path | None
+    target: str | None
+    build_arguments: Sequence[str]
+
+
+Image = Annotated[
+    Optional[str],
+    typer.Argument(metavar="IMAGE", help="A reference, an OCI layout (a folder), or a file that docker save wrote."),
+]
+Dockerfile = Annotated[
+    Optional[Path],
+    typer.Option("--dockerfile", metavar="FILE", help="A Dockerfile or a compose file, instead of an image."),
+]
+Context = Annotated[
+    Optional[Path], typer.Option("--context", metavar="DIR", help="Its build context. Default: the file's folder.")
+]
+Target = Annotated[Optional[str], typer.Option("--target", metavar="STAGE", help="The stage to build.")]
+BuildArg = Annotated[
+    Optional[list[str]], typer.Option("--build-arg", metavar="NAME=VALUE", help="A value for an ARG. Repeatable.")
+]
+PlatformName = Annotated[
+    Optional[str],
+    typer.Option("--platform", metavar="OS/ARCH", help="Of a multi-platform image. Default: the machine's."),
+]
+From = Annotated[Place, typer.Option("--from", help="Who is asked: the engine here that has it, or its registry.")]
+Snapshots = Annotated[
+    Optional[list[Path]],
+    typer.Option("--snapshot", metavar="FILE", help="A recorded machine instead of this one. Repeatable."),
+]
+Formats = Annotated[
+    Optional[list[str]],
+    typer.Option("--format", metavar="FORMAT[=FILE]", help="text, json or sarif. Repeatable with files."),
+]
+
+
+def check_image(
+    image: Image = None,
+    dockerfile: Dockerfile = None,
+    context: Context = None,
+    target: Target = None,
+    build_arg: BuildArg = None,
+    platform: PlatformName = None,
+    place: From = Place.AUTO,
+    snapshot: Snapshots = None,
+    assume: options.Assume = None,
+    no_probe: options.NoProbe = False,
+    matrix: options.MatrixFile = None,
+    formats: Formats = None,
+    output: options.OutputFile = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask no registry.")] = False,
+    no_color: options.NoColor = False,
+    verbose: options.Verbose = False,
+    timeout: options.Timeout = 30.0,
+    redact: options.Redact = True,
+    driver_root: options.DriverRoot = "/",
+) -> None:
+    """Would this image run on this machine? Or: what is wrong with this Dockerfile or compose file?
+
+    An image is judged by its manifest and configuration, a few kilobytes. A Dockerfile is held against a machine where
+    --snapshot or --assume names one.
+
+    Exit code: 0 fit, 1 unfit (with several machines: for one of them), 2 no such image, 8 could not be told.
+    """
+    from gpuenv.cli.formats import read_formats
+
+    started = time.monotonic()
+    wanted = read_formats(formats, output, _FORMS)
+    subject = Subject(None, None, assume or (), no_probe, timeout, driver_root)
+    files = snapshot or ()
+    if image is not None and dockerfile is None:
+        if context or target or build_arg:
+            raise CommandError(ExitCode.USAGE, "--context, --target and --build-arg go with --dockerfile")
+        from gpuenv.image.check.fetch import Fetching
+
+        rows = get_matrix(matrix)
+        how = Fetching(
+            environment=dict(os.environ),
+            deadline=timeout,
+            engine=place is not Place.REGISTRY,
+            registry=place is not Place.ENGINE and not offline,
+            announce=announce,
+        )
+        report = _of_image(image, _machines(subject, files, rows), platform, how, rows)
+    elif dockerfile is not None and image is None:
+        rows = get_matrix(matrix)
+        asked = Asked(dockerfile, context, target, build_arg or ())
+        report = _of_file(asked, _machines(subject, files, rows) if files or assume else {}, rows)
+    else:
+        raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
+    from dataclasses import replace
+
+    from gpuenv.cli.image_output import emit_image
+
+    emit_image(
+        replace(report, duration=time.monotonic() - started),
+        wanted,
+        verbose=verbose,
+        color=not no_color,
+        redacted=redact,
+    )
+    raise typer.Exit(report.exit_code)
+
+
+def _of_file(asked: Asked, machines: dict[str, Snapshot], rows: Matrix) -> ImageReport:
+    from gpuenv.image.check.facts import ImageError
+    from gpuenv.image.check.judge_compose import judge_compose
+    from gpuenv.image.check.judge_file import Choice, file_report, is_compose, judge_dockerfile
+    from gpuenv.image.check.supposed import with_machines
+
+    choice = Choice(asked.context, asked.target, _build_arguments(asked.build_arguments))
+    try:
+        compose = is_compose(asked.file)
+        judged = (judge_compose if compose else judge_dockerfile)(asked.file, choice, rows)
+    except ImageError as error:
+        raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
+    report = file_report(asked.file, "compose" if compose else "dockerfile", judged, rows)
+    return with_machines(report, judged.built, machines, rows, time.monotonic)
+
+
+def _build_arguments(texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            value = os.environ.get(name, "")
+        found[name] = value
+    return found
+
+
+def _machines(subject: Subject, files: Sequence[Path], rows: Matrix) -> dict[str, Snapshot]:
+    """The machines that are meant, by name."""
+    from dataclasses import replace
+
+    if not files:
+        return {_HERE: get_snapshot(subject, rows)}
+    return {str(file): get_snapshot(replace(subject, snapshot=file), rows) for file in files}
+
+
+def _of_image(
+    reference: str, machines: dict[str, Snapshot], platform: str | None, how: Fetching, rows: Matrix
+) -> ImageReport:
+    from gpuenv.image.check.facts import ImageError
+    from gpuenv.image.check.rules_image import wanted_platform
+    from gpuenv.image.check.verdict import image_report, judge_machine
+    from gpuenv.matrix.needs import needs_of
+
+    asked = _platform(platform)
+    images: dict[str, ImageFacts] = {}
+    verdicts = []
+    try:
+        for name, facts in machines.items():
+            wanted = asked or wanted_platform(needs_of(facts, rows))
+            found = _fetched(reference, wanted, how, images)
+            verdicts.append(judge_machine(name, found, facts, rows, time.monotonic))
+    except ImageError as error:
+        code = ExitCode.USAGE if error.is_input else ExitCode.COULD_NOT_CHECK
+        raise CommandError(code, str(error), error.remedy) from error
+    unique = {image.platform or wanted: image for wanted, image in images.items()}
+    return image_report(reference, unique, tuple(verdicts), rows)
+
+
+def _platform(text: str | None) -> Platform | None:
+    from gpuenv.image.check.facts import parse_platform
+
+    try:
+        return parse_platform(text) if text is not None else None
+    except ValueError as error:
+        raise CommandError(ExitCode.USAGE, f"--platform: {error}") from error
+
+
+def _fetched(reference: str, wanted: Platform, how: Fetching, images: dict[str, ImageFacts]) -> ImageFacts:
+    """The image for a platform, fetched once."""
+    from gpuenv.image.check.fetch import fetch
+
+    if str(wanted) not in images:
+        images[str(wanted)] = fetch(reference, wanted, how)
+    return images[str(wanted)]

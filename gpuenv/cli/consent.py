@@ -1,0 +1,93 @@
+"""Shows a plan and asks for consent to it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.installing import Shown
+
+if TYPE_CHECKING:
+    from gpuenv.install.records import Plan
+
+
+def show_plan(plan: Plan, shown: Shown) -> None:
+    """The plan as the result of a command."""
+    if shown.output_format is options.Format.JSON:
+        from gpuenv.cli.output import emit_json
+
+        emit_json(plan, shown.output, redacted=shown.redacted)
+    else:
+        from gpuenv.cli.output import emit_lines
+        from gpuenv.install.text import plan_lines
+
+        lines = plan_lines(plan, verbose=shown.verbose)
+        emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)
+
+
+def agree(plan: Plan, shown: Shown, *, yes: bool, allow_changes: bool) -> None:
+    """Consent, or the end.
+
+    Args:
+        plan: what would be done.
+        shown: how it is shown.
+        yes: it was agreed to beforehand.
+        allow_changes: packages that are not CuPy's may move.
+
+    Raises:
+        ConsentNeeded: when it is missing, refused, or nobody can be asked.
+        InstallFailed: when there is no room for it.
+    """
+    _refuse_moves(plan, shown, allow_changes=allow_changes)
+    if yes:
+        if shown.output_format is options.Format.TEXT:
+            _show_beside(plan, shown)
+    else:
+        _ask(plan, shown)
+    _refuse_without_room(plan)
+
+
+def _refuse_moves(plan: Plan, shown: Shown, *, allow_changes: bool) -> None:
+    from gpuenv.install.errors import ConsentNeeded
+
+    if plan.moves and not allow_changes:
+        show_plan(plan, shown)
+        raise ConsentNeeded(
+            f"packages that are not CuPy's would change: {', '.join(plan.moves)}; nothing was changed",
+            "Agree with --allow-changes, or install into an environment of its own.",
+        )
+
+
+def _ask(plan: Plan, shown: Shown) -> None:
+    from gpuenv.install.errors import ConsentNeeded
+
+    show_plan(plan, replace(shown, output=None))
+    if not (sys.stdin is not None and sys.stdin.isatty() and shown.output_format is options.Format.TEXT):
+        raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
+    if not typer.confirm("Go ahead?", err=True):
+        raise ConsentNeeded("not agreed to; nothing was changed")
+
+
+def _show_beside(plan: Plan, shown: Shown) -> None:
+    """The plan that was agreed to beforehand, on standard error: the result alone goes to standard output."""
+    from gpuenv.cli.output import write_stderr
+    from gpuenv.install.text import plan_lines
+
+    write_stderr(plan_lines(plan, verbose=shown.verbose))
+
+
+def _refuse_without_room(plan: Plan) -> None:
+    from gpuenv.install.errors import InstallFailed
+    from gpuenv.install.text import size_text
+
+    space = plan.space
+    if space.download is not None and space.free is not None and space.free < space.download:
+        raise InstallFailed(
+            f"{size_text(space.download)} are to be downloaded and {size_text(space.free)} are free; "
+            "nothing was changed",
+            "Make room on the disk that the environment is on.",
+        )

@@ -1,0 +1,286 @@
+"""The work of ``gpuenv build-image``: from the words of the command line to plans, and from plans to images."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli import options
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject, announce, get_matrix
+from gpuenv.cli.imaging_site import Making, Site, host_ways, site_of, site_or_none
+from gpuenv.cli.imaging_words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
+from gpuenv.cli.installing import Shown, command_error
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.image.building import Workshop
+    from gpuenv.image.choose import Wish
+    from gpuenv.image.plan import Templates
+    from gpuenv.image.records import BuiltImage, Choice, ImagePlan, ImagePlans
+    from gpuenv.image.render import Rendering
+    from gpuenv.install.records import Pin
+    from gpuenv.matrix.needs import Needs
+    from gpuenv.matrix.records import Matrix
+
+
+def run(asked: Asked, machine: tuple[Subject, Path | None], making: Making, shown: Shown, end: str | Path) -> int:
+    """The whole command; answers the exit code.
+
+    Raises:
+        CommandError: when it ended early.
+    """
+    from gpuenv.image.choose import NoImageError
+    from gpuenv.image.locking import NoWheelsError
+    from gpuenv.image.render import RenderError
+    from gpuenv.install.errors import InstallError
+
+    refuse_unreadable(making.secrets)
+    rows = get_matrix(machine[1])
+    wishes = wishes_of(asked)
+    try:
+        choices, left_out = _choices(asked, wishes, machines_of(asked, machine[0], rows), rows)
+        with ExitStack() as stack:
+            if end in ("print", "plan") or isinstance(end, Path):
+                return _planned((asked, making, rows), (choices, left_out), shown, end, stack)
+            return _build_all((asked, making, rows), choices, machine[0], shown, stack)
+    except (NoImageError, NoWheelsError) as error:
+        raise CommandError(ExitCode.NOTHING_FITS, str(error)) from error
+    except RenderError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+    except InstallError as error:
+        raise command_error(error) from error
+
+
+def _choices(
+    asked: Asked, wishes: Sequence[Wish], machines: Mapping[str, Needs], rows: Matrix
+) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
+    """What can be made of the wishes; with --all, also what cannot, instead of an error."""
+    from gpuenv.image.choose import NoImageError, choose
+
+    if not asked.every:
+        return tuple(choose(wish, machines, rows) for wish in wishes), ()
+    choices, left_out = [], []
+    for wish in wishes:
+        for row in rows.cuda_minors:
+            if wish.cuda not in (None, row.cuda):
+                continue
+            try:
+                choices.append(choose(replace(wish, cuda=row.cuda), machines, rows))
+            except NoImageError as error:
+                left_out.append(str(error))
+    if not choices:
+        raise NoImageError(left_out[0])
+    return tuple(choices), tuple(left_out)
+
+
+def _created(rows: Matrix) -> int:
+    """SOURCE_DATE_EPOCH where it is set, else the day of the matrix: the same for the same inputs."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if given is not None:
+        if not given.isdecimal():
+            raise CommandError(ExitCode.USAGE, f"SOURCE_DATE_EPOCH={given!r}: expected seconds since 1970")
+        return int(given)
+    try:
+        return int(datetime.fromisoformat(rows.revision).replace(tzinfo=timezone.utc).timestamp())
+    except ValueError:
+        return 0
+
+
+def templates_of(kind: str) -> Templates:
+    """The files of a kind."""
+    from gpuenv.data import data_path
+    from gpuenv.image.plan import Templates
+
+    folder = data_path("images")
+    texts = [(folder / name).read_text(encoding="utf-8") for name in (f"{kind}.Dockerfile", "tidy.py")]
+    return Templates(*texts)
+
+
+def _plan(asked: Asked, choice: Choice, pins: tuple[Pin, ...], how: Rendering, rows: Matrix, count: int) -> ImagePlan:
+    from gpuenv.image.plan import Order, plan_image, tag_for
+
+    tag = tag_for(asked.tag, choice, several=count > 1)
+    order = Order(tag, pins, labels_of(asked.labels), rows.revision)
+    return plan_image(choice, order, how, templates_of(choice.kind.value))
+
+
+def _lock(choice: Choice, making: Making) -> tuple[Pin, ...]:
+    """The exact wheels; asked of the installer as it is set up on this machine."""
+    from gpuenv.cli.installing import caller_for
+    from gpuenv.image.locking import lock_image
+    from gpuenv.install.environment import ask_scheme
+
+    announce(f"locking {' '.join(choice.requirements)} for Python {choice.python}")
+    scheme = ask_scheme(sys.executable, os.environ, time.monotonic() + 60)
+    return lock_image(caller_for(scheme, making.installing), choice.requirements, choice.python, choice.platform)
+
+
+def _planned(
+    work: tuple[Asked, Making, Matrix],
+    found: tuple[tuple[Choice, ...], tuple[str, ...]],
+    shown: Shown,
+    end: str | Path,
+    stack: ExitStack,
+) -> int:
+    """Everything that ends without a build."""
+    from gpuenv.image.records import ImagePlans
+
+    (asked, making, rows), (choices, left_out) = work, found
+    site = site_or_none(making, stack) if end == "plan" else None
+    plans = []
+    for choice in choices:
+        pinned = replace(choice, base=site.engine.pinned(choice.base)) if site else choice
+        pins = () if end == "print" else _lock(choice, making)
+        plan = _plan(asked, pinned, pins, _rendering(making, site, rows), rows, len(choices))
+        plans.append(_with_commands(plan, site, making) if site else plan)
+    if isinstance(end, Path):
+        _write_contexts(end, plans)
+    else:
+        _show_plans(ImagePlans(tuple(plans), left_out, rows.revision), shown, texts=end == "print")
+    return ExitCode.OK
+
+
+def _rendering(making: Making, site: Site | None, rows: Matrix) -> Rendering:
+    from gpuenv.image.render import SECRETS, Rendering
+
+    secrets = site.secrets if site else making.secrets
+    mounts = site.cli is not None if site else making.builder == "buildkit" or bool(secrets)
+    return Rendering(_created(rows), mounts, tuple(name for name in SECRETS if name in secrets))
+
+
+def _with_commands(plan: ImagePlan, site: Site, making: Making) -> ImagePlan:
+    """What would be run, as it would be run."""
+    from gpuenv.image.building import proxies
+    from gpuenv.image.buildkit import Build, command
+    from gpuenv.install.records import Command
+
+    if site.cli is None:
+        return replace(plan, builder=site.builder)
+    arguments = {**proxies(os.environ), "SOURCE_DATE_EPOCH": str(plan.created)}
+    build = Build({}, arguments, site.secrets, None, making.fresh)
+    words = command(site.cli, build, "CONTEXT", "ID-FILE")
+    return replace(plan, builder=site.builder, commands=(Command("build", words),))
+
+
+def _write_contexts(folder: Path, plans: Sequence[ImagePlan]) -> None:
+    from gpuenv.image.plan import files_of
+
+    for plan in plans:
+        place = folder / plan.choice.name if len(plans) > 1 else folder
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            for name, text in files_of(plan, templates_of(plan.choice.kind.value)).items():
+                (place / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise CommandError(ExitCode.USAGE, f"{place}: cannot be written: {error.strerror or error}") from error
+        announce(f"{place}: written; to build it: docker build {place}")
+
+
+def _show_plans(plans: ImagePlans, shown: Shown, *, texts: bool) -> None:
+    from gpuenv.cli.output import emit_json, emit_lines, write_file, write_stdout
+    from gpuenv.image.text import plan_lines
+
+    if shown.output_format is options.Format.JSON:
+        emit_json(plans, shown.output, redacted=shown.redacted)
+    elif texts:
+        text = "\n".join(plan.dockerfile for plan in plans.images)
+        write_file(shown.output, text) if shown.output else write_stdout(text)
+    else:
+        lines = plan_lines(plans, verbose=shown.verbose)
+        emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)
+
+
+def _build_all(
+    work: tuple[Asked, Making, Matrix], choices: Sequence[Choice], subject: Subject, shown: Shown, stack: ExitStack
+) -> int:
+    """Builds one after the other; one that fails keeps none of the others from being built.
+
+    Raises:
+        CommandError: when there is no engine to build with.
+    """
+    from gpuenv.image.errors import EngineError
+    from gpuenv.image.records import Built
+
+    asked, making, rows = work
+    try:
+        site = site_of(making, stack)
+        pinned = [replace(choice, base=site.engine.pinned(choice.base)) for choice in choices]
+    except EngineError as error:
+        raise CommandError(ExitCode.FAILED, error.message, error.remedy) from error
+    shop = _workshop(site, making, subject, shown)
+    done: list[BuiltImage] = []
+    remedies: dict[str, None] = {}
+    for choice in pinned:
+        plan = _plan(asked, choice, _lock(choice, making), _rendering(making, site, rows), rows, len(choices))
+        try:
+            done.append(_one(plan, shop, remedies))
+        except KeyboardInterrupt:
+            announce(f"interrupted; the build was ended, and {plan.tag} is what it was before")
+            raise
+    status = max((image.status for image in done), key=list(Built).index)
+    return _show(done, status, shown, site.engine.facts.label, tuple(remedies))
+
+
+def _one(plan: ImagePlan, shop: Workshop, remedies: dict[str, None]) -> BuiltImage:
+    from gpuenv.image.building import build_image
+    from gpuenv.image.errors import EngineError
+    from gpuenv.image.plan import files_of
+    from gpuenv.image.records import Built, BuiltImage
+
+    try:
+        return build_image(plan, files_of(plan, templates_of(plan.choice.kind.value)), shop)
+    except EngineError as error:
+        if error.remedy:
+            remedies[error.remedy] = None
+        return BuiltImage(plan.tag, Built.FAILED, error.message, base=plan.choice.base.pinned)
+
+
+def _workshop(site: Site, making: Making, subject: Subject, shown: Shown) -> Workshop:
+    from gpuenv.image.building import Workshop
+
+    return Workshop(
+        engine=site.engine,
+        cli=site.cli,
+        secrets=site.secrets,
+        environment=os.environ,
+        gpu_ways=site.engine.facts.gpu_ways or host_ways(subject),
+        announce=announce,
+        verbose=shown.verbose,
+        fresh=making.fresh,
+        push=making.push,
+        seconds=making.seconds,
+    )
+
+
+def _show(images: Sequence[BuiltImage], status: object, shown: Shown, engine: str, remedies: Sequence[str]) -> int:
+    from gpuenv.cli.output import emit_json, emit_lines
+    from gpuenv.image.records import Built, ImageOutcome
+    from gpuenv.image.text import outcome_lines
+
+    good = sum(image.status is Built.BUILT for image in images)
+    code = ExitCode.OK if good == len(images) else ExitCode.FAILED
+    message = f"{good} of {len(images)} images built by {engine}" + (
+        "" if good == len(images) else "; no other name was changed"
+    )
+    worst = status if isinstance(status, Built) else Built.FAILED
+    outcome = ImageOutcome(worst, code, message, tuple(images), engine)
+    if shown.output_format is options.Format.JSON:
+        emit_json(outcome, shown.output, redacted=shown.redacted)
+    else:
+        emit_lines(
+            outcome_lines(outcome, verbose=shown.verbose), shown.output, color=shown.color, redacted=shown.redacted
+        )
+    for image in images:
+        if image.status is not Built.BUILT:
+            announce(image.message)
+    for remedy in remedies:
+        sys.stderr.write(f"{remedy}\n")
+    return code

@@ -1,0 +1,122 @@
+"""The words of ``gpuenv build-image`` made into wishes, machines and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject, get_snapshot
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.image.choose import Wish
+    from gpuenv.matrix.needs import Needs
+    from gpuenv.matrix.records import Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be built, in the words of the command line."""
+
+    kinds: tuple[str, ...]
+    every: bool
+    cuda: str | None
+    cupy: str | None
+    python: str | None
+    arch: str | None
+    base: str | None
+    tag: str | None
+    capabilities: tuple[str, ...]
+    labels: tuple[str, ...]
+    snapshots: tuple[Path, ...]
+
+
+def wishes_of(asked: Asked) -> tuple[Wish, ...]:
+    """The wishes, one a kind.
+
+    Raises:
+        CommandError: for a word that is not understood.
+    """
+    from gpuenv.image.choose import DOCKER_PLATFORMS, Wish
+    from gpuenv.image.records import Kind
+    from gpuenv.image.reference import split
+    from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
+
+    arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(asked.arch or "", asked.arch)
+    if arch is not None and f"linux-{arch}" not in DOCKER_PLATFORMS:
+        raise CommandError(ExitCode.USAGE, f"--arch {asked.arch}: expected x86_64 or aarch64")
+    line, _, cupy = (asked.cupy or "").rpartition("==")
+    kinds = [Kind(name) for name in asked.kinds] or (list(Kind) if asked.every else [Kind.WHEELS])
+    try:
+        if asked.base is not None:
+            split(asked.base)
+        if asked.tag is not None:
+            _refuse_digest(asked.tag)
+        python = PythonVersion.parse(asked.python) if asked.python else None
+        wish = Wish(
+            cuda=CudaVersion.parse(asked.cuda) if asked.cuda else None,
+            line=line or None,
+            cupy=cupy or None,
+            python=replace(python, micro=None) if python else None,
+            arch=arch,
+            base=asked.base,
+            capabilities=tuple(ComputeCapability.parse(entry) for entry in asked.capabilities),
+        )
+    except ValueError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+    return tuple(replace(wish, kind=kind) for kind in dict.fromkeys(kinds))
+
+
+def _refuse_digest(tag: str) -> None:
+    from gpuenv.image.reference import split
+
+    if split(tag)[2] is not None:
+        raise ValueError(f"--tag {tag}: a digest is not given, it comes of the build")
+
+
+def refuse_unreadable(secrets: Mapping[str, Path]) -> None:
+    """A secret that cannot be read ends the command before anything is asked.
+
+    Raises:
+        CommandError: with the file.
+    """
+    for path in secrets.values():
+        try:
+            with path.open("rb"):
+                pass
+        except OSError as error:
+            raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+
+
+def machines_of(asked: Asked, subject: Subject, rows: Matrix) -> dict[str, Needs]:
+    """The machines that are to be served; of a machine that is given no GPU and no driver, nothing is asked."""
+    from gpuenv.matrix.needs import needs_of
+
+    files = asked.snapshots
+    if files and subject.no_probe:
+        raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
+    subjects = {str(file): replace(subject, snapshot=file) for file in files} or {"": subject}
+    # With a CUDA, a wheel or a GPU named, this machine is no more than where the image is built.
+    told = asked.every or asked.cuda or asked.cupy or asked.capabilities
+    if not files and told and not subject.assume:
+        subjects = {"": replace(subject, no_probe=True)}
+    return {name: needs_of(get_snapshot(entry, rows), rows) for name, entry in subjects.items()}
+
+
+def labels_of(given: Sequence[str]) -> dict[str, str]:
+    """The labels that were given.
+
+    Raises:
+        CommandError: for what is none, or gpuenv's own.
+    """
+    pairs = [entry.partition("=") for entry in given]
+    bad = next((name for name, sign, _ in pairs if not sign or not name), None)
+    if bad is not None:
+        raise CommandError(ExitCode.USAGE, f"--label {bad}: expected KEY=VALUE")
+    own = next((name for name, _, _ in pairs if name.startswith("io.gpuenv.")), None)
+    if own is not None:
+        raise CommandError(ExitCode.USAGE, f"--label {own}: gpuenv writes these itself")
+    return {name: value for name, _, value in pairs}

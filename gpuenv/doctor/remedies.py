@@ -1,0 +1,144 @@
+"""What a person has to run on the machine at hand, by its distribution; gpuenv runs none of it. Pure.
+
+Packages: NVIDIA, Driver Installation Guide (branch 620), Kernel Modules, table 5, and the READMEs of NVIDIA's packaging
+repositories for the fabric manager (read November 2026); Debian, package nvidia-driver; Ubuntu, ubuntu-drivers; RPM
+Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Installing the NVIDIA Container Toolkit.
+"""
+
+from __future__ import annotations
+
+from gpuenv.doctor.machine import contained
+from gpuenv.doctor.registry import Facts
+from gpuenv.matrix.needs import Needs
+from gpuenv.model.finding import Fix
+from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.versions import ComputeCapability
+
+_FAMILIES = {
+    **dict.fromkeys(("ubuntu", "linuxmint", "pop", "elementary", "zorin", "neon", "tuxedo"), "ubuntu"),
+    **dict.fromkeys(("debian", "raspbian", "kali", "devuan"), "debian"),
+    **dict.fromkeys(("rhel", "centos", "rocky", "almalinux", "ol", "amzn", "scientific", "virtuozzo"), "rhel"),
+    **dict.fromkeys(("fedora", "nobara"), "fedora"),
+    **dict.fromkeys(("arch", "manjaro", "endeavouros", "cachyos", "garuda", "artix"), "arch"),
+    **dict.fromkeys(("opensuse-leap", "opensuse-tumbleweed", "opensuse", "sles", "sled", "suse"), "suse"),
+}
+_APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
+_PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
+_INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
+_TURING = ComputeCapability(7, 5)  # the open kernel modules are for this generation and newer
+_WITH_STREAMS = ("8", "9")  # releases of the RHEL family in which the driver is a module of dnf
+
+
+def family(snapshot: Snapshot) -> str | None:
+    """``debian``, ``ubuntu``, ``rhel``, ``fedora``, ``arch`` or ``suse``; None for another distribution."""
+    return _FAMILIES.get((snapshot.host.distribution.value or "").partition(" ")[0])
+
+
+def _package(snapshot: Snapshot, names: dict[str, str]) -> tuple[str, ...] | None:
+    """The command that installs a package, by the names that it has in each family."""
+    kind = family(snapshot)
+    return (*_INSTALL[kind], *names[kind].split()) if kind in names and kind in _INSTALL else None
+
+
+def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
+    """How to install the driver here."""
+    snapshot = facts.snapshot
+    if facts.needs.tegra:
+        return (Fix("Install the driver that comes with JetPack: flash the board, or install nvidia-jetpack."),)
+    if snapshot.host.wsl.value or snapshot.host.os.value == "windows":
+        where = "; install none in Linux" if snapshot.host.wsl.value else ""
+        return (Fix(f"Install the NVIDIA driver in Windows (NVIDIA's app or its download page){where}."),)
+    kind = family(snapshot)
+    if kind in ("ubuntu", "debian"):
+        command = ("sudo", "ubuntu-drivers", "install") if kind == "ubuntu" else (*_APT, "nvidia-driver")
+        needs = " (from the non-free component)" if kind == "debian" else ""
+        return (Fix(f"Install the NVIDIA driver{needs}, then restart.", command),)
+    if kind == "fedora":
+        packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
+        return (Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages)),)
+    if _is_before_turing(facts.needs):
+        return (Fix("Install the NVIDIA driver of branch 580 with its proprietary modules, then restart."),)
+    return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", _open_driver(snapshot)))
+
+
+def _is_before_turing(needs: Needs) -> bool:
+    return any(gpu.compute_capability and gpu.compute_capability < _TURING for gpu in needs.gpus)
+
+
+def _stream(snapshot: Snapshot) -> tuple[Fix, ...]:
+    release = (snapshot.host.distribution.value or "").partition(" ")[2].split(".")[0]
+    if family(snapshot) != "rhel" or release not in _WITH_STREAMS:
+        return ()
+    enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
+    return (Fix("Choose the open kernel modules, from NVIDIA's repository.", enable),)
+
+
+def _open_driver(snapshot: Snapshot) -> tuple[str, ...] | None:
+    return _package(snapshot, {"rhel": "nvidia-open", "arch": "nvidia-open", "suse": "nvidia-open"})
+
+
+def compute_part(snapshot: Snapshot) -> tuple[str, ...] | None:
+    """The command that installs libcuda beside the rest of the driver."""
+    branch = snapshot.driver.branch.value
+    names = {
+        "debian": "libcuda1",
+        "fedora": "xorg-x11-drv-nvidia-cuda",
+        "rhel": "nvidia-driver-cuda",
+        "arch": "nvidia-utils",
+        **({"ubuntu": f"libnvidia-compute-{branch}"} if branch else {}),
+    }
+    return _package(snapshot, names)
+
+
+def kernel_headers(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
+    """The command that installs the headers of a kernel."""
+    names = {
+        "ubuntu": f"linux-headers-{kernel}",
+        "debian": f"linux-headers-{kernel}",
+        "fedora": f"kernel-devel-{kernel}",
+        "rhel": f"kernel-devel-{kernel}",
+        "arch": "linux-headers",
+        "suse": "kernel-default-devel",
+    }
+    return _package(snapshot, names)
+
+
+def module_build(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ...]:
+    """The command that builds the driver's module for the running kernel."""
+    if family(snapshot) == "fedora":
+        return ("sudo", "akmods", "--force", *(("--kernels", kernel) if kernel else ()))
+    return ("sudo", "dkms", "autoinstall", *(("-k", kernel) if kernel else ()))
+
+
+def fabric_manager(snapshot: Snapshot) -> tuple[str, ...] | None:
+    """The command that installs the fabric manager of the driver's branch."""
+    branch = snapshot.driver.branch.value
+    if branch is None:
+        return None
+    name = f"cuda-drivers-fabricmanager-{branch}"
+    names = {"debian": name, "suse": name, "rhel": name, "ubuntu": f"nvidia-fabricmanager-{branch}"}
+    return _package(snapshot, names)
+
+
+def restart(snapshot: Snapshot, why: str) -> Fix:
+    """Starting the machine anew: the whole of WSL from Windows, and from a container the host."""
+    if snapshot.host.wsl.value:
+        return Fix(f"Restart WSL, in Windows, {why}.", ("wsl.exe", "--shutdown"))
+    if contained(snapshot):
+        return Fix(f"Restart the host, {why}.")
+    return Fix(f"Restart the machine, {why}.", ("sudo", "reboot"))
+
+
+def container_toolkit(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """How the host's engine gets to hand GPUs to containers; of the host's distribution a container knows nothing."""
+    install = None if contained(snapshot) else _package(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
+    where = "If that is refused: on the host, install" if contained(snapshot) else "Install"
+    first = Fix(f"{where} the NVIDIA container toolkit.", install)
+    if snapshot.host.container.value is Container.PODMAN:
+        describe = ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml")
+        return (first, Fix("Let it describe the GPUs, there.", describe))
+    return (
+        first,
+        Fix("Tell Docker of it, there.", ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker")),
+        Fix("Restart Docker, there.", ("sudo", "systemctl", "restart", "docker")),
+    )

@@ -1,0 +1,120 @@
+"""What CuPy and others say of arrays: of another device, kind or type, or not as NumPy has it."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Signature
+from gpuenv.model.causes import Cause
+
+_CUPY = "CuPy"
+
+SIGNATURES = (
+    Signature(
+        "cupy.implicit-conversion",
+        _CUPY,
+        ("implicit conversion to a", "method not producing an array"),
+        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.95),),
+        "CuPy, _core/core.pyx: __array__; cudf, frame.py",
+        title="A GPU array was handed to code that wants a NumPy array",
+    ),
+    Signature(
+        "cupy.unsupported-type",
+        _CUPY,
+        ("unsupported type <class",),
+        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.8), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.12)),
+        "CuPy, _core/_kernel.pyx: _preprocess_args",
+        pattern=r"Unsupported type <class '(?:numpy\.\w+|pandas\.\S+|torch\.Tensor)'>",
+        title="A host array was handed to a function of CuPy",
+    ),
+    Signature(
+        "cupy.unsupported-list",
+        _CUPY,
+        (
+            "unsupported type <class",
+            "expected cupy",
+            "does not support",
+            "only supports",
+            "non-scalar",
+            "unsupported dtype",
+        ),
+        ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.82),),
+        "CuPy, _core/_kernel.pyx and core.pyx; CuPy documentation, Differences between CuPy and NumPy",
+        pattern=(
+            r"Unsupported type <class '(?:list|tuple|str|range|NoneType|object|dict|set)'>|Unsupported dtype (?:object|<U\d*|\|S\d*|datetime\S*|\[|O)"
+            r"|cupy\S* (?:does not|doesn't|do not) (?:yet )?support|only cupy\.ndarray\S* (?:is|are) supported|non-scalar numpy\.ndarray cannot be used"
+            r"|(?:operands?|arguments?|inputs?) must be (?:a )?cupy\.ndarray"
+        ),
+        title="NumPy does this, CuPy does not or does it differently",
+    ),
+    Signature(
+        "cupy.semantics",
+        "CuPy's arrays in code written for NumPy",
+        ("cupy",),
+        ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.68), (Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.12)),
+        "CuPy documentation, Differences between CuPy and NumPy: zero-dimensional arrays, indices, lists",
+        pattern=(
+            r"'cupy\.(?:_core\.core\.|core\.core\.)?ndarray' object (?:cannot be interpreted|is not (?:iterable|callable|subscriptable)|has no attribute)"
+            r"|(?:only integer scalar arrays|index arrays|list indices).{0,60}cupy|NotImplementedError:.{0,80}\bcupy\b|cupy\S*.{0,60}NotImplementedError"
+            r"|cupy\.\w+(?:\.\w+)* is not (?:implemented|supported)|unhashable type: 'cupy"
+        ),
+    ),
+    Signature(
+        "cupy.cross-device",
+        _CUPY,
+        ("array device must be same", "different from the current device", "device where the array resides"),
+        ((Cause.CROSS_DEVICE_ARRAY, 0.95),),
+        "CuPy, _core/_kernel.pyx: _check_peer_access and _preprocess_args",
+        pattern=r"Array device must be same as the current device|device where the array resides .*is different from the current",
+        title="An array of one GPU is used while another is current",
+    ),
+    Signature(
+        "cupy.type-mismatch",
+        "CuPy",
+        (
+            "type is mismatched",
+            "wrong type",
+            "ufunctypeerror",
+            "cannot cast",
+            "scalar type",
+            "same dtype",
+            "wrong dtype",
+        ),
+        ((Cause.DTYPE_MISMATCH, 0.82),),
+        "CuPy, _core/_kernel.pyx: _guess_typenums; torch, Tensor type checks",
+        pattern=(
+            r"Type is mismatched\.? .*<class|cupy.{0,80}(?:Cannot cast|Wrong type \(|can't cast)|(?:Cannot cast|can't cast).{0,80}cupy"
+            r"|expected (?:scalar type|mat1 and mat2|m1 and m2).{0,60}(?:same dtype|but found|but got|got)|Input type \(torch\.cuda\.\w+\) and weight type \(torch\.cuda\.\w+\) should be the same"
+            r"|mat1 and mat2 must have the same dtype"
+        ),
+        title="The types of the arrays do not agree",
+    ),
+    Signature(
+        "cupy.rawkernel-type",
+        "CuPy",
+        ("float", "double", "dtype"),
+        ((Cause.DTYPE_MISMATCH, 0.7),),
+        "CuPy documentation, User-Defined Kernels: Kernel Arguments",
+        pattern=(
+            r"RawKernel.{0,80}(?:Python )?floats? .{0,40}(?:double|float64)|kernel argument.{0,60}(?:dtype|type) (?:does not match|mismatch)"
+            r"|cupy.{0,60}dtypes? (?:must match|do not match|mismatch|not (?:the )?same)|dtype mismatch.{0,60}(?:cupy|cuda|gpu)"
+        ),
+    ),
+    Signature(
+        "opencv.host-array",
+        "OpenCV",
+        ("is not a numpy array, neither a scalar",),
+        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.8),),
+        "opencv, modules/python/src2/cv2_convert.cpp",
+        title="A GPU array was handed to code that wants a NumPy array",
+        needs=("cupy", "cuda"),
+    ),
+    Signature(
+        "cupy.array-api-dtype",
+        _CUPY,
+        ("dtypes are allowed in",),
+        ((Cause.DTYPE_MISMATCH, 0.82),),
+        "CuPy 11 to 13, cupy/array_api",
+        pattern=r"Only [\w -]+ dtypes are allowed in \w+",
+        title="The function takes no arrays of this type",
+        needs=("cupy",),
+    ),
+)

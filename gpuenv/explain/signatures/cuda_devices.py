@@ -1,0 +1,130 @@
+"""Errors of the CUDA runtime and of the driver API about devices: taken, missing, of another context, broken."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Signature, Sway
+from gpuenv.model.causes import Cause
+
+_RUNTIME = "CUDA runtime and driver API"
+_SOURCE = "libcudart, cudaGetErrorString; driver_types.h and cuda.h of CUDA 13.0"
+
+SIGNATURES = (
+    Signature(
+        "cuda.devices-unavailable",
+        _RUNTIME,
+        (
+            "busy or unavailable",
+            "devicesunavailable",
+            "cuda_error_device_unavailable",
+            "devices unavailable",
+        ),
+        (
+            (Cause.COMPUTE_MODE_EXCLUSIVE, 0.56),
+            (Cause.DRIVER_INSTALL_BROKEN, 0.12),
+            (Cause.GPU_BUSY, 0.1),
+            (Cause.GPU_HARDWARE_FAULT, 0.06),
+            (Cause.MIG_MISCONFIGURED, 0.04),
+        ),
+        _SOURCE,
+        pattern=r"cuda(?:-capable)? device(?:s|\(s\))? (?:is/)?are (?:busy or unavailable|unavailable or busy)|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
+        title="The GPU is there, but takes no further program",
+        sways=(
+            Sway("windows", Cause.COMPUTE_MODE_EXCLUSIVE, 0.12),  # WDDM knows the default mode only
+            Sway("windows", Cause.DRIVER_INSTALL_BROKEN, 6),
+            Sway("exclusive", Cause.COMPUTE_MODE_EXCLUSIVE, 10),
+            Sway("mig", Cause.MIG_MISCONFIGURED, 10),
+            Sway("wsl", Cause.DRIVER_INSTALL_BROKEN, 3),
+        ),
+        decides="the compute mode (nvidia-smi -q -d COMPUTE) and the processes that hold the GPU",
+    ),
+    Signature(
+        "cuda.exclusive-thread",
+        _RUNTIME,
+        ("exclusive-thread device already in use", "cudaerrordevicealreadyinuse", "context_already_in_use"),
+        ((Cause.COMPUTE_MODE_EXCLUSIVE, 0.92),),
+        _SOURCE,
+    ),
+    Signature(
+        "cuda.prohibited",
+        "CUDA programs",
+        ("prohibited", "exclusive_process", "exclusive process", "exclusive mode", "exclusive compute"),
+        ((Cause.COMPUTE_MODE_EXCLUSIVE, 0.78),),
+        "deviceQuery of cuda-samples; cudaComputeModeProhibited, driver_types.h",
+        pattern=(
+            r"(?:compute mode|cudaComputeMode|GPU|device).{0,60}(?:prohibited|exclusive[ _]process|exclusive mode)"
+            r".{0,80}(?:error|fail|cannot|can't|unable|no threads can use|in use|busy)|compute mode prohibited.*no threads can use"
+        ),
+        mark="exclusive",
+    ),
+    Signature(
+        "cuda.invalid-device",
+        _RUNTIME,
+        ("invalid device ordinal", "cudaerrorinvaliddevice:", "cuda_error_invalid_device", "invalid device id"),
+        ((Cause.INVALID_DEVICE_ORDINAL, 0.84), (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.06)),
+        f"{_SOURCE}; torch/cuda/__init__.py",
+        pattern=r"invalid device ordinal|cudaErrorInvalidDevice\b|CUDA_ERROR_INVALID_DEVICE\b|AssertionError: Invalid device id",
+        title="The program asks for a device number that is not there",
+        decides="how many GPUs the process sees, and CUDA_VISIBLE_DEVICES, which numbers them anew from 0",
+    ),
+    Signature(
+        "cuda.ecc",
+        _RUNTIME,
+        (
+            "ecc error",
+            "ecc_uncorrectable",
+            "eccuncorrectable",
+            "nvlink error",
+            "nvlink_uncorrectable",
+            "cuda_error_contained",
+        ),
+        ((Cause.GPU_HARDWARE_FAULT, 0.95),),
+        f"{_SOURCE}; nvidia-smi, sections ECC and Remapped Rows",
+        pattern=(
+            r"uncorrectable (?:ECC|NVLink) error|(?:ECC_?|NVLINK_?)UNCORRECTABLE|cudaErrorContained|CUDA_ERROR_CONTAINED"
+            r"|double[- ]bit ECC error|DBE .*ECC"
+        ),
+        title="The GPU's memory or link has an error that cannot be corrected",
+    ),
+    Signature(
+        "smi.rows",
+        "nvidia-smi",
+        ("row remap", "remapping failure", "pending page", "retired pages", "remapped rows", "gpu requires reset"),
+        ((Cause.GPU_HARDWARE_FAULT, 0.85),),
+        "nvidia-smi -q, sections Remapped Rows and Retired Pages; nvml.h, NVML_ERROR_RESET_REQUIRED",
+        pattern=(
+            r"remapping failure(?: occurred)?\s*:\s*yes|pending page blacklist\s*:\s*yes|row remap(?:per|ping).*(?:fail|error)"
+            r"|GPU requires reset|pending (?:row )?remapp?ing?\s*:\s*yes"
+        ),
+    ),
+    Signature(
+        "cuda.invalid-handle",
+        _RUNTIME,
+        ("invalid resource handle", "invalidresourcehandle", "cuda_error_invalid_handle", "cuda_error_invalid_context"),
+        ((Cause.CROSS_DEVICE_ARRAY, 0.45), (Cause.FORK_AFTER_CUDA_INIT, 0.15), (Cause.TORCH_CUPY_CONFLICT, 0.08)),
+        f"{_SOURCE}; a stream or event used on another device than the one it was made on",
+        pattern=r"invalid resource handle|cudaErrorInvalidResourceHandle|CUDA_ERROR_INVALID_(?:HANDLE|CONTEXT)\b|cudaErrorDeviceUninitialized",
+        title="A stream, event or module is used on another device or in another context than its own",
+        sways=(Sway("multiprocessing", Cause.FORK_AFTER_CUDA_INIT, 6),),
+        decides="which device is current there, and which one the stream or array was made on",
+    ),
+    Signature(
+        "cuda.peer",
+        _RUNTIME,
+        ("peer access is not supported", "peeraccessunsupported", "peer_access_unsupported", "invalid peer device"),
+        ((Cause.CROSS_DEVICE_ARRAY, 0.7),),
+        _SOURCE,
+        title="An array of one GPU is used on another that cannot reach it",
+    ),
+    Signature(
+        "cuda.set-too-late",
+        "torch, TensorFlow and CUDA programs",
+        ("after being initialized", "active in this process", "cuda_visible_devices", "visible devices"),
+        ((Cause.VISIBLE_DEVICES_SET_TOO_LATE, 0.82),),
+        "tensorflow/python/eager/context.py; cudaErrorSetOnActiveProcess; program logs",
+        pattern=(
+            r"(?:visible|physical|virtual) devices cannot be modified after being initialized|cannot set while device is active"
+            r"|CUDA_VISIBLE_DEVICES.{0,80}(?:too late|no effect|already (?:been )?initiali[sz]ed|after (?:CUDA|torch|cupy)|ignored)"
+        ),
+        title="The devices were chosen after CUDA had been initialised",
+    ),
+)

@@ -1,0 +1,117 @@
+"""Errors of the CUDA runtime and of the driver API while kernels run: memory, addresses, launches."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Signature, Sway
+from gpuenv.model.causes import Cause
+
+_RUNTIME = "CUDA runtime and driver API"
+_SOURCE = "libcudart, cudaGetErrorString; driver_types.h and cuda.h of CUDA 13.0"
+
+SIGNATURES = (
+    Signature(
+        "cuda.out-of-memory",
+        _RUNTIME,
+        ("out of memory", "out_of_memory", "outofmemory", "cudaerrormemoryallocation", "failed to allocate"),
+        ((Cause.OUT_OF_MEMORY, 0.9), (Cause.GPU_BUSY, 0.06)),
+        f"{_SOURCE}; cupy.cuda.memory.OutOfMemoryError; torch, c10/cuda/CUDACachingAllocator.cpp; XLA, bfc_allocator.cc",
+        pattern=(
+            r"cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|CUDA error: out of memory|cuda(?!\.memory\.OutOf).{0,80}out[ _]of[ _]memory(?! allocating)"
+            r"|(?:cupy\S*|cuda\S*)\.OutOfMemoryError(?!: Out of memory allocating)|^OutOfMemoryError: out of memory|OutOfMemoryError: CUDA"
+            r"|RESOURCE_EXHAUSTED: Out of memory|failed to allocate \S+ (?:\S+ )?\(\d+ bytes\) from device|out of memory to allocate"
+            r"|(?:insufficient|not enough|out of) (?:GPU|VRAM|device|video) memory|GPU (?:is )?out of memory"
+        ),
+        title="An allocation on the GPU is larger than what is free",
+        decides="how much is free and who holds the rest: nvidia-smi",
+    ),
+    Signature(
+        "cuda.illegal-address",
+        _RUNTIME,
+        ("illegal memory access", "cudaerrorillegaladdress", "cuda_error_illegal_address"),
+        ((Cause.ILLEGAL_MEMORY_ACCESS, 0.48), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.46)),
+        f"{_SOURCE}; CUDA C++ Programming Guide, Asynchronous Concurrent Execution, Error Checking",
+        title="A kernel read or wrote outside its arrays, before the line that reports it",
+        late=True,
+        sways=(
+            # CuPy launches kernels through the driver API: its runtime exceptions come from calls that only wait or copy.
+            Sway("cupy-runtime-error", Cause.ASYNC_ERROR_SURFACED_LATE, 1.4),
+            Sway("explicit-synchronize", Cause.ILLEGAL_MEMORY_ACCESS, 2.5),
+            Sway("cupy-driver-error", Cause.ILLEGAL_MEMORY_ACCESS, 2),
+            Sway("copy-frame", Cause.ASYNC_ERROR_SURFACED_LATE, 2.5),
+            Sway("sanitizer", Cause.ILLEGAL_MEMORY_ACCESS, 10),
+        ),
+        decides="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer",
+    ),
+    Signature(
+        "cuda.launch-failure",
+        _RUNTIME,
+        ("unspecified launch failure", "cudaerrorlaunchfailure", "cuda_error_launch_failed"),
+        ((Cause.ASYNC_ERROR_SURFACED_LATE, 0.5), (Cause.ILLEGAL_MEMORY_ACCESS, 0.38)),
+        _SOURCE,
+        title="A kernel that was launched earlier died",
+        late=True,
+        sways=(Sway("sanitizer", Cause.ILLEGAL_MEMORY_ACCESS, 10),),
+        decides="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1",
+    ),
+    Signature(
+        "cuda.bad-code",
+        _RUNTIME,
+        (
+            *("misaligned address", "misaligned_address", "misalignedaddress", "illegal instruction was"),
+            *("illegal_instruction", "illegalinstruction", "invalid program counter", "device-side assert"),
+            *("hardware stack error", "cuda_error_assert", "cudaerrorassert"),
+        ),
+        ((Cause.ILLEGAL_MEMORY_ACCESS, 0.6), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.28)),
+        _SOURCE,
+        pattern=(
+            r"misaligned address|(?:CUDA_ERROR_|cudaError)(?:MISALIGNED_ADDRESS|MisalignedAddress|ILLEGAL_INSTRUCTION|IllegalInstruction|ASSERT\b|Assert\b)"
+            r"|an illegal instruction was encountered|invalid program counter|device-side assert triggered|hardware stack error"
+        ),
+        title="A kernel used an index or address that is not allowed",
+        late=True,
+        decides="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1",
+    ),
+    Signature(
+        "cuda.invalid-configuration",
+        _RUNTIME,
+        (
+            *("invalid configuration argument", "cudaerrorinvalidconfiguration", "too many resources requested"),
+            *("launchoutofresources", "launch_out_of_resources", "too many blocks in cooperative"),
+            *("cooperativelaunchtoolarge", "cooperative_launch_too_large", "uses too much shared data"),
+        ),
+        ((Cause.INVALID_KERNEL_LAUNCH, 0.88), (Cause.CUPY_BUG, 0.05)),
+        f"{_SOURCE}; ptxas, the strings of the binary",
+        title="The launch asks for more threads, registers or shared memory than the GPU gives",
+        sways=(
+            Sway("cupy-own-kernel", Cause.CUPY_BUG, 40),
+            Sway("cupy-own-kernel", Cause.INVALID_KERNEL_LAUNCH, 0.15),
+        ),
+        decides="the block size, the grid and the shared memory of the launch that fails",
+    ),
+    Signature(
+        "cuda.invalid-value",
+        _RUNTIME,
+        ("cuda_error_invalid_value", "cudaerrorinvalidvalue", "invalid argument"),
+        ((Cause.INVALID_KERNEL_LAUNCH, 0.42), (Cause.CROSS_DEVICE_ARRAY, 0.08), (Cause.ILLEGAL_MEMORY_ACCESS, 0.06)),
+        _SOURCE,
+        pattern=r"CUDA_ERROR_INVALID_VALUE|cudaErrorInvalidValue|(?:CUDA error|cu(?:da)?[A-Z]\w+ failed): invalid argument",
+        title="A call was refused for one of its arguments",
+        sways=(
+            Sway("launch-frame", Cause.INVALID_KERNEL_LAUNCH, 6),
+            Sway("func-attribute", Cause.INVALID_KERNEL_LAUNCH, 5),
+            Sway("copy-frame", Cause.INVALID_KERNEL_LAUNCH, 0.3),
+            Sway("copy-frame", Cause.CROSS_DEVICE_ARRAY, 3),
+        ),
+        decides="which call it is: the last frames of the traceback",
+    ),
+    Signature(
+        "cuda.timeout",
+        _RUNTIME,
+        ("launch timed out and was terminated", "cudaerrorlaunchtimeout", "cuda_error_launch_timeout"),
+        ((Cause.INVALID_KERNEL_LAUNCH, 0.4), (Cause.GPU_BUSY, 0.15), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.15)),
+        f"{_SOURCE}; cudaDevAttrKernelExecTimeout: a GPU that drives a screen has a run-time limit on kernels",
+        title="A kernel ran longer than a GPU with a screen allows",
+        late=True,
+        decides="whether the GPU drives a screen",
+    ),
+)

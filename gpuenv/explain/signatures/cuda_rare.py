@@ -1,0 +1,164 @@
+"""Rarer errors of the CUDA runtime and of the driver API, by enumerator and by the string that the library gives."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv.explain.records import Signature, Weights
+from gpuenv.model.causes import Cause
+
+_SOURCE = "libcudart 12.9, cudaGetErrorName and cudaGetErrorString of every number; cuda.h of CUDA 13.0"
+_LAUNCH: Weights = ((Cause.INVALID_KERNEL_LAUNCH, 0.78),)
+_ADDRESS: Weights = ((Cause.ILLEGAL_MEMORY_ACCESS, 0.55), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.25))
+_PEER: Weights = ((Cause.CROSS_DEVICE_ARRAY, 0.62),)
+_DRIVER: Weights = ((Cause.DRIVER_INSTALL_BROKEN, 0.45), (Cause.LIBRARY_PATH_CONFLICT, 0.25))
+_CONTEXT: Weights = ((Cause.FORK_AFTER_CUDA_INIT, 0.36), (Cause.CROSS_DEVICE_ARRAY, 0.25))
+
+# Name, the runtime's enumerator, the driver's, the string, and the causes.
+_ERRORS: tuple[tuple[str, str, str, str, Weights], ...] = (
+    ("not-configured", "MissingConfiguration", "", "__global__ function call is not configured", _LAUNCH),
+    ("nested-depth", "LaunchMaxDepthExceeded", "", "launch would exceed maximum depth of nested launches", _LAUNCH),
+    (
+        "sync-depth",
+        "SyncDepthExceeded",
+        "",
+        "caller's grid depth exceeds cudaLimitDevRuntimeSyncDepth",
+        _LAUNCH,
+    ),
+    (
+        "pending-count",
+        "LaunchPendingCountExceeded",
+        "",
+        "launch would exceed cudaLimitDevRuntimePendingLaunchCount",
+        _LAUNCH,
+    ),
+    (
+        "cluster-size",
+        "InvalidClusterSize",
+        "INVALID_CLUSTER_SIZE",
+        "kernel launch error has occurred due to cluster misconfiguration",
+        _LAUNCH,
+    ),
+    ("device-pointer", "InvalidDevicePointer", "", "invalid device pointer", _ADDRESS),
+    (
+        "address-space",
+        "InvalidAddressSpace",
+        "INVALID_ADDRESS_SPACE",
+        "operation not supported on global/shared address space",
+        _ADDRESS,
+    ),
+    ("program-counter", "InvalidPc", "INVALID_PC", "invalid program counter", _ADDRESS),
+    ("stack", "HardwareStackError", "HARDWARE_STACK_ERROR", "hardware stack error", _ADDRESS),
+    (
+        "peer-enabled",
+        "PeerAccessAlreadyEnabled",
+        "PEER_ACCESS_ALREADY_ENABLED",
+        "peer access is already enabled",
+        _PEER,
+    ),
+    ("peer-not-enabled", "PeerAccessNotEnabled", "PEER_ACCESS_NOT_ENABLED", "peer access has not been enabled", _PEER),
+    ("peers", "TooManyPeers", "TOO_MANY_PEERS", "peer mapping resources exhausted", _PEER),
+    (
+        "shared-object-symbol",
+        "SharedObjectSymbolNotFound",
+        "SHARED_OBJECT_SYMBOL_NOT_FOUND",
+        "shared object symbol not found",
+        _DRIVER,
+    ),
+    (
+        "shared-object-init",
+        "SharedObjectInitFailed",
+        "SHARED_OBJECT_INIT_FAILED",
+        "shared object initialization failed",
+        _DRIVER,
+    ),
+    ("integrity", "SoftwareValidityNotEstablished", "", "cuda error: integrity checks failed", _DRIVER),
+    ("context-destroyed", "ContextIsDestroyed", "CONTEXT_IS_DESTROYED", "context is destroyed", _CONTEXT),
+    ("device-context", "DeviceUninitialized", "", "invalid device context", _CONTEXT),
+    (
+        "startup",
+        "StartupFailure",
+        "",
+        "startup failure in cuda runtime",
+        ((Cause.CUDA_INITIALIZATION_FAILED, 0.65),),
+    ),
+    (
+        "jit-disabled",
+        "JitCompilationDisabled",
+        "JIT_COMPILATION_DISABLED",
+        "PTX JIT compilation was disabled",
+        ((Cause.NO_KERNEL_IMAGE, 0.7),),
+    ),
+    (
+        "contained",
+        "Contained",
+        "CONTAINED",
+        "invalid access of peer GPU memory over nvlink or a hardware error",
+        ((Cause.GPU_HARDWARE_FAULT, 0.75), (Cause.ILLEGAL_MEMORY_ACCESS, 0.1)),
+    ),
+    (
+        "not-permitted",
+        "NotPermitted",
+        "NOT_PERMITTED",
+        "cuda error: operation not permitted(?! (?:on|when))",
+        ((Cause.DEVICE_NODE_PERMISSION, 0.35), (Cause.CUDA_INITIALIZATION_FAILED, 0.3)),
+    ),
+    (
+        "connections",
+        "MpsMaxConnectionsReached",
+        "MPS_MAX_CONNECTIONS_REACHED",
+        "resources required to support device connections have been exhausted",
+        ((Cause.GPU_BUSY, 0.4), (Cause.CUDA_INITIALIZATION_FAILED, 0.3)),
+    ),
+    ("wait", "Timeout", "TIMEOUT", "wait operation timed out", ((Cause.DRIVER_UNRESPONSIVE, 0.55),)),
+)
+
+
+def _signature(name: str, runtime: str, driver: str, text: str, causes: Weights) -> Signature:
+    spoken = re.split(r"\(\?", text)[0].lower()
+    literals = [f"cudaerror{runtime}".lower(), spoken, *([f"cuda_error_{driver}".lower()] if driver else [])]
+    forms = [rf"cudaError{runtime}\b", text, *([rf"CUDA_ERROR_{driver}\b"] if driver else [])]
+    return Signature(
+        f"cuda.rare-{name}",
+        "CUDA runtime and driver API",
+        tuple(literals),
+        causes,
+        _SOURCE,
+        pattern="|".join(forms),
+        late=causes is _ADDRESS,
+        decides="the call that fails, by the last frames of the traceback, with CUDA_LAUNCH_BLOCKING=1",
+    )
+
+
+SIGNATURES = (
+    *(_signature(*row) for row in _ERRORS),
+    Signature(
+        "cudart.dimensions",
+        "CUDA runtime",
+        ("values that exceed the device limit",),
+        ((Cause.INVALID_KERNEL_LAUNCH, 0.93),),
+        "libcudart 13, the strings of the binary: the sentences behind an error",
+        title="The grid or the block of a launch is larger than the GPU allows",
+    ),
+    Signature(
+        "cudart.device-number",
+        "CUDA runtime",
+        ("invalid device number",),
+        ((Cause.INVALID_DEVICE_ORDINAL, 0.92),),
+        "libcudart 13, the strings of the binary: the sentences behind an error",
+        pattern=r"Invalid device number \d+ provided",
+        title="The program asks for a device number that is not there",
+    ),
+    Signature(
+        "cudart.driver-level",
+        "CUDA runtime",
+        ("insufficient driver: ", "failed to load cuda driver!"),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.6), (Cause.NO_DRIVER, 0.3)),
+        "libcudart 13, the strings of the binary: the sentences behind an error",
+        pattern=r"Insufficient driver: (?P<found>\d+) < (?P<needed>\d+)|Failed to load CUDA driver!",
+        judge=lambda values: (
+            ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.95),) if "found" in values else ((Cause.NO_DRIVER, 0.62),)
+        ),
+        decides="whether nvidia-smi works there, and the driver's version",
+    ),
+)

@@ -1,0 +1,247 @@
+"""Errors of the CUDA runtime and of the driver API when they start: no device, no driver, one that does not fit."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Signature, Sway
+from gpuenv.model.causes import Cause
+
+_RUNTIME = "CUDA runtime and driver API"
+_SOURCE = "libcudart, cudaGetErrorString; driver_types.h and cuda.h of CUDA 13.0"
+_NO_DEVICE_SWAYS = (
+    Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 40),
+    Sway("wsl", Cause.WSL_LIBCUDA, 25),
+    Sway("!wsl", Cause.WSL_LIBCUDA, 0.5),
+    Sway("container", Cause.CONTAINER_WITHOUT_GPU, 9),
+    Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+    Sway("driver-none", Cause.NO_DRIVER, 15),
+    Sway("gpu-none", Cause.NO_NVIDIA_GPU, 15),
+    Sway("gpu-none", Cause.NO_DRIVER, 3),
+    Sway("nouveau", Cause.NOUVEAU_LOADED, 30),
+    Sway("jetson", Cause.DEVICE_NODE_PERMISSION, 5),
+    Sway("driver-not-running", Cause.DRIVER_MODULE_NOT_LOADED, 5),
+    Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 20),
+    Sway("mig", Cause.MIG_MISCONFIGURED, 15),
+    Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
+)
+
+SIGNATURES = (
+    Signature(
+        "cuda.no-device",
+        _RUNTIME,
+        ("no cuda-capable device", "cudaerrornodevice", "cuda_error_no_device", "cudagetdevicecount returned"),
+        (
+            (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.32),
+            (Cause.NO_NVIDIA_GPU, 0.14),
+            (Cause.NO_DRIVER, 0.13),
+            (Cause.WSL_LIBCUDA, 0.12),
+            (Cause.DRIVER_MODULE_NOT_LOADED, 0.08),
+            (Cause.CONTAINER_WITHOUT_GPU, 0.08),
+            (Cause.DEVICE_NODE_PERMISSION, 0.06),
+            (Cause.DRIVER_INSTALL_BROKEN, 0.05),
+            (Cause.MIG_MISCONFIGURED, 0.02),
+            (Cause.NOUVEAU_LOADED, 0.02),
+            (Cause.FORWARD_COMPAT_UNSUPPORTED, 0.01),
+            (Cause.SUSPEND_RESUME_LOST_GPU, 0.02),
+        ),
+        _SOURCE,
+        pattern=(
+            r"(?<!error: )cudaErrorNoDevice|CUDA_ERROR_NO_DEVICE|(?<!initialization error: cuda error: )no CUDA-capable device is detected"
+            r"|cudaGetDeviceCount returned (?:38|100)\b"
+        ),
+        title="CUDA sees no GPU",
+        sways=_NO_DEVICE_SWAYS,
+        decides="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
+    ),
+    Signature(
+        "cuda.insufficient-driver",
+        _RUNTIME,
+        ("driver version is insufficient", "cudaerrorinsufficientdriver", "cudagetdevicecount returned 35"),
+        (
+            (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.62),
+            (Cause.NO_DRIVER, 0.22),
+            (Cause.CONTAINER_WITHOUT_GPU, 0.06),
+            (Cause.LIBRARY_PATH_CONFLICT, 0.03),
+        ),
+        f"{_SOURCE}; a cudart 12 answers the same where there is no driver at all",
+        pattern=r"driver version is insufficient for CUDA runtime|cudaErrorInsufficientDriver|cudaGetDeviceCount returned 35",
+        title="The CUDA runtime found no driver that is new enough",
+        sways=(
+            Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 15),
+            Sway("driver-newer", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.2),
+            Sway("driver-newer", Cause.LIBRARY_PATH_CONFLICT, 6),
+            Sway("driver-none", Cause.NO_DRIVER, 25),
+            Sway("gpu-none", Cause.NO_DRIVER, 5),
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 3),
+            Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.1),
+            # Under WSL the driver is the one of Windows, or a Linux libcuda shadows it: both are this cause.
+            Sway("wsl", Cause.WSL_LIBCUDA, 80),
+            Sway("wsl", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.3),
+        ),
+        decides="the driver's version: --assume driver=VERSION, or driver=none",
+    ),
+    Signature(
+        "cuda.newer-driver-call",
+        _RUNTIME,
+        ("api call is not supported in the installed", "callrequiresnewerdriver", "call_requires_newer_driver"),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.9),),
+        _SOURCE,
+        title="A library calls what this driver does not have yet",
+    ),
+    Signature(
+        "cuda.system-not-ready",
+        _RUNTIME,
+        ("system not yet initialized", "systemnotready", "system_not_ready", "error 802", "returned 802"),
+        ((Cause.FABRIC_MANAGER_NOT_RUNNING, 0.88), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.06)),
+        _SOURCE,
+        pattern=r"system not yet initialized|SYSTEM_?NOT_?READY|(?:error|returned) \(?802\b",
+        title="CUDA waits for the NVSwitch fabric to be set up",
+        mark="system-not-ready",
+        sways=(Sway("container", Cause.FABRIC_MANAGER_NOT_RUNNING, 1.2),),
+        decides="whether the GPU is on an NVSwitch board, and the state of nvidia-fabricmanager on the host",
+    ),
+    Signature(
+        "cuda.system-driver-mismatch",
+        _RUNTIME,
+        ("unsupported display driver", "systemdrivermismatch", "system_driver_mismatch", "error 803", "returned 803"),
+        ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.78), (Cause.FORWARD_COMPAT_UNSUPPORTED, 0.1)),
+        _SOURCE,
+        pattern=r"unsupported display driver|SYSTEM_?DRIVER_?MISMATCH|(?:error|returned) \(?803\b",
+        title="libcuda does not belong to the loaded kernel module",
+        sways=(
+            Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 15),
+            Sway("container", Cause.FORWARD_COMPAT_UNSUPPORTED, 2),
+        ),
+        decides="whether a libcuda of cuda-compat is loaded: LD_LIBRARY_PATH, /usr/local/cuda/compat",
+    ),
+    Signature(
+        "cuda.compat-not-supported",
+        _RUNTIME,
+        ("forward compatibility was attempted", "compatnotsupportedondevice", "compat_not_supported_on", "error 804"),
+        ((Cause.FORWARD_COMPAT_UNSUPPORTED, 0.95),),
+        _SOURCE,
+        pattern=r"forward compatibility was attempted|COMPAT_?NOT_?SUPPORTED_?ON_?DEVICE|error \(?804\b",
+        title="A libcuda of cuda-compat is in use on a GPU that does not allow it",
+    ),
+    Signature(
+        "cuda.unknown",
+        _RUNTIME,
+        (
+            "cuda_error_unknown",
+            "cudaerrorunknown",
+            "unknown_error(99",
+            "cuda unknown error",
+            "cuda error: unknown error",
+            "error 999",
+            "returned 999",
+        ),
+        (
+            (Cause.SUSPEND_RESUME_LOST_GPU, 0.4),
+            (Cause.CUDA_INITIALIZATION_FAILED, 0.2),
+            (Cause.NO_DRIVER, 0.08),
+            (Cause.DEVICE_NODE_MISSING, 0.1),
+            (Cause.CONTAINER_CGROUP_LOST_GPU, 0.04),
+            (Cause.DEVICE_NODE_PERMISSION, 0.03),
+            (Cause.DRIVER_INSTALL_BROKEN, 0.03),
+        ),
+        _SOURCE,
+        pattern=(
+            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|(?:CUDA|cuda\w*|cu[A-Z]\w+).{0,60}(?:error|returned):? \(?999\b"
+            r"|cuda runtime error \(30\)|cudaGetDeviceCount returned (?:30|999)\b"
+        ),
+        title="CUDA could not be initialised, and does not say why",
+        sways=(
+            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 12),
+            Sway("gpu-none", Cause.NO_DRIVER, 25),
+            Sway("driver-none", Cause.NO_DRIVER, 40),
+            Sway("container", Cause.DEVICE_NODE_MISSING, 3),
+            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 5),
+            Sway("container", Cause.SUSPEND_RESUME_LOST_GPU, 0.4),
+            Sway("server-gpu", Cause.SUSPEND_RESUME_LOST_GPU, 0.15),
+            Sway("server-gpu", Cause.CUDA_INITIALIZATION_FAILED, 2),
+            Sway("windows", Cause.SUSPEND_RESUME_LOST_GPU, 0.3),
+            Sway("cupy-device-init", Cause.NO_DRIVER, 6),
+            Sway("cupy-device-init", Cause.SUSPEND_RESUME_LOST_GPU, 0.6),
+        ),
+        decides="whether the machine has slept since it was started, and whether /dev/nvidia-uvm is there",
+    ),
+    Signature(
+        "cuda.initialization",
+        _RUNTIME,
+        ("initialization error", "cudaerrorinitializationerror", "cuda_error_not_initialized"),
+        ((Cause.FORK_AFTER_CUDA_INIT, 0.58), (Cause.CUDA_INITIALIZATION_FAILED, 0.25)),
+        _SOURCE,
+        pattern=(
+            r"cudaErrorInitializationError|CUDA_ERROR_NOT_INITIALIZED"
+            r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda\w*|CuPy|cuInit|cu[A-Z]\w+)\W*.{0,80}\binitialization error\b(?!:)"
+        ),
+        title="CUDA cannot be initialised in this process",
+        sways=(
+            Sway("multiprocessing", Cause.FORK_AFTER_CUDA_INIT, 8),
+            Sway("windows", Cause.FORK_AFTER_CUDA_INIT, 0.1),  # there is no fork
+            Sway("windows", Cause.CUDA_INITIALIZATION_FAILED, 3),
+        ),
+        decides="whether the process was forked by one that had used CUDA",
+    ),
+    Signature(
+        "cuda.forked",
+        "torch, numba and JAX",
+        ("forked subprocess", "before forking", "os.fork()"),
+        ((Cause.FORK_AFTER_CUDA_INIT, 0.95),),
+        "torch/cuda/__init__.py; numba/cuda/cudadrv/driver.py; jax/_src/xla_bridge.py",
+        pattern=r"re-initialize CUDA in forked|CUDA (?:was )?initialized before forking",
+        title="A forked child uses the CUDA context of its parent",
+    ),
+    Signature(
+        "cuda.stub",
+        _RUNTIME,
+        ("driver is a stub library", "cudaerrorstublibrary", "cuda_error_stub_library", "returned 34"),
+        ((Cause.LIBRARY_PATH_CONFLICT, 0.93),),
+        _SOURCE,
+        pattern=r"is a stub library|cudaErrorStubLibrary|CUDA_ERROR_STUB_LIBRARY|(?:cuInit|cudaGetDeviceCount) returned 34\b",
+        title="The toolkit's stub of libcuda was loaded in place of the driver's",
+    ),
+    Signature(
+        "cuda.os-call",
+        _RUNTIME,
+        ("os call failed or operation not supported", "cudaerroroperatingsystem", "cuda_error_operating_system"),
+        (
+            (Cause.CUDA_INITIALIZATION_FAILED, 0.35),
+            (Cause.DEVICE_NODE_PERMISSION, 0.25),
+            (Cause.CONTAINER_CGROUP_LOST_GPU, 0.1),
+            (Cause.WSL_LIBCUDA, 0.08),
+        ),
+        _SOURCE,
+        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 12), Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 4)),
+        decides="whether the same works as root, and outside of the container",
+    ),
+    Signature(
+        "cuda.mps",
+        _RUNTIME,
+        ("mps control daemon", "mps server", "mps client", "mps_connection_failed", "mpsconnectionfailed"),
+        ((Cause.CUDA_INITIALIZATION_FAILED, 0.6), (Cause.GPU_BUSY, 0.12)),
+        f"{_SOURCE}; NVIDIA Multi-Process Service, document",
+        pattern=r"MPS (?:client|server).*(?:failed|not ready|exhausted|terminated|failure)|MPS_?CONNECTION_?FAILED|MPS control daemon",
+        title="The program could not reach the Multi-Process Service",
+        decides="whether nvidia-cuda-mps-control runs, as the same user and with the same CUDA_MPS_PIPE_DIRECTORY",
+    ),
+    Signature(
+        "cuda.init-failed",
+        "CUDA programs",
+        (
+            "cuinit",
+            "initialize cuda",
+            "cuda initialization",
+            "initialise cuda",
+            "cuda driver initialization",
+            "cuda context",
+        ),
+        ((Cause.CUDA_INITIALIZATION_FAILED, 0.4), (Cause.NO_DRIVER, 0.1), (Cause.MIG_MISCONFIGURED, 0.05)),
+        "CUDA programs that hide the code: cuInit, cudaGetDeviceCount",
+        pattern=(
+            r"(?:cuInit|cuda driver initiali[sz]ation) (?:failed|returned \d)|(?:failed|unable|cannot|could not) to initiali[sz]e (?:the )?cuda"
+            r"|CUDA initiali[sz]ation (?:failed|failure|error)|unable to (?:start|create) (?:a )?CUDA context"
+        ),
+        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 20), Sway("gpu-none", Cause.NO_DRIVER, 6)),
+        decides="the code that cuInit returns: gpuenv doctor",
+    ),
+)

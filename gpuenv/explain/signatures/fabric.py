@@ -1,0 +1,61 @@
+"""What the fabric manager of NVSwitch machines prints, and what is printed without it."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Signature, Sway
+from gpuenv.model.causes import Cause
+
+SIGNATURES = (
+    Signature(
+        "fabric.nothing-to-do",
+        "fabric manager",
+        ("nothing_to_do", "nothing to do"),
+        ((Cause.FABRIC_MANAGER_NOT_NEEDED, 0.95),),
+        "nv-fabricmanager, the strings of the program; open-gpu-kernel-modules, nvstatuscodes.h: NV_WARN_NOTHING_TO_DO",
+        pattern=r"NV_WARN_NOTHING_TO_DO|fabric ?manager.*nothing to do",
+        title="The fabric manager found no NVSwitch, so it has nothing to manage",
+    ),
+    Signature(
+        "fabric.no-switch",
+        "fabric manager",
+        ("nvswitch",),
+        ((Cause.FABRIC_MANAGER_NOT_NEEDED, 0.8),),
+        "nv-fabricmanager, the strings of the program; NVIDIA Fabric Manager User Guide",
+        pattern=r"(?:no|failed to detect any|did not detect any|doesn't (?:have|seem to have)) NVSwitch(?:es)?",
+        title="This machine has no NVSwitch, so it needs no fabric manager",
+        sways=(Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_NEEDED, 0.1),),
+    ),
+    Signature(
+        "fabric.service-failed",
+        "systemd",
+        ("fabricmanager", "fabric manager"),
+        ((Cause.FABRIC_MANAGER_NOT_NEEDED, 0.4), (Cause.FABRIC_MANAGER_NOT_RUNNING, 0.4)),
+        "systemd, the journal of nvidia-fabricmanager.service",
+        pattern=(
+            r"nvidia-fabricmanager\S* .*(?:status=1|failed|not be found|not found|inactive|dead)"
+            r"|failed to start (?:nvidia )?(?:nvidia-)?fabric ?manager|fabric manager.*(?:is not running|not started|failed)"
+        ),
+        sways=(
+            Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_RUNNING, 20),
+            Sway("nvswitch-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 6),
+        ),
+        decides="whether the machine has NVSwitches: ls /dev/nvidia-nvswitch*",
+    ),
+    Signature(
+        "fabric.version",
+        "fabric manager",
+        ("fabric",),
+        ((Cause.FABRIC_MANAGER_NOT_RUNNING, 0.92),),
+        "nv-fabricmanager, the strings of the program: version check against the driver",
+        pattern=r"fabric manager.*(?:version|interface).*(?:don't match|do not match|doesn't match|mismatch)",
+        title="The fabric manager is of another version than the driver, so it does not start",
+    ),
+    Signature(
+        "fabric.never-ready",
+        "NVML and launchers",
+        ("fabric",),
+        ((Cause.FABRIC_MANAGER_NOT_RUNNING, 0.6),),
+        "nvidia-smi -q, section Fabric: State; nvml.h, NVML_GPU_FABRIC_STATE_*",
+        pattern=r"fabric (?:manager )?(?:state )?(?:never|not) (?:reported|completed|ready)|fabric.*state\s*:\s*(?:in progress|not started)",
+    ),
+)

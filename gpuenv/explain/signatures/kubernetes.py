@@ -1,0 +1,80 @@
+"""What Kubernetes, its device plug-in and its operator print of GPUs."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Signature, Sway
+from gpuenv.model.causes import Cause
+
+SIGNATURES = (
+    Signature(
+        "kubernetes.insufficient",
+        "Kubernetes",
+        ("insufficient nvidia.com/gpu",),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.55), (Cause.GPU_BUSY, 0.38)),
+        "kube-scheduler, plugin NodeResourcesFit",
+        title="No node offers a free GPU: the device plugin does not advertise it, or all are taken",
+        mark="kubernetes",
+        decides="whether kubectl describe node lists nvidia.com/gpu under Allocatable",
+    ),
+    Signature(
+        "kubernetes.allocate",
+        "kubelet",
+        ("nvidia.com/gpu",),
+        ((Cause.GPU_BUSY, 0.45), (Cause.GPU_HARDWARE_FAULT, 0.25), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.15)),
+        "kubelet, cm/devicemanager: UnexpectedAdmissionError",
+        pattern=r"requested number of devices unavailable for nvidia\.com/gpu|(?P<unhealthy>no healthy devices present); cannot allocate unhealthy devices nvidia\.com/gpu",
+        judge=lambda values: (
+            ((Cause.GPU_HARDWARE_FAULT, 0.55), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.2))
+            if "unhealthy" in values
+            else ((Cause.GPU_BUSY, 0.45), (Cause.GPU_HARDWARE_FAULT, 0.25), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.15))
+        ),
+        mark="kubernetes",
+        decides="the log of the device plugin, which marks GPUs unhealthy after an Xid",
+    ),
+    Signature(
+        "kubernetes.platform",
+        "NVIDIA device plugin",
+        (
+            *("incompatible platform detected", "configure the nvidia container toolkit", "detected non-nvml platform"),
+            *("could not load nvml", "docker default runtime to", "nvml init failed", "unable to load nvml"),
+        ),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.66), (Cause.NO_DRIVER, 0.2)),
+        "k8s-device-plugin, cmd/nvidia-device-plugin/main.go and internal/rm",
+        pattern=(
+            r"incompatible platform detected|did you (?:configure the NVIDIA Container Toolkit|set the docker default runtime to)"
+            r"|could not load NVML|nvml init failed: .*LIBRARY_NOT_FOUND|Unable to load NVML"
+        ),
+        title="The device plugin's container was not given the driver's libraries",
+        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 3), Sway("driver-none", Cause.NO_DRIVER, 10)),
+        decides="whether nvidia-smi works on the node, and whether nvidia is the engine's default runtime",
+    ),
+    Signature(
+        "kubernetes.plugin-strategy",
+        "NVIDIA device plug-in for Kubernetes",
+        ("incompatible strategy detected", "is a gpu node, did you"),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.8),),
+        "k8s-device-plugin, cmd/nvidia-device-plugin: factory.go and server start",
+        title="The device plug-in runs without the NVIDIA runtime",
+        mark="kubernetes",
+    ),
+    Signature(
+        "slurm.gres-count",
+        "Slurm",
+        ("gres/gpu", "gres.conf"),
+        ((Cause.GPU_HARDWARE_FAULT, 0.36), (Cause.DRIVER_MODULE_NOT_LOADED, 0.3), (Cause.DEVICE_NODE_MISSING, 0.15)),
+        "slurmctld, node_mgr.c and gres.c: fewer GPUs on the node than configured",
+        pattern=r"low real gres/gpu count|gres/gpu: count (?:changed|reported lower|too low)",
+        title="A node of the cluster has fewer GPUs than it is configured with",
+        decides="what nvidia-smi -L lists on that node",
+    ),
+    Signature(
+        "slurm.gres-asked",
+        "Slurm",
+        ("generic resource",),
+        ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.36), (Cause.REQUIREMENT_NOT_MET, 0.3)),
+        "slurm_errno.c: ESLURM_INVALID_GRES",
+        pattern=r"Invalid generic resource \(gres\) specification",
+        title="The job asks for GPUs that it was not granted, or that the cluster does not name so",
+        decides="the --gres or --gpus of the job, and those of scontrol show node",
+    ),
+)

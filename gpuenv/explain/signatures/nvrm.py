@@ -1,0 +1,177 @@
+"""What the driver's kernel module writes into the kernel's log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.model.causes import Cause
+
+_XID_DOC = "NVIDIA, Xid Errors, table of Xid messages"
+# By the document's columns: what the program did, and what the hardware or the driver did.
+_OF_THE_PROGRAM = {13: 0.5, 31: 0.75, 43: 0.5, 68: 0.4}
+_OF_THE_DRIVER = {38: 0.4, 69: 0.3, 119: 0.55, 120: 0.55}
+_CONSEQUENCES = {45}  # preemptive cleanup after another event
+_OLDEST_MAINTAINED = 470  # an older legacy branch is past its end of life
+
+
+def _xid(values: Mapping[str, str]) -> Weights:
+    number = int(values["xid"])
+    if number in _CONSEQUENCES:
+        return ((Cause.GPU_HARDWARE_FAULT, 0.2), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.15))
+    if number in _OF_THE_PROGRAM:
+        weight = _OF_THE_PROGRAM[number]
+        return ((Cause.ILLEGAL_MEMORY_ACCESS, weight), (Cause.GPU_HARDWARE_FAULT, 0.15))
+    if number in _OF_THE_DRIVER:
+        weight = _OF_THE_DRIVER[number]
+        return ((Cause.DRIVER_UNRESPONSIVE, weight), (Cause.GPU_HARDWARE_FAULT, 0.35))
+    return ((Cause.GPU_HARDWARE_FAULT, 0.88),)
+
+
+def _legacy(values: Mapping[str, str]) -> Weights:
+    if int(values["branch"]) >= _OLDEST_MAINTAINED:
+        return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.85), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.1))
+    return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.6), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.35))
+
+
+SIGNATURES = (
+    Signature(
+        "nvrm.xid",
+        "the driver's log",
+        ("xid",),
+        ((Cause.GPU_HARDWARE_FAULT, 0.88),),
+        _XID_DOC,
+        pattern=r"\bXid\b ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?(?P<xid>\d{1,3})\b",
+        title="The driver reports Xid {xid}",
+        judge=_xid,
+        decides="the meaning of the Xid in NVIDIA's table, and whether it comes back with another program",
+    ),
+    Signature(
+        "nvrm.off-the-bus",
+        "the driver's log",
+        ("off of the bus", "off the bus"),
+        ((Cause.GPU_HARDWARE_FAULT, 0.95),),
+        f"{_XID_DOC}: 79",
+        pattern=r"fallen off (?:of )?the bus",
+        title="The GPU fell off the bus",
+    ),
+    Signature(
+        "nvrm.init-failed",
+        "the driver's log",
+        ("rminitadapter", "rm_init_adapter", "failed to initialize the adapter", "gpu initialization failed"),
+        (
+            (Cause.GPU_HARDWARE_FAULT, 0.35),
+            (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.15),
+            (Cause.GPU_TOO_NEW_FOR_DRIVER, 0.15),
+            (Cause.DRIVER_INSTALL_BROKEN, 0.1),
+        ),
+        "open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c",
+        pattern=r"NVRM.*(?:RmInitAdapter|rm_init_adapter) failed|failed to initialize the adapter",
+        title="The driver could not start the GPU",
+        sways=(
+            Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
+            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 6),
+        ),
+        decides="the code in brackets of that line, and whether another driver branch starts the GPU",
+    ),
+    Signature(
+        "nvrm.legacy",
+        "the driver's log",
+        ("legacy drivers", "legacy driver"),
+        ((Cause.GPU_REMOVED_FROM_DRIVER, 0.85),),
+        "open-gpu-kernel-modules, nv.c: legacy GPU; nvidia-installer, supported chips",
+        pattern=r"supported through the NVIDIA (?P<branch>\d{2,3})\.\S+ Legacy drivers",
+        title="Only the legacy branch {branch} supports this GPU",
+        judge=_legacy,
+    ),
+    Signature(
+        "nvrm.not-supported",
+        "the driver's log",
+        ("not supported by the", "not supported by this", "will ignore this gpu", "not compatible with the nvidia"),
+        ((Cause.GPU_TOO_NEW_FOR_DRIVER, 0.45), (Cause.GPU_REMOVED_FROM_DRIVER, 0.42)),
+        "open-gpu-kernel-modules, nv.c: probe of an unknown device",
+        pattern=(
+            r"NVRM.* (?:is )?not supported by the (?:NVRM: )?(?:NVIDIA )?\S* ?(?:driver release)?"
+            r"|(?:GPU|graphics card|device).* is not supported by (?:the|this) (?:installed )?(?:NVIDIA )?(?:display )?driver"
+            r"|not compatible with the NVIDIA driver"
+        ),
+        title="This driver release does not support the GPU",
+        sways=(
+            Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
+            Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
+            Sway("open-module", Cause.GPU_REMOVED_FROM_DRIVER, 4),
+        ),
+        decides="the GPU's generation and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
+    ),
+    Signature(
+        "nvrm.no-gpu",
+        "the driver's log and nvidia-installer",
+        ("no nvidia gpu", "no nvidia graphics adapter", "do not appear to have an nvidia gpu"),
+        ((Cause.NO_NVIDIA_GPU, 0.55), (Cause.GPU_REMOVED_FROM_DRIVER, 0.15), (Cause.NOUVEAU_LOADED, 0.12)),
+        "open-gpu-kernel-modules, nv.c; nvidia-installer, the strings of the program",
+        pattern=(
+            r"No NVIDIA GPU (?:was )?(?:found|detected|probed)|No NVIDIA graphics adapter (?:found|probed)"
+            r"|do not appear to have an NVIDIA GPU"
+        ),
+        title="The driver finds no NVIDIA GPU that it could drive",
+        sways=(
+            Sway("nouveau", Cause.NOUVEAU_LOADED, 12),
+            Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
+        ),
+        decides="what lspci shows, and the kernel driver in use there (lspci -k)",
+    ),
+    Signature(
+        "nvrm.open-needs-gsp",
+        "the driver's log",
+        ("gpu system processor", "open nvidia.ko"),
+        ((Cause.GPU_REMOVED_FROM_DRIVER, 0.75), (Cause.DRIVER_INSTALL_BROKEN, 0.1)),
+        "open-gpu-kernel-modules, nv.c: GPU without a GSP",
+        pattern=r"open nvidia\.ko because it does not include the required GPU|does not include the required GPU (?:NVRM: )?System Processor",
+        title="The open kernel modules do not support this GPU; the proprietary ones do",
+        mark="open-module",
+    ),
+    Signature(
+        "nvrm.needs-open",
+        "the driver's log",
+        ("open kernel modules", "open gpu kernel"),
+        ((Cause.GPU_TOO_NEW_FOR_DRIVER, 0.7), (Cause.DRIVER_INSTALL_BROKEN, 0.15)),
+        "NVIDIA driver, NVRM: GPU requires use of the NVIDIA open kernel modules",
+        pattern=r"requires? (?:the )?use of the (?:NVRM: )?NVIDIA open kernel modules",
+        title="This GPU needs the open kernel modules, and the proprietary ones are installed",
+    ),
+    Signature(
+        "nvrm.api-mismatch",
+        "the driver's log",
+        ("api mismatch",),
+        ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.95),),
+        "open-gpu-kernel-modules, nv.c: API mismatch",
+        pattern=r"API mismatch: the (?:client|NVIDIA kernel module)",
+        title="A program uses the driver's libraries of another version than the loaded kernel module",
+    ),
+    Signature(
+        "nouveau.in-use",
+        "nvidia-installer, lspci, lshw and NVRM",
+        ("nouveau", "novacore"),
+        ((Cause.NOUVEAU_LOADED, 0.92),),
+        "nvidia-installer, the strings of the program; lspci -k; lshw; open-gpu-kernel-modules, nv.c",
+        pattern=(
+            r"nouveau (?:kernel driver|module)? ?is (?:currently )?in use|Kernel driver in use: nouveau|driver=nouveau"
+            r"|nouveau, rivafb, nvidiafb|such as: (?:NVRM: )?nouveau|nouveau \S+: (?:DRM|fifo|gr|Xorg|unknown chipset|disp|NVIDIA|enabling)|already bound to (?:nouveau|NovaCore)"
+        ),
+        title="The nouveau module holds the GPU",
+        mark="nouveau",
+    ),
+    Signature(
+        "suspend.resume",
+        "the kernel and the driver's log",
+        ("suspend", "resume"),
+        ((Cause.SUSPEND_RESUME_LOST_GPU, 0.6),),
+        "open-gpu-kernel-modules: power management; Linux, kernel/power",
+        pattern=(
+            r"(?:nvidia|NVRM|CUDA|GPU).*(?:after (?:a |the )?(?:suspend|resume|sleep|hibernat)|(?:suspend|resume)\w* .*(?:fail|error|timed out))"
+            r"|nvidia-(?:suspend|resume)\.service.*(?:fail|error)|(?:after|from) (?:suspend|resume|sleep)\w*.*(?:CUDA|nvidia|GPU)"
+        ),
+        title="The GPU was lost when the system slept",
+        mark="suspend",
+    ),
+)

@@ -1,0 +1,73 @@
+"""What the loader of Windows prints, directly and through Python."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Signature, Sway
+from gpuenv.model.causes import Cause
+
+_DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cusparse64|nvJitLink|nvrtc-builtins64)_[\w]+\.dll"
+_MAJOR_SWAYS = (
+    Sway("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 8),
+    Sway("cuda-major-differs", Cause.CUDA_LIBRARY_MISSING, 0.3),
+    Sway("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
+    Sway("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),
+    Sway("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),
+)
+
+SIGNATURES = (
+    Signature(
+        "windows.cuda-dll",
+        "Windows",
+        ("dll",),
+        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.48), (Cause.CUDA_LIBRARY_MISSING, 0.42)),
+        "CuPy, cupy_backends/cuda/_softlink.pyx and cupyx/_runtime.py; Windows loader, error 126",
+        pattern=(
+            rf"failed to load {_DLLS}(?!: FileNotFoundError)|(?:could not load|cannot find|unable to load).{{0,60}}{_DLLS}"
+            rf"|{_DLLS}['\"]?(?: was)? (?<!-> )not found(?! \(or)|Could not locate {_DLLS}"
+        ),
+        title="A CUDA DLL is not found",
+        decides="whether the DLL is in CUDA_PATH\\bin, or in a package of the environment",
+    ),
+    Signature(
+        "windows.dll-list",
+        "CuPy on Windows",
+        (".dll -> not found",),
+        ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.55), (Cause.WINDOWS_DLL_LOAD_FAILURE, 0.4)),
+        "CuPy, cupy/_environment.py: _diagnose_win32_dll_load",
+        pattern=rf"{_DLLS} -> not found",
+        title="CuPy's wheel wants CUDA DLLs that are not there",
+        sways=_MAJOR_SWAYS[:1],
+        decides="the CUDA that is installed: CUDA_PATH, and the framework beside it",
+    ),
+    Signature(
+        "windows.dll-load-failed",
+        "CPython on Windows",
+        ("dll load failed",),
+        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.82), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.1)),
+        "CPython, Python/dynload_win.c",
+        pattern=r"DLL load failed(?: while importing (?!driver\b)\w+)?: ",
+        title="A DLL on which CuPy depends is not found, and Windows does not say which",
+        needs=("cupy", "cuda"),
+        decides="which CUDA the wheel is for, and which DLLs CUDA_PATH\\bin has",
+    ),
+    Signature(
+        "windows.error-126",
+        "the loader of Windows",
+        ("winerror 126", "winerror 127", "zlibwapi.dll"),
+        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.7), (Cause.CUDA_LIBRARY_MISSING, 0.15)),
+        "Windows, ERROR_MOD_NOT_FOUND and ERROR_PROC_NOT_FOUND, in CPython's OSError; cuDNN 8 needs zlibwapi.dll",
+        pattern=r"\[WinError 12[67]\]|(?:Could not locate|cannot find) zlibwapi\.dll",
+        title="A DLL, or one that it depends on, is not found",
+        needs=("cupy", "cuda"),
+    ),
+    Signature(
+        "windows.dll-driver",
+        "CPython on Windows",
+        ("dll load failed while importing driver", "nvcuda.dll"),
+        ((Cause.NO_DRIVER, 0.62), (Cause.WINDOWS_DLL_LOAD_FAILURE, 0.32)),
+        "CPython, Python/dynload_win.c; CuPy, cupy_backends.cuda.api.driver links nvcuda.dll",
+        pattern=r"DLL load failed while importing driver|nvcuda\.dll.{0,60}(?:not found|could not|missing|cannot)|(?:find|load) module '?nvcuda\.dll",
+        title="nvcuda.dll, which only the display driver brings, is not found",
+        decides="whether nvidia-smi works on this Windows machine",
+    ),
+)

@@ -1,0 +1,184 @@
+"""One image from its plan to its name: built without one, proven, labelled with the proof, named, pushed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from gpuenv.image import labels as own
+from gpuenv.image.buildkit import Build, Cli, build_with
+from gpuenv.image.context import pack
+from gpuenv.image.engine import Engine
+from gpuenv.image.engine_records import Inspected
+from gpuenv.image.errors import EngineError
+from gpuenv.image.progress import Progress
+from gpuenv.image.proof import Proven, prove
+from gpuenv.image.records import Built, BuiltImage, ImagePlan, Sizes
+from gpuenv.install.records import Phase
+
+Answer = TypeVar("Answer")
+Announce = Callable[[str], None]
+# What engines take for build arguments without being told, and keep out of the image's history.
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What an image is built with.
+
+    Attributes:
+        engine: the engine.
+        cli: its command line with BuildKit; None for the classic builder.
+        secrets: name and file of each.
+        environment: the caller's variables; the proxies are taken out of them.
+        gpu_ways: how the proof may have GPUs.
+        announce: told the progress.
+        verbose: tells every line.
+        fresh: without the cache.
+        push: whether it is pushed.
+        seconds: for the build.
+    """
+
+    engine: Engine
+    cli: Cli | None
+    secrets: Mapping[str, Path]
+    environment: Mapping[str, str]
+    gpu_ways: tuple[str, ...]
+    announce: Announce
+    verbose: bool
+    fresh: bool
+    push: bool
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far one image is."""
+
+    plan: ImagePlan
+    files: Mapping[str, str]
+    phases: list[Phase] = field(default_factory=list)
+    cached: int = 0
+    steps: int = 0
+
+
+def build_image(plan: ImagePlan, files: Mapping[str, str], shop: Workshop) -> BuiltImage:
+    """Builds one image; whatever goes wrong, its name stays with whichever image had it before.
+
+    Raises:
+        EngineError: when a step fails.
+        KeyboardInterrupt: when interrupted.
+    """
+    course = _Course(plan, files)
+    shop.announce(f"building {plan.tag} from {plan.choice.base.pinned}")
+    raw = _timed(course, "build", lambda: _build(course, shop, {}, fresh=shop.fresh))
+    final = ""
+    try:
+        _right_platform(raw, plan, shop.engine)
+        shop.announce("proving it")
+        proven = _timed(course, "prove", lambda: prove(shop.engine, raw, plan.choice, shop.gpu_ways))
+        if not proven.passed:
+            return _unproven(course, proven)
+        proof = {own.PROOF: proven.label}
+        final = _timed(course, "label", lambda: _build(course, shop, proof, fresh=False))
+        shop.engine.tag(final, plan.tag)
+    finally:
+        if raw != final:
+            shop.engine.remove(raw)
+    digest = None
+    if shop.push:
+        shop.announce(f"pushing {plan.tag}")
+        progress = Progress(shop.announce, verbose=shop.verbose)
+        digest = _timed(course, "push", lambda: shop.engine.push(plan.tag, progress))
+    return _built(course, proven, (final, digest), shop.engine)
+
+
+def _timed(course: _Course, name: str, work: Callable[[], Answer]) -> Answer:
+    started = time.monotonic()
+    try:
+        return work()
+    finally:
+        course.phases.append(Phase(name, time.monotonic() - started))
+
+
+def _build(course: _Course, shop: Workshop, labels: Mapping[str, str], *, fresh: bool) -> str:
+    """One run of the builder; the second one, for the label alone, comes out of the cache."""
+    plan = course.plan
+    progress = Progress(shop.announce if not labels else lambda _: None, verbose=shop.verbose)
+    arguments = {**proxies(shop.environment), "SOURCE_DATE_EPOCH": str(plan.created)}
+    platform = None if plan.choice.platform == shop.engine.facts.platform else plan.choice.platform
+    if shop.cli is not None:
+        build = Build(labels, arguments, shop.secrets, platform, fresh)
+        image = build_with(shop.cli, build, course.files, progress, time.monotonic() + shop.seconds)
+    else:
+        how = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "timeout": shop.seconds}
+        context = pack(course.files, plan.created)
+        image = shop.engine.build(context, {**how, **({"platform": platform} if platform else {})}, progress)
+    if not labels:
+        course.cached, course.steps = progress.cached, progress.steps
+    return image
+
+
+def proxies(environment: Mapping[str, str]) -> dict[str, str]:
+    """The caller's proxies, in both spellings that programs look for."""
+    names = [name for proxy in PROXIES for name in (proxy, proxy.lower())]
+    return {name: environment[name] for name in names if environment.get(name)}
+
+
+def _right_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
+    """Some engines build from a base of another platform without a word.
+
+    Raises:
+        EngineError: when that has happened.
+    """
+    found = engine.inspect(image)
+    if found is None or found.platform != plan.choice.platform:
+        what = found.platform if found else "gone"
+        raise EngineError(
+            f"{plan.choice.base.reference} is wanted for {plan.choice.platform}, and what was built is {what}",
+            "Pull the base for that platform, or name another one with --base.",
+        )
+
+
+def _unproven(course: _Course, proven: Proven) -> BuiltImage:
+    failed = [f"{proof.name}: {proof.detail}" for proof in proven.proofs if proof.passed is False]
+    return BuiltImage(
+        tag=course.plan.tag,
+        status=Built.UNPROVEN,
+        message=f"it was built, and the proof failed; no name was given to it: {'; '.join(failed[:3])}",
+        proofs=proven.proofs,
+        gpu=bool(proven.gpus),
+        phases=tuple(course.phases),
+    )
+
+
+def _built(course: _Course, proven: Proven, made: tuple[str, str | None], engine: Engine) -> BuiltImage:
+    """What the engine says of the image, not what was meant."""
+    plan, (image, digest) = course.plan, made
+    found = engine.inspect(plan.tag)
+    if found is None:
+        raise EngineError(f"{plan.tag} was built and is not there", "Look at the engine's log.")
+    base = engine.inspect(plan.choice.base.pinned) or engine.inspect(plan.choice.base.reference)
+    return BuiltImage(
+        tag=plan.tag,
+        status=Built.BUILT,
+        message=f"built and proven; {'; '.join((proven.label, *proven.notes))}",
+        id=image,
+        digest=digest or _own_digest(found),
+        base=plan.choice.base.pinned,
+        labels=found.labels,
+        user=found.user,
+        sizes=Sizes(found.size, found.size - base.size if base else None),
+        cached=course.cached,
+        steps=course.steps,
+        proofs=proven.proofs,
+        gpu=bool(proven.gpus),
+        phases=tuple(course.phases),
+    )
+
+
+def _own_digest(found: Inspected) -> str | None:
+    return found.digests[0] if found.digests else None

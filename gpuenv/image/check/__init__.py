@@ -1,0 +1,1 @@
+"""Judging an image from its manifest and configuration, and a Dockerfile from its text."""

@@ -1,0 +1,182 @@
+"""What a Dockerfile would build: the chain of stages behind a target, with what is installed and set in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gpuenv.image.check.bases import Base, base_of
+from gpuenv.image.check.docker_parse import Piece
+from gpuenv.image.check.following import Context, constrained, copies, follow
+from gpuenv.image.check.installs import Asked, FileKind, Install, Manager, asked
+from gpuenv.image.check.shell import Command, Word, commands
+from gpuenv.image.check.stages import Setting, Stage, Step
+from gpuenv.matrix.records import Matrix
+
+_MARKERS = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command of a RUN, its stage, and the last line of the instruction."""
+
+    command: Command
+    stage: Stage
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A target of a Dockerfile.
+
+    Attributes:
+        file: the Dockerfile, as it is shown.
+        stages: those that its image is made of, the oldest first.
+        base: the image at their beginning.
+        installs: what pip and conda put there, less what was removed.
+        system: the packages of the system.
+        ran: every command, of the stages that it copies from too.
+        environment: the variables at its end.
+        matrix: the compatibility matrix.
+    """
+
+    file: str
+    stages: tuple[Stage, ...]
+    base: Base
+    installs: tuple[Install, ...]
+    system: tuple[Install, ...]
+    ran: tuple[Ran, ...]
+    environment: Mapping[str, Setting]
+    matrix: Matrix
+
+    @property
+    def first(self) -> Stage:
+        """The stage that names the base image."""
+        return self.stages[0]
+
+    @property
+    def cupy(self) -> tuple[Install, ...]:
+        """What is installed of CuPy by pip."""
+        names = [line.name for line in self.matrix.wheel_lines]
+        return tuple(
+            entry for entry in self.installs if entry.manager is Manager.PIP and entry.name in ("cupy", *names)
+        )
+
+
+def targets(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...]:
+    """The stage that is asked for; else every one that no other starts or copies from, as each may be built."""
+    if wanted is not None:
+        return (wanted,)
+    used = {number for stage in stages for number in (stage.parent, *stage.takes) if number is not None}
+    return tuple(stage for stage in stages if stage.number not in used)
+
+
+def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context, matrix: Matrix) -> Built:
+    """What a target comes to."""
+    chain = _chain(target, stages)
+    behind = [stages[number] for stage in chain for number in _all_takes(stage, stages)]
+    order = [*dict.fromkeys([*behind, *chain])]
+    ran = tuple(entry for stage in order for entry in _ran(stage))
+    copied = {stage.number for stage in behind if _gives_packages(stage, chain)}
+    inside = [entry for entry in ran if entry.stage in chain or entry.stage.number in copied]
+    there = _installed(inside, file, context)
+    base = base_of(chain[0].base or "", matrix)
+    return Built(
+        file=file,
+        stages=tuple(chain),
+        base=base,
+        installs=tuple(entry for entry in there if entry.manager is not Manager.SYSTEM),
+        system=tuple(
+            entry
+            for entry in _installed([e for e in ran if e.stage in chain], file, context)
+            if entry.manager is Manager.SYSTEM
+        ),
+        ran=ran,
+        environment=target.environment,
+        matrix=matrix,
+    )
+
+
+def _chain(target: Stage, stages: tuple[Stage, ...]) -> list[Stage]:
+    chain = [target]
+    while chain[0].parent is not None:
+        chain.insert(0, stages[chain[0].parent])
+    return chain
+
+
+def _all_takes(stage: Stage, stages: tuple[Stage, ...], seen: frozenset[int] = frozenset()) -> Iterator[int]:
+    """The stages behind a COPY --from, with those that they start from."""
+    for number in stage.takes:
+        if number not in seen:
+            for each in _chain(stages[number], stages):
+                yield from _all_takes(each, stages, seen | {number})
+                yield each.number
+
+
+def _gives_packages(stage: Stage, chain: list[Stage]) -> bool:
+    """Whether a folder, rather than a single file, is copied from it: an environment may be in there."""
+    for step in (step for each in chain for step in each.steps):
+        source = step.instruction.flag("from")
+        if step.instruction.keyword != "COPY" or source is None:
+            continue
+        if source.lower() in (stage.name, str(stage.number)):
+            words = step.instruction.exec_form or step.instruction.body.text.split()
+            if any("." not in word.rsplit("/", 1)[-1].lstrip(".") for word in words[:-1]):
+                return True
+    return not any(stage.number in each.takes for each in chain)
+
+
+def _ran(stage: Stage) -> Iterator[Ran]:
+    for step in stage.steps:
+        if step.instruction.keyword == "RUN":
+            for command in commands_of(step):
+                yield Ran(command, stage, step)
+
+
+def commands_of(step: Step) -> tuple[Command, ...]:
+    """The simple commands of a RUN, in whichever form it is written."""
+    instruction = step.instruction
+    words = instruction.exec_form
+    if words is not None:
+        return _exec(words, instruction.line, step) if words else ()
+    scripts = [heredoc.body for heredoc in instruction.heredocs]
+    if scripts and _MARKERS.fullmatch(instruction.body.text):
+        return tuple(command for script in scripts if _is_shell(script) for command in commands(script, step.lookup))
+    found = commands(instruction.body, step.lookup)
+    if scripts and found and found[0].program in ("sh", "bash", "dash"):
+        found += tuple(command for script in scripts for command in commands(script, step.lookup))
+    return found
+
+
+def _exec(words: list[str], line: int, step: Step) -> tuple[Command, ...]:
+    command = Command(tuple(Word(word, line) for word in words))
+    if command.program in ("sh", "bash", "dash") and len(words) > 2 and words[1].endswith("c"):  # noqa: PLR2004 - sh -c TEXT
+        return commands(Piece(words[2], ((0, line),)), step.lookup)
+    return (command,)
+
+
+def _is_shell(script: Piece) -> bool:
+    return not script.text.startswith("#!") or re.match(r"#!.*\b(?:ba|da|z)?sh\b", script.text) is not None
+
+
+def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
+    """What is there in the end: each command adds, or removes."""
+    there: list[Install] = []
+    for entry in ran:
+        ask = asked(entry.command, file, entry.step.instruction.end_line)
+        there = [install for install in there if install.name not in ask.removes]
+        there += _with_files(ask, entry, context)
+    return there
+
+
+def _with_files(ask: Asked, entry: Ran, context: Context) -> list[Install]:
+    if not ask.files:
+        return list(ask.installs)
+    before = entry.stage.steps[: entry.stage.steps.index(entry.step) + 1]
+    placed = copies(before)
+    followed = [(listed, follow(listed, entry.step, placed, context)) for listed in ask.files]
+    installs = [*ask.installs]
+    installs += [i for listed, told in followed if listed.kind is not FileKind.CONSTRAINTS for i in told.installs]
+    limits = [i for listed, told in followed if listed.kind is FileKind.CONSTRAINTS for i in told.installs]
+    return constrained(installs, limits)

@@ -1,0 +1,256 @@
+"""The services of a compose file, with the lines of what they say. Pure but for the files that it is given.
+
+The Compose Specification (compose-spec, 05-services.md, deploy.md, build.md; read November 2026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuenv.image.check.stages import Setting
+from gpuenv.image.check.variables import replaced
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.strict_yaml import Document, Plain
+
+
+class ComposeError(ValueError):
+    """A file that is no compose file; the message has the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How a service's image is built.
+
+    Attributes:
+        context: its build context, from the compose file's folder.
+        dockerfile: the file, from the context.
+        target: the stage.
+        arguments: values for its ARGs.
+        line: where it is said.
+    """
+
+    context: str
+    dockerfile: str
+    target: str | None
+    arguments: Mapping[str, str]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """An entry of deploy.resources.reservations.devices, or of gpus.
+
+    Attributes:
+        driver: ``nvidia``, ``cdi``; null where not told.
+        capabilities: null where none are told.
+        count: as it is written; null where not told.
+        device_ids: likewise.
+        line: where it begins.
+    """
+
+    driver: str | None
+    capabilities: tuple[str, ...] | None
+    count: str | None
+    device_ids: tuple[str, ...] | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service.
+
+    Attributes:
+        file: the compose file.
+        name: of the service.
+        line: of its name.
+        image: what it runs; null where it is built alone.
+        image_line: where that is said.
+        source: how it is built.
+        environment: the variables that it sets.
+        requests: the GPUs that it asks for.
+        misplaced: lines at which devices stand where compose does not look for them, with the path.
+        runtime: the container runtime.
+        runtime_line: where that is said.
+        devices: devices that are handed in, with their lines.
+        swarm_gpus: whether it asks for generic resources.
+    """
+
+    file: str
+    name: str
+    line: int
+    image: str | None
+    image_line: int
+    source: Source | None
+    environment: Mapping[str, Setting]
+    requests: tuple[DeviceRequest, ...]
+    misplaced: tuple[tuple[str, int], ...]
+    runtime: str | None
+    runtime_line: int
+    devices: tuple[tuple[str, int], ...]
+    swarm_gpus: bool
+
+
+def services_of(text: str, file: str, variables: Mapping[str, str]) -> tuple[Service, ...]:
+    """Every service of a compose file.
+
+    Args:
+        text: the file.
+        file: its name, for the findings.
+        variables: what stands for ``${NAME}``.
+
+    Raises:
+        ComposeError: with the line.
+    """
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
+
+    try:
+        document = parse_shared(text)
+    except YamlError as error:
+        raise ComposeError(str(error)) from error
+    value = document.value
+    services = value.get("services") if isinstance(value, dict) else None
+    if not isinstance(services, dict):
+        raise ComposeError("line 1: no compose file: expected services")
+    return tuple(
+        _Reader(document, f"services.{name}", variables).service(name, _extended(body, services), file)
+        for name, body in services.items()
+        if isinstance(body, dict)
+    )
+
+
+def _extended(body: dict[str, Plain], services: Mapping[str, Plain], depth: int = 0) -> dict[str, Plain]:
+    """With what it extends in the same file; a service's own word goes first."""
+    named = body.get("extends")
+    name = named if isinstance(named, str) else named.get("service") if isinstance(named, dict) else None
+    elsewhere = isinstance(named, dict) and named.get("file")
+    other = services.get(name) if isinstance(name, str) and not elsewhere else None
+    if not isinstance(other, dict) or depth > 5:  # noqa: PLR2004 - a chain longer than that goes in circles
+        return body
+    return {**_extended(other, services, depth + 1), **body}
+
+
+class _Reader:
+    """Reads what stands below a path of the document."""
+
+    def __init__(self, document: Document, path: str, variables: Mapping[str, str]) -> None:
+        self._lines = document.lines
+        self._path = path
+        self._variables = variables
+
+    def line(self, path: str = "") -> int:
+        """The line of a path, or of the nearest one above it."""
+        whole = f"{self._path}.{path}" if path else self._path
+        while whole:
+            if whole in self._lines:
+                return self._lines[whole]
+            whole = whole[:-1].rpartition("[" if whole.endswith("]") else ".")[0]
+        return 1
+
+    def text(self, value: Plain) -> str | None:
+        """A text with its variables replaced."""
+        return replaced(value.replace("$$", "$"), self._variables.get) if isinstance(value, str) else None
+
+    def service(self, name: str, body: dict[str, Plain], file: str) -> Service:
+        """The service."""
+        resources = _at(body, "deploy", "resources")
+        return Service(
+            file=file,
+            name=name,
+            line=self.line(),
+            image=self.text(body.get("image")),
+            image_line=self.line("image"),
+            source=self._source(body.get("build")),
+            environment=self._environment(body.get("environment")),
+            requests=(*self._gpus(body.get("gpus")), *self._requests(resources)),
+            misplaced=tuple(self._misplaced(body, resources)),
+            runtime=self.text(body.get("runtime")),
+            runtime_line=self.line("runtime"),
+            devices=tuple(self._devices(body.get("devices"))),
+            swarm_gpus=_at(resources, "reservations", "generic_resources") is not None,
+        )
+
+    def _source(self, value: Plain) -> Source | None:
+        line = self.line("build")
+        if isinstance(value, str):
+            return Source(self.text(value) or ".", "Dockerfile", None, {}, line)
+        if not isinstance(value, dict) or value.get("dockerfile_inline") is not None:
+            return None
+        return Source(
+            context=self.text(value.get("context")) or ".",
+            dockerfile=self.text(value.get("dockerfile")) or "Dockerfile",
+            target=self.text(value.get("target")),
+            arguments={name: setting.value for name, setting in self._pairs(value.get("args"), "build.args")},
+            line=line,
+        )
+
+    def _environment(self, value: Plain) -> dict[str, Setting]:
+        return dict(self._pairs(value, "environment"))
+
+    def _pairs(self, value: Plain, path: str) -> Iterator[tuple[str, Setting]]:
+        """Names and values, as a mapping or as a list of ``NAME=value``; one without a value is the caller's."""
+        if isinstance(value, dict):
+            for name, text in value.items():
+                if text is not None:
+                    line = self.line(f"{path}.{name}")
+                    yield name, Setting(self.text(text) or "", line, line)
+        for number, entry in enumerate(value if isinstance(value, list) else ()):
+            name, equals, text = entry.partition("=") if isinstance(entry, str) else ("", "", "")
+            if equals:
+                line = self.line(f"{path}[{number}]")
+                yield name, Setting(self.text(text) or "", line, line)
+
+    def _gpus(self, value: Plain) -> Iterator[DeviceRequest]:
+        """``gpus: all``, or a list of requests, which are for GPUs by themselves."""
+        if isinstance(value, str):
+            yield DeviceRequest(None, ("gpu",), value, None, self.line("gpus"))
+        for number, entry in enumerate(value if isinstance(value, list) else ()):
+            if isinstance(entry, dict):
+                yield self._request({"capabilities": ["gpu"], **entry}, f"gpus[{number}]")
+
+    def _requests(self, resources: Plain) -> Iterator[DeviceRequest]:
+        path = "deploy.resources.reservations.devices"
+        value = _at(resources, "reservations", "devices")
+        for number, entry in enumerate(value if isinstance(value, list) else ()):
+            if isinstance(entry, dict):
+                yield self._request(entry, f"{path}[{number}]")
+
+    def _request(self, entry: Mapping[str, Plain], path: str) -> DeviceRequest:
+        given = entry.get("capabilities")
+        ids = entry.get("device_ids")
+        return DeviceRequest(
+            driver=self.text(entry.get("driver")),
+            capabilities=_words(given) if given is not None else None,
+            count=self.text(entry.get("count")),
+            device_ids=_words(ids) if ids is not None else None,
+            line=self.line(path),
+        )
+
+    def _misplaced(self, body: dict[str, Plain], resources: Plain) -> Iterator[tuple[str, int]]:
+        for path, value in (
+            ("deploy.resources.limits.devices", _at(resources, "limits", "devices")),
+            ("deploy.resources.devices", _at(resources, "devices")),
+            ("deploy.reservations.devices", _at(body, "deploy", "reservations", "devices")),
+            ("resources.reservations.devices", _at(body, "resources", "reservations", "devices")),
+        ):
+            if value is not None:
+                yield path, self.line(path)
+
+    def _devices(self, value: Plain) -> Iterator[tuple[str, int]]:
+        for number, entry in enumerate(value if isinstance(value, list) else ()):
+            text = entry.get("source") if isinstance(entry, dict) else entry
+            if isinstance(text, str):
+                yield self.text(text) or "", self.line(f"devices[{number}]")
+
+
+def _at(value: Plain, *keys: str) -> Plain:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _words(value: Plain) -> tuple[str, ...]:
+    entries = value if isinstance(value, list) else [value]
+    return tuple(entry for entry in entries if isinstance(entry, str))

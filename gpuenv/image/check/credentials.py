@@ -1,0 +1,138 @@
+"""Who the user is to a registry: Docker's and Podman's own files, and the helpers that these name.
+
+The file is Docker's config.json (docs: docker login, Credential store), which Podman's auth.json shares. A helper is a
+program ``docker-credential-NAME`` that is given the registry on standard input (docker-credential-helpers, README).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuenv.probe.children import Ending, run_child
+
+_HUB = ("https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io")
+_TOKEN_USER = "<token>"  # noqa: S105 - the name that stands for an identity token
+_HELPER = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LARGEST = 1 << 20
+_PATIENCE = 10.0  # seconds for a helper, which may ask a keychain
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A user and a secret; a user of none is an identity token."""
+
+    user: str | None
+    secret: str
+
+    @property
+    def basic(self) -> str:
+        """The value of a header of basic authentication."""
+        return "Basic " + base64.b64encode(f"{self.user}:{self.secret}".encode()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The credentials for a registry, and what went wrong on the way to them."""
+
+    credentials: Credentials | None = None
+    complaint: str | None = None
+
+
+def credentials_for(registry: str, environment: Mapping[str, str]) -> Found:
+    """What the user's own files say of a registry; none where they say nothing."""
+    complaints = []
+    for path in _files(environment):
+        config, complaint = _load(path)
+        found = _from_config(config, registry, environment)
+        if found.credentials is not None:
+            return found
+        complaints += [text for text in (complaint, found.complaint) if text]
+    return Found(None, complaints[0] if complaints else None)
+
+
+def _files(environment: Mapping[str, str]) -> Iterator[Path]:
+    home = Path(environment.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - no error without a home
+    docker = environment.get("DOCKER_CONFIG")
+    yield Path(docker) / "config.json" if docker else home / ".docker/config.json"
+    if environment.get("REGISTRY_AUTH_FILE"):
+        yield Path(environment["REGISTRY_AUTH_FILE"])
+    if environment.get("XDG_RUNTIME_DIR"):
+        yield Path(environment["XDG_RUNTIME_DIR"]) / "containers/auth.json"
+    yield Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "containers/auth.json"
+
+
+def _load(path: Path) -> tuple[dict[str, Any], str | None]:
+    try:
+        with path.open("rb") as file:
+            value = json.loads(file.read(_LARGEST))
+    except FileNotFoundError:
+        return {}, None
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+    return (value, None) if isinstance(value, dict) else ({}, f"{path}: expected an object")
+
+
+def _from_config(config: Mapping[str, Any], registry: str, environment: Mapping[str, str]) -> Found:
+    names = _HUB if registry in _HUB else (registry,)
+    helpers = config.get("credHelpers")
+    entries = helpers.items() if isinstance(helpers, dict) else ()
+    helper = next((name for key, name in entries if key in names or _host(key) in names), None)
+    if helper is None and isinstance(config.get("credsStore"), str):
+        helper = config["credsStore"]
+    asked = _ask_helper(helper, names[0], environment) if isinstance(helper, str) else Found()
+    if asked.credentials is not None:
+        return asked
+    written = config.get("auths")
+    for key, entry in written.items() if isinstance(written, dict) else ():
+        if (key in names or _host(key) in names) and isinstance(entry, dict):
+            found = _written(entry)
+            if found is not None:
+                return Found(found)
+    return asked
+
+
+def _host(key: str) -> str:
+    """The host of a key, which may be a URL."""
+    return key.partition("://")[2].split("/")[0] if "://" in key else key.split("/", maxsplit=1)[0]
+
+
+def _written(entry: Mapping[str, Any]) -> Credentials | None:
+    """Credentials that stand in the file itself."""
+    if isinstance(entry.get("identitytoken"), str) and entry["identitytoken"]:
+        return Credentials(None, entry["identitytoken"])
+    if isinstance(entry.get("username"), str) and isinstance(entry.get("password"), str) and entry["username"]:
+        return Credentials(entry["username"], entry["password"])
+    try:
+        user, colon, secret = base64.b64decode(str(entry.get("auth") or "")).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return None
+    return Credentials(user, secret.rstrip("\0")) if colon and user else None
+
+
+def _ask_helper(name: str, server: str, environment: Mapping[str, str]) -> Found:
+    if not _HELPER.fullmatch(name):
+        return Found(None, f"the credential helper {name[:60]!r} has a name that no program has")
+    command = [f"docker-credential-{name}", "get"]
+    result = run_child(command, environment, time.monotonic() + _PATIENCE, told=f"{server}\n")
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        if "credentials not found" in result.stdout:
+            return Found()
+        why = result.error or (result.stderr or result.stdout).strip().split("\n")[0][:120] or result.ending.value
+        return Found(None, f"docker-credential-{name} gave no credentials: {why}")
+    try:
+        told = json.loads(result.stdout)
+    except (ValueError, RecursionError):
+        told = None
+    user, secret = (told.get("Username"), told.get("Secret")) if isinstance(told, dict) else (None, None)
+    if not isinstance(user, str) or not isinstance(secret, str) or not secret:
+        return Found(None, f"docker-credential-{name} gave what is no credentials")
+    return Found(Credentials(None if user == _TOKEN_USER else user, secret))

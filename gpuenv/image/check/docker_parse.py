@@ -1,0 +1,208 @@
+"""A Dockerfile as instructions, with continuation lines, the escape directive, comments and heredocs.
+
+Own code, because no kept parser fits: dockerfile-parse (2.0.1) knows neither heredocs nor the escape directive, and
+dockerfile (3.4.0) is BuildKit's own parser behind an extension module that some platforms have no wheel of. The tests
+hold this one against that one. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LARGEST = 1 << 20  # characters
+_DIRECTIVE = re.compile(r"#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.+?)\s*$")
+_KEYWORD = re.compile(r"\s*([A-Za-z]+)(?:\s+|$)")
+_FLAG = re.compile(r"--[a-z][\w-]*(?:=(?:\"[^\"]*\"|'[^']*'|\S)*)?(?:\s+|$)")
+_WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
+_HEREDOC = re.compile(r"\d*<<(-?)([^<]+)")
+_KEYWORDS = (
+    *("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER"),
+    *("ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR"),
+)
+_WITH_HEREDOC = ("ADD", "COPY", "RUN")
+
+
+class DockerfileError(ValueError):
+    """A file that is no Dockerfile; the message has the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text out of a file that may have left out some of its lines' ends.
+
+    Attributes:
+        text: what is left.
+        starts: where each line begins in it, and the line's number.
+    """
+
+    text: str
+    starts: tuple[tuple[int, int], ...]
+
+    def line_at(self, offset: int) -> int:
+        """The line that a character came from."""
+        return self.starts[max(0, bisect_right(self.starts, (offset, 1 << 60)) - 1)][1]
+
+    def cut(self, begin: int) -> Piece:
+        """The rest of it, from a character on."""
+        first = (0, self.line_at(begin))
+        rest = tuple((offset - begin, line) for offset, line in self.starts if offset > begin)
+        return Piece(self.text[begin:], (first, *rest))
+
+
+def whole(text: str, first_line: int) -> Piece:
+    """A text whose lines are all there."""
+    offsets, position = [], 0
+    for number, line in enumerate(text.splitlines(keepends=True)):
+        offsets.append((position, first_line + number))
+        position += len(line)
+    return Piece(text, tuple(offsets) or ((0, first_line),))
+
+
+@dataclass(frozen=True, slots=True)
+class Heredoc:
+    """A text inside an instruction; ``expands`` tells whether variables in it are replaced."""
+
+    name: str
+    body: Piece
+    expands: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction.
+
+    Attributes:
+        keyword: in upper case.
+        flags: ``--from=builder`` and so on.
+        body: what follows.
+        heredocs: the texts inside it.
+        line: its first line.
+        end_line: its last.
+    """
+
+    keyword: str
+    flags: tuple[str, ...]
+    body: Piece
+    heredocs: tuple[Heredoc, ...]
+    line: int
+    end_line: int
+
+    def flag(self, name: str) -> str | None:
+        """The value of a flag."""
+        found = next((flag for flag in self.flags if flag.partition("=")[0] == f"--{name}"), None)
+        return None if found is None else found.partition("=")[2].strip("\"'")
+
+    @property
+    def exec_form(self) -> list[str] | None:
+        """The words of a form in JSON; none for one that a shell takes apart."""
+        if not self.body.text.lstrip().startswith("["):
+            return None
+        try:
+            words = json.loads(self.body.text)
+        except (ValueError, RecursionError):
+            return None
+        return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Dockerfile:
+    """A Dockerfile's instructions, and the character that continues a line."""
+
+    instructions: tuple[Instruction, ...]
+    escape: str
+
+
+def parse(text: str) -> Dockerfile:
+    """Reads a Dockerfile.
+
+    Raises:
+        DockerfileError: with the line.
+    """
+    if len(text) > LARGEST:
+        raise DockerfileError(f"{len(text)} characters are more than the {LARGEST} that a Dockerfile may have")
+    if "\0" in text:
+        raise DockerfileError("line 1: a NUL character; this is no text")
+    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+    escape = _escape(lines)
+    return Dockerfile(tuple(_instructions([line.removesuffix("\r") for line in lines], escape)), escape)
+
+
+def _escape(lines: list[str]) -> str:
+    """The character of the directive ``escape``, which stands at the very top or nowhere."""
+    for number, line in enumerate(lines, 1):
+        match = _DIRECTIVE.fullmatch(line.strip())
+        if match is None:
+            break
+        if match[1].lower() == "escape":
+            if match[2] not in ("\\", "`"):
+                raise DockerfileError(f"line {number}: escape={match[2][:20]}: expected \\ or `")
+            return match[2]
+    return "\\"
+
+
+def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:
+    continues = re.compile(rf"(?:^|[^{re.escape(escape)}]){re.escape(escape)}[ \t]*$")
+    position = 0
+    while position < len(lines):
+        if _is_empty(lines[position]):
+            position += 1
+            continue
+        first = position
+        parts: list[str] = []
+        starts: list[tuple[int, int]] = []
+        more = True
+        while more and position < len(lines):
+            line = lines[position]
+            position += 1
+            if _is_empty(line) and parts:
+                continue  # comments and empty lines inside an instruction are passed over
+            more = continues.search(line) is not None
+            starts.append((sum(map(len, parts)), position))
+            parts.append(line.rstrip(" \t")[:-1] if more else line)
+        last = position  # comments after a continued line belong to it
+        head = _head(Piece("".join(parts), tuple(starts)), first + 1)
+        keyword, flags, body = head
+        heredocs: list[Heredoc] = []
+        if keyword in _WITH_HEREDOC:
+            for match in map(_HEREDOC.fullmatch, _WORD.findall(body.text)):
+                if match is None:
+                    continue
+                heredoc, position = _heredoc(lines, position, match, first + 1)
+                heredocs.append(heredoc)
+                last = position
+        yield Instruction(keyword, flags, body, tuple(heredocs), first + 1, last)
+
+
+def _is_empty(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _head(piece: Piece, line: int) -> tuple[str, tuple[str, ...], Piece]:
+    match = _KEYWORD.match(piece.text)
+    if match is None or match[1].upper() not in _KEYWORDS:
+        word = (piece.text.split() or ["nothing"])[0]
+        raise DockerfileError(f"line {line}: {word[:40]!r} is no instruction of a Dockerfile")
+    flags: list[str] = []
+    position = match.end()
+    while (flag := _FLAG.match(piece.text, position)) is not None:
+        flags.append(flag[0].strip())
+        position = flag.end()
+    return match[1].upper(), tuple(flags), piece.cut(position)
+
+
+def _heredoc(lines: list[str], position: int, match: re.Match[str], line: int) -> tuple[Heredoc, int]:
+    """The text up to the line that has its name alone."""
+    strips, name = bool(match[1]), re.sub(r"[\"'\\]", "", match[2])
+    begin = position
+    found: list[str] = []
+    while position < len(lines):
+        text = lines[position].lstrip("\t") if strips else lines[position]
+        position += 1
+        if text == name:
+            return Heredoc(name, whole("".join(f"{entry}\n" for entry in found), begin + 1), name == match[2]), position
+        found.append(text)
+    raise DockerfileError(f"line {line}: the text <<{name} has no end")

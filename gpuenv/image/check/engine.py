@@ -1,0 +1,70 @@
+"""An image that an engine on this machine has already: Docker's or Podman's, through Docker's SDK."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpuenv.image.check.facts import ImageError, ImageFacts, of_configuration
+
+_DOCKER, _PODMAN = "/var/run/docker.sock", "/run/podman/podman.sock"
+
+
+def engines(environment: Mapping[str, str]) -> Iterator[str]:
+    """The addresses at which an engine may be: the one that was named, else every socket that is there."""
+    named = environment.get("DOCKER_HOST")
+    if named:
+        yield named
+        return
+    runtime = environment.get("XDG_RUNTIME_DIR")
+    sockets = [_DOCKER, *([f"{runtime}/docker.sock", f"{runtime}/podman/podman.sock"] if runtime else []), _PODMAN]
+    yield from (f"unix://{path}" for path in sockets if Path(path).is_socket() and os.access(path, os.W_OK))
+
+
+def local_image(reference: str, address: str, timeout: float) -> ImageFacts | None:
+    """The image as the engine at an address has it; none where it does not, or the SDK is not installed.
+
+    Raises:
+        ImageError: where the engine does not answer as an engine does.
+    """
+    try:
+        import docker  # noqa: PLC0415 - an extra, and slow to import
+        import requests  # noqa: PLC0415 - what the SDK raises beside its own
+    except ImportError:
+        return None
+    try:
+        client = docker.DockerClient(base_url=address, timeout=max(1, int(timeout)), version="auto")
+        try:
+            told = client.api.inspect_image(reference)
+            history = client.api.history(reference)
+        finally:
+            client.close()
+    except docker.errors.ImageNotFound:
+        return None
+    except (docker.errors.DockerException, requests.exceptions.RequestException, OSError, ValueError) as error:
+        raise ImageError(f"the engine at {address} does not answer: {str(error)[:160]}") from error
+    return _facts(told, history, reference)
+
+
+def _facts(told: Mapping[str, Any], history: object, reference: str) -> ImageFacts:
+    """An engine's answer has the configuration's content under names of its own."""
+    steps = [step for step in reversed(history) if isinstance(step, dict)] if isinstance(history, list) else []
+    configuration = {
+        "os": told.get("Os"),
+        "architecture": told.get("Architecture"),
+        "variant": told.get("Variant"),
+        "config": told.get("Config"),
+        "rootfs": {"diff_ids": (told.get("RootFS") or {}).get("Layers")},
+        "history": [{"created_by": step.get("CreatedBy")} for step in steps],
+        "created": told.get("Created"),
+    }
+    digests = told.get("RepoDigests") or []
+    size = told.get("Size")
+    return replace(
+        of_configuration(configuration, reference, "engine"),
+        digest=str(digests[0]).rpartition("@")[2] if digests else None,
+        size=size if isinstance(size, int) else None,
+    )

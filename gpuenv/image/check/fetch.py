@@ -1,0 +1,96 @@
+"""Where an image's few kilobytes come from: a file, the engine that has it, or its registry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuenv.image.check.archive import is_archive, read_archive
+from gpuenv.image.check.credentials import credentials_for
+from gpuenv.image.check.deadline import within
+from gpuenv.image.check.engine import engines, local_image
+from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, parse_platform
+from gpuenv.image.check.names import Name, parse_name
+from gpuenv.image.check.registry import Registry
+
+_ENGINE_PATIENCE = 5.0  # seconds; one that hangs must not keep the registry from being asked
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """How an image is looked for.
+
+    Attributes:
+        environment: names the engine, the files with credentials and the proxies.
+        deadline: seconds for all of it.
+        engine: whether engines may be asked.
+        registry: whether the network may be used.
+        announce: is told what went wrong on the way to an answer.
+    """
+
+    environment: Mapping[str, str]
+    deadline: float
+    engine: bool
+    registry: bool
+    announce: Callable[[str], None]
+
+
+def fetch(reference: str, wanted: Platform, how: Fetching) -> ImageFacts:
+    """The image that was named, for a platform where it has several.
+
+    Raises:
+        ImageError: where it cannot be had.
+    """
+    if is_archive(reference):
+        return read_archive(Path(reference), wanted)
+    name = parse_name(reference)
+    until = time.monotonic() + how.deadline
+    local = _from_engines(reference, how, until) if how.engine else None
+    if local is not None and (not how.registry or _is_for(local, wanted)):
+        return local
+    if not how.registry:
+        raise ImageError(
+            f"{name}: no engine here has it, and the network may not be used",
+            "pull it, or leave out what forbids its registry (--offline, --from engine)",
+        )
+    try:
+        return _from_registry(name, wanted, how, until)
+    except ImageError:
+        if local is None:
+            raise
+        return local  # for another platform, which the judgement says
+
+
+def _is_for(image: ImageFacts, wanted: Platform) -> bool:
+    return image.platform is None or parse_platform(image.platform).serves(wanted)
+
+
+def _from_engines(reference: str, how: Fetching, until: float) -> ImageFacts | None:
+    for address in engines(how.environment):
+        patience = max(0.5, min(_ENGINE_PATIENCE, until - time.monotonic()))
+        try:
+            found = within(patience, lambda at=address, limit=patience: local_image(reference, at, limit))  # type: ignore[misc]
+        except TimeoutError:
+            how.announce(f"the engine at {address} does not answer within {patience:g} s")
+        except ImageError as error:
+            how.announce(str(error))
+        else:
+            if found is not None:
+                return found
+    return None
+
+
+def _from_registry(name: Name, wanted: Platform, how: Fetching, until: float) -> ImageFacts:
+    known = credentials_for(name.registry, how.environment)
+    if known.complaint:
+        how.announce(known.complaint)
+    left = max(0.5, until - time.monotonic())
+    registry = Registry(name, known.credentials, timeout=min(left, how.deadline))
+    try:
+        return within(left, lambda: registry.image(wanted))
+    except TimeoutError as error:
+        raise ImageError(
+            f"{name}: the registry has not answered within {left:.0f} s", "try again, or give it more with --timeout"
+        ) from error

@@ -1,0 +1,72 @@
+"""A compose file, judged with the Dockerfiles that its services are built from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpuenv.image.check.bases import base_of
+from gpuenv.image.check.built import Built
+from gpuenv.image.check.compose import ComposeError, Source, services_of
+from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.following import Context
+from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, of_spots, read_text
+from gpuenv.image.check.records import ImageFinding
+from gpuenv.image.check.rules import all_rules
+from gpuenv.image.check.rules_compose import Running
+from gpuenv.matrix.records import Matrix
+
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
+_MOST_SERVICES = 200
+
+
+def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
+    """Every finding of a compose file, and of the Dockerfiles that it builds from.
+
+    Raises:
+        ImageError: for a file that cannot be read or is no compose file, with the line.
+    """
+    text = read_text(path)
+    try:
+        services = services_of(text, str(path), {**_variables(path.parent), **choice.arguments})
+    except ComposeError as error:
+        raise ImageError(f"{path}: {error}", is_input=True) from error
+    context = Context(path.parent)
+    findings: list[ImageFinding] = []
+    built: list[Built] = []
+    files = [str(path)]
+    for service in services[:_MOST_SERVICES]:
+        judged = _source(service.source, path.parent, matrix) if service.source else None
+        base = base_of(service.image, matrix) if service.image and service.source is None else None
+        running = Running(service, base, judged.built if judged else ())
+        spots = [(rule.code, spot) for rule in all_rules("CMP") for spot in rule.run(running)]
+        findings += of_spots(spots, context)
+        if judged is not None:
+            findings += judged.findings
+            built += judged.built
+            files += judged.files
+    unique = {(each.code, each.file, each.line, each.title): each for each in findings}
+    return Judged(tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))
+
+
+def _source(source: Source, folder: Path, matrix: Matrix) -> Judged | None:
+    """The Dockerfile behind a service; one that is elsewhere or is not there is left to the build."""
+    if "://" in source.context or source.context.startswith("git@") or "$" in source.context + source.dockerfile:
+        return None
+    context = folder / source.context
+    dockerfile = context / source.dockerfile
+    if not dockerfile.is_file():
+        return None
+    return judge_dockerfile(dockerfile, Choice(context, source.target, source.arguments), matrix)
+
+
+def _variables(folder: Path) -> Mapping[str, str]:
+    """The file .env beside it, which compose reads."""
+    try:
+        with (folder / ".env").open(encoding="utf-8", errors="replace") as file:
+            lines = file.read(1 << 16).splitlines()
+    except OSError:
+        return {}
+    matches = (_LINE.match(line) for line in lines if not line.lstrip().startswith("#"))
+    return {match[1]: match[2].strip("\"'") for match in matches if match}

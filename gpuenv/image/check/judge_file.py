@@ -1,0 +1,167 @@
+"""A Dockerfile or a compose file, judged: the one place that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gpuenv import __version__
+from gpuenv.image.check.built import Built, build, targets
+from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
+from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.following import Context
+from gpuenv.image.check.records import ImageFinding, ImageReport
+from gpuenv.image.check.rules import Spot, all_rules
+from gpuenv.image.check.stages import Stage, stages_of
+from gpuenv.image.check.verdict import exit_code_of, make_finding, ranked_findings, status_of
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.finding import Evidence, Fix, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of a Dockerfile is meant.
+
+    Attributes:
+        context: its build context; the file's own folder, if not told.
+        target: the stage to build; each last one, if not told.
+        arguments: values for its ARGs.
+    """
+
+    context: Path | None = None
+    target: str | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a file says: its findings, what it would build, and the files that were read."""
+
+    findings: tuple[ImageFinding, ...]
+    built: tuple[Built, ...]
+    files: tuple[str, ...]
+
+
+def read_text(path: Path) -> str:
+    """A file of the user's.
+
+    Raises:
+        ImageError: where it cannot be read, or is larger than such files are.
+    """
+    try:
+        if path.is_dir():
+            raise ImageError(f"{path}: is a folder; expected a Dockerfile or a compose file", is_input=True)
+        with path.open("rb") as file:
+            data = file.read(4 * LARGEST + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise ImageError(f"{path}: {error.strerror or error}", is_input=True) from error
+    except UnicodeDecodeError as error:
+        raise ImageError(f"{path}: is no text in UTF-8", is_input=True) from error
+    if len(data) > LARGEST:
+        raise ImageError(f"{path}: larger than the {LARGEST} bytes that such a file may have", is_input=True)
+    return text
+
+
+def is_compose(path: Path) -> bool:
+    """Whether a file is for compose, by its name."""
+    return path.suffix in (".yml", ".yaml") and not path.name.lower().startswith("dockerfile")
+
+
+def judge_dockerfile(path: Path, choice: Choice, matrix: Matrix) -> Judged:
+    """Every finding of a Dockerfile.
+
+    Raises:
+        ImageError: for a file that cannot be read or is no Dockerfile, with the line.
+    """
+    text = read_text(path)
+    context = Context(choice.context or path.parent)
+    if choice.context is not None and not choice.context.is_dir():
+        raise ImageError(f"{choice.context}: is no folder", "name the build context with --context", is_input=True)
+    try:
+        stages = stages_of(parse(text), choice.arguments)
+    except DockerfileError as error:
+        raise ImageError(f"{path}: {error}", is_input=True) from error
+    wanted = _wanted(stages, choice.target, path)
+    built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
+    spots = [spot for each in built for spot in found_in(each)]
+    findings = [*of_spots(spots, context), *_passed_over(context, path)]
+    files = (str(path), *(_shown(name, context) for name in context.read))
+    return Judged(tuple(findings), built, files)
+
+
+def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | None:
+    if name is None:
+        return None
+    found = next((stage for stage in stages if name.lower() in (stage.name, str(stage.number))), None)
+    if found is None:
+        names = ", ".join(stage.name or str(stage.number) for stage in stages)
+        raise ImageError(f"{path}: there is no stage {name}", f"its stages: {names}", is_input=True)
+    return found
+
+
+def found_in(built: Built) -> Iterable[tuple[str, Spot]]:
+    """What every rule finds in a target, with the rule's code."""
+    return [(rule.code, spot) for rule in all_rules("DKF") for spot in rule.run(built)]
+
+
+def of_spots(spots: Iterable[tuple[str, Spot]], context: Context) -> list[ImageFinding]:
+    """Findings, each place once: several targets share stages."""
+    rules = {rule.code: rule for rule in all_rules()}
+    found: dict[tuple[str, str, int, str], ImageFinding] = {}
+    for code, spot in spots:
+        name = _shown(spot.file, context) if spot.file in context.read else spot.file
+        key = (code, name, spot.line, spot.symptom.title)
+        finding = make_finding(rules[code], spot.symptom)
+        found.setdefault(key, replace(finding, file=name, line=spot.line, end_line=spot.end_line))
+    return list(found.values())
+
+
+def _shown(name: str, context: Context) -> str:
+    """A file of the context, as it is named from where the user is."""
+    return str(context.folder / name) if str(context.folder) not in (".", "") else name
+
+
+def _passed_over(context: Context, path: Path) -> list[ImageFinding]:
+    rule = next(rule for rule in all_rules("DKF") if rule.code == "DKF907")
+    return [
+        ImageFinding(
+            code=rule.code,
+            cause=rule.causes[0],
+            severity=Severity.NOTE,
+            primary=False,
+            follows_from=None,
+            title=f"{name} was not looked at: {why}",
+            evidence=(Evidence("file", name, str(path)),),
+            fix=(Fix("Check it by itself."),),
+            docs=f"gpuenv explain {rule.code}",
+            file=str(path),
+            line=1,
+        )
+        for name, why in context.passed_over.items()
+    ]
+
+
+def _place(finding: ImageFinding) -> tuple[bool, str, int]:
+    """The order in which findings are told: the one to cure first, then by file and line."""
+    return not finding.primary, finding.file or "", finding.line or 0
+
+
+def file_report(path: Path, kind: str, judged: Judged, matrix: Matrix) -> ImageReport:
+    """The report on a file."""
+    findings = tuple(sorted(ranked_findings(judged.findings), key=_place))
+    status = status_of(findings, unknown=False)
+    return ImageReport(
+        subject=str(path),
+        kind=kind,
+        status=status,
+        exit_code=exit_code_of(status),
+        runs_on=(),
+        images=(),
+        machines=(),
+        findings=findings,
+        files=judged.files,
+        gpuenv_version=__version__,
+        matrix_revision=matrix.revision,
+    )

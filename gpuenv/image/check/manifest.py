@@ -1,0 +1,151 @@
+"""Manifests and indexes of images, as registries and folders hold them. Pure.
+
+OCI Image Format Specification 1.1 (Image Manifest, Image Index) and Docker's Image Manifest Version 2, Schema 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from gpuenv.image.check.facts import ImageError, Platform
+
+INDEX_TYPES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+MANIFEST_TYPES = (
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+LARGEST_MANIFEST = 4 * 1024 * 1024  # what a registry must be able to take (OCI Distribution Specification 1.1, Push)
+LARGEST_CONFIGURATION = 8 * 1024 * 1024
+_DIGEST = re.compile(r"(sha256):([0-9a-f]{64})|(sha512):([0-9a-f]{128})")
+_MOST_ENTRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """Where a piece is found: its digest and its size in bytes."""
+
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One image of an index."""
+
+    descriptor: Descriptor
+    platform: Platform
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The same image for several platforms; ``unnamed`` are those that do not say for which."""
+
+    entries: tuple[Entry, ...]
+    unnamed: tuple[Descriptor, ...] = ()
+
+    def choose(self, wanted: Platform) -> Entry | None:
+        """The image for a platform: the very variant first."""
+        fitting = [entry for entry in self.entries if entry.platform.serves(wanted)]
+        return next((entry for entry in fitting if entry.platform == wanted), fitting[0] if fitting else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One image: its configuration, and the bytes of its layers as they are moved."""
+
+    configuration: Descriptor
+    size: int
+
+
+def load_json(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON
+    """JSON from somebody else.
+
+    Raises:
+        ImageError: for what is none, or is nested without end.
+    """
+    try:
+        return json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ImageError(f"{what}: is no JSON: {str(error)[:120]}") from error
+
+
+def parse_manifest(data: bytes, what: str) -> Index | Manifest:
+    """Reads a manifest or an index, by its own word or by what it holds.
+
+    Raises:
+        ImageError: for anything else, with what it is.
+    """
+    value = load_json(data, what)
+    if not isinstance(value, dict):
+        raise ImageError(f"{what}: is no manifest: expected an object, found {type(value).__name__}")
+    if value.get("schemaVersion") == 1:
+        raise ImageError(
+            f"{what}: a manifest of schema 1, which engines no longer pull", "push the image anew with a current engine"
+        )
+    if isinstance(value.get("manifests"), list):
+        return _index(value["manifests"], what)
+    if isinstance(value.get("config"), dict):
+        sizes = [entry.get("size") for entry in value.get("layers") or () if isinstance(entry, dict)]
+        return Manifest(_descriptor(value["config"], what), sum(size for size in sizes if isinstance(size, int)))
+    raise ImageError(f"{what}: is no manifest: it has neither manifests nor config")
+
+
+def _index(entries: list[Any], what: str) -> Index:
+    images = [entry for entry in entries[:_MOST_ENTRIES] if isinstance(entry, dict) and not _is_beside(entry)]
+    found = [(_platform(entry), _descriptor(entry, what)) for entry in images]
+    return Index(
+        tuple(Entry(descriptor, platform) for platform, descriptor in found if platform is not None),
+        tuple(descriptor for platform, descriptor in found if platform is None),
+    )
+
+
+def _is_beside(entry: dict[str, Any]) -> bool:
+    """Whether this is an attestation, which builders list beside the images."""
+    annotations, platform = entry.get("annotations"), entry.get("platform")
+    unknown = isinstance(platform, dict) and "unknown" in (platform.get("os"), platform.get("architecture"))
+    return unknown or (isinstance(annotations, dict) and "vnd.docker.reference.type" in annotations)
+
+
+def _platform(entry: dict[str, Any]) -> Platform | None:
+    platform = entry.get("platform")
+    named = platform if isinstance(platform, dict) else {}
+    os, architecture, variant = (named.get(key) for key in ("os", "architecture", "variant"))
+    if not isinstance(os, str) or not isinstance(architecture, str):
+        return None
+    return Platform(os.lower(), architecture.lower(), variant if isinstance(variant, str) and variant else None)
+
+
+def _descriptor(value: dict[str, Any], what: str) -> Descriptor:
+    digest, size = value.get("digest"), value.get("size")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise ImageError(f"{what}: a descriptor without a digest of sha256 or sha512: {str(digest)[:80]!r}")
+    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        raise ImageError(f"{what}: a descriptor without a size")
+    return Descriptor(digest, size)
+
+
+def digest_of(data: bytes, like: str = "sha256:") -> str:
+    """The digest of some bytes, by the algorithm of another digest."""
+    name = like.partition(":")[0]
+    return f"{name}:{hashlib.new(name, data).hexdigest()}"
+
+
+def verify(data: bytes, digest: str, what: str) -> bytes:
+    """The bytes, if they are the ones that the digest stands for.
+
+    Raises:
+        ImageError: where they are not.
+    """
+    if not _DIGEST.fullmatch(digest):
+        raise ImageError(f"{what}: {digest[:80]!r} is no digest of sha256 or sha512")
+    found = digest_of(data, digest)
+    if found != digest:
+        raise ImageError(f"{what}: wrong content: its digest is {found}, expected {digest}")
+    return data

@@ -1,0 +1,56 @@
+"""The name of an image in full: which registry, which repository, and which of its images. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuenv.image import reference
+from gpuenv.image.check.facts import ImageError
+
+_HUB = "docker.io"
+_HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """``docker.io``, ``library/python`` and ``3.12-slim``; a digest goes before a tag."""
+
+    registry: str
+    repository: str
+    tag: str | None
+    digest: str | None
+
+    @property
+    def selector(self) -> str:
+        """What a registry is asked for: without tag and digest that is ``latest``."""
+        return self.digest or self.tag or "latest"
+
+    @property
+    def familiar(self) -> str:
+        """The repository as people write it: ``python``, ``nvidia/cuda``, ``nvcr.io/nvidia/cuda``."""
+        if self.registry != _HUB:
+            return f"{self.registry}/{self.repository}"
+        return self.repository.removeprefix("library/")
+
+    def __str__(self) -> str:
+        digest = f"@{self.digest}" if self.digest else ""
+        tag = f":{self.tag}" if self.tag else ("" if digest else ":latest")
+        return f"{self.familiar}{tag}{digest}"
+
+
+def parse_name(text: str) -> Name:
+    """Reads a reference as Docker does.
+
+    Raises:
+        ImageError: for what is none.
+    """
+    try:
+        path, tag, digest = reference.split(text)
+    except reference.ImageNameError as error:
+        raise ImageError(str(error), is_input=True) from error
+    first, slash, rest = path.partition("/")
+    if not slash or not ("." in first or ":" in first or first == "localhost" or first != first.lower()):
+        first, rest = _HUB, path
+    if first in _HUB_NAMES:
+        return Name(_HUB, rest if "/" in rest else f"library/{rest}", tag, digest)
+    return Name(first, rest, tag, digest)

@@ -1,0 +1,126 @@
+"""Where CUDA comes from in what a Dockerfile builds: base image, packages, wheels, other frameworks. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from gpuenv.image.check.built import Built
+from gpuenv.image.check.installs import Install, Manager
+from gpuenv.matrix.companions import brought
+from gpuenv.matrix.records import Companion, Flavour, Matrix
+from gpuenv.model.versions import CudaVersion
+
+# NVIDIA's CUDA Installation Guide for Linux, Meta Packages (read November 2026); Debian's package nvidia-cuda-toolkit.
+_WITH_LIBRARIES = re.compile(r"(?:cuda|cuda-toolkit|cuda-libraries|cuda-runtime|cuda-libraries-dev)(?:-\d+(?:-\d+)?)?")
+_WITH_HEADERS = re.compile(
+    r"(?:cuda|cuda-toolkit|cuda-libraries-dev|cuda-libraries-devel|cuda-cudart-dev|cuda-cudart-devel"
+    r"|cuda-minimal-build|cuda-nvcc|cuda-driver-dev|nvidia-cuda-toolkit|nvidia-cuda-dev)(?:-\d+(?:-\d+)?)?"
+)
+_VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcusparse|libcusolver)[a-z-]*-(\d+)-(\d+)")
+_WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
+_BRINGING = ("ctk",)
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """The CUDA that there is.
+
+    Attributes:
+        cuda: of the image itself: its base or its packages.
+        cuda_source: where that is said.
+        libraries: whether the image itself has CuPy's libraries; also where that is not known.
+        headers: likewise the headers.
+        wheels: the CUDA majors that wheels bring.
+        frameworks: other frameworks and the CUDA major that they bring.
+    """
+
+    cuda: CudaVersion | None
+    cuda_source: str
+    libraries: bool
+    headers: bool
+    wheels: frozenset[int]
+    frameworks: tuple[tuple[str, int], ...]
+
+    def wheels_of(self, major: int) -> bool:
+        """Whether wheels bring the CUDA of a major."""
+        return major in self.wheels
+
+
+def provided(built: Built) -> Provided:
+    """What a target has of CUDA."""
+    base = built.base
+    packages = [entry.name for entry in built.system]
+    conda = any(entry.manager is Manager.CONDA and _is_conda_cuda(entry.name) for entry in built.installs)
+    cuda, source = base.cuda, base.text
+    for entry in built.system:
+        match = _VERSIONED.fullmatch(entry.name)
+        if match is not None and cuda is None:
+            cuda, source = CudaVersion(int(match[1]), int(match[2])), entry.text
+    by_name = base.flavour in (Flavour.RUNTIME, Flavour.DEVEL)
+    unknown = not base.plain and base.flavour is None
+    frameworks = _frameworks(built)
+    return Provided(
+        cuda=cuda,
+        cuda_source=source,
+        libraries=by_name or unknown or conda or any(_has_libraries(name) for name in packages),
+        headers=base.flavour is Flavour.DEVEL or unknown or conda or any(map(_WITH_HEADERS.fullmatch, packages)),
+        wheels=frozenset({*_wheels(built), *(major for _, major in frameworks)}),
+        frameworks=frameworks,
+    )
+
+
+def _has_libraries(name: str) -> bool:
+    return name == "nvidia-cuda-toolkit" or _WITH_LIBRARIES.fullmatch(name) is not None
+
+
+def _is_conda_cuda(name: str) -> bool:
+    return name.startswith(("cuda-", "cudatoolkit", "cuda")) and name != "cuda-python"
+
+
+def _wheels(built: Built) -> set[int]:
+    """The majors of CUDA that wheels of NVIDIA's own, and CuPy's extra, bring."""
+    majors: set[int] = set()
+    for entry in built.installs:
+        match = _WHEEL.fullmatch(entry.name) if entry.manager is Manager.PIP else None
+        if match is not None:
+            version = entry.exact or next((each.version for each in entry.specifier or ()), "")
+            major = match[1] or version.partition(".")[0]
+            majors.add(int(major) if major.isdigit() else _newest_major(built.matrix))
+        line = next((row for row in built.matrix.wheel_lines if row.name == entry.name), None)
+        if line is not None and any(extra in entry.extras for extra in _BRINGING):
+            fitting = [row for row in line.releases if entry.specifier is None or entry.specifier.contains(row.cupy)]
+            if any(set(row.extras) & entry.extras for row in fitting):
+                majors.add(line.cuda_major)
+    return majors
+
+
+def _newest_major(matrix: Matrix) -> int:
+    return max(row.major for row in matrix.cuda_majors)
+
+
+def _frameworks(built: Built) -> tuple[tuple[str, int], ...]:
+    """Torch and the like: by the index they come from, their pinned version, else the newest that the matrix has."""
+    rows: dict[str, list[Companion]] = {}
+    for row in built.matrix.companions:
+        rows.setdefault(row.distribution, []).append(row)
+    found: dict[str, int] = {}
+    for entry in built.installs:
+        if entry.manager is not Manager.PIP or entry.name not in rows:
+            continue
+        major = entry.index_major if entry.index_major is not None else _framework_major(entry, built.matrix, rows)
+        if major is not None:
+            found[entry.name] = major
+    return tuple((name, major) for name, major in found.items() if major)
+
+
+def _framework_major(entry: Install, matrix: Matrix, rows: dict[str, list[Companion]]) -> int | None:
+    if entry.exact is not None:
+        told = brought({entry.name: entry.exact}, matrix)
+        return told[0].cuda_major if told else None
+    if entry.specifier:
+        return None
+    newest = max(rows[entry.name], key=lambda row: max(map(Version, re.findall(r"[\d.]+\d", row.versions))))
+    return newest.cuda_major

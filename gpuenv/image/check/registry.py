@@ -1,0 +1,210 @@
+"""The registry's interface (OCI Distribution Specification 1.1; Docker's token authentication), for reading alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+from gpuenv.image.check import facts as image_facts
+from gpuenv.image.check.credentials import Credentials
+from gpuenv.image.check.facts import ImageError, ImageFacts, Platform
+from gpuenv.image.check.http import PlainHttpError, Question, Reply, ask
+from gpuenv.image.check.manifest import (
+    INDEX_TYPES,
+    LARGEST_CONFIGURATION,
+    LARGEST_MANIFEST,
+    MANIFEST_TYPES,
+    Entry,
+    Index,
+    Manifest,
+    digest_of,
+    load_json,
+    parse_manifest,
+    verify,
+)
+from gpuenv.image.check.names import Name
+
+_HUB, _HUB_HOST = "docker.io", "registry-1.docker.io"
+_OK, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY, _FAULT = 200, 400, 401, 403, 404, 429, 500
+_PARAMETER = re.compile(r'([a-zA-Z_]+)="((?:[^"\\]|\\.)*)"')
+_LARGEST_TOKEN = 1 << 18
+
+
+@dataclass(slots=True)
+class Registry:
+    """A registry that is asked about one image.
+
+    Attributes:
+        name: the image.
+        credentials: who the user is there.
+        timeout: seconds without a sign of life.
+        authorization: once it was given.
+    """
+
+    name: Name
+    credentials: Credentials | None
+    timeout: float
+    authorization: str | None = None
+    _scheme: str | None = None
+
+    def image(self, wanted: Platform) -> ImageFacts:
+        """The image for a platform.
+
+        Raises:
+            ImageError: where there is none, or it cannot be had.
+        """
+        digest, body = self._manifest(self.name.selector)
+        found = parse_manifest(body, str(self.name))
+        offered: tuple[str, ...] = ()
+        if isinstance(found, Index):
+            entry = chosen(found, wanted, str(self.name))
+            offered = tuple(dict.fromkeys(str(each.platform) for each in found.entries))
+            digest, body = self._manifest(entry.descriptor.digest)
+            found = parse_manifest(body, str(self.name))
+        if not isinstance(found, Manifest):
+            raise ImageError(f"{self.name}: an index inside an index")
+        configuration = self._blob(found.configuration.digest)
+        told = image_facts.of_configuration(load_json(configuration, str(self.name)), str(self.name), "registry")
+        return replace(told, digest=digest, offered=offered, size=found.size)
+
+    def _manifest(self, selector: str) -> tuple[str, bytes]:
+        accept = ", ".join((*INDEX_TYPES, *MANIFEST_TYPES))
+        reply = self._get(f"manifests/{selector}", {"Accept": accept}, LARGEST_MANIFEST)
+        if ":" in selector:
+            return selector, verify(reply.body, selector, str(self.name))
+        told = reply.headers.get("docker-content-digest")
+        if told:
+            verify(reply.body, told, str(self.name))
+        return told or digest_of(reply.body), reply.body
+
+    def _blob(self, digest: str) -> bytes:
+        reply = self._get(f"blobs/{digest}", {}, LARGEST_CONFIGURATION)
+        return verify(reply.body, digest, f"{self.name}: the configuration")
+
+    def _get(self, path: str, headers: Mapping[str, str], most: int) -> Reply:
+        reply = self._try(path, headers, most)
+        if reply.status == _UNAUTHORIZED and self.authorization is None:
+            self.authorization = self._authorize(reply)
+            reply = self._try(path, headers, most)
+        if reply.status != _OK:
+            raise refused(reply, self.name, known=self.credentials is not None)
+        return reply
+
+    def _try(self, path: str, headers: Mapping[str, str], most: int) -> Reply:
+        question = Question("", headers, self.authorization, None, most, self.timeout, self._certificates)
+        target = f"{self._host}/v2/{self.name.repository}/{path}"
+        if self._scheme is None:
+            self._scheme = self._found_scheme(replace(question, url=f"http://{target}"))
+        return ask(replace(question, url=f"{self._scheme}://{target}"))
+
+    def _found_scheme(self, question: Question) -> str:
+        """TLS, but on this machine, where engines too do without it: whoever knows TLS alone refuses a plain question.
+
+        Asked the other way round, a server without TLS may wait for the rest of a line that never comes.
+        """
+        if not is_loopback(self._host):
+            return "https"
+        try:
+            return "https" if ask(question).status == _BAD_REQUEST else "http"
+        except PlainHttpError:
+            return "https"
+
+    @property
+    def _host(self) -> str:
+        return _HUB_HOST if self.name.registry == _HUB else self.name.registry
+
+    @property
+    def _certificates(self) -> Path:
+        return Path("/etc/docker/certs.d") / self._host
+
+    def _authorize(self, reply: Reply) -> str:
+        """The header for a registry that wants one: basic, or a token from whom it names."""
+        challenge = reply.headers.get("www-authenticate", "")
+        scheme, _, rest = challenge.partition(" ")
+        if scheme.lower() == "basic" and self.credentials is not None and self.credentials.user:
+            return self.credentials.basic
+        parameters = {key.lower(): value for key, value in _PARAMETER.findall(rest)}
+        realm = parameters.get("realm")
+        if scheme.lower() != "bearer" or not realm:
+            raise refused(reply, self.name, known=self.credentials is not None)
+        parts = urlsplit(realm)
+        near = parts.scheme == "http" and is_loopback(parts.netloc) and self._scheme == "http"
+        if parts.scheme != "https" and not near:
+            raise ImageError(f"{self.name}: the registry names {realm[:80]!r} for its tokens, which is not encrypted")
+        return f"Bearer {self._token(realm, parameters)}"
+
+    def _token(self, realm: str, parameters: Mapping[str, str]) -> str:
+        scope = parameters.get("scope") or f"repository:{self.name.repository}:pull"
+        asked = {"scope": scope, **({"service": parameters["service"]} if "service" in parameters else {})}
+        given = self.credentials
+        if given is not None and given.user is None:
+            form = {**asked, "grant_type": "refresh_token", "refresh_token": given.secret, "client_id": "gpuenv"}
+            question = Question(realm, {}, None, urlencode(form).encode(), _LARGEST_TOKEN, self.timeout)
+        else:
+            query = f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}"
+            question = Question(query, {}, given.basic if given else None, None, _LARGEST_TOKEN, self.timeout)
+        reply = ask(question)
+        if reply.status != _OK:
+            raise refused(reply, self.name, known=given is not None)
+        value = load_json(reply.body, f"{self.name}: the answer to the question for a token")
+        token = (value.get("token") or value.get("access_token")) if isinstance(value, dict) else None
+        if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            raise ImageError(f"{self.name}: the registry's token service gave no token")
+        return token
+
+
+def chosen(index: Index, wanted: Platform, what: str) -> Entry:
+    """The image of an index for a platform, or one of the others: the judgement says that it is another one.
+
+    Raises:
+        ImageError: for an index without images.
+    """
+    entry = index.choose(wanted) or (index.entries[0] if index.entries else None)
+    if entry is None:
+        raise ImageError(f"{what}: an index without any image")
+    return entry
+
+
+def is_loopback(netloc: str) -> bool:
+    """Whether a host is this very machine."""
+    host = (urlsplit(f"//{netloc}").hostname or "").lower()
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refused(reply: Reply, name: Name, *, known: bool) -> ImageError:
+    """What a registry's refusal means, and what to do."""
+    said = _said(reply)
+    if reply.status == _NOT_FOUND:
+        return ImageError(
+            f"{name}: the registry has no such image{said}",
+            "check the name and the tag; some are deleted",
+            is_input=True,
+        )
+    if reply.status in (_UNAUTHORIZED, _FORBIDDEN):
+        who = "the credentials there are not enough" if known else "it is private, or is not there"
+        return ImageError(f"{name}: the registry refuses it: {who}{said}", f"docker login {name.registry}")
+    if reply.status == _TOO_MANY:
+        wait = reply.headers.get("retry-after", "")
+        when = f"; it asks to wait {wait} s" if wait.isdigit() else ""
+        return ImageError(f"{name}: the registry has been asked too often{when}", f"docker login {name.registry}")
+    if reply.status >= _FAULT:
+        return ImageError(f"{name}: the registry is at fault: status {reply.status}{said}", "try again later")
+    return ImageError(f"{name}: the registry answered with status {reply.status}{said}")
+
+
+def _said(reply: Reply) -> str:
+    """The registry's own words (Distribution Specification, Error Codes), as far as they are any."""
+    try:
+        value = json.loads(reply.body)
+        message = value["errors"][0]["message"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return f" ({message[:120]})" if isinstance(message, str) and message else ""

@@ -1,0 +1,92 @@
+"""A requirement of an image in words: what it comes to, and what would have to change for it to be met. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuenv.image.check.subject import Subject
+from gpuenv.image.require import Condition, Machine, Requirement, holds
+from gpuenv.matrix.records import DriverBranch
+from gpuenv.model.versions import CudaVersion, DriverVersion
+
+_MOST = 12
+
+
+def wants(requirement: Requirement) -> str:
+    """Its first alternative, and how many others there are."""
+    first = ", ".join(map(str, requirement[0])) if requirement else "nothing"
+    windows = _branches(requirement)
+    if windows:
+        return f"{first} (or a driver of branch {_listed(windows)} with a GPU of a listed brand)"
+    more = len(requirement) - 1
+    return f"{first} (or one of {more} alternatives)" if more > 0 else first
+
+
+def needed(requirement: Requirement) -> str:
+    """All of it, with the windows of driver branches put together."""
+    plain = [", ".join(map(str, entries)) for entries in requirement if _window(entries) is None]
+    branches, brands = _branches(requirement), _brands(requirement)
+    told = list(dict.fromkeys(plain))[:_MOST]
+    if branches:
+        told.append(f"a driver of branch {_listed(branches)} with brand {', '.join(brands) or 'any'}")
+    return "; or ".join(told)
+
+
+def _window(entries: tuple[Condition, ...]) -> int | None:
+    """The branch of ``driver>=535,driver<536``."""
+    low = next((c.value for c in entries if (c.key, c.operator) == ("driver", ">=") and c.value.isdigit()), None)
+    high = next((c.value for c in entries if (c.key, c.operator) == ("driver", "<") and c.value.isdigit()), None)
+    return int(low) if low and high and int(high) == int(low) + 1 else None
+
+
+def _branches(requirement: Requirement) -> list[str]:
+    found = {window for entries in requirement if (window := _window(entries)) is not None}
+    return [str(branch) for branch in sorted(found)]
+
+
+def _brands(requirement: Requirement) -> list[str]:
+    return sorted({c.value for entries in requirement if _window(entries) for c in entries if c.key == "brand"})
+
+
+def _listed(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
+
+
+def changes(requirement: Requirement, subject: Subject, refused: tuple[str | None, ...]) -> Iterator[str]:
+    """What would have the requirement met on this machine, the plainest first."""
+    branch = next((row for row in subject.matrix.driver_branches if _admits(requirement, row, subject)), None)
+    if branch is not None:
+        first = f" ({branch.first} or newer)" if branch.first else ""
+        yield f"Update the driver to branch {branch.branch}{first}: its CUDA level is {branch.cuda}."
+    fitting = [gpu.label for gpu in subject.gpus if gpu.label not in refused]
+    if fitting:
+        yield f"Or give the container only the GPUs that it allows: {', '.join(dict.fromkeys(fitting))}."
+    if subject.level is not None:
+        yield f"Or use an image of CUDA {subject.level} or older."
+    cuda = subject.contents.cuda
+    if cuda is not None and subject.level is not None and runs_by_minor(cuda, subject):
+        yield (
+            f"CUDA {cuda} itself runs on this driver (minor-version compatibility), so NVIDIA_DISABLE_REQUIRE=1 or CDI "
+            "would do for programs that need nothing newer than the driver."
+        )
+
+
+def oldest_driver(cuda: CudaVersion, subject: Subject) -> DriverVersion | None:
+    """The oldest driver on which programs of a CUDA major run."""
+    row = next((entry for entry in subject.matrix.cuda_majors if entry.major == cuda.major), None)
+    return (row.windows if subject.needs.windows else row.linux) if row else None
+
+
+def runs_by_minor(cuda: CudaVersion, subject: Subject) -> bool:
+    """Whether CUDA's minor-version compatibility lets its programs run on this driver."""
+    oldest = oldest_driver(cuda, subject)
+    return oldest is not None and subject.driver is not None and subject.driver >= oldest
+
+
+def _admits(requirement: Requirement, row: DriverBranch, subject: Subject) -> bool:
+    """Whether a newer driver branch would meet it with the GPUs that are there."""
+    if subject.driver is not None and row.branch <= subject.driver.branch:
+        return False
+    version = str(row.first or f"{row.branch}.0")
+    machines = [machine for gpu in subject.gpus for machine in gpu.machines] or [Machine()]
+    return all(holds(requirement, Machine(str(row.cuda), version, each.arch, each.brand)) for each in machines)

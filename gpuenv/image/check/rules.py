@@ -1,0 +1,81 @@
+"""The rules of check-image: each a function with a code, its causes and a docstring, as the doctor's checks are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from gpuenv.doctor.registry import NotKnown, Symptom, sections_of, title_of
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        code: stable: IMG for an image on a machine, DKF for a Dockerfile, CMP for a compose file.
+        causes: the causes that it can name, its own first.
+        run: the function.
+    """
+
+    code: str
+    causes: tuple[Cause, ...]
+    run: Callable[[Any], Iterator[Any]]
+
+    @property
+    def title(self) -> str:
+        """The first line of the docstring."""
+        return title_of(self.run)
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """What it means, how it is seen, what to do."""
+        return sections_of(self.run)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """What a rule found in a file, and where."""
+
+    symptom: Symptom
+    file: str
+    line: int
+    end_line: int | None = None
+
+
+def of_image(name: str, value: str) -> Evidence:
+    """What the image itself says."""
+    return Evidence(name, value or "(empty)", "the image")
+
+
+ImageOutcome = Iterator[Symptom | NotKnown]
+FileOutcome = Iterator[Spot]
+_RULES: dict[str, Rule] = {}
+R = Callable[[Any], Iterator[Any]]
+
+
+def rule(code: str, *causes: Cause) -> Callable[[R], R]:
+    """Registers a rule; the order of files is the order in which they run."""
+
+    def register(function: R) -> R:
+        if code in _RULES:
+            raise ValueError(f"the code {code} is taken by {_RULES[code].run.__name__}")
+        _RULES[code] = Rule(code, causes, function)
+        return function
+
+    return register
+
+
+def all_rules(family: str = "") -> tuple[Rule, ...]:
+    """Every rule, or those of a family: IMG, DKF or CMP."""
+    import_module("gpuenv.image.check.rules_image")
+    import_module("gpuenv.image.check.rules_gpu")
+    import_module("gpuenv.image.check.rules_variables")
+    import_module("gpuenv.image.check.rules_docker")
+    import_module("gpuenv.image.check.rules_settings")
+    import_module("gpuenv.image.check.rules_compose")
+    return tuple(entry for entry in _RULES.values() if entry.code.startswith(family))

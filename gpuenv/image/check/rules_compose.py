@@ -1,0 +1,209 @@
+"""A compose file: whether its services are given the GPUs that they need. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpuenv.image.check.bases import Base
+from gpuenv.image.check.built import Built
+from gpuenv.image.check.compose import DeviceRequest, Service
+from gpuenv.image.check.installs import Place
+from gpuenv.image.check.rules import FileOutcome, Spot, rule
+from gpuenv.image.check.rules_docker import spot
+from gpuenv.image.check.rules_settings import COMPAT, STUBS
+from gpuenv.image.check.rules_variables import capabilities_fault, hides_all
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Severity
+
+_FAULT = Cause.DOCKERFILE_FAULT
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+_CDI = "nvidia.com/gpu="
+_DRIVERS = ("nvidia", "cdi")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A service, and what is known of its image: by its name, or by the Dockerfile that builds it."""
+
+    service: Service
+    base: Base | None
+    built: tuple[Built, ...]
+
+    @property
+    def place(self) -> Place:
+        """The line of the service."""
+        return Place(self.service.file, self.service.line)
+
+    @property
+    def needs_gpu(self) -> str | None:
+        """What says that the service uses a GPU."""
+        if self.base is not None and self.base.has_cuda:
+            return self.base.text
+        for each in self.built:
+            if each.cupy:
+                return each.cupy[0].text
+            if each.base.has_cuda:
+                return each.base.text
+        return _VISIBLE if self.service.environment.get(_VISIBLE) else None
+
+    @property
+    def sets_visible(self) -> bool | None:
+        """Whether the image sets NVIDIA_VISIBLE_DEVICES; None where that is not known."""
+        bases = [each.base for each in self.built] or ([self.base] if self.base is not None else [])
+        if any(_VISIBLE in each.environment for each in self.built) or any(base.nvidia or base.row for base in bases):
+            return True
+        return False if bases and all(base.plain for base in bases) else None
+
+
+def _asks(service: Service) -> bool:
+    handed = any(device.startswith(_CDI) for device, _ in service.devices)
+    return bool(service.requests) or handed or service.runtime == "nvidia" or service.swarm_gpus
+
+
+@rule("CMP921", _FAULT)
+def gpu_not_requested(running: Running) -> FileOutcome:
+    """A service that uses a GPU is not given one.
+
+    What it means: compose starts a container without any GPU unless the service asks for one, whatever its image is.
+    How it is seen: an image with CUDA or CuPy, and neither gpus, deploy.resources.reservations.devices, a CDI device
+    nor the runtime nvidia.
+    What to do: add "gpus: all", or a reservation of devices with capabilities [gpu].
+    """
+    what = running.needs_gpu
+    if what is None or _asks(running.service) or running.service.misplaced:
+        return
+    by_hand = [(device, line) for device, line in running.service.devices if device.startswith("/dev/nvidia")]
+    if by_hand:
+        yield spot(
+            Place(running.service.file, by_hand[0][1]),
+            f"Service {running.service.name} is given device nodes, but not the driver's libraries",
+            'Use "gpus: all": the container toolkit brings nodes and libraries that fit.',
+            Evidence("devices", by_hand[0][0], running.service.file),
+        )
+        return
+    yield spot(
+        running.place,
+        f"Service {running.service.name} uses a GPU ({what}), and asks for none",
+        'Add "gpus: all", or deploy.resources.reservations.devices with capabilities: [gpu].',
+        Evidence("needs a GPU", what, running.service.file),
+    )
+
+
+@rule("CMP922", _FAULT)
+def request_wrong(running: Running) -> FileOutcome:
+    """A service asks for a GPU in a way that gives none.
+
+    What it means: a reservation of devices needs capabilities, and [gpu] among them; count and device_ids exclude each
+    other; and compose looks for devices under reservations alone.
+    How it is seen: the entries of deploy.resources.reservations.devices and gpus, and where they stand.
+    What to do: write driver: nvidia, count: all, capabilities: [gpu] below deploy.resources.reservations.devices.
+    """
+    service = running.service
+    for path, line in service.misplaced:
+        yield spot(
+            Place(service.file, line),
+            f"Service {service.name}: {path} gives no GPU; devices belong below deploy.resources.reservations",
+            "Move it to deploy.resources.reservations.devices.",
+        )
+    for request in service.requests:
+        fault = _fault(request)
+        if fault is not None:
+            title, fix = fault
+            yield spot(Place(service.file, request.line), f"Service {service.name}: {title}", fix)
+
+
+def _fault(request: DeviceRequest) -> tuple[str, str] | None:
+    if request.capabilities is None:
+        return "a reservation of devices without capabilities, which compose refuses", "Add capabilities: [gpu]."
+    if request.driver != "cdi" and "gpu" not in request.capabilities:
+        told = ", ".join(request.capabilities) or "none"
+        known = request.driver in _DRIVERS or request.driver is None
+        asked = f"capabilities [{told}] without gpu" if known else f"the driver {request.driver} without gpu"
+        return f"a reservation with {asked} gives no GPU", "Write capabilities: [gpu]."
+    if request.count is not None and request.device_ids is not None:
+        return "count and device_ids exclude each other", "Keep one of the two."
+    if request.count == "0":
+        return "count: 0 asks for no GPU", "Write count: all, or leave it out."
+    return None
+
+
+@rule("CMP923", _FAULT)
+def runtime_without_devices(running: Running) -> FileOutcome:
+    """The runtime nvidia is used, and nothing says which GPUs it shall give.
+
+    What it means: the runtime nvidia gives a container the GPUs that NVIDIA_VISIBLE_DEVICES names. Images of
+    nvidia/cuda set it; others do not, and then there is none.
+    How it is seen: runtime: nvidia, an image that is not known to set the variable, and no environment that does.
+    What to do: set NVIDIA_VISIBLE_DEVICES=all in the service, or use "gpus: all" instead of the runtime.
+    """
+    service = running.service
+    if service.runtime != "nvidia" or service.requests or _VISIBLE in service.environment:
+        return
+    if running.sets_visible is False:
+        yield spot(
+            Place(service.file, service.runtime_line),
+            f"Service {service.name}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
+            f'Set {_VISIBLE}: all, or write "gpus: all" in place of the runtime.',
+        )
+
+
+@rule("CMP924", _FAULT)
+def environment_hides(running: Running) -> FileOutcome:
+    """A variable of the service hides the GPUs, or misleads the loader.
+
+    What it means: as in an image: CUDA_VISIBLE_DEVICES may hide every GPU, NVIDIA_VISIBLE_DEVICES ask for none,
+    NVIDIA_DRIVER_CAPABILITIES leave libcuda out, and LD_LIBRARY_PATH put compatibility or stub libraries first.
+    How it is seen: the service's environment.
+    What to do: leave them out, or set them right.
+    """
+    for name, setting in running.service.environment.items():
+        fault = _setting_fault(name, setting.value)
+        if fault is not None:
+            title, severity = fault
+            yield spot(
+                Place(running.service.file, setting.line),
+                f"Service {running.service.name}: {title}",
+                f"Leave {name} out, or set it right.",
+                Evidence(name, setting.value or "(empty)", running.service.file),
+                severity=severity,
+            )
+
+
+def _setting_fault(name: str, value: str) -> tuple[str, Severity] | None:
+    if name == "CUDA_VISIBLE_DEVICES" and hides_all(value):
+        return f"{name}={value} hides every GPU", Severity.ERROR
+    if name == _VISIBLE and value.strip() in ("", "void", "none"):
+        return f"{name}={value} asks for no GPU", Severity.ERROR
+    if name == "NVIDIA_DRIVER_CAPABILITIES":
+        fault = capabilities_fault(value)
+        return (f"{name} {fault[0]}", fault[1]) if fault else None
+    if name == "LD_LIBRARY_PATH":
+        part = next((part for part in value.split(":") if COMPAT.search(part) or STUBS.search(part)), None)
+        return (f"{name} puts {part} first", Severity.ERROR) if part else None
+    return None
+
+
+@rule("CMP925", _FAULT)
+def image_not_pinned(running: Running) -> FileOutcome:
+    """A service's image is not pinned, or has a tag that does not exist.
+
+    What it means: an image without a tag is whatever it is that day; nvidia/cuda has no tag latest at all.
+    How it is seen: the service's image.
+    What to do: name a tag.
+    """
+    yield from _pins(running)
+
+
+def _pins(running: Running) -> Iterator[Spot]:
+    base, service = running.base, running.service
+    name = base.name if base is not None else None
+    if base is None or name is None or service.source is not None or not base.has_cuda or name.digest:
+        return
+    if name.tag not in (None, "latest"):
+        return
+    place = Place(service.file, service.image_line)
+    if base.nvidia:
+        yield spot(place, f"{base.text}: nvidia/cuda has no tag latest", "Name a tag, such as 13.0.2-base-ubuntu24.04.")
+    else:
+        yield spot(place, f"The image {base.text} is not pinned", "Name a tag.", severity=Severity.WARNING)

@@ -1,0 +1,298 @@
+"""A Dockerfile: the driver, CuPy's line, its CUDA and its headers. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from packaging.version import Version
+
+from gpuenv.doctor.registry import Symptom
+from gpuenv.image.check.built import Built
+from gpuenv.image.check.driver_packages import is_driver_library, is_driver_package, runfile
+from gpuenv.image.check.installs import Install, Manager, Place
+from gpuenv.image.check.provided import Provided, provided
+from gpuenv.image.check.rules import FileOutcome, Spot, rule
+from gpuenv.matrix.records import Flavour, Release, WheelLine
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+
+_FIRST_WITHOUT_HEADERS = Version("14")  # CuPy 14 release notes: the CUDA headers are no longer bundled
+_FAULT = Cause.DOCKERFILE_FAULT
+
+
+def spot(place: Place, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR) -> Spot:
+    """A finding in a place."""
+    return Spot(Symptom(title, evidence, (Fix(fix),), severity), place.file, place.line, place.end_line)
+
+
+def from_place(built: Built) -> Place:
+    """The line of the FROM that names the base image."""
+    return Place(built.file, built.first.line, built.first.end_line)
+
+
+@rule("DKF901", _FAULT)
+def driver_installed(built: Built) -> FileOutcome:
+    """The driver is installed in the image.
+
+    What it means: the driver's libraries must be those of the host's kernel module; the container toolkit mounts them.
+    Ones in the image are of another version sooner or later, and may be found first.
+    How it is seen: packages of the driver (nvidia-driver-*, libnvidia-compute-*, cuda-drivers, also the metapackages
+    cuda and cuda-X-Y), its installer, or a copy of libcuda or NVML.
+    What to do: leave it out; install cuda-toolkit-X-Y where the toolkit is wanted.
+    """
+    for entry in built.system:
+        if is_driver_package(entry.text):
+            meta = re.fullmatch(r"cuda(?:-runtime)?(?:-(\d+)-(\d+))?", entry.name)
+            instead = f"cuda-toolkit-{meta[1]}-{meta[2]}" if meta and meta[1] else "cuda-toolkit"
+            yield spot(
+                entry.place,
+                f"{entry.text} installs the driver in the image"
+                + (", as a metapackage that brings it along" if meta else ""),
+                f"Install {instead} instead." if meta else "Leave it out: the container toolkit brings the host's.",
+                Evidence("package", entry.text, entry.place.file),
+            )
+    for ran in built.ran:
+        found = runfile([word.text for word in ran.command.words])
+        if found is not None:
+            place = Place(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
+            yield spot(place, f"{found} installs the driver in the image", "Leave it out, or pass --toolkit alone.")
+    for stage in built.stages:
+        for step in stage.steps:
+            words = step.instruction.body.text.split() if step.instruction.keyword in ("COPY", "ADD") else []
+            copied = next((word for word in words if is_driver_library(word)), None)
+            if copied is not None:
+                place = Place(built.file, step.instruction.line, step.instruction.end_line)
+                yield spot(place, f"{copied} is the driver's, and is copied into the image", "Leave it out.")
+
+
+@rule("DKF902", _FAULT)
+def line_against_cuda(built: Built) -> FileOutcome:
+    """CuPy's line is for another CUDA than the image has.
+
+    What it means: cupy-cuda12x loads the libraries of CUDA 12, and finds none in an image of CUDA 11 or 13; import and
+    the first array succeed, the first kernel fails.
+    How it is seen: the line's name against the CUDA of the base image, of its packages, and of other frameworks in the
+    same environment; CUDA from wheels of the line's own major will do.
+    What to do: install the line of the image's CUDA, or let the extra [ctk] bring the line's own.
+    """
+    has = provided(built)
+    for install in built.cupy:
+        line = _line(built, install)
+        if line is None:
+            continue
+        if has.cuda is not None and not has.wheels_of(line.cuda_major) and not line.serves(has.cuda):
+            yield spot(
+                install.place,
+                f"{install.name} is for CUDA {_range(line)}, and the image has CUDA {has.cuda}",
+                f"Install the line of CUDA {has.cuda.major}{_or_extra(line)}.",
+                Evidence("CUDA", str(has.cuda), has.cuda_source),
+                Evidence("CuPy", install.text, install.place.file),
+            )
+        for name, major in has.frameworks:
+            if major not in (0, line.cuda_major):
+                yield spot(
+                    install.place,
+                    f"{install.name} shares its environment with {name}, which brings CUDA {major}",
+                    f"Install the line of CUDA {major}, or a build of {name} for CUDA {line.cuda_major}.",
+                    Evidence("CuPy", install.text, install.place.file),
+                )
+
+
+def _or_extra(line: WheelLine) -> str:
+    brings = any("ctk" in row.extras for row in line.releases)
+    return f", or {line.name}[ctk], which brings its own CUDA" if brings else ""
+
+
+def _line(built: Built, install: Install) -> WheelLine | None:
+    return next((line for line in built.matrix.wheel_lines if line.name == install.name), None)
+
+
+def _range(line: WheelLine) -> str:
+    return f"{line.cuda_major}.x" if line.last_cuda is None else str(line.first_cuda)
+
+
+def release_of(built: Built, install: Install) -> Release | None:
+    """The release that would be installed: the pinned one, else the newest that the specifier lets in."""
+    line = _line(built, install)
+    if line is None or install.specifier is None:
+        return None
+    fitting = [row for row in line.releases if install.specifier.contains(row.cupy) and row.yanked is None]
+    return max(fitting, key=lambda row: Version(row.cupy), default=None)
+
+
+@rule("DKF903", _FAULT)
+def headers_missing(built: Built) -> FileOutcome:
+    """CuPy finds no CUDA headers in the image.
+
+    What it means: from CuPy 14 on the headers of the CUDA runtime are needed to compile kernels. The base and runtime
+    images of nvidia/cuda have none, so every kernel fails with "Failed to find CUDA headers".
+    How it is seen: the flavour in the base image's tag, and no package or wheel that brings headers.
+    What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
+    """
+    has = provided(built)
+    for install in built.cupy:
+        line, release = _line(built, install), release_of(built, install)
+        if line is None or has.headers or has.wheels_of(line.cuda_major) or not has.libraries:
+            continue
+        wanted = Version(release.cupy) if release else None
+        if built.base.flavour is Flavour.RUNTIME and wanted is not None and wanted >= _FIRST_WITHOUT_HEADERS:
+            yield spot(
+                install.place,
+                f"CuPy {release.cupy if release else ''} needs CUDA headers, and {built.base.text} has none",
+                f'Install "{install.name}[ctk]", or {_runtime_wheel(line, has)}; or use the devel image.',
+                Evidence("base image", built.base.text, f"line {built.first.line}"),
+                Evidence("CuPy", install.text, install.place.file),
+            )
+
+
+def _runtime_wheel(line: WheelLine, has: Provided) -> str:
+    name = "nvidia-cuda-runtime" if line.cuda_major > 12 else f"nvidia-cuda-runtime-cu{line.cuda_major}"  # noqa: PLR2004 - the wheels of CUDA 13 lost the suffix
+    return f"{name}=={has.cuda}.*" if has.cuda else name
+
+
+@rule("DKF904", _FAULT)
+def libraries_missing(built: Built) -> FileOutcome:
+    """The image has no CUDA libraries for CuPy.
+
+    What it means: a wheel of CuPy has none of CUDA's libraries in it. Without NVRTC, cuBLAS and the others nothing but
+    import works.
+    How it is seen: a base image without CUDA, or one of the flavour base, and neither the extra [ctk], CUDA wheels nor
+    packages that bring the libraries.
+    What to do: install cupy-cudaXXx[ctk]; or use a base image that has them.
+    """
+    has = provided(built)
+    for install in built.cupy:
+        line = _line(built, install)
+        if line is None or has.libraries or has.wheels_of(line.cuda_major):
+            continue
+        if not (built.base.plain or built.base.flavour is Flavour.BASE):
+            continue
+        if "ctk" in install.extras:
+            yield _without_extra(built, install)
+            continue
+        yield spot(
+            install.place,
+            f"{install.name} finds no CUDA libraries in {built.base.text}",
+            f'Install "{install.name}[ctk]" (CuPy 14 or newer), or use an nvidia/cuda devel image.',
+            Evidence("base image", built.base.text, f"line {built.first.line}"),
+            Evidence("CuPy", install.text, install.place.file),
+        )
+
+
+def _without_extra(built: Built, install: Install) -> Spot:
+    release = release_of(built, install)
+    told = f"CuPy {release.cupy}" if release else install.text
+    return spot(
+        install.place,
+        f"{told} has no extra [ctk]: installers leave it out in silence, and no CUDA libraries come",
+        f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
+        Evidence("CuPy", install.text, install.place.file),
+        Evidence("base image", built.base.text, f"line {built.first.line}"),
+    )
+
+
+@rule("DKF905", _FAULT)
+def two_lines(built: Built) -> FileOutcome:
+    """Two distributions of CuPy are installed in one environment.
+
+    What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
+    chance, and removing one breaks the other.
+    How it is seen: two of cupy, cupy-cudaXXx and conda's cupy in the stages that the image is made of, without a
+    removal between them.
+    What to do: keep one.
+    """
+    found = [entry for entry in built.installs if _is_cupy(built, entry)]
+    own = built.base.row.line if built.base.row else None
+    names = [*([own] if own else []), *(_label(entry) for entry in found)]
+    told = set(names[:1])
+    for entry in found:
+        if _label(entry) not in told:
+            told.add(_label(entry))
+            yield spot(
+                entry.place,
+                f"{_label(entry)} is installed beside {names[0]}",
+                "Keep one of them; remove both and install one anew where they are there already.",
+                Evidence("CuPy", entry.text, entry.place.file),
+            )
+
+
+def _is_cupy(built: Built, install: Install) -> bool:
+    if install.manager is Manager.CONDA:
+        return install.name in ("cupy", "cupy-core")
+    return install in built.cupy or install.name.startswith("cupy-rocm")
+
+
+def _label(install: Install) -> str:
+    return f"conda's {install.name}" if install.manager is Manager.CONDA else install.name
+
+
+@rule("DKF906", _FAULT)
+def from_source(built: Built) -> FileOutcome:
+    """CuPy is built from source.
+
+    What it means: on the package index, the name cupy alone is a source distribution: it compiles for half an hour
+    where a toolkit is there, and fails at once where none is.
+    How it is seen: pip installs cupy, or a line with --no-binary or from a repository. conda's cupy is binary.
+    What to do: install the wheel of the right line: cupy-cuda12x, cupy-cuda13x.
+    """
+    for install in built.cupy:
+        if install.name != "cupy" and not install.from_source:
+            continue
+        devel = provided(built).headers
+        has = provided(built)
+        major = has.cuda.major if has.cuda else None
+        line = f"cupy-cuda{major}x" if major else "cupy-cuda12x or cupy-cuda13x"
+        ending = "which takes long" if devel else "which fails without a CUDA toolkit"
+        yield spot(
+            install.place,
+            f"{install.text.split(' #', maxsplit=1)[0].strip()} builds CuPy from source, {ending}",
+            f"Install {line} instead.",
+            Evidence("base image", built.base.text, f"line {built.first.line}"),
+            severity=Severity.WARNING if devel else Severity.ERROR,
+        )
+
+
+@rule("DKF907", _FAULT)
+def not_pinned(built: Built) -> FileOutcome:
+    """A version is not pinned: another day, another image.
+
+    What it means: without a version the newest CuPy that fits Python and NumPy is installed, which need not be the
+    newest there is; and a base image without a tag is whatever it is that day. nvidia/cuda has no tag latest at all.
+    How it is seen: a requirement without an upper end, a base image without a tag or with latest.
+    What to do: pin CuPy with ==, or by a lock or a file of constraints, and name the base image's tag.
+    """
+    for install in built.cupy:
+        if not install.pinned and not install.from_source and install.name != "cupy":
+            newest = release_of(built, install)
+            pin = f"{install.name}{_extras(install)}=={newest.cupy}" if newest else f"{install.name}==VERSION"
+            yield spot(
+                install.place,
+                f"{install.text.split(' #', maxsplit=1)[0].strip()} is not pinned",
+                f"Pin it: {pin}",
+                severity=Severity.WARNING,
+            )
+    yield from _base_not_pinned(built)
+
+
+def _extras(install: Install) -> str:
+    return f"[{','.join(sorted(install.extras))}]" if install.extras else ""
+
+
+def _base_not_pinned(built: Built) -> Iterator[Spot]:
+    name = built.base.name
+    if name is None or name.digest is not None or name.tag not in (None, "latest") or name.familiar == "scratch":
+        return
+    if built.base.nvidia:
+        yield spot(
+            from_place(built),
+            f"{built.base.text}: nvidia/cuda has no tag latest, so the build fails",
+            "Name a tag, such as nvidia/cuda:13.0.2-base-ubuntu24.04.",
+        )
+    elif built.cupy or built.base.has_cuda:
+        yield spot(
+            from_place(built),
+            f"The base image {built.base.text} is not pinned",
+            "Name a tag, better with its digest.",
+            severity=Severity.WARNING,
+        )

@@ -1,0 +1,186 @@
+"""An image's CUDA and CuPy against the GPUs of a machine. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuenv.doctor.registry import NotKnown, Symptom
+from gpuenv.image.check.rules import ImageOutcome, of_image, rule
+from gpuenv.image.check.subject import Subject, read
+from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
+from gpuenv.matrix.constraints import (
+    Constraint,
+    Rejected,
+    Unknown,
+    driver_minimum,
+    nvrtc_compiles_for_gpu,
+    python,
+    wheel_has_code_for_gpu,
+)
+from gpuenv.matrix.images import inside_container
+from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.records import CudaMinor, Flavour
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
+
+_CONSTRAINTS: tuple[tuple[Constraint, Cause], ...] = (
+    (driver_minimum, Cause.DRIVER_TOO_OLD_FOR_CUDA),
+    (nvrtc_compiles_for_gpu, Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+    (wheel_has_code_for_gpu, Cause.CUPY_TOO_OLD_FOR_GPU),
+    (python, Cause.PYTHON_UNSUPPORTED),
+)
+_THOR = ComputeCapability(11, 0)  # its programs are those of servers from CUDA 13 on (CUDA 13.0 release notes)
+
+
+@rule(
+    "IMG905",
+    Cause.GPU_TOO_NEW_FOR_TOOLKIT,
+    Cause.GPU_REMOVED_FROM_TOOLKIT,
+    Cause.CUPY_TOO_OLD_FOR_GPU,
+    Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
+    Cause.DRIVER_TOO_OLD_FOR_CUDA,
+    Cause.PYTHON_UNSUPPORTED,
+)
+def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
+    """The CUDA or the CuPy in the image makes no code for this GPU.
+
+    What it means: NVRTC and nvcc of a CUDA version know a set of GPUs, and CuPy asks for no more than it knows itself.
+    The container starts, and the first kernel fails.
+    How it is seen: CUDA and CuPy by the image's labels, variables or name, against the GPU's compute capability.
+    What to do: use an image whose CUDA knows every GPU of the machine.
+    """
+    contents = subject.contents
+    wheel = _wheel(subject)
+    if wheel is not None:
+        yield from _of_wheel(subject, wheel, None if contents.bundled else contents.cuda)
+    elif contents.cuda is not None:
+        yield from _of_cuda(subject, contents.cuda)
+
+
+def _wheel(subject: Subject) -> WheelCandidate | None:
+    contents = subject.contents
+    rows = (
+        (line, row)
+        for line in subject.matrix.wheel_lines
+        if line.name == contents.line
+        for row in line.releases
+        if row.cupy == contents.cupy
+    )
+    return next((WheelCandidate(line, row, None) for line, row in rows), None)
+
+
+def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
+    """CuPy's own limits; without the CUDA of the image, those of any minor that its line can have."""
+    name = f"{wheel.line.name} {wheel.release.cupy}"
+    if cuda is not None and cuda.major != wheel.line.cuda_major:
+        yield Symptom(
+            f"{name} is for CUDA {wheel.line.cuda_major}, and the image has CUDA {cuda}",
+            (of_image(subject.contents.cuda_source, str(cuda)), of_image("CuPy", name)),
+            (Fix(f"Install the line of CUDA {cuda.major} in the image, or base it on CUDA {wheel.line.cuda_major}."),),
+            cause=Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
+        )
+        return
+    inside = replace(
+        inside_container(subject.needs),
+        python=read(PythonVersion.parse, subject.image.environment.get("PYTHON_VERSION")),
+    )
+    own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
+    if own is not None and own not in serving_minors(wheel, inside, subject.matrix):
+        cause = _outside(subject, own) or Cause.CUPY_TOO_OLD_FOR_GPU
+        yield _outside_symptom(subject, f"{name} with CUDA {cuda}", cause, subject.matrix.cite(own.source))
+        return
+    yield from _rejected(subject, wheel, inside, name)
+
+
+def _rejected(subject: Subject, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
+    for constraint, cause in _CONSTRAINTS:
+        verdict = constraint(wheel, inside, subject.matrix)
+        if isinstance(verdict, Rejected):
+            yield Symptom(
+                f"{name} in the image does not fit: needs {verdict.needed}, found {verdict.found}",
+                (of_image("CuPy", name), Evidence("needed", verdict.needed, verdict.source)),
+                (Fix("Use an image with a CuPy that fits this machine; gpuenv resolve names one."),),
+                cause=_of_line(subject, wheel) if constraint is nvrtc_compiles_for_gpu else cause,
+            )
+            return
+        if isinstance(verdict, Unknown) and constraint is driver_minimum:
+            yield NotKnown(f"whether {name} runs: {verdict.fact} is not known")
+
+
+def _of_line(subject: Subject, wheel: WheelCandidate) -> Cause:
+    """Whether a GPU is too old or too new for every CUDA of the line, or only this CuPy does not know it."""
+    supported = {known for row in minors_of(wheel, subject.matrix) for known in row.capabilities}
+    gpus = [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability]
+    if any(gpu < min(supported) for gpu in gpus):
+        return Cause.GPU_REMOVED_FROM_TOOLKIT
+    return Cause.GPU_TOO_NEW_FOR_TOOLKIT if set(gpus) - supported else Cause.CUPY_TOO_OLD_FOR_GPU
+
+
+def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
+    """Without CuPy's own limits: code runs on later GPUs of its own major, and on no other."""
+    own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
+    if own is None:
+        yield NotKnown(f"which GPUs CUDA {cuda} compiles for: the matrix has no such CUDA")
+        return
+    cause = _outside(subject, own)
+    if cause is None:
+        return
+    base = subject.contents.flavour is Flavour.BASE
+    severity = Severity.WARNING if base else Severity.ERROR
+    yield replace(_outside_symptom(subject, f"CUDA {cuda}", cause, subject.matrix.cite(own.source)), severity=severity)
+
+
+def _outside(subject: Subject, minor: CudaMinor) -> Cause | None:
+    gpus = [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability]
+    if any(gpu < min(minor.capabilities) for gpu in gpus):
+        return Cause.GPU_REMOVED_FROM_TOOLKIT
+    runs = {gpu for gpu in gpus for known in minor.capabilities if known.major == gpu.major and known <= gpu}
+    return Cause.GPU_TOO_NEW_FOR_TOOLKIT if set(gpus) - runs else None
+
+
+def _outside_symptom(subject: Subject, what: str, cause: Cause, source: str) -> Symptom:
+    gpus = tuple(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus)
+    words = {
+        Cause.GPU_REMOVED_FROM_TOOLKIT: "no longer supports",
+        Cause.GPU_TOO_NEW_FOR_TOOLKIT: "does not know yet",
+        Cause.CUPY_TOO_OLD_FOR_GPU: "makes no code for",
+    }[cause]
+    older = "an older" if cause is Cause.GPU_REMOVED_FROM_TOOLKIT else "a newer"
+    return Symptom(
+        f"{what} in the image {words} a GPU of this machine",
+        (of_image(subject.contents.cuda_source, str(subject.contents.cuda)), *gpus, Evidence("known", what, source)),
+        (Fix(f"Use an image of {older} CUDA; gpuenv resolve names one for this machine."),),
+        cause=cause,
+    )
+
+
+@rule("IMG906", Cause.JETSON_TEGRA, Cause.ROCM_MISMATCH)
+def other_kind_of_gpu(subject: Subject) -> ImageOutcome:
+    """The image is for another kind of GPU: a server's, a Jetson's or AMD's.
+
+    What it means: a Jetson runs images made for its JetPack, and no others; an image of ROCm runs on AMD GPUs alone.
+    How it is seen: the variables that JetPack's and ROCm's images set, and the machine's GPU.
+    What to do: use an image for this kind of machine.
+    """
+    contents = subject.contents
+    if contents.rocm is not None and contents.cuda is None and (subject.driver or subject.gpus):
+        yield _kind("The image is made for AMD GPUs", Cause.ROCM_MISMATCH, contents.rocm, subject)
+    elif subject.needs.tegra and contents.cuda is not None and contents.tegra is None:
+        of_servers = CudaVersion(13, 0) <= contents.cuda and any(
+            gpu.compute_capability == _THOR for gpu in subject.gpus
+        )
+        if not of_servers:
+            yield _kind("The image is made for servers, not for a Jetson", Cause.JETSON_TEGRA, "CUDA_VERSION", subject)
+    elif contents.tegra is not None and not subject.needs.tegra and (subject.driver or subject.gpus):
+        yield _kind("The image is made for a Jetson", Cause.JETSON_TEGRA, contents.tegra, subject)
+
+
+def _kind(title: str, cause: Cause, variable: str, subject: Subject) -> Symptom:
+    gpus = tuple(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus)
+    return Symptom(
+        title,
+        (of_image(variable, subject.image.environment.get(variable, "set")), *gpus),
+        (Fix("Use an image that is made for this kind of GPU."),),
+        cause=cause,
+    )

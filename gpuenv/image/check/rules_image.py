@@ -1,0 +1,276 @@
+"""An image on a machine: platform, its own conditions, CUDA against the driver. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.registry import NotKnown, Symptom
+from gpuenv.image.check.facts import Platform, parse_platform
+from gpuenv.image.check.records import Meeting, RequirementVerdict
+from gpuenv.image.check.require_words import changes, needed, oldest_driver, runs_by_minor, wants
+from gpuenv.image.check.rules import ImageOutcome, of_image, rule
+from gpuenv.image.check.subject import HostGpu, Subject
+from gpuenv.image.require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
+from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.support import branch_of, branches_for
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+
+# CUDA Compatibility, Forward Compatibility (read November 2026): data-centre GPUs, and some RTX of certified servers.
+_NOT_FORWARD = ("geforce", "geforcertx", "titan", "titanrtx")
+_FORWARD = ("tesla", "nvidia")
+_COMPAT = re.compile(r"/cuda[^/]*/compat(?:/lib(?:\.real)?)?/?$")
+_TOOLKIT = (
+    "the NVIDIA container toolkit's legacy mode refuses to start the container; under CDI (Podman, --device "
+    "nvidia.com/gpu=...) nothing checks it, and it is CUDA that fails or not"
+)
+
+
+def wanted_platform(needs: Needs) -> Platform:
+    """The platform of images that a machine runs; containers with GPUs are those of Linux."""
+    arch = (needs.platform or "linux-x86_64").partition("-")[2].replace("arm64", "aarch64")
+    return parse_platform(f"linux/{arch}")
+
+
+@rule("IMG901", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+def other_platform(subject: Subject) -> ImageOutcome:
+    """The image is built for another processor or operating system.
+
+    What it means: an image of linux/amd64 does not start on an ARM machine, and an emulation gives it no GPU.
+    How it is seen: the platform in the image's configuration, or the list of platforms of a multi-platform image.
+    What to do: use an image that has this machine's platform, or build it for that platform.
+    """
+    if subject.image.platform is None:
+        yield NotKnown("the image does not say which platform it is for")
+        return
+    wanted, own = wanted_platform(subject.needs), parse_platform(subject.image.platform)
+    if own.serves(wanted):
+        return
+    offered = ", ".join(subject.image.offered) or subject.image.platform
+    yield Symptom(
+        f"The image is for {offered}, and this machine runs {wanted}",
+        (of_image("platform", offered), *fact("host.arch", subject.snapshot.host.arch)),
+        (Fix(f"Use or build an image for {wanted}.", ("docker", "buildx", "build", "--platform", str(wanted), ".")),),
+    )
+
+
+@rule("IMG907", Cause.GPU_TOO_NEW_FOR_DRIVER, Cause.GPU_REMOVED_FROM_DRIVER)
+def gpu_outside_driver(subject: Subject) -> ImageOutcome:
+    """The driver's branch does not drive this GPU.
+
+    What it means: no image helps where the driver itself does not know the GPU, or knows it no more.
+    How it is seen: the driver's branch against those of the GPU's generation. A driver that lists the GPU is believed.
+    What to do: install a driver of a branch that drives it.
+    """
+    for gpu in subject.gpus if subject.driver is not None else ():
+        range_ = branches_for(gpu.compute_capability, subject.matrix)
+        branch = branch_of(subject.driver, subject.matrix) if subject.driver is not None else None
+        if gpu.listed or range_ is None or branch is None or range_.wants(branch) is None:
+            continue
+        newer = range_.first is not None and branch < range_.first
+        yield Symptom(
+            f"Driver {subject.driver} does not drive {gpu.label}: it needs {range_.wants(branch)}",
+            (Evidence("driver.version", str(subject.driver), ""), Evidence("needed", gpu.label, range_.source)),
+            (Fix(f"Install a driver of {range_.wants(branch)}."),),
+            cause=Cause.GPU_TOO_NEW_FOR_DRIVER if newer else Cause.GPU_REMOVED_FROM_DRIVER,
+        )
+        return
+
+
+def requirement_verdicts(subject: Subject) -> tuple[RequirementVerdict, ...]:
+    """Every requirement of the image against every GPU, as libnvidia-container goes through them."""
+    return tuple(_verdicts(subject))
+
+
+def _verdicts(subject: Subject) -> Iterator[RequirementVerdict]:
+    host = Machine(_text(subject.level), _text(subject.driver))
+    machines: list[tuple[str | None, tuple[Machine, ...]]] = [(gpu.label, gpu.machines) for gpu in subject.gpus]
+    for variable, text in requirements(subject.image.environment).items():
+        try:
+            requirement = parse(text)
+        except RequireError as error:
+            yield RequirementVerdict(variable, None, Meeting.INVALID, (str(error),))
+            continue
+        for label, possible in machines or [(None, (host,))]:
+            yield _held(variable, label, requirement, possible)
+
+
+def _held(
+    variable: str, label: str | None, requirement: Requirement, possible: tuple[Machine, ...]
+) -> RequirementVerdict:
+    """Met or unmet where it is so whatever is not known of the machine."""
+    failed = [unmet(requirement, machine) for machine in possible]
+    if all(failed):
+        told = tuple(", ".join(map(str, conditions)) for conditions in failed[0])
+        return RequirementVerdict(variable, label, Meeting.UNMET, told)
+    met = all(certain(requirement, machine) for machine in possible)
+    return RequirementVerdict(variable, label, Meeting.MET if met else Meeting.UNKNOWN)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+@rule("IMG902", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+def requirement_unmet(subject: Subject) -> ImageOutcome:
+    """The image demands another driver, CUDA level or GPU than this machine has.
+
+    What it means: images state in NVIDIA_REQUIRE_* what they need: blanks stand between alternatives, commas between
+    what must hold together, and each variable must hold for each GPU. The container toolkit's legacy mode refuses to
+    start what is not met; under CDI nothing enforces it.
+    How it is seen: each variable is evaluated as libnvidia-container does, for each GPU of the machine, with its
+    driver, CUDA level, compute capability and brand.
+    What to do: update the driver, or use an image of a CUDA that this driver runs.
+    """
+    by_variable: dict[str, list[RequirementVerdict]] = {}
+    for verdict in requirement_verdicts(subject):
+        by_variable.setdefault(verdict.variable, []).append(verdict)
+    for variable, verdicts in by_variable.items():
+        statuses = {entry.status for entry in verdicts}
+        if Meeting.INVALID in statuses:
+            yield _invalid(variable, verdicts[0])
+        elif Meeting.UNMET in statuses:
+            yield _unmet(subject, variable, verdicts)
+        elif Meeting.UNKNOWN in statuses:
+            yield NotKnown(f"whether {variable} is met: {_lacking(subject)} is not known")
+
+
+def _lacking(subject: Subject) -> str:
+    lacks = [name for name, value in (("the driver", subject.driver), ("its CUDA level", subject.level)) if not value]
+    return " and ".join(lacks) or "the GPU's brand or compute capability"
+
+
+def _invalid(variable: str, verdict: RequirementVerdict) -> Symptom:
+    return Symptom(
+        f"{variable} of the image is no expression, and the container toolkit refuses to start it",
+        (of_image(variable, verdict.failed[0]),),
+        (Fix(f"Set {variable} right in the image, or start the container with an empty one."),),
+    )
+
+
+def _unmet(subject: Subject, variable: str, verdicts: list[RequirementVerdict]) -> Symptom:
+    environment = requirements(subject.image.environment)
+    requirement = parse(environment[variable])
+    refused = [entry.gpu for entry in verdicts if entry.status is Meeting.UNMET]
+    gpus = [gpu for gpu in subject.gpus if gpu.label in refused]
+    evidence = (
+        of_image(variable, needed(requirement)),
+        *fact("driver.version", subject.snapshot.driver.version),
+        Evidence("driver.cuda", str(subject.level or "unknown"), subject.snapshot.driver.cuda.source or ""),
+        *(Evidence("gpus[]", f"{gpu.label}, brand {gpu.brand}", gpu.brand_source) for gpu in gpus),
+        Evidence("enforced", _TOOLKIT, ""),
+    )
+    return Symptom(
+        f"The image demands {wants(requirement)}, and this machine has {_has(subject)}",
+        evidence,
+        tuple(Fix(text) for text in changes(requirement, subject, tuple(refused))),
+    )
+
+
+def _has(subject: Subject) -> str:
+    level = f" (CUDA {subject.level})" if subject.level else ""
+    return f"driver {subject.driver or 'unknown'}{level}"
+
+
+@rule("IMG903", Cause.DRIVER_TOO_OLD_FOR_CUDA)
+def driver_below_cuda(subject: Subject) -> ImageOutcome:
+    """The driver is older than the image's CUDA can run on.
+
+    What it means: within a CUDA major, programs run on older drivers too (minor-version compatibility); below the
+    major's oldest driver they do not, unless the forward-compatibility libraries in the image may be used.
+    How it is seen: CUDA_VERSION or a label of the image, and the driver's version and CUDA level.
+    What to do: update the driver, or use an image of an older CUDA.
+    """
+    cuda, driver, level = subject.contents.cuda, subject.driver, subject.level
+    if cuda is None:
+        return
+    if level is None:
+        yield NotKnown(f"whether the driver runs CUDA {cuda}: its version is not known")
+        return
+    if level.major >= cuda.major or runs_by_minor(cuda, subject):
+        return  # within a major the level's minor does not matter to a program's start
+    oldest = oldest_driver(cuda, subject)
+    evidence = (
+        of_image(subject.contents.cuda_source, str(cuda)),
+        *fact("driver.version", subject.snapshot.driver.version),
+    )
+    if _forward(subject):
+        yield Symptom(
+            f"CUDA {cuda} runs on driver {driver} through the forward-compatibility libraries in the image alone",
+            (
+                of_image(subject.contents.cuda_source, str(cuda)),
+                *fact("driver.version", subject.snapshot.driver.version),
+            ),
+            (Fix(f"A driver of CUDA {cuda} needs them not."),),
+            Severity.WARNING,
+        )
+        return
+    yield Symptom(
+        f"CUDA {cuda} in the image needs driver {oldest or f'of CUDA {cuda.major}'} or newer: this machine has "
+        f"{_has(subject)}",
+        evidence,
+        (
+            Fix(f"Update the driver to {oldest or f'one of CUDA {cuda.major}'} or newer."),
+            Fix(f"Or use an image of CUDA {level.major} (this driver's level is {level})."),
+        ),
+    )
+
+
+def _forward(subject: Subject) -> bool:
+    """Whether forward compatibility carries it: the libraries are there, and every GPU allows them."""
+    met = all(entry.status is Meeting.MET for entry in requirement_verdicts(subject))
+    allowed = bool(subject.gpus) and all(set(gpu.brands) <= set(_FORWARD) for gpu in subject.gpus)
+    declared = "NVIDIA_REQUIRE_CUDA" in requirements(subject.image.environment)
+    return subject.contents.compat is True and met and declared and allowed
+
+
+@rule("IMG904", Cause.FORWARD_COMPAT_UNSUPPORTED)
+def forward_compatibility(subject: Subject) -> ImageOutcome:
+    """Forward-compatibility libraries would be used on a GPU that does not allow them.
+
+    What it means: the package cuda-compat brings a newer libcuda for an older driver. It works on data-centre GPUs;
+    on a GeForce or TITAN cuInit fails with 804, although the driver's own libcuda might do.
+    How it is seen: the compat folder in LD_LIBRARY_PATH of the image; or the package in an image whose CUDA is newer
+    than the driver, where the container toolkit puts it first.
+    What to do: leave the folder out of LD_LIBRARY_PATH, and update the driver or use an image of its CUDA.
+    """
+    paths = [part for part in subject.image.environment.get("LD_LIBRARY_PATH", "").split(":") if _COMPAT.search(part)]
+    forbidding = [gpu for gpu in subject.gpus if gpu.brands and set(gpu.brands) <= set(_NOT_FORWARD)]
+    if paths:
+        yield _on_path(paths[0], forbidding)
+    elif forbidding and subject.contents.compat and _older_branch(subject):
+        starts = all(entry.status is not Meeting.UNMET for entry in requirement_verdicts(subject))
+        if starts:
+            yield Symptom(
+                f"The container toolkit uses the image's forward-compatibility libraries, which "
+                f"{forbidding[0].label} does not allow",
+                (*_forbidding(forbidding), *fact("driver.version", subject.snapshot.driver.version)),
+                (
+                    Fix(f"Update the driver to one of CUDA {subject.contents.cuda}."),
+                    Fix(f"Or use an image of CUDA {subject.level} or older."),
+                ),
+            )
+
+
+def _on_path(path: str, forbidding: list[HostGpu]) -> Symptom:
+    severity = Severity.ERROR if forbidding else Severity.WARNING
+    which = f": {forbidding[0].label} does not allow it" if forbidding else ", whatever driver the host has"
+    return Symptom(
+        f"LD_LIBRARY_PATH of the image puts forward-compatibility libraries first{which}",
+        (of_image("LD_LIBRARY_PATH", path), *_forbidding(forbidding)),
+        (Fix(f"Leave {path} out of LD_LIBRARY_PATH: the container toolkit finds it where it is needed."),),
+        severity,
+    )
+
+
+def _forbidding(gpus: list[HostGpu]) -> tuple[Evidence, ...]:
+    return tuple(Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
+
+
+def _older_branch(subject: Subject) -> bool:
+    """Whether the host's driver is of an older branch than the libraries (libnvidia-container, compat_mode.c)."""
+    cuda, driver = subject.contents.cuda, subject.driver
+    branch = next((row.branch for row in subject.matrix.driver_branches if row.cuda == cuda), None)
+    return branch is not None and driver is not None and driver.branch < branch

@@ -1,0 +1,192 @@
+"""A Dockerfile: paths, variables, what a build cannot do, and base images that do not exist or do not fit. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv.image.check.built import Built
+from gpuenv.image.check.installs import Install, Place
+from gpuenv.image.check.rules import FileOutcome, rule
+from gpuenv.image.check.rules_docker import from_place, release_of, spot
+from gpuenv.image.check.rules_variables import capabilities_fault, hides_all
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Severity
+
+_FAULT = Cause.DOCKERFILE_FAULT
+COMPAT = re.compile(r"/compat(?:/lib(?:\.real)?)?/?$")
+STUBS = re.compile(r"/stubs/?$")
+_LD_CONF = re.compile(r"/cuda[^\s\"']*/compat\b")
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+# What needs a GPU rather than CuPy alone: importing CuPy 14 does not.
+_GPU_CODE = re.compile(
+    r"\b(?:cupy|cp)\.(?:array|asarray|zeros|ones|arange|empty|full|eye|linspace|random|linalg|fft|show_config|"
+    r"cuda\.(?:Device|Stream|runtime\.(?:getDevice\w*|memGetInfo)|is_available|get_current_stream))\b"
+    r"|\bassert\s+torch\.cuda\.is_available|\btorch\.cuda\.get_device_name|\.cuda\(\)"
+)
+_PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "dcgmi", "deviceQuery", "bandwidthTest", "gpu-burn", "gpu_burn")
+
+
+@rule("DKF911", _FAULT)
+def compat_on_path(built: Built) -> FileOutcome:
+    """A folder of compatibility or stub libraries is put where the loader looks first.
+
+    What it means: forward-compatibility libraries first on LD_LIBRARY_PATH are used with every driver, also where they
+    fail (cuInit 803 or 804): on a GeForce, and on a driver that is newer. The container toolkit uses them by itself
+    where they are needed. The toolkit's stub of libcuda is for the linker alone.
+    How it is seen: a folder compat or stubs in LD_LIBRARY_PATH, or in /etc/ld.so.conf.d.
+    What to do: leave the folder out; stubs belong into LIBRARY_PATH.
+    """
+    setting = built.environment.get("LD_LIBRARY_PATH")
+    if setting is not None:
+        place = Place(built.file, setting.line, setting.end_line)
+        for part in setting.value.split(":"):
+            if COMPAT.search(part):
+                yield spot(
+                    place,
+                    f"LD_LIBRARY_PATH puts forward-compatibility libraries first: {part}",
+                    "Leave it out: the container toolkit uses them where they are needed.",
+                    Evidence("LD_LIBRARY_PATH", setting.value[:160], built.file),
+                )
+            elif STUBS.search(part):
+                yield spot(
+                    place,
+                    f"LD_LIBRARY_PATH names the stub of libcuda: {part}",
+                    "Use LIBRARY_PATH, which the linker reads and the loader does not.",
+                    Evidence("LD_LIBRARY_PATH", setting.value[:160], built.file),
+                )
+    for ran in built.ran:
+        texts = [word.text for word in ran.command.words]
+        if ran.stage in built.stages and ran.command.program in ("echo", "printf") and any(map(_LD_CONF.search, texts)):
+            raw = ran.step.instruction.body.text
+            if "ld.so.conf" in raw:
+                place = Place(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
+                yield spot(
+                    place,
+                    "The loader is told to look into the compatibility folder first",
+                    "Leave it out: the container toolkit uses it where it is needed.",
+                )
+
+
+@rule("DKF912", _FAULT)
+def gpu_at_build_time(built: Built) -> FileOutcome:
+    """A step of the build uses a GPU.
+
+    What it means: docker build gives its steps neither a GPU nor a driver, whatever the machine has; the step fails, or
+    decides on a machine without a GPU.
+    How it is seen: nvidia-smi, or Python code that makes arrays of CuPy, in a RUN that is not allowed to fail.
+    What to do: move it to the program's start, or to a test that runs the image with --gpus.
+    """
+    for ran in built.ran:
+        if ran.command.guarded:
+            continue
+        what = _gpu_use(ran.command.program, ran.command.texts)
+        if what is None and _PYTHON.fullmatch(ran.command.program):
+            scripts = [heredoc.body.text for heredoc in ran.step.instruction.heredocs]
+            what = next((match[0] for text in scripts if (match := _GPU_CODE.search(text))), None)
+        if what is not None:
+            place = Place(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
+            yield spot(
+                place,
+                f"{what} needs a GPU, and a build has none",
+                "Do it when the container starts, or in a test with docker run --gpus all.",
+            )
+
+
+def _gpu_use(program: str, arguments: tuple[str, ...]) -> str | None:
+    if program in _PROGRAMS:
+        return program
+    if program == "gpuenv" and arguments[:1] and arguments[0] in ("doctor", "smoke", "preflight"):
+        return None if "--expect-no-gpu" in arguments else f"gpuenv {arguments[0]}"
+    if _PYTHON.fullmatch(program) and "-c" in arguments[:-1]:
+        match = _GPU_CODE.search(arguments[arguments.index("-c") + 1])
+        return match[0] if match else None
+    return None
+
+
+@rule("DKF913", _FAULT)
+def variables_hide(built: Built) -> FileOutcome:
+    """A variable hides the GPUs, or leaves out the driver's libraries.
+
+    What it means: CUDA_VISIBLE_DEVICES in an image hides every GPU however it is started. NVIDIA_VISIBLE_DEVICES=void
+    asks for none, and NVIDIA_DRIVER_CAPABILITIES without compute leaves libcuda out of the container.
+    How it is seen: the ENV instructions of the stages that the image is made of.
+    What to do: leave the first two out, and set the last to compute,utility.
+    """
+    for name, setting in built.environment.items():
+        place = Place(built.file, setting.line, setting.end_line)
+        evidence = Evidence(name, setting.value or "(empty)", built.file)
+        if name == "CUDA_VISIBLE_DEVICES" and hides_all(setting.value):
+            yield spot(place, f"{name}={setting.value} hides every GPU", f"Leave {name} out of the image.", evidence)
+        elif name == "NVIDIA_VISIBLE_DEVICES" and setting.value.strip() in ("", "void", "none"):
+            yield spot(
+                place,
+                f"{name}={setting.value} asks for no GPU, unless the container is started with --gpus",
+                "Set it to all, or leave it out.",
+                evidence,
+                severity=Severity.WARNING,
+            )
+        elif name == "NVIDIA_DRIVER_CAPABILITIES" and "$" not in setting.value:
+            fault = capabilities_fault(setting.value)
+            if fault is not None:
+                yield spot(place, f"{name} {fault[0]}", "Set it to compute,utility.", evidence, severity=fault[1])
+
+
+@rule("DKF914", _FAULT)
+def no_wheel_for_base(built: Built) -> FileOutcome:
+    """CuPy has no wheel for the C library or the Python of the base image.
+
+    What it means: pip then takes the source distribution, or an older release in silence.
+    How it is seen: a base image with musl (Alpine), or a Python in its tag for which the pinned release has no wheel.
+    What to do: use a base image with glibc (such as the slim ones) and a Python that the release has wheels for.
+    """
+    for install in built.cupy:
+        if install.from_source or install.name == "cupy":
+            continue
+        if built.base.musl:
+            yield spot(
+                install.place,
+                f"{install.name} has no wheel for musl, which {built.base.text} is made of",
+                "Use a base image with glibc, such as python:3.12-slim.",
+                Evidence("base image", built.base.text, f"line {built.first.line}"),
+            )
+        yield from _python(built, install)
+
+
+def _python(built: Built, install: Install) -> FileOutcome:
+    release, python = release_of(built, install), built.base.python
+    if release is None or python is None or python.tag in release.pythons or install.exact is None:
+        return
+    yield spot(
+        install.place,
+        f"{install.name} {release.cupy} has no wheel for Python {python}, which {built.base.text} has",
+        f"Use a Python of {', '.join(tag.removeprefix('cp') for tag in release.pythons)}, or another release.",
+        Evidence("base image", built.base.text, f"line {built.first.line}"),
+    )
+
+
+@rule("DKF915", _FAULT)
+def no_such_base(built: Built) -> FileOutcome:
+    """The base image's tag is none that nvidia/cuda has.
+
+    What it means: tags of nvidia/cuda are X.Y.Z-FLAVOUR-DISTRIBUTION; one without flavour or distribution, or of a CUDA
+    that was never released, does not exist, and the build fails.
+    How it is seen: the tag against that pattern, and its CUDA against the releases that the matrix knows.
+    What to do: name a tag that exists, such as 12.9.1-devel-ubuntu24.04.
+    """
+    base = built.base
+    if not base.nvidia or base.name is None or base.name.tag in (None, "latest") or base.row is not None:
+        return
+    known = {row.cuda for row in built.matrix.cuda_minors}
+    tag = base.name.tag or ""
+    whole = re.fullmatch(r"\d+\.\d+(?:\.\d+)?-(?:cudnn\d*-)?(?:base|runtime|devel)-[a-z]+[\d.]*", tag) or re.fullmatch(
+        r"\d+\.\d+(?:\.\d+)?-cudnn\d*-(?:runtime|devel)-[a-z]+[\d.]*", tag
+    )
+    if base.cuda is not None and known and min(known) <= base.cuda <= max(known) and base.cuda not in known:
+        yield spot(from_place(built), f"There is no CUDA {base.cuda}", "Name a CUDA that was released.")
+    elif whole is None:
+        yield spot(
+            from_place(built),
+            f"nvidia/cuda has no tag {tag}: expected X.Y.Z-FLAVOUR-DISTRIBUTION",
+            "Name a whole tag, such as 12.9.1-devel-ubuntu24.04.",
+            severity=Severity.WARNING,
+        )

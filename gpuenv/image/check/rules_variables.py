@@ -1,0 +1,233 @@
+"""An image's variables, labels and history, on a machine. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv.doctor.registry import Symptom
+from gpuenv.image import labels
+from gpuenv.image.check.driver_packages import driver_in
+from gpuenv.image.check.rules import ImageOutcome, of_image, rule
+from gpuenv.image.check.subject import Subject, read
+from gpuenv.image.require import Machine, RequireError, holds, parse, requirements
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.versions import ComputeCapability, DriverVersion
+
+_VISIBLE, _CAPABILITIES, _CUDA_VISIBLE = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES"
+# nvidia-container-toolkit, internal/config/image/capabilities.go and cmd/nvidia-container-runtime-hook/
+# container_config.go (read November 2026): an empty one means utility,compute; an unknown word is refused.
+_KNOWN = ("compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all")
+_STUBS = re.compile(r"/stubs/?$")
+_PROOF_FAILED = ("failed", "crashed", "timed-out", "unfit")
+
+
+@rule("IMG911", Cause.CONTAINER_DRIVER_CAPABILITIES)
+def driver_capabilities(subject: Subject) -> ImageOutcome:
+    """The image asks for the driver without the compute or the utility capability.
+
+    What it means: NVIDIA_DRIVER_CAPABILITIES says which of the driver's libraries the container toolkit mounts. Without
+    compute there is no libcuda, without utility no NVML and no nvidia-smi; a word that the toolkit does not know makes
+    it refuse the container.
+    How it is seen: the variable in the image's configuration. Unset or empty it means utility and compute.
+    What to do: set NVIDIA_DRIVER_CAPABILITIES=compute,utility, in the image or when the container is started.
+    """
+    value = subject.image.environment.get(_CAPABILITIES)
+    if not value:
+        return
+    found = capabilities_fault(value)
+    if found is not None:
+        title, severity = found
+        yield Symptom(
+            f"{_CAPABILITIES} of the image {title}",
+            (of_image(_CAPABILITIES, value),),
+            (
+                Fix(
+                    f"Set {_CAPABILITIES}=compute,utility.", ("docker", "run", "-e", f"{_CAPABILITIES}=compute,utility")
+                ),
+            ),
+            severity,
+        )
+
+
+def capabilities_fault(value: str) -> tuple[str, Severity] | None:
+    """What is wrong with a list of the driver's capabilities; an empty one stands for utility and compute."""
+    words = [word.strip() for word in value.split(",") if word.strip()]
+    if not words or "all" in words:
+        return None
+    unknown = [word for word in words if word not in _KNOWN]
+    if unknown:
+        return f"names {unknown[0][:40]!r}, which the container toolkit refuses", Severity.ERROR
+    if "compute" not in words:
+        return "lacks compute: there is no libcuda in the container", Severity.ERROR
+    if "utility" not in words:
+        return "lacks utility: there is neither NVML nor nvidia-smi in the container", Severity.WARNING
+    return None
+
+
+@rule("IMG912", Cause.VISIBLE_DEVICES_HIDE_GPU)
+def gpus_hidden(subject: Subject) -> ImageOutcome:
+    """A variable of the image hides the GPUs.
+
+    What it means: CUDA_VISIBLE_DEVICES in the image hides every GPU from CUDA, however the container is started.
+    NVIDIA_VISIBLE_DEVICES=void or none has the runtime give the container none, unless --gpus sets it anew.
+    How it is seen: the variables in the image's configuration.
+    What to do: leave them out of the image; the engine sets NVIDIA_VISIBLE_DEVICES by itself.
+    """
+    environment = subject.image.environment
+    shown = environment.get(_CUDA_VISIBLE)
+    if shown is not None and hides_all(shown):
+        yield Symptom(
+            f"{_CUDA_VISIBLE} of the image hides every GPU",
+            (of_image(_CUDA_VISIBLE, shown),),
+            (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
+        )
+    given = environment.get(_VISIBLE)
+    if given is not None and given.strip() in ("", "void", "none"):
+        yield Symptom(
+            f"{_VISIBLE} of the image asks for no GPU, unless the container is started with --gpus",
+            (of_image(_VISIBLE, given),),
+            (Fix(f"Set {_VISIBLE}=all, or start the container with --gpus all."),),
+            Severity.WARNING,
+        )
+    elif given is None and subject.contents.for_gpus and environment.get("NVIDIA_REQUIRE_CUDA"):
+        yield Symptom(
+            f"{_VISIBLE} is not set in the image: without --gpus the NVIDIA runtime gives it no GPU",
+            (of_image(_VISIBLE, "not set"),),
+            (Fix("Start the container with --gpus all, or with the variable set to all."),),
+            Severity.NOTE,
+        )
+
+
+def hides_all(value: str) -> bool:
+    """Whether CUDA takes a list of devices for none: it ends at the first that there is not."""
+    return value.split(",", maxsplit=1)[0].strip() in ("", "-1", "NoDevFiles", "none", "void")
+
+
+@rule("IMG913", Cause.LIBRARY_PATH_CONFLICT)
+def stubs_on_path(subject: Subject) -> ImageOutcome:
+    """LD_LIBRARY_PATH of the image names the toolkit's stub libraries.
+
+    What it means: the stub libcuda is for linking alone; a program that loads it finds no GPU (error 34).
+    How it is seen: a folder named stubs in LD_LIBRARY_PATH of the image.
+    What to do: give the folder to the linker (LIBRARY_PATH), not to the loader.
+    """
+    for part in subject.image.environment.get("LD_LIBRARY_PATH", "").split(":"):
+        if _STUBS.search(part):
+            yield Symptom(
+                "LD_LIBRARY_PATH of the image names the stub of libcuda",
+                (of_image("LD_LIBRARY_PATH", part),),
+                (Fix(f"Leave {part} out of LD_LIBRARY_PATH."),),
+            )
+
+
+@rule("IMG914", Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
+def driver_baked_in(subject: Subject) -> ImageOutcome:
+    """The image has the driver's own libraries in it.
+
+    What it means: libcuda and NVML must be those of the host's kernel module; the container toolkit mounts them. Ones
+    of another version in the image may be found first.
+    How it is seen: the steps of the image's history that install a driver's packages. What is in the layers is not
+    looked at: an image without a history, or one that copies the files, may have them all the same.
+    What to do: leave the driver out of the image.
+    """
+    for step in subject.image.history:
+        found = driver_in(step)
+        if found is None:
+            continue
+        branch = re.search(r"(?<!\d)(\d{3})(?!\d)", found)
+        same = branch is not None and subject.driver is not None and int(branch[1]) == subject.driver.branch
+        newer = branch is not None and subject.driver is not None and int(branch[1]) > subject.driver.branch
+        yield Symptom(
+            f"The image has a driver of its own: {found}",
+            (of_image("history", step[:160]), Evidence("driver.version", str(subject.driver or "unknown"), "")),
+            (Fix("Leave the driver out of the image: the container toolkit brings the host's."),),
+            Severity.ERROR if newer and not same else Severity.WARNING,
+        )
+        return
+
+
+@rule("IMG915", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+def switched_off(subject: Subject) -> ImageOutcome:
+    """The image switches its own requirements off.
+
+    What it means: with NVIDIA_DISABLE_REQUIRE=1 the container starts on any driver; whether CUDA then works is another
+    matter, which the driver's version decides.
+    How it is seen: the variable in the image's configuration, and what the other variables would have required.
+    What to do: nothing, where CUDA runs on this driver.
+    """
+    environment = subject.image.environment
+    rest = {name: value for name, value in environment.items() if name != "NVIDIA_DISABLE_REQUIRE"}
+    if requirements(environment) or not requirements(rest):
+        return
+    host = Machine(*(None if value is None else str(value) for value in (subject.level, subject.driver)))
+    machines = [machine for gpu in subject.gpus for machine in gpu.machines] or [host]
+    try:
+        met = all(holds(parse(text), machine) for text in requirements(rest).values() for machine in machines)
+    except RequireError:
+        met = False
+    would = "would be met" if met else "would not be met"
+    yield Symptom(
+        f"The image switches its requirements off (NVIDIA_DISABLE_REQUIRE); they {would} here",
+        (of_image("NVIDIA_DISABLE_REQUIRE", environment["NVIDIA_DISABLE_REQUIRE"]),),
+        (Fix("Nothing has to be done where CUDA runs on this driver."),),
+        Severity.NOTE,
+    )
+
+
+@rule("IMG917", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+def says_nothing(subject: Subject) -> ImageOutcome:
+    """The image says nothing of CUDA.
+
+    What it means: neither variables, labels nor history tell what is in it for GPUs. That is no fault: an image with
+    CUDA from wheels looks so. Nothing stands against it, and nothing more is known.
+    How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy.
+    What to do: run the smoke tests in it; images of gpuenv build-image say by labels what is in them.
+    """
+    if not subject.contents.for_gpus and subject.contents.rocm is None:
+        yield Symptom(
+            "The image says nothing of CUDA; its layers were not looked at",
+            (of_image("labels", ", ".join(subject.image.labels) or "none"),),
+            (Fix("Run gpuenv smoke in it, on a machine with a GPU."),),
+            Severity.NOTE,
+        )
+
+
+@rule("IMG916", Cause.DRIVER_TOO_OLD_FOR_CUDA, Cause.NO_KERNEL_IMAGE, Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+def own_labels(subject: Subject) -> ImageOutcome:
+    """What gpuenv's own labels say of the image does not fit this machine.
+
+    What it means: an image that gpuenv has built says for which GPUs it was made, which driver it needs at least, and
+    how its proof went.
+    How it is seen: the labels io.gpuenv.*.
+    What to do: build an image for this machine: gpuenv build-image.
+    """
+    told = subject.image.labels
+    oldest = read(DriverVersion.parse, told.get(labels.MINIMUM_DRIVER))
+    if oldest and subject.driver and not subject.needs.windows and subject.driver < oldest:
+        yield _label(labels.MINIMUM_DRIVER, str(oldest), f"driver {subject.driver}", Cause.DRIVER_TOO_OLD_FOR_CUDA)
+    texts = [text.strip() for text in told.get(labels.COMPUTE_CAPABILITIES, "").split(",") if text.strip()]
+    served = {capability for text in texts if (capability := read(ComputeCapability.parse, text))}
+    for gpu in subject.gpus if served else ():
+        own = gpu.compute_capability
+        if own is not None and not any(known.major == own.major and known <= own for known in served):
+            yield _label(labels.COMPUTE_CAPABILITIES, ", ".join(texts), gpu.label, Cause.NO_KERNEL_IMAGE)
+            break
+    proof = told.get(labels.PROOF, "")
+    if any(word in proof.lower() for word in _PROOF_FAILED):
+        yield Symptom(
+            "The image's own proof did not pass when it was built",
+            (of_image(labels.PROOF, proof[:160]),),
+            (Fix("Build it anew: gpuenv build-image."),),
+            Severity.WARNING,
+            Cause.IMAGE_REQUIRES_OTHER_DRIVER,
+        )
+
+
+def _label(name: str, value: str, found: str, cause: Cause) -> Symptom:
+    return Symptom(
+        f"The image was built for {name.removeprefix(labels.PREFIX)} {value}, and this machine has {found}",
+        (of_image(name, value), Evidence("found", found, "")),
+        (Fix("Build one for this machine: gpuenv build-image."),),
+        cause=cause,
+    )

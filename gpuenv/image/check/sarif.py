@@ -1,0 +1,78 @@
+"""A report of check-image as SARIF (Static Analysis Results Interchange Format Version 2.1.0, OASIS Standard). Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from gpuenv import __version__
+from gpuenv.doctor.registry import Explained, all_checks
+from gpuenv.image.check.records import ImageFinding, ImageReport
+from gpuenv.image.check.rules import all_rules
+from gpuenv.model.finding import Severity
+from gpuenv.report.report import Status
+from gpuenv.report.sarif import rule_of, uri_of
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+_USUAL = "Dockerfile"  # what has no file of its own is shown there: systems of code review want a place for everything
+
+
+def sarif_text(report: ImageReport) -> str:
+    """The log."""
+    found = {finding.code for finding in report.findings}
+    every: tuple[Explained, ...] = (*all_checks(), *all_rules())
+    described = {each.code: rule_of(each) for each in every if each.code in found}
+    driver = {
+        "name": "gpuenv",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": list(described.values()),
+    }
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": "gpuenv/check-image/"},
+        "invocations": [_invocation(report)],
+        "results": [_result(finding, report) for finding in report.findings],
+        "properties": {
+            "status": report.status.value,
+            "runs_on": list(report.runs_on),
+            "matrix_revision": report.matrix_revision,
+        },
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _invocation(report: ImageReport) -> dict[str, Any]:
+    unknown = [f"{machine.machine}: not known: {text}" for machine in report.machines for text in machine.unknown]
+    return {
+        "executionSuccessful": report.status is not Status.UNKNOWN,
+        "exitCode": report.exit_code,
+        "toolExecutionNotifications": [{"level": "warning", "message": {"text": text}} for text in unknown],
+    }
+
+
+def _result(finding: ImageFinding, report: ImageReport) -> dict[str, Any]:
+    path = finding.file or _USUAL
+    region: dict[str, int] = {"startLine": finding.line or 1}
+    if finding.end_line is not None and finding.end_line > region["startLine"]:
+        region["endLine"] = finding.end_line
+    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": region}}
+    if finding.file is None:
+        place["logicalLocations"] = [{"fullyQualifiedName": report.subject, "kind": "image"}]
+    told = [f"{finding.title}.", *(fix.text for fix in finding.fix)]
+    digest = hashlib.sha256(f"{finding.code} {finding.file} {finding.machine} {finding.title}".encode()).hexdigest()
+    return {
+        "ruleId": finding.code,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": "\n".join(told)},
+        "locations": [place],
+        "partialFingerprints": {"gpuenv/1": digest},
+        "properties": {
+            "cause": finding.cause.value,
+            "primary": finding.primary,
+            "follows_from": finding.follows_from,
+            "machine": finding.machine,
+        },
+    }

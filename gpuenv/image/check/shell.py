@@ -1,0 +1,220 @@
+"""The simple commands in a shell's text, with the place of every word. Pure.
+
+Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, operators, redirections, comments and
+``sh -c``; what a substitution would print is not known, and a word with one says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gpuenv.image.check.docker_parse import Piece, whole
+from gpuenv.image.check.variables import Lookup, is_known, replaced
+
+_OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
+_REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<&?|<<<|<<-?)\s*")
+_KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}", "fi", "done", "esac")
+_CONDITIONS = ("if", "elif", "while", "until", "!")
+_CONDITIONAL = ("if", "while", "until", "case")
+_WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "xvfb-run", "gosu", "timeout", "eatmydata")
+_SHELLS = ("sh", "bash", "dash", "zsh", "ash")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_DEEPEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word: its text, its line, and whether all of it is known."""
+
+    text: str
+    line: int
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A simple command.
+
+    Attributes:
+        words: the program and its arguments, without wrappers, assignments and redirections.
+        guarded: whether its failure stops nothing, or it stands in a condition.
+    """
+
+    words: tuple[Word, ...]
+    guarded: bool = False
+
+    @property
+    def program(self) -> str:
+        """The program's name without its folder."""
+        return self.words[0].text.rsplit("/", 1)[-1]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of the arguments."""
+        return tuple(word.text for word in self.words[1:])
+
+
+def commands(piece: Piece, lookup: Lookup, depth: int = 0) -> tuple[Command, ...]:
+    """Every simple command of a shell's text."""
+    found: list[Command] = []
+    words: list[Word] = []
+    blocks: list[str] = []
+    for part in (*_tokens(piece, lookup), "\n"):
+        if isinstance(part, Word):
+            words.append(part)
+            continue
+        _follow_blocks(words, blocks)
+        guarded = part == "||" or any(block in _CONDITIONAL for block in blocks)
+        found += _command(tuple(words), guarded=guarded, lookup=lookup, depth=depth)
+        words = []
+    return tuple(found)
+
+
+def _follow_blocks(words: list[Word], blocks: list[str]) -> None:
+    """Keeps the blocks that are open: what stands inside a condition may never run."""
+    first = next((word.text for word in words if word.text not in ("then", "else", "do", "{", "!")), "")
+    if first in (*_CONDITIONAL, "for"):
+        blocks.append(first)
+    elif first in ("fi", "done", "esac") and blocks:
+        blocks.pop()
+
+
+def _command(words: tuple[Word, ...], *, guarded: bool, lookup: Lookup, depth: int) -> Iterator[Command]:
+    while words and words[0].text in _KEYWORDS:
+        guarded = guarded or words[0].text in _CONDITIONS
+        words = words[1:]
+    if not words or words[0].text in ("for", "case", "function"):
+        return
+    words = _unwrapped(words)
+    if not words:
+        return
+    command = Command(words, guarded)
+    script = _script(command) if depth < _DEEPEST else None
+    if script is None:
+        yield command
+        return
+    inner = commands(whole(script.text, script.line), lookup, depth + 1)
+    lines = max(1, script.text.count("\n"))
+    for entry in inner:
+        placed = tuple(replace(word, line=min(word.line, script.line + lines)) for word in entry.words)
+        yield Command(placed, entry.guarded or guarded)
+
+
+def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Without what stands before the program: assignments, sudo and the like with their options."""
+    while words:
+        name = words[0].text.rsplit("/", 1)[-1]
+        if _ASSIGNMENT.match(words[0].text):
+            words = words[1:]
+        elif name in _WRAPPERS:
+            words = words[1:]
+            while words and words[0].text.startswith("-"):
+                words = words[1:]
+            if name in ("timeout", "gosu") and words:
+                words = words[1:]
+        else:
+            break
+    return words
+
+
+def _script(command: Command) -> Word | None:
+    """The text that a shell is given to run."""
+    if command.program not in _SHELLS:
+        return None
+    for option, word in zip(command.words[1:], command.words[2:], strict=False):
+        if option.text.startswith("-") and not option.text.startswith("--") and "c" in option.text:
+            return word
+    return None
+
+
+def _tokens(piece: Piece, lookup: Lookup) -> Iterator[Word | str]:
+    text, position = piece.text, 0
+    while position < len(text):
+        character = text[position]
+        if character in " \t\r" or text.startswith("\\\n", position):
+            position += 2 if character == "\\" else 1
+        elif character == "#":
+            end = text.find("\n", position)
+            position = len(text) if end < 0 else end
+        elif (match := _REDIRECTION.match(text, position)) is not None:
+            position = _word_end(text, match.end())
+        elif (match := _OPERATOR.match(text, position)) is not None:
+            yield match[0]
+            position = match.end()
+        else:
+            end = _word_end(text, position)
+            yield _word(text[position:end], piece.line_at(position), lookup)
+            position = max(end, position + 1)
+
+
+def _word_end(text: str, position: int) -> int:
+    """Where a word ends: at a blank or an operator outside of quotes and substitutions."""
+    while position < len(text):
+        character = text[position]
+        if character == "\\":
+            position += 2
+        elif character in "'\"`":
+            position = _quote_end(text, position)
+        elif text.startswith("$(", position):
+            position = _parenthesis_end(text, position + 1)
+        elif text.startswith("${", position):
+            end = text.find("}", position)
+            position = len(text) if end < 0 else end + 1
+        elif character in " \t\r\n;|&()<>":
+            return position
+        else:
+            position += 1
+    return min(position, len(text))
+
+
+def _quote_end(text: str, position: int) -> int:
+    quote = text[position]
+    position += 1
+    while position < len(text) and text[position] != quote:
+        position += 2 if text[position] == "\\" and quote != "'" else 1
+    return position + 1
+
+
+def _parenthesis_end(text: str, position: int) -> int:
+    depth = 0
+    while position < len(text):
+        if text[position] in "'\"":
+            position = _quote_end(text, position)
+            continue
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        position += 1
+        if depth == 0:
+            break
+    return position
+
+
+def _word(raw: str, line: int, lookup: Lookup) -> Word:
+    """A word without its quotes, its variables replaced where they are known."""
+    parts: list[str] = []
+    known, position = True, 0
+    while position < len(raw):
+        character = raw[position]
+        if character == "\\":
+            parts.append(raw[position + 1 : position + 2])
+            position += 2
+        elif character == "'":
+            end = _quote_end(raw, position)
+            parts.append(raw[position + 1 : end - 1])
+            position = end
+        else:
+            end = _quote_end(raw, position) if character == '"' else _plain_end(raw, position)
+            text = raw[position + 1 : end - 1].replace('\\"', '"') if character == '"' else raw[position:end]
+            value = replaced(text, lookup)
+            known = known and is_known(value)
+            parts.append(value)
+            position = end
+    return Word("".join(parts), line, known)
+
+
+def _plain_end(raw: str, position: int) -> int:
+    end = position
+    while end < len(raw) and raw[end] not in "\\'\"":
+        end += 1
+    return max(end, position + 1)

@@ -1,0 +1,199 @@
+"""The stages of a Dockerfile, each step with the variables that are in force there. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gpuenv.image.check.docker_parse import Dockerfile, DockerfileError, Instruction, Piece
+from gpuenv.image.check.variables import is_known, replaced
+
+_FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
+_PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")
+_NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A variable's value, what is not known in it as it stands, and its line."""
+
+    value: str
+    line: int
+    end_line: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """An instruction, and what is in force before it."""
+
+    instruction: Instruction
+    environment: Mapping[str, Setting]
+    arguments: Mapping[str, str]
+    workdir: str
+
+    def lookup(self, name: str) -> str | None:
+        """The value of a variable; None for one that nobody knows."""
+        if name in self.environment:
+            return self.environment[name].value
+        return self.arguments.get(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """A stage.
+
+    Attributes:
+        number: from 0.
+        name: after AS, in lower case.
+        base: the image that it starts from; what is not known in it as it stands. Null for another stage.
+        parent: the number of the stage that it starts from.
+        takes: the numbers of the stages that it copies from.
+        line: of its FROM.
+        end_line: likewise.
+        steps: its instructions.
+        environment: what is in force at its end.
+    """
+
+    number: int
+    name: str | None
+    base: str | None
+    parent: int | None
+    takes: tuple[int, ...]
+    line: int
+    end_line: int
+    steps: tuple[Step, ...]
+    environment: Mapping[str, Setting]
+    workdir: str
+
+
+def stages_of(dockerfile: Dockerfile, given: Mapping[str, str]) -> tuple[Stage, ...]:
+    """The stages in their order.
+
+    Args:
+        dockerfile: the instructions.
+        given: values that the caller has for ARGs.
+
+    Raises:
+        DockerfileError: where something stands before the first FROM, or there is none.
+    """
+    outer: dict[str, str] = {}
+    groups: list[list[Instruction]] = []
+    for instruction in dockerfile.instructions:
+        if instruction.keyword == "FROM":
+            groups.append([instruction])
+        elif groups:
+            groups[-1].append(instruction)
+        elif instruction.keyword == "ARG":
+            outer.update(_arguments(instruction, given, outer))
+        else:
+            raise DockerfileError(f"line {instruction.line}: {instruction.keyword} before the first FROM")
+    if not groups:
+        raise DockerfileError("line 1: there is no FROM")
+    found: list[Stage] = []
+    for group in groups:
+        found.append(_stage(group, found, outer, given))
+    return tuple(found)
+
+
+def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, str], given: Mapping[str, str]) -> Stage:
+    first, *rest = group
+    match = _FROM.match(first.body.text.strip())
+    if match is None:
+        raise DockerfileError(f"line {first.line}: FROM {first.body.text.strip()[:40]!r}: expected an image")
+    base = replaced(match[1].strip("\"'"), {**outer, **given}.get)
+    names = {stage.name: stage.number for stage in before if stage.name}
+    parent = names.get(base.lower())
+    came = before[parent] if parent is not None else None
+    steps, environment, workdir = _walk(rest, came, outer, given)
+    return Stage(
+        number=len(before),
+        name=match[2].lower() if match[2] else None,
+        base=None if came else base,
+        parent=parent,
+        takes=tuple(dict.fromkeys(_takes(steps, names, len(before)))),
+        line=first.line,
+        end_line=first.end_line,
+        steps=tuple(steps),
+        environment=environment,
+        workdir=workdir,
+    )
+
+
+def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[int]:
+    for step in steps:
+        if step.instruction.keyword not in ("COPY", "ADD", "RUN"):
+            continue
+        given = step.instruction.flag("from")
+        mounted = re.search(r"from=([^,\s]+)", step.instruction.flag("mount") or "")
+        for name in (given, mounted[1] if mounted else None):
+            if name is not None and name.lower() in names:
+                yield names[name.lower()]
+            elif name is not None and name.isdigit() and int(name) < count:
+                yield int(name)
+
+
+def _walk(
+    instructions: list[Instruction], came: Stage | None, outer: Mapping[str, str], given: Mapping[str, str]
+) -> tuple[list[Step], dict[str, Setting], str]:
+    environment = dict(came.environment) if came else {}
+    arguments: dict[str, str] = {}
+    workdir = came.workdir if came else "/"
+    steps = []
+    for instruction in instructions:
+        step = Step(instruction, dict(environment), dict(arguments), workdir)
+        steps.append(step)
+        if instruction.keyword == "ARG":
+            arguments.update(_arguments(instruction, given, outer))
+        elif instruction.keyword == "ENV":
+            environment.update(_settings(step))
+        elif instruction.keyword == "WORKDIR":
+            workdir = joined(workdir, replaced(instruction.body.text.strip().strip("\"'"), step.lookup))
+    return steps, environment, workdir
+
+
+def joined(folder: str, path: str) -> str:
+    """A path in the image, from the folder that is in force."""
+    import posixpath  # noqa: PLC0415 - the image's paths are those of Linux, wherever this runs
+
+    return posixpath.normpath(posixpath.join(folder, path))
+
+
+def _arguments(instruction: Instruction, given: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:
+    """The values of an ARG: the caller's, its default, or that of an ARG before the first FROM."""
+    found: dict[str, str] = {}
+    for word in instruction.body.text.split():
+        name, equals, default = word.partition("=")
+        value = given.get(name)
+        if value is None:
+            value = replaced(unquoted(default), {**outer, **found}.get) if equals else outer.get(name)
+        if value is not None and is_known(value):
+            found[name] = value
+    return found
+
+
+def _settings(step: Step) -> dict[str, Setting]:
+    """The variables of an ENV, in its form with an equals sign and in the old one."""
+    return {
+        name: Setting(replaced(value, step.lookup), line, step.instruction.end_line)
+        for name, value, line in pairs(step.instruction.body)
+    }
+
+
+def pairs(body: Piece) -> Iterator[tuple[str, str, int]]:
+    """Name, value and line of each pair in an ENV or a LABEL."""
+    text = body.text
+    position = len(text) - len(text.lstrip())
+    if _PAIR.match(text, position) is None:
+        match = _NAME.match(text, position)
+        if match is not None:
+            yield match[1], unquoted(text[match.end() :].strip()), body.line_at(position)
+        return
+    while (found := _PAIR.match(text, position)) is not None:
+        yield found[1], unquoted(found[2]), body.line_at(position)
+        position = found.end()
+
+
+def unquoted(text: str) -> str:
+    """A value without the quotes around it or its parts."""
+    return re.sub(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'", lambda match: match[1] or match[2] or "", text)

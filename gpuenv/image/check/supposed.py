@@ -1,0 +1,105 @@
+"""The image that a Dockerfile would give, as far as its text tells, held against machines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from gpuenv.image.check.built import Built
+from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.installs import Install
+from gpuenv.image.check.records import ImageReport, MachineVerdict
+from gpuenv.image.check.rules_docker import release_of
+from gpuenv.image.check.rules_image import wanted_platform
+from gpuenv.image.check.subject import MAINTAINER
+from gpuenv.image.check.variables import is_known
+from gpuenv.image.check.verdict import exit_code_of, judge_machine, worst_of
+from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.report import Status
+
+_OF_FLAVOUR = {
+    Flavour.BASE: ("NV_CUDA_CUDART_VERSION",),
+    Flavour.RUNTIME: ("NV_CUDA_CUDART_VERSION", "NV_CUDA_LIB_VERSION"),
+    Flavour.DEVEL: ("NV_CUDA_CUDART_VERSION", "NV_CUDA_LIB_VERSION", "NV_CUDA_CUDART_DEV_VERSION"),
+}
+
+
+def with_machines(
+    report: ImageReport,
+    built: tuple[Built, ...],
+    machines: Mapping[str, Snapshot],
+    matrix: Matrix,
+    clock: Callable[[], float],
+) -> ImageReport:
+    """The report on a Dockerfile, with the verdict of each machine on what it would build."""
+    if not machines or not built:
+        return report
+    verdicts = tuple(
+        _named(judge_machine(name, supposed(each, snapshot, matrix), snapshot, matrix, clock), each, built)
+        for name, snapshot in machines.items()
+        for each in built
+    )
+    findings = (*report.findings, *(finding for entry in verdicts for finding in entry.findings))
+    first = next((entry for entry in findings if entry.primary), None)
+    status = worst_of((report.status, *(entry.status for entry in verdicts)))
+    return replace(
+        report,
+        machines=verdicts,
+        findings=tuple(replace(entry, primary=entry is first) for entry in findings),
+        status=status,
+        exit_code=exit_code_of(status),
+        runs_on=tuple(entry.machine for entry in verdicts if entry.status in (Status.FIT, Status.DEGRADED)),
+    )
+
+
+def _named(verdict: MachineVerdict, built: Built, every: tuple[Built, ...]) -> MachineVerdict:
+    stage = built.stages[-1]
+    name = f"{verdict.machine} (stage {stage.name or stage.number})"
+    return replace(verdict, machine=name) if len(every) > 1 else verdict
+
+
+def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
+    """The image for a machine's platform: what its base is known to say, and what the Dockerfile sets."""
+    base, told = built.base, ({"maintainer": MAINTAINER} if built.base.nvidia else dict[str, str]())
+    environment = {
+        **_of_base(built),
+        **{name: setting.value for name, setting in built.environment.items() if is_known(setting.value)},
+    }
+    if base.python is not None:
+        environment.setdefault("PYTHON_VERSION", str(base.python))
+    return ImageFacts(
+        reference=base.text if is_known(base.text) else "unknown",
+        source="dockerfile",
+        platform=str(wanted_platform(needs_of(snapshot, matrix))),
+        environment=environment,
+        labels=told,
+        history=tuple(_step(built, install) for install in built.cupy if install.name != "cupy"),
+    )
+
+
+def _step(built: Built, install: Install) -> str:
+    """As a builder would write down what installs a CuPy."""
+    release = release_of(built, install)
+    extras = f"[{','.join(sorted(install.extras))}]" if install.extras else ""
+    return f"RUN pip install {install.name}{extras}" + (f"=={release.cupy}" if release else "")
+
+
+def _of_base(built: Built) -> dict[str, str]:
+    base = built.base
+    if base.cuda is None:
+        return {}
+    version = str(base.cuda)
+    names = _OF_FLAVOUR.get(base.flavour, ()) if base.flavour else ()
+    found = {"CUDA_VERSION": version, **dict.fromkeys(names, version)}
+    if base.nvidia or base.row is not None:
+        found["NVIDIA_REQUIRE_CUDA"] = requirement_of(base.row) if base.row else f"cuda>={version}"
+        found |= {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+    return found
+
+
+def requirement_of(row: Image) -> str:
+    """NVIDIA_REQUIRE_CUDA of an image of the matrix, as NVIDIA writes it."""
+    windows = (f"brand={brand},driver>={branch},driver<{branch + 1}" for branch in row.branches for brand in row.brands)
+    return " ".join((f"cuda>={row.cuda}", *windows))

@@ -1,0 +1,132 @@
+"""A report of check-image as lines of text, in ASCII. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, Meeting
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.report.report import Status
+from gpuenv.report.text import Line, Style, finding_lines
+
+_STYLES = {Status.FIT: Style.GOOD, Status.DEGRADED: Style.WARNING, Status.UNKNOWN: Style.WARNING}
+_WORDS = {Status.FIT: "runs", Status.DEGRADED: "runs, with warnings", Status.UNKNOWN: "could not be told"}
+_INDENT = 12
+
+
+def report_lines(report: ImageReport, *, verbose: bool = False) -> Iterator[Line]:
+    """The whole report."""
+    yield Line(_headline(report), _STYLES.get(report.status, Style.BAD), 2)
+    for image in report.images:
+        yield Line()
+        yield from _image_lines(image, report.cuda.get(image.platform or "", ""), verbose=verbose)
+    for machine in report.machines:
+        yield Line()
+        yield from _machine_lines(machine, verbose=verbose)
+    if report.kind != "image":
+        yield from _file_lines(report)
+    yield Line()
+    yield Line(_closing(report), Style.QUIET)
+
+
+def _headline(report: ImageReport) -> str:
+    word = report.status.value.upper()
+    if report.kind != "image" and not report.machines:
+        errors = sum(entry.severity is Severity.ERROR for entry in report.findings)
+        rest = len(report.findings) - errors
+        told = f"{errors} error{'s' * (errors != 1)}, {rest} other finding{'s' * (rest != 1)}"
+        return f"{word}: {report.subject}: {told if report.findings else 'nothing found'}."
+    if len(report.machines) == 1:
+        only = report.machines[0]
+        return f"{word}: {report.subject} on {only.machine}: {_verdict(only)}."
+    runs = len(report.runs_on)
+    return f"{word}: {report.subject} runs on {runs} of {len(report.machines)} machines."
+
+
+def _verdict(machine: MachineVerdict) -> str:
+    return _WORDS.get(machine.status, "does not run")
+
+
+def _image_lines(image: ImageFacts, cuda: str, *, verbose: bool) -> Iterator[Line]:
+    yield Line("Image", Style.HEADING)
+    offered = f" (of {', '.join(image.offered)})" if len(image.offered) > 1 else ""
+    size = f"{image.size / 1e6:.0f} MB in {image.layers or '?'} layers" if image.size else None
+    rows = (
+        ("from", image.source),
+        ("platform", f"{image.platform}{offered}" if image.platform else None),
+        ("digest", image.digest),
+        ("CUDA", cuda or None),
+        ("size", size),
+        *((name, value) for name, value in image.labels.items() if name.startswith("io.gpuenv.") and verbose),
+    )
+    for label, value in rows:
+        if value:
+            yield Line(f"  {label:<{_INDENT - 2}}{value}", hang=_INDENT)
+
+
+def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[Line]:
+    yield Line(f"{machine.machine}: {_verdict(machine)}", _STYLES.get(machine.status, Style.BAD), 2)
+    level = f", up to CUDA {machine.driver_cuda}" if machine.driver_cuda else ""
+    yield Line(f"  {'driver':<{_INDENT - 2}}{machine.driver or 'unknown'}{level}", hang=_INDENT)
+    for text in _counted(machine.gpus) or ["none known"]:
+        yield Line(f"  {'GPU':<{_INDENT - 2}}{text}", hang=_INDENT)
+    for entry in machine.requirements:
+        if verbose or entry.status is not Meeting.MET:
+            of_gpu = f" for {entry.gpu}" if entry.gpu else ""
+            yield Line(f"  {entry.variable}{of_gpu}: {entry.status.value}", Style.QUIET, 4)
+    yield from _findings(machine.findings)
+    if machine.changes:
+        yield Line("  What would have to change:", Style.HEADING)
+        for text in machine.changes:
+            yield Line(f"    {text}", hang=6)
+    for text in machine.unknown if machine.status is not Status.UNFIT or verbose else ():
+        yield Line(f"  not known: {text}", Style.WARNING, 4)
+
+
+def _counted(texts: Sequence[str]) -> list[str]:
+    counts: dict[str, int] = {}
+    for text in texts:
+        counts[text] = counts.get(text, 0) + 1
+    return [f"{count} x {text}" if count > 1 else text for text, count in counts.items()]
+
+
+def _file_lines(report: ImageReport) -> Iterator[Line]:
+    for finding in report.findings:
+        if finding.file is None:
+            continue
+        yield Line()
+        yield Line(f"{finding.file}:{finding.line}: {finding.severity.value}", Style.HEADING, 2)
+        yield from finding_lines(_plain(finding))
+
+
+def _findings(findings: Sequence[ImageFinding]) -> Iterator[Line]:
+    for finding in findings:
+        yield from finding_lines(_plain(finding))
+
+
+def _plain(finding: ImageFinding) -> Finding:
+    """The part that every finding has, so that it looks the same everywhere."""
+    return Finding(
+        finding.code,
+        finding.cause,
+        finding.severity,
+        finding.primary,
+        finding.follows_from,
+        finding.title,
+        tuple(replace(entry, value=_shortened(entry.value)) for entry in finding.evidence),
+        finding.fix,
+        finding.docs,
+    )
+
+
+def _shortened(value: str, most: int = 300) -> str:
+    return value if len(value) <= most else f"{value[:most]}..."
+
+
+def _closing(report: ImageReport) -> str:
+    if report.kind == "image":
+        return f"From manifest and configuration alone; no layer was looked at. Exit code {report.exit_code}."
+    files = ", ".join(report.files)
+    return f"Read: {files}. Exit code {report.exit_code}."

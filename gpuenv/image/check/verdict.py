@@ -1,0 +1,200 @@
+"""Whether an image runs on machines: every rule, the doctor's own word on each machine, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from gpuenv import __version__
+from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.doctor.machine import contained
+from gpuenv.doctor.registry import NotKnown, Symptom
+from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict
+from gpuenv.image.check.rules import Rule, all_rules
+from gpuenv.image.check.rules_image import requirement_verdicts
+from gpuenv.image.check.subject import Subject, contents_of, subject_of
+from gpuenv.matrix.needs import driver_absent
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.finding import CheckStatus, Finding, Severity
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.report import Status
+
+# What the doctor finds of this process, not of the machine: a container started later has neither.
+_OF_THIS_PROCESS = frozenset({"GPU202", "GPU208", "DRV109", "DRV111", "DRV112"})
+# Codes that may tell the same once more, and the codes that tell it better.
+_FOLLOWS = {"IMG903": ("IMG902",), "IMG905": ("IMG902", "IMG903", "IMG907"), "IMG916": ("IMG902", "IMG903", "IMG905")}
+_CODES = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
+_ORDER = (Status.UNFIT, Status.UNKNOWN, Status.DEGRADED, Status.FIT)
+
+
+def judge_machine(
+    name: str, image: ImageFacts, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]
+) -> MachineVerdict:
+    """Whether an image runs on a machine.
+
+    Args:
+        name: the machine's.
+        image: the one for its platform.
+        snapshot: what was read of it.
+        matrix: the compatibility matrix.
+        clock: seconds.
+    """
+    subject = subject_of(image, snapshot, matrix)
+    of_machine, open_questions = _of_machine(subject, clock)
+    findings = list(of_machine)
+    for rule in all_rules("IMG"):
+        for told in rule.run(subject):
+            if isinstance(told, NotKnown):
+                open_questions.append(told.reason)
+            else:
+                findings.append(_finding(rule, told, name))
+    ranked = ranked_findings([replace(entry, machine=name) for entry in findings])
+    unknown = tuple(dict.fromkeys(open_questions))
+    return MachineVerdict(
+        machine=name,
+        status=status_of(ranked, unknown=bool(unknown)),
+        driver=None if subject.driver is None else str(subject.driver),
+        driver_cuda=None if subject.level is None else str(subject.level),
+        gpus=tuple(gpu.label for gpu in subject.gpus),
+        platform=image.platform,
+        requirements=requirement_verdicts(subject),
+        findings=ranked,
+        changes=_changes(ranked),
+        unknown=unknown,
+    )
+
+
+def _of_machine(subject: Subject, clock: Callable[[], float]) -> tuple[list[ImageFinding], list[str]]:
+    """What the doctor has against the machine itself, whatever the image; and what of it is not known."""
+    if subject.contents.rocm and not subject.contents.cuda:
+        return [], []
+    found, unknown = _machine_itself(subject, clock)
+    if subject.contents.for_gpus or not (found or unknown):
+        return found, unknown
+    return [], ["whether the image needs a GPU, which this machine may not give: its metadata do not say"]
+
+
+def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[ImageFinding], list[str]]:
+    snapshot = subject.snapshot
+    resolution = resolve(snapshot, subject.matrix)
+    diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, Terms(no_cupy=True, left_out=_OF_THIS_PROCESS))
+    found = [
+        _carried(entry)
+        for entry in diagnosis.findings
+        if entry.code.startswith(("DRV", "GPU")) and entry.severity is not Severity.NOTE
+    ]
+    if any(entry.severity is Severity.ERROR for entry in found):
+        return found, []
+    crashed = [run.code for run in diagnosis.checks if run.status is CheckStatus.CRASHED]
+    unknown = [f"what check {code} would have said: it crashed" for code in crashed]
+    if not subject.gpus:
+        unknown.append("which GPU the machine has")
+    if subject.driver is None and subject.level is None:
+        where = ", for gpuenv runs in a container here" if contained(snapshot) else ""
+        unknown.append(f"{'no driver was found' if driver_absent(snapshot) else 'the driver'}{where}")
+    return found, unknown
+
+
+def _carried(finding: Finding) -> ImageFinding:
+    return ImageFinding(
+        code=finding.code,
+        cause=finding.cause,
+        severity=finding.severity,
+        primary=False,
+        follows_from=None,
+        title=finding.title,
+        evidence=finding.evidence,
+        fix=finding.fix,
+        docs=finding.docs,
+    )
+
+
+def _finding(rule: Rule, symptom: Symptom, machine: str) -> ImageFinding:
+    return replace(make_finding(rule, symptom), machine=machine)
+
+
+def make_finding(rule: Rule, symptom: Symptom) -> ImageFinding:
+    """A symptom with the code and the cause of its rule."""
+    return ImageFinding(
+        code=rule.code,
+        cause=symptom.cause or rule.causes[0],
+        severity=symptom.severity,
+        primary=False,
+        follows_from=None,
+        title=symptom.title,
+        evidence=symptom.evidence,
+        fix=symptom.fix,
+        docs=f"gpuenv explain {rule.code}",
+    )
+
+
+def ranked_findings(findings: Iterable[ImageFinding]) -> tuple[ImageFinding, ...]:
+    """Errors, warnings, notes; the first error is the one to cure first, and its consequences name it."""
+    order = list(Severity)
+    ranked = sorted(findings, key=lambda entry: order.index(entry.severity))
+    if not ranked or ranked[0].severity is not Severity.ERROR:
+        return tuple(ranked)
+    primary = replace(ranked[0], primary=True)
+    others = [
+        replace(entry, follows_from=primary.code) if primary.code in _FOLLOWS.get(entry.code, ()) else entry
+        for entry in ranked[1:]
+    ]
+    return (primary, *others)
+
+
+def status_of(findings: Iterable[ImageFinding], *, unknown: bool) -> Status:
+    """Unfit with any error; unknown with an open question; fit with warnings."""
+    severities = {entry.severity for entry in findings}
+    if Severity.ERROR in severities:
+        return Status.UNFIT
+    if unknown:
+        return Status.UNKNOWN
+    return Status.DEGRADED if Severity.WARNING in severities else Status.FIT
+
+
+def _changes(findings: Iterable[ImageFinding]) -> tuple[str, ...]:
+    """What would have to change: the first cure of every error."""
+    errors = (entry for entry in findings if entry.severity is Severity.ERROR and entry.follows_from is None)
+    return tuple(dict.fromkeys(entry.fix[0].text for entry in errors if entry.fix))
+
+
+def image_report(
+    reference: str, images: Mapping[str, ImageFacts], machines: tuple[MachineVerdict, ...], matrix: Matrix
+) -> ImageReport:
+    """The report on an image: the worst of its machines."""
+    worst = worst_of(entry.status for entry in machines)
+    cuda = {platform: contents_of(image, matrix).cuda for platform, image in images.items()}
+    findings = tuple(finding for entry in machines for finding in entry.findings)
+    return ImageReport(
+        subject=reference,
+        kind="image",
+        status=worst,
+        exit_code=exit_code_of(worst),
+        runs_on=tuple(entry.machine for entry in machines if entry.status in (Status.FIT, Status.DEGRADED)),
+        images=tuple(images.values()),
+        machines=machines,
+        findings=_one_primary(findings),
+        files=(),
+        gpuenv_version=__version__,
+        matrix_revision=matrix.revision,
+        cuda={platform: str(version) for platform, version in cuda.items() if version is not None},
+    )
+
+
+def worst_of(statuses: Iterable[Status]) -> Status:
+    """The worst of several verdicts."""
+    return min(statuses, key=_ORDER.index, default=Status.UNKNOWN)
+
+
+def exit_code_of(status: Status) -> int:
+    """The contract's code for a verdict."""
+    return int(_CODES.get(status, ExitCode.OK))
+
+
+def _one_primary(findings: tuple[ImageFinding, ...]) -> tuple[ImageFinding, ...]:
+    """Of several machines' findings, the first primary one stays so."""
+    first = next((entry for entry in findings if entry.primary), None)
+    return tuple(replace(entry, primary=entry is first) for entry in findings)

@@ -1,0 +1,268 @@
+"""Which base, wheel line, CuPy and CUDA an image is made of: the same rows and constraints as the resolver's. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpuenv.image.records import Base, Choice, Kind
+from gpuenv.image.reference import split
+from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
+from gpuenv.matrix.images import fits, inside_container, refusals
+from gpuenv.matrix.needs import NeededGpu, Needs
+from gpuenv.matrix.records import CudaMinor, Flavour, Image, Matrix
+from gpuenv.matrix.support import branches_for
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
+
+DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}
+_CTK = "ctk"
+# The Python of each Ubuntu, which its packages are named after (packages.ubuntu.com: python3 in focal, jammy, noble).
+_PYTHON_OF = {"ubuntu20.04": "3.8", "ubuntu22.04": "3.10", "ubuntu24.04": "3.12"}
+# Debian 12: its glibc, 2.36, is newer than what any wheel of CuPy or CUDA asks for (docker-library/python, README).
+_SLIM = "python:{python}-slim-bookworm"
+_HEADERS = {12: "nvidia-cuda-runtime-cu12=={cuda}.*", 13: "cuda-toolkit[cudart]=={cuda}.*"}
+_FIRST_WITHOUT_OWN_HEADERS = 14  # CuPy 14 reads cudart's headers at run time; earlier wheels bring them along
+
+
+class NoImageError(ValueError):
+    """No image can be made of what is asked for; the message says what stands against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for; null is left to the matrix.
+
+    Attributes:
+        kind: where CUDA comes from.
+        cuda: major and minor.
+        line: the wheel line.
+        cupy: the release.
+        python: major and minor.
+        arch: ``x86_64`` or ``aarch64``.
+        base: another base image.
+        capabilities: compute capabilities to be served beside those of the machines.
+    """
+
+    kind: Kind = Kind.WHEELS
+    cuda: CudaVersion | None = None
+    line: str | None = None
+    cupy: str | None = None
+    python: PythonVersion | None = None
+    arch: str | None = None
+    base: str | None = None
+    capabilities: tuple[ComputeCapability, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A wheel, the CUDA under it, and NVIDIA's image that has it; no image where CUDA comes from wheels."""
+
+    wheel: WheelCandidate
+    minor: CudaMinor
+    image: Image | None
+    python: PythonVersion
+
+
+def choose(wish: Wish, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
+    """The best of what serves every machine.
+
+    Args:
+        wish: what is asked for.
+        machines: where the image is to run, by a name of each.
+        matrix: the rows.
+
+    Raises:
+        NoImageError: when there is none.
+    """
+    inside = {name: _inside(needs, wish) for name, needs in machines.items()}
+    together = replace(next(iter(inside.values())), gpus=tuple(gpu for needs in inside.values() for gpu in needs.gpus))
+    against: dict[str, None] = {}
+    for wheel in _wheels(wish, together, matrix, against):
+        unfit = list(_unfit(wheel, inside, matrix))
+        against.update(dict.fromkeys(unfit))
+        found = None if unfit else _completed(wheel, wish, (inside, together), matrix, against)
+        if found is not None:
+            return _choice(found, wish, together, matrix)
+    reasons = list(against) or ["the matrix has no such wheel"]
+    raise NoImageError(f"no image of kind {wish.kind.value} can be made{_asked(wish)}: {'; '.join(reasons[:4])}")
+
+
+def _asked(wish: Wish) -> str:
+    parts = [
+        f"CUDA {wish.cuda}" if wish.cuda else "",
+        f"CuPy {wish.cupy}" if wish.cupy else "",
+        f"Python {wish.python}" if wish.python else "",
+    ]
+    told = ", ".join(part for part in parts if part)
+    return f" with {told}" if told else ""
+
+
+def _inside(needs: Needs, wish: Wish) -> Needs:
+    """A machine as it is inside the container; one without a driver is where images are built, not where they run."""
+    inner = inside_container(needs)
+    more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in wish.capabilities)
+    if needs.driver_absent:
+        inner = replace(inner, driver_absent=False, driver=None, driver_cuda=None, gpus=())
+    if wish.arch is not None:
+        inner = replace(inner, platform=f"linux-{wish.arch}")
+    return replace(inner, gpus=(*inner.gpus, *more))
+
+
+def _wheels(wish: Wish, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
+    """The wheels of the wish, the preferred one first; with the extra only where CUDA comes from wheels."""
+    for wheel in by_preference(needs, matrix):
+        named = wish.line in (None, wheel.line.name) and wish.cupy in (None, wheel.release.cupy)
+        if not named or (wish.cuda is not None and not wheel.line.serves(wish.cuda)):
+            continue
+        if wheel.line.last_cuda is not None and wish.line is None and wish.cuda is None:
+            continue
+        if wish.kind is Kind.WHEELS and _CTK not in wheel.release.extras:
+            against[
+                "CuPy takes CUDA from wheels from 14.0 on, for CUDA 12 and newer; the other kinds take it from the base"
+            ] = None
+        elif (wheel.extra == _CTK) == (wish.kind is Kind.WHEELS) and wheel.extra in (None, _CTK):
+            yield wheel
+
+
+def _unfit(wheel: WheelCandidate, machines: Mapping[str, Needs], matrix: Matrix) -> Iterator[str]:
+    for name, needs in machines.items():
+        for _, constraint in CONSTRAINTS:
+            verdict = constraint(wheel, needs, matrix)
+            if isinstance(verdict, Rejected):
+                where = f" ({name})" if name else ""
+                yield f"{wheel.candidate.label} needs {verdict.needed}, found {verdict.found}{where}"
+
+
+def _completed(
+    wheel: WheelCandidate,
+    wish: Wish,
+    where: tuple[Mapping[str, Needs], Needs],
+    matrix: Matrix,
+    against: dict[str, None],
+) -> _Found | None:
+    """The newest CUDA that serves every GPU, and for NVIDIA's images one that every driver may start."""
+    machines, together = where
+    serving = [row for row in serving_minors(wheel, together, matrix) if wish.cuda in (None, row.cuda)]
+    if not serving:
+        against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_asked(wish)}"] = None
+    for minor in reversed(serving):
+        for image in _images(wish, minor, together, matrix, against):
+            refused = (
+                [
+                    f"{image.reference} needs {needed}, found {found}"
+                    for _, needed, found in (
+                        entry for needs in machines.values() for entry in refusals(image, needs, matrix)
+                    )
+                ]
+                if image and wish.base is None
+                else []
+            )
+            python = _python(wheel, wish, image, against)
+            against.update(dict.fromkeys(refused))
+            if python is not None and not refused:
+                return _Found(wheel, minor, image, python)
+    return None
+
+
+def _images(
+    wish: Wish, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
+) -> Iterator[Image | None]:
+    """NVIDIA's images of one CUDA; a single None where none is needed."""
+    if wish.kind is Kind.WHEELS or wish.base is not None:
+        yield None
+        return
+    rows = [row for row in matrix.images if row.line is None and row.cuda == minor.cuda]
+    fitting = [
+        row for row in rows if row.flavour is Flavour.DEVEL and (needs.platform or "linux-x86_64") in row.platforms
+    ]
+    if not fitting:
+        against[f"there is no image of NVIDIA's with CUDA {minor.cuda} for {needs.platform or 'linux-x86_64'}"] = None
+    yield from fitting
+
+
+def _python(wheel: WheelCandidate, wish: Wish, image: Image | None, against: dict[str, None]) -> PythonVersion | None:
+    """The Python asked for, the distribution's own, or the newest one that CuPy has a wheel for."""
+    name = wish.base if wish.base and wish.kind is not Kind.WHEELS else (image.reference if image else "")
+    own = next((python for distribution, python in _PYTHON_OF.items() if name.endswith(distribution)), None)
+    if own is not None and wish.python is not None and str(wish.python) != own:
+        against[f"{name} has Python {own}; the kind wheels takes any"] = None
+        return None
+    offered = [PythonVersion.parse(entry) for entry in wheel.release.pythons if not entry.endswith("t")]
+    wanted = wish.python or (PythonVersion.parse(own) if own else max(offered))
+    if wanted in offered:
+        return wanted
+    against[f"{wheel.line.name} {wheel.release.cupy} has no wheel for Python {wanted}"] = None
+    return None
+
+
+def _choice(found: _Found, wish: Wish, needs: Needs, matrix: Matrix) -> Choice:
+    wheel, minor = found.wheel, found.minor
+    stated = tuple(sorted({gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability}))
+    major = wheel.line.cuda_major
+    return Choice(
+        kind=wish.kind,
+        base=_base(found, wish),
+        platform=DOCKER_PLATFORMS[needs.platform or "linux-x86_64"],
+        python=str(found.python),
+        line=wheel.line.name,
+        cupy=wheel.release.cupy,
+        cuda=minor.cuda,
+        requirements=_requirements(found, wish),
+        capabilities=_served(found, needs, matrix),
+        stated=stated,
+        minimum_driver=_minimum_driver(found, stated, matrix),
+        admits=f"cuda>={major}.0" if wish.kind is Kind.WHEELS else "",
+    )
+
+
+def _base(found: _Found, wish: Wish) -> Base:
+    if wish.base is not None:
+        return Base(wish.base, split(wish.base)[2])
+    if found.image is None:
+        return Base(_SLIM.format(python=found.python))
+    if wish.kind is Kind.DEVEL:
+        return Base(found.image.reference, found.image.digest)
+    # Every devel image has a runtime image beside it, with the same condition (NVIDIA's image sources, 2025-12-15).
+    return Base(found.image.reference.replace("-devel-", "-runtime-"))
+
+
+def _requirements(found: _Found, wish: Wish) -> tuple[str, ...]:
+    name, cupy, cuda = found.wheel.line.name, found.wheel.release.cupy, found.minor.cuda
+    if wish.kind is Kind.WHEELS:
+        return (f"{name}[{_CTK}]=={cupy}", f"cuda-toolkit=={cuda}.*")
+    needs_headers = int(re.split(r"\D", cupy)[0]) >= _FIRST_WITHOUT_OWN_HEADERS
+    if wish.kind is Kind.RUNTIME and needs_headers and cuda.major in _HEADERS:
+        return (f"{name}=={cupy}", _HEADERS[cuda.major].format(cuda=cuda))
+    return (f"{name}=={cupy}",)
+
+
+def _served(found: _Found, needs: Needs, matrix: Matrix) -> tuple[ComputeCapability, ...]:
+    """Every capability that this wheel with this CUDA serves; boards of the Tegra family have images of their own."""
+    served = []
+    for entry in found.minor.capabilities:
+        one = replace(needs, gpus=(NeededGpu(str(entry), entry),), driver=None, driver_cuda=None)
+        good = found.minor in serving_minors(found.wheel, one, matrix) and fits(found.wheel, one, matrix)
+        if good and entry not in TEGRA:
+            served.append(entry)
+    return tuple(sorted(served))
+
+
+def _minimum_driver(found: _Found, stated: Sequence[ComputeCapability], matrix: Matrix) -> DriverVersion:
+    """By minor-version compatibility, by what NVIDIA's image admits, and by when the driver learnt of the GPUs."""
+    first = {row.branch: row.first or _branch(row.branch) for row in matrix.driver_branches}
+    floor = next(row.linux for row in matrix.cuda_majors if row.major == found.minor.cuda.major)
+    if found.image is not None:
+        admitted = [first.get(branch, _branch(branch)) for branch in found.image.branches]
+        own = [entry for entry in (*admitted, found.minor.linux) if entry is not None and entry >= floor]
+        floor = min(own, default=floor)
+    for entry in stated:
+        known = branches_for(entry, matrix)
+        if known is not None and known.first is not None:
+            floor = max(floor, first.get(known.first, _branch(known.first)))
+    return floor
+
+
+def _branch(number: int) -> DriverVersion:
+    return DriverVersion(str(number), (number,))

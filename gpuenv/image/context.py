@@ -1,0 +1,19 @@
+"""What the engine is sent to build from: a tar file that is the same for the same plan. Pure."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+
+
+def pack(files: Mapping[str, str], created: int, mode: int = 0o644) -> bytes:
+    """A tar file of texts, without anybody's name or time in it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, text in sorted(files.items()):
+            data = text.encode()
+            info = tarfile.TarInfo(name)
+            info.size, info.mode, info.mtime = len(data), mode, created
+            tar.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()

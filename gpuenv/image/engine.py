@@ -1,0 +1,271 @@
+"""The container engine, through its SDK: Docker's socket, or Podman's that speaks the same language.
+
+Everything that the SDK raises leaves here as an EngineError: besides its own exceptions there are those of requests
+(OSErrors) and of urllib3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import docker
+import urllib3
+from docker.errors import DockerException, ImageNotFound, NotFound
+from docker.types import DeviceRequest
+
+from gpuenv.image.engine_records import ContainerEnd, EngineFacts, Inspected
+from gpuenv.image.errors import EngineError, engine_error, told
+from gpuenv.image.progress import Progress
+from gpuenv.image.records import Base
+from gpuenv.image.reference import split
+
+_ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
+_ANSWER = 60  # seconds that a call other than a build may take
+_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
+_SOCKETS = (
+    "/var/run/docker.sock",
+    "{XDG_RUNTIME_DIR}/docker.sock",
+    "{XDG_RUNTIME_DIR}/podman/podman.sock",
+    "/run/podman/podman.sock",
+)
+_BUILDKIT_API = (1, 39)  # Docker 18.09, the first with BuildKit
+_CDI = "nvidia.com/gpu"
+
+
+@contextlib.contextmanager
+def _telling(doing: str) -> Iterator[None]:
+    """Turns whatever the SDK raises into an EngineError.
+
+    Raises:
+        EngineError: for every such exception.
+    """
+    try:
+        yield
+    except _ALL as error:
+        raise engine_error(error, doing) from error
+
+
+def connect(environment: Mapping[str, str], seconds: float) -> Engine:
+    """The engine that DOCKER_HOST names, or the first that answers on one of the usual sockets.
+
+    Args:
+        environment: the caller's variables.
+        seconds: how long it may take to answer.
+
+    Raises:
+        EngineError: when there is none, or it may not be used.
+    """
+    given = environment.get("DOCKER_HOST")
+    runtime = environment.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
+    usual = [f"unix://{path.format(XDG_RUNTIME_DIR=runtime)}" for path in _SOCKETS]
+    there = [host for host in usual if os.path.lexists(host.removeprefix("unix://"))]
+    first: EngineError | None = None
+    for host in [given] if given else there or usual[:1]:
+        try:
+            with _telling(f"the engine at {host}"):
+                return _connected(host, environment, seconds)
+        except EngineError as error:
+            first = first or error
+    assert first is not None  # noqa: S101 - there is at least one address
+    raise first
+
+
+def _connected(host: str, environment: Mapping[str, str], seconds: float) -> Engine:
+    client = docker.from_env(environment={**environment, "DOCKER_HOST": host}, timeout=seconds)
+    told_version, info = client.version(), client.info()
+    parts = {str(entry.get("Name")): entry.get("Version") for entry in told_version.get("Components") or ()}
+    podman = "Podman Engine" in parts
+    api = tuple(int(part) for part in str(told_version.get("ApiVersion", "0.0")).split("."))
+    arch = str(info.get("Architecture", ""))
+    facts = EngineFacts(
+        name="podman" if podman else "docker",
+        version=str(parts.get("Podman Engine") or told_version.get("Version")),
+        host=host,
+        platform=f"linux/{_ARCH.get(arch, arch)}",
+        has_buildkit=not podman and api >= _BUILDKIT_API,
+        gpu_ways=_gpu_ways(info),
+    )
+    client.api.timeout = _ANSWER
+    return Engine(client, facts)
+
+
+def _gpu_ways(info: Mapping[str, Any]) -> tuple[str, ...]:
+    devices = [str(entry.get("ID", "")) for entry in info.get("DiscoveredDevices") or ()]
+    cdi = any(entry.startswith(_CDI) for entry in devices)
+    named = "nvidia" in (info.get("Runtimes") or {})
+    return tuple(way for way, there in (("cdi", cdi), ("gpus", named)) if there)
+
+
+class Engine:
+    """An engine that has answered."""
+
+    def __init__(self, client: Any, facts: EngineFacts) -> None:  # noqa: ANN401 - the SDK has no types
+        self._client = client
+        self.facts = facts
+
+    def inspect(self, reference: str) -> Inspected | None:
+        """An image that the engine has; None where it has none of that name.
+
+        Raises:
+            EngineError: when it does not answer.
+        """
+        with _telling(f"looking at {reference}"):
+            try:
+                told_image = self._client.api.inspect_image(reference)
+            except (ImageNotFound, NotFound):
+                return None
+        config = told_image.get("Config") or {}
+        return Inspected(
+            id=str(told_image["Id"]),
+            size=int(told_image.get("Size") or 0),
+            user=str(config.get("User") or ""),
+            platform=f"{told_image.get('Os')}/{told_image.get('Architecture')}",
+            labels={str(name): str(value) for name, value in (config.get("Labels") or {}).items()},
+            digests=tuple(entry.partition("@")[2] for entry in told_image.get("RepoDigests") or ()),
+        )
+
+    def pinned(self, base: Base) -> Base:
+        """A base with the digest under which the engine has it; unchanged where there is none, or one already."""
+        if base.digest is not None:
+            return base
+        found = self.inspect(base.reference)
+        return replace(base, digest=found.digests[0]) if found and found.digests else base
+
+    def build(self, context: bytes, how: Mapping[str, Any], progress: Progress) -> str:
+        """Builds with the classic builder, or with Podman's; answers the image's id.
+
+        Args:
+            context: a tar file.
+            how: ``labels``, ``buildargs`` and ``platform``, as the SDK names them.
+            progress: told the output.
+
+        Raises:
+            EngineError: when the build fails, or the engine goes away.
+        """
+        stream = None
+        found = ""
+        try:
+            with _telling("building"):
+                stream = self._client.api.build(
+                    fileobj=context, custom_context=True, decode=True, rm=True, forcerm=True, **how
+                )
+                for event in stream:
+                    if "error" in event:
+                        raise told(f"{progress.log}\n{event['error']}", "the build failed")
+                    progress.hear(_text(event))
+                    found = _id_of(event) or found
+        finally:
+            if stream is not None:
+                stream.close()  # which ends a build that still runs
+        if not found:
+            raise EngineError(
+                "building: the engine ended in the middle of the work",
+                "Start it again; what was built so far is in its cache.",
+            )
+        return found
+
+    def tag(self, image: str, reference: str) -> None:
+        """Gives an image a name; whichever had it before loses it.
+
+        Raises:
+            EngineError: when it cannot.
+        """
+        name, tag, _ = split(reference)
+        with _telling(f"naming the image {reference}"):
+            self._client.api.tag(image, name, tag or "latest", force=True)
+
+    def remove(self, image: str) -> None:
+        """Removes an image that nobody else uses; one that cannot be removed stays."""
+        with contextlib.suppress(*_ALL):
+            self._client.api.remove_image(image)
+
+    def push(self, reference: str, progress: Progress) -> str | None:
+        """Pushes an image; answers the digest of its manifest.
+
+        Raises:
+            EngineError: when the registry refuses it.
+        """
+        name, tag, _ = split(reference)
+        digest = None
+        with _telling(f"pushing {reference}"):
+            for event in self._client.api.push(name, tag or "latest", stream=True, decode=True):
+                if "error" in event:
+                    raise told(str(event["error"]), f"pushing {reference}")
+                progress.hear(_text(event))
+                aux = event.get("aux")
+                digest = (aux.get("Digest") if isinstance(aux, dict) else None) or digest
+        return digest or self._pushed_digest(reference)
+
+    def _pushed_digest(self, reference: str) -> str | None:
+        """Podman names no digest while it pushes; the image has it afterwards."""
+        found = self.inspect(reference)
+        return found.digests[0] if found and found.digests else None
+
+    def run(self, image: str, command: list[str], files: bytes, gpus: str | None, seconds: float) -> ContainerEnd:
+        """Runs a command in a container of its own, without a network, and removes the container.
+
+        Args:
+            image: what to run it in.
+            command: argument vector; the image's own entry point is left out.
+            files: a tar file, unpacked below ``/tmp`` beforehand.
+            gpus: ``cdi`` or ``gpus`` to hand all GPUs to it, None for none.
+            seconds: it is killed afterwards.
+
+        Raises:
+            EngineError: when it could not be run.
+        """
+        with _telling("running the proof"):
+            api = self._client.api
+            config = api.create_host_config(network_mode="none", **_devices(gpus))
+            made = api.create_container(image, entrypoint=command[:1], command=command[1:], host_config=config)
+            try:
+                api.put_archive(made["Id"], "/tmp", files)  # noqa: S108 - the container's own
+                api.start(made["Id"])
+                code = self._wait(made["Id"], seconds)
+                texts = [
+                    api.logs(made["Id"], stdout=out, stderr=not out).decode("utf-8", "replace") for out in (True, False)
+                ]
+                return ContainerEnd(code, *texts)
+            finally:
+                with contextlib.suppress(*_ALL):
+                    api.remove_container(made["Id"], force=True)
+
+    def _wait(self, container: str, seconds: float) -> int | None:
+        try:
+            return int(self._client.api.wait(container, timeout=seconds)["StatusCode"])
+        except (OSError, urllib3.exceptions.HTTPError):
+            self._client.api.kill(container)
+            return None
+
+    def close(self) -> None:
+        """Lets go of the connection."""
+        self._client.close()
+
+
+def _devices(gpus: str | None) -> dict[str, Any]:
+    if gpus == "cdi":
+        return {"device_requests": [DeviceRequest(driver="cdi", device_ids=[f"{_CDI}=all"])]}
+    if gpus == "gpus":
+        return {"device_requests": [DeviceRequest(count=-1, capabilities=[["gpu"]])]}
+    return {}
+
+
+def _text(event: Mapping[str, Any]) -> str:
+    if "stream" in event:
+        return str(event["stream"])
+    # A pull or a push: one line a change, without the bars.
+    if event.get("status") and not event.get("progressDetail"):
+        return f"{event.get('id', '')} {event['status']}".strip() + "\n"
+    return ""
+
+
+def _id_of(event: Mapping[str, Any]) -> str | None:
+    aux = event.get("aux")
+    if isinstance(aux, dict) and aux.get("ID"):
+        return str(aux["ID"])
+    words = str(event.get("stream", "")).split()
+    return words[-1] if words[:2] == ["Successfully", "built"] else None

@@ -1,0 +1,116 @@
+"""What an engine says when it fails, as a message and a remedy: told apart by cause, and by text where there is none.
+
+The kinds of error are those that Docker 20.10, 26.1 and 28.5 and Podman 4.3 raised through the SDK when provoked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpuenv.report.redact import hide_secrets
+
+_LONGEST = 1500
+_CAUSES: tuple[tuple[type[BaseException], str, str], ...] = (
+    (PermissionError, "this user may not use the engine's socket", "Join the group docker, or use a rootless engine."),
+    (FileNotFoundError, "there is no engine: its socket is not there", "Start Docker or Podman, or set DOCKER_HOST."),
+    (ConnectionRefusedError, "no engine answers on its socket", "Start Docker or Podman, or set DOCKER_HOST."),
+    (TimeoutError, "the engine does not answer in time", "Look at the engine's log, or restart it."),
+)
+_TEXTS: tuple[tuple[str, str, str | None], ...] = (
+    (
+        r"no space left on device|ENOSPC|disk quota exceeded",
+        "the disk is full",
+        "Make room where the engine keeps its images: docker system df, docker image prune.",
+    ),
+    (
+        (
+            r"incompleteread|connection broken|response ended prematurely|unexpected eof|connection reset|"
+            r"error reading from server: EOF|transport is closing|broken pipe|cannot connect to the docker daemon"
+        ),
+        "the engine ended in the middle of the work",
+        "Start it again; what was built so far is in its cache.",
+    ),
+    (
+        (
+            r"(?:manifest|digest)[^\n]*(?:unknown|not found)|[^\n]*@sha256:[0-9a-f]+[^\n]*not found|unexpected digest|"
+            r"failed to verify|content digest [^\n]*not found|no such image|: not found"
+        ),
+        "the base image, or that digest of it, does not exist",
+        "Look at its name, tag and digest; --base names another one.",
+    ),
+    (
+        r"pull access denied|unauthorized|authentication required|denied: requested access",
+        "the registry asks for a login, or has no such image",
+        "docker login REGISTRY, and look at the image's name.",
+    ),
+    (
+        r"do not match the hashes|hash mismatch|hashes from the requirements",
+        "a wheel is not the one that was locked",
+        "Try again; if it stays so, ask who runs the package index.",
+    ),
+    (
+        r"CERTIFICATE_VERIFY_FAILED|certificate signed by unknown authority|UnknownIssuer|self.signed certificate",
+        "a certificate is not trusted inside the build",
+        "Show the build your certificates with --ca-bundle FILE; they are not kept in the image.",
+    ),
+    (
+        (
+            r"temporary failure in name resolution|temporary failure resolving|no such host|name or service not known|"
+            r"could not resolve|dial tcp|network is unreachable|connection timed out|read timed out|i/o timeout|"
+            r"failed to establish a new connection|connection refused|newconnectionerror|no route to host"
+        ),
+        "the network cannot be reached",
+        "Look at the network and the proxy; a base that is there already needs none.",
+    ),
+    (
+        r"no matching distribution found|could not find a version",
+        "the package index has no such wheel",
+        "Look at the index that the build uses; --pip-config FILE shows it yours.",
+    ),
+    (r"dockerfile parse error|unknown instruction|unknown flag", "the engine cannot read the Dockerfile", None),
+)
+
+
+class EngineError(Exception):
+    """The engine failed; ``remedy`` says what to do."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+def engine_error(error: BaseException, doing: str) -> EngineError:
+    """What an exception of the SDK means."""
+    for root in _roots(error):
+        for kind, message, remedy in _CAUSES:
+            if isinstance(root, kind):
+                return EngineError(f"{doing}: {message}", remedy)
+    return told(str(getattr(error, "explanation", None) or error), doing)
+
+
+def told(text: str, doing: str) -> EngineError:
+    """What an engine's own words mean; the words themselves follow where they say more."""
+    shown = tidy_text(text)
+    for pattern, message, remedy in _TEXTS:
+        if re.search(pattern, text, re.IGNORECASE):
+            return EngineError(f"{doing}: {message}\n{shown}", remedy)
+    return EngineError(f"{doing}: {shown}")
+
+
+def tidy_text(text: str) -> str:
+    """An engine's output in ASCII, without colours and secrets, its end where it is long."""
+    plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "\n")
+    plain = re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", " ", plain)
+    return hide_secrets(plain.strip()[-_LONGEST:].encode("ascii", "replace").decode())
+
+
+def _roots(error: BaseException, depth: int = 0) -> Iterator[BaseException]:
+    """An exception and all that is behind or inside it."""
+    yield error
+    if depth < 8:  # noqa: PLR2004 - deeper than any library nests them
+        inside = [entry for entry in error.args if isinstance(entry, BaseException)]
+        for entry in (error.__cause__, error.__context__, getattr(error, "reason", None), *inside):
+            if isinstance(entry, BaseException) and entry is not error:
+                yield from _roots(entry, depth + 1)

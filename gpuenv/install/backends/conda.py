@@ -1,0 +1,184 @@
+"""conda, mamba and micromamba: the command lines, and how to read what they print. Pure.
+
+The options are those of conda's reference ("conda install": --prefix, --yes, --json, --quiet, --channel, --offline,
+--freeze-installed, --file, --revision; "conda remove": --force), which mamba and micromamba share. mamba knows
+--revision since mamba-org/mamba pull request 3966 (2025); earlier ones take it and do nothing (issues 803, 2209, 2836),
+so that what came of it has to be looked at. Answers: conda, ``conda.cli.install`` and ``conda.exceptions`` ("actions"
+with FETCH, LINK and UNLINK; "error", "exception_name"); mamba, ``MTransaction::log_json`` and ``install_specs``
+("solver_problems").
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuenv.install.records import Pin
+
+_VERSION = re.compile(r"^(?:(?:conda|mamba|micromamba) )?(\d+(?:\.\d+)+)", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z0-9_][\w.!+-]*")
+_CHANGE = re.compile(r"^[+-]", re.MULTILINE)
+_HEADER = re.compile(r"==>\s*.+?\s*<==")
+# They name another environment or change what is asked, and each tool reads its own.
+_ELSEWHERE = re.compile(r"(CONDA|MAMBA)_(DRY_RUN|ALWAYS_YES|JSON|QUIET|DOWNLOAD_ONLY|FORCE_REINSTALL|TARGET_PREFIX)")
+_UNFIT = ("Unsatisfiable", "PackagesNotFound", "ResolvePackageNotFound", "SpecsConfigurationConflict", "InvalidSpec")
+
+
+@dataclass(frozen=True, slots=True)
+class CondaTool:
+    """A program that installs conda packages.
+
+    Attributes:
+        program: its path.
+        family: ``conda``, ``mamba`` or ``micromamba``.
+        version: as it says itself.
+    """
+
+    program: str
+    family: str
+    version: str
+
+    @property
+    def label(self) -> str:
+        """Its name and version."""
+        return f"{self.family} {self.version}"
+
+    def installing(
+        self, prefix: str, specs: Sequence[str], channel: str, *, dry_run: bool, offline: bool = False, hold: bool
+    ) -> tuple[str, ...]:
+        """Installs these specifications, or tells what would change; ``hold`` lets nothing that is there change."""
+        words = [f"--channel={channel}", *(["--freeze-installed"] if hold else []), *(["--offline"] if offline else [])]
+        return (*self._call("install", prefix), *words, *(["--dry-run"] if dry_run else []), *specs)
+
+    def reverting(self, prefix: str, revision: int, *, offline: bool = False) -> tuple[str, ...]:
+        """Goes back to a revision of the environment's own history."""
+        return (*self._call("install", prefix), *(["--offline"] if offline else []), f"--revision={revision}")
+
+    def exactly(self, prefix: str, file: Path) -> tuple[str, ...]:
+        """Puts in the packages that a file names by their addresses (conda list --explicit), whatever is there."""
+        return (*self._call("install", prefix), f"--file={file}")
+
+    def removing(self, prefix: str, names: Sequence[str]) -> tuple[str, ...]:
+        """Takes out these packages and nothing that needs them."""
+        return (*self._call("remove", prefix), "--force", *names)
+
+    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The user's own settings, but for those that change what is asked."""
+        kept = {name: value for name, value in given.items() if not _ELSEWHERE.fullmatch(name)}
+        return {**kept, "NO_COLOR": "1"}
+
+    def revision(self, history: str) -> int | None:
+        """The newest revision in ``conda-meta/history``; None where there is none.
+
+        conda counts every entry (``History.object_log``), mamba those that put in or took out something
+        (``History::get_user_requests``).
+        """
+        entries = _HEADER.split(history)[1:]
+        counted = [entry for entry in entries if self.family == "conda" or _CHANGE.search(entry)]
+        return len(counted) - 1 if counted else None
+
+    def _call(self, command: str, prefix: str) -> tuple[str, ...]:
+        return (self.program, command, f"--prefix={prefix}", "--yes", "--json", "--quiet")
+
+
+@dataclass(frozen=True, slots=True)
+class CondaChange:
+    """What an install would change.
+
+    Attributes:
+        link: the packages that come.
+        unlink: name and version of those that go, be it for a newer one.
+        fetch: bytes to download, where it is told.
+    """
+
+    link: tuple[Pin, ...]
+    unlink: Mapping[str, str]
+    fetch: int | None
+
+
+class CondaRefusal(ValueError):  # noqa: N818 - it says what it is
+    """The tool says that it cannot; ``unfit`` where no set of packages is what was asked."""
+
+    def __init__(self, message: str, *, unfit: bool) -> None:
+        super().__init__(message)
+        self.unfit = unfit
+
+
+def tool_version(printed: str) -> str | None:
+    """The version in what ``--version`` prints; mamba 1 prints conda's in a second line."""
+    match = _VERSION.search(printed)
+    return match[1] if match else None
+
+
+def parse_change(printed: str) -> CondaChange:
+    """What would change, from the answer to a dry run.
+
+    Raises:
+        CondaRefusal: when the tool says that it cannot.
+        ValueError: when the answer cannot be understood.
+    """
+    answers = [entry for entry in _objects(printed) if {"actions", "success", "error", "message"} & set(entry)]
+    if not answers:
+        raise ValueError("expected an object with the actions")
+    answer = answers[-1]
+    if answer.get("success") is False or "error" in answer or answer.get("solver_problems"):
+        raise _refusal(answer)
+    actions = answer.get("actions", {})
+    if isinstance(actions, list):  # conda 4.4 and 4.5: one for each prefix
+        actions = actions[0] if actions else {}
+    if not isinstance(actions, dict):
+        raise ValueError("actions: expected an object")  # noqa: TRY004 - one kind of error for all input
+    link = tuple(_pin(entry) for entry in _entries(actions, "LINK"))
+    unlink = {pin.name: pin.release for pin in map(_pin, _entries(actions, "UNLINK"))}
+    sizes = [entry.get("size") for entry in _entries(actions, "FETCH")]
+    told = [size for size in sizes if isinstance(size, int) and not isinstance(size, bool)]
+    return CondaChange(link, unlink, sum(told) if len(told) == len(sizes) else None)
+
+
+def _refusal(answer: Mapping[str, Any]) -> CondaRefusal:
+    problems = answer.get("solver_problems")
+    kind = str(answer.get("exception_name", ""))
+    told = (
+        problems if isinstance(problems, list) else [answer.get("message") or answer.get("error") or "it said no more"]
+    )
+    text = " ".join(" ".join(str(entry).split()) for entry in told)
+    return CondaRefusal(text, unfit=bool(problems) or any(word in kind for word in _UNFIT))
+
+
+def _objects(printed: str) -> Iterator[dict[str, Any]]:
+    """Every JSON object in a text: conda reports its progress as objects of their own, and plugins add words."""
+    decoder, start = json.JSONDecoder(), 0
+    while (start := printed.find("{", start)) >= 0:
+        try:
+            found, start = decoder.raw_decode(printed, start)
+        except (ValueError, RecursionError):
+            start += 1
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+def _entries(actions: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    found = actions.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise ValueError(f"{key}: expected a list of packages")
+    return found
+
+
+def _pin(entry: Mapping[str, Any]) -> Pin:
+    """A package; names may begin with an underscore, and versions are conda's own."""
+    name, release, sha256, size = (entry.get(key) for key in ("name", "version", "sha256", "size"))
+    for text, kind in ((name, "name"), (release, "version")):
+        if not isinstance(text, str) or not _WORD.fullmatch(text):
+            raise ValueError(f"{text!r} is no {kind} of a conda package")
+    digest = (sha256,) if isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) else ()
+    return Pin(str(name), str(release), digest, size if isinstance(size, int) and not isinstance(size, bool) else None)
+
+
+def channel_of(file: str) -> str:
+    """A package's address without what lets somebody in: neither a password nor a token reaches a journal."""
+    return re.sub(r"/t/[^/]+/", "/", re.sub(r"//[^/@]*@", "//", file))

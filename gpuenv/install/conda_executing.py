@@ -1,0 +1,237 @@
+"""Carries out a plan of conda's: conda changes the environment, the result is proven, and kept or undone by conda."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from gpuenv import __version__
+from gpuenv.install.backends.conda import CondaRefusal, parse_change
+from gpuenv.install.conda_planning import CondaPrepared
+from gpuenv.install.conda_prefix import read_history, read_packages, stems, wrong_files
+from gpuenv.install.conda_state import CondaState, Former, torn_packages, write_state
+from gpuenv.install.errors import InstallError, InstallFailed
+from gpuenv.install.executing import Announce, Clock
+from gpuenv.install.holdings import as_package
+from gpuenv.install.journal import Journal, State, Store
+from gpuenv.install.planning import numbered
+from gpuenv.install.proving import (
+    Child,
+    Diagnose,
+    Diagnosed,
+    MoreProof,
+    doctor_proof,
+    framework_proof,
+    import_proof,
+    timed,
+    working_frameworks,
+)
+from gpuenv.install.records import Outcome, Plan, Proof, Result
+from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.restoring import forget_old, restore
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.probe.children import Ending, run_child
+from gpuenv.report.redact import hide_secrets
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CondaWork:
+    """What it takes to carry a plan out.
+
+    Attributes:
+        prepared: the plan.
+        store: the environment's journals; locked by the caller.
+        child: how modules are imported.
+        doctor: the doctor's errors before, and how it is asked again.
+        announce: told what is being done.
+        created_at: time of day, to be noted.
+        more: further proofs.
+        clock: where the time goes.
+    """
+
+    prepared: CondaPrepared
+    store: Store
+    child: Child
+    doctor: tuple[Diagnosed, Diagnose]
+    announce: Announce
+    created_at: str | None
+    more: tuple[MoreProof, ...] = ()
+    clock: Clock = field(default_factory=Clock)
+
+
+def execute_conda(work: CondaWork) -> Outcome:
+    """One transaction.
+
+    Raises:
+        InstallError: when nothing was changed.
+        KeyboardInterrupt: when interrupted, after the former state has been put back.
+    """
+    prepared, store = work.prepared, work.store
+    prefix = prepared.scheme.prefix
+    if stems(prefix) != set(prepared.packages):
+        raise InstallError("the environment has changed since the plan was made; nothing was changed", "Try again.")
+    with work.clock.phase("imports before"):
+        frameworks = working_frameworks(work.child, [as_package(entry) for entry in prepared.visible])
+    number = store.begin()
+    plan = numbered(prepared.plan, number)
+    state = _state(prepared)
+    journal = _journal(work, plan, number)
+    try:
+        write_state(store, number, state)
+        store.write(journal)
+    except OSError as error:
+        store.drop(number)
+        raise InstallFailed(f"the journal cannot be written: {error.strerror}; nothing was changed") from error
+    made: tuple[Proof, ...] = ()
+    try:
+        why = _change(work)
+        if why is None:
+            with work.clock.phase("proof"):
+                work.announce("proving it")
+                made = _prove(work, frameworks)
+            why = next((f"{proof.name}: {proof.detail}" for proof in made if proof.passed is False), None)
+        if why is None:
+            write_state(store, number, replace(state, after=tuple(sorted(stems(prefix)))))
+            store.mark(number, State.COMMITTED)
+    except BaseException:
+        work.announce(_put_back(work, plan, journal, (made, "interrupted")).message)
+        raise
+    if why is not None:
+        return _put_back(work, plan, journal, (made, why))
+    forget_old(store)
+    return Outcome(
+        status=Result.INSTALLED,
+        exit_code=ExitCode.OK,
+        message=journal.summary,
+        transaction=number,
+        target=plan.target,
+        plan=plan,
+        proofs=made,
+        phases=tuple(work.clock.phases),
+        undo=plan.undo,
+    )
+
+
+def _state(prepared: CondaPrepared) -> CondaState:
+    prefix, packages = prepared.scheme.prefix, prepared.packages
+    return CondaState(
+        tool=prepared.caller.tool,
+        revision=prepared.caller.tool.revision(read_history(prefix)),
+        packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in packages.values()),
+        torn=tuple(sorted(torn_packages(prefix, packages.values()))),
+    )
+
+
+def _journal(work: CondaWork, plan: Plan, number: str) -> Journal:
+    coming = [f"{pin.name} {pin.release}" for pin in plan.install]
+    more = f" and {len(coming) - _SHOWN} more" if len(coming) > _SHOWN else ""
+    asked = [text for text in coming if text.startswith(("cupy ", "cuda-version "))]
+    shown = ", ".join([*asked, *(text for text in coming if text not in asked)][:_SHOWN])
+    return Journal(
+        number=number,
+        created_at=work.created_at,
+        gpuenv_version=__version__,
+        summary=f"installed {shown}{more} with {plan.installer}",
+        former={entry.name: entry.release for entry in work.prepared.packages.values()},
+        removed=tuple(f"{entry.name}=={entry.release}" for entry in plan.remove),
+        installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),
+        keep=(),
+        put=(),
+        created=(),
+        folders={},
+    )
+
+
+def _change(work: CondaWork) -> str | None:
+    """Lets conda do it; answers why it did not."""
+    caller, command = work.prepared.caller, work.prepared.command
+    with work.clock.phase("download and unpack"):
+        work.announce(f"{caller.tool.label} changes {len(work.prepared.plan.install)} packages")
+        result = run_child([*command], caller.tool.environment(caller.environment), caller.deadline, caller.group)
+    if result.ending is Ending.EXITED and result.exit_code == 0:
+        return None
+    why = complaint(result)
+    try:
+        parse_change(result.stdout)
+    except CondaRefusal as refusal:
+        why = hide_secrets(str(refusal))
+    except ValueError:
+        pass
+    remedy = remedy_for(why)
+    return f"{caller.tool.label} failed: {why}" + (f" {remedy}" if remedy else "")
+
+
+def _prove(work: CondaWork, frameworks: tuple[str, ...]) -> tuple[Proof, ...]:
+    """Every proof in turn; those after a failed one are not made."""
+    prepared = work.prepared
+    steps: list[Callable[[], Proof]] = [
+        lambda: _as_planned(prepared),
+        lambda: _files(prepared),
+        lambda: import_proof(prepared.plan, work.child, prepared.scheme),
+        *(partial(framework_proof, work.child, module) for module in frameworks),
+        lambda: doctor_proof(*work.doctor),
+        *work.more,
+    ]
+    made: list[Proof] = []
+    for step in steps:
+        made.append(timed(step))
+        if made[-1].passed is False:
+            break
+    return tuple(made)
+
+
+def _as_planned(prepared: CondaPrepared) -> Proof:
+    plan = prepared.plan
+    now = {entry.name: entry.release for entry in read_packages(prepared.scheme.prefix).values()}
+    expected = {entry.name: entry.release for entry in prepared.packages.values()}
+    for gone in plan.remove:
+        expected.pop(gone.name, None)
+    expected.update({pin.name: pin.release for pin in plan.install})
+    wrong = _differences(expected, now)
+    return Proof("as planned", not wrong, "; ".join(wrong[:_SHOWN]) or f"{len(plan.install)} packages as conda planned")
+
+
+def _differences(expected: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    names = sorted({*expected, *now})
+    return [
+        f"{name}: {expected.get(name, 'none')} was planned, {now.get(name, 'none')} is there"
+        for name in names
+        if expected.get(name) != now.get(name)
+    ]
+
+
+def _files(prepared: CondaPrepared) -> Proof:
+    coming = {pin.name for pin in prepared.plan.install}
+    prefix = prepared.scheme.prefix
+    packages = [entry for entry in read_packages(prefix).values() if entry.name in coming]
+    wrong = [path for _, path in wrong_files(prefix, packages, contents=True)]
+    return Proof(
+        "files",
+        not wrong,
+        f"{len(wrong)} are not what conda's records say, {wrong[0]} first"
+        if wrong
+        else "every file is what conda's records say",
+    )
+
+
+def _put_back(work: CondaWork, plan: Plan, journal: Journal, what: tuple[tuple[Proof, ...], str]) -> Outcome:
+    made, why = what
+    with work.clock.phase("put back"):
+        work.announce("putting the former packages back")
+        missing = restore(work.store, journal, work.prepared.caller.environment)
+    said = "the former packages are back" if not missing else f"{len(missing)} could not be put back"
+    return Outcome(
+        status=Result.RESTORED if not missing else Result.NOT_RESTORED,
+        exit_code=ExitCode.FAILED,
+        message=f"The install failed: {why}; {said}.",
+        transaction=None if not missing else journal.number,
+        target=plan.target,
+        plan=plan,
+        proofs=made,
+        phases=tuple(work.clock.phases),
+        undo=None if not missing else plan.undo,
+        not_restored=missing,
+    )

@@ -1,0 +1,199 @@
+"""What lies beside CuPy, and what a scheduler grants: each check with what looks like it and is healthy. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Severity
+from gpuenv.model.reading import Reading, known, missing
+from gpuenv.model.snapshot import Grant, Library, LibraryOrigin, NeedOfCupy, Snapshot, Toolkit
+from gpuenv.model.versions import CudaVersion
+
+MATRIX = load(data_path("matrix.yaml"))
+MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
+
+
+def machine(*given: str) -> Snapshot:
+    snapshot = assume(Snapshot(), [*MACHINE, *given, "cupy=cupy-cuda12x==14.2.0"], MATRIX)
+    return replace(snapshot, assumed=())
+
+
+def packages(**names: str) -> Snapshot:
+    snapshot = machine()
+    there = {**snapshot.target.packages, **{name.replace("_", "-"): release for name, release in names.items()}}
+    return replace(snapshot, target=replace(snapshot.target, packages=there))
+
+
+def found(snapshot: Snapshot) -> dict[str, tuple[Cause, Severity]]:
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert all(finding.evidence and finding.fix for finding in findings)
+    return {finding.code: (finding.cause, finding.severity) for finding in findings}
+
+
+@pytest.mark.parametrize("name", ["cupy_xarray", "cupyx_tools", "cupy_cuda12x", "cupy_rocm_5_0", "cupyd", "fastrlock"])
+def test_what_is_built_on_cupy_is_no_lookalike(name: str) -> None:
+    assert "WHL514" not in found(packages(**{name: "1.0"}))
+
+
+@pytest.mark.parametrize("name", ["cupy_gpu", "cupy_cuda", "cupy_cuda14", "cupycuda12x", "cupy_cuda120", "cupy_nvidia"])
+def test_a_lookalike_is_told(name: str) -> None:
+    assert found(packages(**{name: "1.0"}))["WHL514"] == (Cause.UNTRUSTED_PACKAGE_NAME, Severity.WARNING)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "met"),
+    [
+        ("cupy-cuda12x", True),
+        ("cupy-cuda12x>=13,<15", True),
+        ("cupy_cuda12x (>=12.0)", True),
+        ("cupy", True),
+        ("cupy-cuda11x; python_version < '3'", True),
+        ("cupy-xarray>=99", True),
+        ("no requirement at all !", True),
+        ("cupy-cuda12x<14", False),
+        ("cupy-cuda11x", False),
+        ("cupy>=15", False),
+    ],
+)
+def test_what_others_need_of_cupy(requirement: str, *, met: bool) -> None:
+    snapshot = machine()
+    need = NeedOfCupy("some-library", "1.0", requirement)
+    snapshot = replace(snapshot, target=replace(snapshot.target, needs_of_cupy=(need,)))
+    assert ("WHL515" not in found(snapshot)) == met
+
+
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [
+        ({"torch": "2.9.0+cpu"}, True),
+        ({"tensorflow_cpu": "2.20.0"}, True),
+        ({"jax": "0.8.0", "jaxlib": "0.8.0"}, True),
+        ({"torch": "2.9.0+cu128"}, False),
+        ({"torch": "2.9.0"}, False),
+        ({"jax": "0.8.0", "jaxlib": "0.8.0", "jax_cuda12_plugin": "0.8.0"}, False),
+        ({"jax": "0.4.1", "jaxlib": "0.4.1+cuda12.cudnn89"}, False),
+        ({"tensorflow": "2.20.0"}, False),
+    ],
+)
+def test_a_framework_for_the_cpu_is_a_note(there: dict[str, str], *, told: bool) -> None:
+    findings = found(packages(**there))
+    assert (findings.get("WHL516") == (Cause.CPU_ONLY_FRAMEWORK, Severity.NOTE)) == told
+
+
+def with_target(**fields: object) -> Snapshot:
+    snapshot = machine()
+    return replace(snapshot, target=replace(snapshot.target, **fields))  # type: ignore[arg-type]  # readings of many kinds
+
+
+def test_the_kernel_cache() -> None:
+    folder = known("/home/me/.cupy/kernel_cache", "x")
+    fine = with_target(kernel_cache=folder, kernel_cache_owners=known(0, "x"))
+    assert {"CCH701", "CCH702"} & set(found(fine)) == set()
+    fault = with_target(kernel_cache=folder, kernel_cache_fault=known("/home/me may not be written", "x"))
+    assert found(fault)["CCH701"] == (Cause.KERNEL_CACHE_UNWRITABLE, Severity.ERROR)
+    shared = with_target(kernel_cache=folder, kernel_cache_owners=known(2, "x"))
+    assert found(shared)["CCH702"] == (Cause.KERNEL_CACHE_RACE, Severity.WARNING)
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("/lib/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by core.so)", Cause.LIBSTDCXX_MISMATCH),
+        ("/lib/libstdc++.so.6: version `CXXABI_1.3.15' not found (required by core.so)", Cause.LIBSTDCXX_MISMATCH),
+        ("core.so: undefined symbol: _ZNSt7", Cause.CORRUPT_INSTALLATION),
+        ("libgomp.so.1: cannot open shared object file: No such file or directory", Cause.CORRUPT_INSTALLATION),
+        ("libcuda.so.1: cannot open shared object file: No such file or directory", None),
+        ("nobody looked", None),
+    ],
+)
+def test_cupys_own_module(reason: str, cause: Cause | None) -> None:
+    extension: Reading[str] = missing(reason)
+    told = found(with_target(extension=extension)).get("LIB607")
+    assert (told and told[0]) == cause
+
+
+def test_cuda_path() -> None:
+    kit = Toolkit("/usr/local/cuda-12.4", "CUDA_PATH", known(CudaVersion(12, 4), "version.json"), has_nvrtc=True)
+    right = replace(machine("env.CUDA_PATH=/usr/local/cuda-12.4"), toolkits=(kit,))
+    assert "LIB608" not in found(right)
+    other = replace(right, toolkits=(replace(kit, toolkit=known(CudaVersion(13, 0), "version.json")),))
+    assert found(other)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
+    default = replace(other, toolkits=(replace(other.toolkits[0], found_via="/usr/local"),))
+    assert "LIB608" not in found(default), "a toolkit that nobody names is none of CuPy's affair"
+    nowhere = replace(machine("env.CUDA_HOME=/opt/cuda"), pointing_nowhere=("CUDA_HOME",))
+    assert found(nowhere)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
+
+
+def test_optional_libraries() -> None:
+    there = Library("cutensor", "libcutensor.so.2", "/x/libcutensor.so.2", optional=True)
+    asked = machine("env.CUPY_ACCELERATORS=cub,cutensor")
+    with_it = replace(asked, target=replace(asked.target, libraries=(there,)))
+    assert "LIB609" not in found(with_it)
+    without = replace(asked, target=replace(asked.target, libraries=(replace(there, path=None),)))
+    assert found(without)["LIB609"] == (Cause.OPTIONAL_LIBRARY_MISSING, Severity.WARNING)
+    nobody = replace(machine(), target=replace(machine().target, libraries=(replace(there, path=None),)))
+    assert "LIB609" not in found(nobody), "CuPy works without it"
+
+
+@pytest.mark.parametrize(
+    ("granted", "seen", "variables", "cause"),
+    [
+        (2, 1, {"CUDA_VISIBLE_DEVICES": "0"}, Cause.VISIBLE_DEVICES_HIDE_GPU),
+        (2, 1, {}, Cause.SOURCES_DISAGREE),
+        (1, 2, {}, Cause.SOURCES_DISAGREE),
+        (2, 2, {}, None),
+        (None, 2, {}, None),
+        (2, 0, {}, None),
+        (4, 1, {"SLURM_STEP_NUM_TASKS": "4", "CUDA_VISIBLE_DEVICES": "0"}, None),
+    ],
+)
+def test_what_was_granted(granted: int | None, seen: int, variables: dict[str, str], cause: Cause | None) -> None:
+    gpus = known(granted, "SLURM_JOB_GPUS") if granted is not None else missing("nobody said")
+    snapshot = replace(
+        machine(),
+        grant=Grant(by=known("slurm", "SLURM_JOB_ID"), gpus=gpus),
+        visible_count=known(seen, "libcuda"),
+        environment=variables,
+    )
+    told = found(snapshot).get("GPU212")
+    assert (told and told[0]) == cause
+
+
+@pytest.mark.parametrize(
+    ("suspends", "code", "told"), [(3, 999, True), (0, 999, False), (None, 999, False), (3, 802, False)]
+)
+def test_only_an_unknown_error_after_a_sleep_is_the_sleeps(suspends: int | None, code: int, *, told: bool) -> None:
+    snapshot = machine()
+    snapshot = replace(
+        snapshot,
+        host=replace(snapshot.host, suspends=known(suspends, "x") if suspends is not None else missing("x")),
+        driver=replace(snapshot.driver, cuda_init=known(code, "libcuda"), nvml_init=known(0, "nvml")),
+        gpu_count=known(1, "nvml"),
+    )
+    assert ("DRV117" in found(snapshot)) == told
+
+
+@pytest.mark.parametrize(
+    ("origin", "told"),
+    [(LibraryOrigin.SYSTEM, True), (LibraryOrigin.TEGRA, False), (LibraryOrigin.MOUNTED, False), (None, False)],
+)
+def test_a_tegra_board_with_another_libcuda(origin: LibraryOrigin | None, *, told: bool) -> None:
+    snapshot = machine("arch=aarch64")
+    snapshot = replace(
+        snapshot,
+        host=replace(snapshot.host, tegra=known("R36 (release)", "/etc/nv_tegra_release")),
+        driver=replace(
+            snapshot.driver,
+            cuda_init=known(100, "libcuda"),
+            cuda_origin=known(origin, "its path") if origin else missing("none"),
+        ),
+    )
+    assert ("TEG901" in found(snapshot)) == told

@@ -1,0 +1,36 @@
+"""What fuzzing has found, each input kept as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuenv.model.codec import encode
+from tests.cli.recorded import FIT
+from tests.fuzz.targets import TARGETS
+
+
+def _machine(**parts: object) -> dict[str, Any]:
+    return {**encode(FIT), **parts}
+
+
+# Name of the target, what was wrong, the input.
+FOUND: tuple[tuple[str, str, object], ...] = (
+    ("requirement", "a separator of units was told as a blank and kept as itself", "name~=H10\x1fn"),
+    ("nvidia-require", "more digits than Python makes a number of", "cuda>=" + "9" * 5000),
+    ("image", "a platform that is none ended a rule", {"os": "", "rootfs": {}, "architecture": "amd64"}),
+    ("yaml", "half a character ended the parser with an error that is not YAML's", "a: \ud800\n"),
+    (
+        "snapshot",
+        "libraries of a target of which no CuPy is told crashed a check",
+        _machine(target={"libraries": [{"name": "cublas", "soname": "libcublas.so.12"}]}, sources=[]),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [(name, given) for name, _, given in FOUND], ids=[why for _, why, _ in FOUND]
+)
+def test_what_was_found_stays_mended(name: str, given: object) -> None:
+    TARGETS[name].check(given)

@@ -1,0 +1,157 @@
+"""A throwaway engine of the tests' own, in its own network, mount and process namespaces. Needs root."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+NEEDED = ("dockerd", "containerd", "slirp4netns", "unshare", "setpriv", "ip", "busybox")
+_START = 60.0
+
+
+def missing() -> str | None:
+    """Why no engine can be started here; None where it can."""
+    if os.geteuid() != 0:
+        return "an engine of the tests' own needs root"
+    lacking = [name for name in NEEDED if shutil.which(name, path=SYSTEM_PATH) is None]
+    if lacking:
+        return f"no {', '.join(lacking)} here: apt-get install docker.io busybox-static slirp4netns iproute2"
+    return None
+
+
+def answers(path: str | Path, page: str = "/_ping") -> bool:
+    """Whether an engine answers on a socket."""
+    connection = http.client.HTTPConnection("localhost", timeout=2)
+    try:
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(2)
+        connection.sock.connect(str(path))
+        connection.request("GET", page)
+        return connection.getresponse().read() == b"OK"
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+class Dockerd:
+    """dockerd with its own folder; ``with`` starts it and removes every trace of it.
+
+    Args:
+        config: daemon.json.
+        first: folders that programs are looked for in before the system's: another version of the engine.
+        setup: shell commands, run inside the namespaces before it starts.
+        network: whether containers reach the network.
+    """
+
+    def __init__(
+        self, config: dict[str, object] | None = None, first: str = "", setup: str = "", *, network: bool = True
+    ) -> None:
+        # A socket's path may have 107 bytes, and pytest's folders are longer.
+        self.folder = Path(tempfile.mkdtemp(prefix="pd."))
+        (self.folder / "root").mkdir()
+        (self.folder / "daemon.json").write_text(json.dumps(config or {}), encoding="utf-8")
+        self.socket = self.folder / "docker.sock"
+        self.host = f"unix://{self.socket}"
+        self.setup = setup
+        self.network = network
+        self.path = ":".join(filter(None, (first, SYSTEM_PATH)))
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._log: IO[bytes] | None = None
+        self._group = f"/pd-{os.getpid()}-{self.folder.name}"
+
+    def start(self) -> Self:
+        if self._log is not None:
+            self._log.close()
+        self._log = (self.folder / "dockerd.log").open("ab")
+        spaces = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+        inner = f'ip link set lo up; {self.setup} exec "$@"'
+        daemon = (
+            *("dockerd", "--config-file", self.folder / "daemon.json", "--data-root", self.folder / "root"),
+            *("--exec-root", self.folder / "exec", "--pidfile", self.folder / "docker.pid"),
+            *("--host", self.host, "--cgroup-parent", self._group),
+        )
+        self._spawn("unshare", *spaces, "sh", "-c", inner, "sh", *map(str, daemon))
+        end = time.monotonic() + _START
+        while not answers(self.socket):
+            if self._processes[0].poll() is not None or time.monotonic() > end:
+                self.kill()
+                raise RuntimeError((self.folder / "dockerd.log").read_text(errors="replace")[-2000:])
+            time.sleep(0.05)
+        if self.network:
+            words = ("--configure", "--mtu=1400", "--disable-host-loopback", str(self.pid), "tap0")
+            self._spawn("slirp4netns", *words)
+            time.sleep(0.5)
+        return self
+
+    def _spawn(self, *command: str) -> None:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env={"PATH": self.path, "HOME": str(self.folder)},
+            start_new_session=True,
+        )
+        self._processes.append(process)
+
+    @property
+    def pid(self) -> int:
+        """The daemon's, as the host sees it."""
+        parent = self._processes[0].pid
+        return int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])
+
+    def cut_network(self) -> None:
+        """Takes the network away from everything inside."""
+        self._end(self._processes.pop())
+
+    def kill(self) -> None:
+        """The daemon, its containers and their shims, at once."""
+        for process in reversed(self._processes):
+            self._end(process)
+        self._processes.clear()
+        shutil.rmtree(self.folder / "exec", ignore_errors=True)
+        (self.folder / "docker.pid").unlink(missing_ok=True)
+
+    @staticmethod
+    def _end(process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
+
+    def stop(self) -> None:
+        if self._processes and self._processes[0].poll() is None:
+            with contextlib.suppress(ProcessLookupError, IndexError):
+                os.kill(self.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._processes[0].wait(20)
+        self.kill()
+
+    def close(self) -> None:
+        self.stop()
+        if self._log is not None:
+            self._log.close()
+        for place in sorted(Path("/sys/fs/cgroup").glob(f"**{self._group}"), reverse=True):
+            for folder in [*sorted((sub for sub in place.rglob("*") if sub.is_dir()), reverse=True), place]:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,101 @@
+"""Every image that can be made of the shipped matrix, as two texts to be read: a table, and the Dockerfiles.
+
+``python -m tests.image.matrix`` writes them anew after a change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.data import data_path
+from gpuenv.image.choose import NoImageError, Wish, choose
+from gpuenv.image.plan import Order, Templates, plan_image
+from gpuenv.image.records import Kind
+from gpuenv.image.render import Rendering
+from gpuenv.matrix.load import load
+from gpuenv.matrix.needs import needs_of
+from gpuenv.model.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuenv.image.records import Choice, ImagePlan
+    from gpuenv.matrix.records import Matrix
+
+GOLDEN = Path(__file__).parent / "golden"
+CREATED = 1795219200
+ARCHES = ("x86_64", "aarch64")
+
+
+@cache
+def matrix() -> Matrix:
+    return load(data_path("matrix.yaml"))
+
+
+@cache
+def choices() -> dict[tuple[str, str, str], Choice | str]:
+    """Kind, architecture and CUDA: the choice, or why there is none."""
+    needs = {"": needs_of(Snapshot(), matrix())}
+    found: dict[tuple[str, str, str], Choice | str] = {}
+    for kind in Kind:
+        for arch in ARCHES:
+            for row in matrix().cuda_minors:
+                key = (kind.value, arch, str(row.cuda))
+                try:
+                    found[key] = choose(Wish(kind=kind, cuda=row.cuda, arch=arch), needs, matrix())
+                except NoImageError as error:
+                    found[key] = str(error)
+    return found
+
+
+def templates(kind: Kind) -> Templates:
+    folder = data_path("images")
+    return Templates((folder / f"{kind.value}.Dockerfile").read_text(), (folder / "tidy.py").read_text())
+
+
+def planned(choice: Choice, how: Rendering = Rendering(CREATED)) -> ImagePlan:  # noqa: B008 - a record that nothing changes
+    order = Order(f"gpuenv-cupy:{choice.name}", (), {}, matrix().revision)
+    return plan_image(choice, order, how, templates(choice.kind))
+
+
+def plans() -> Iterator[ImagePlan]:
+    yield from (planned(choice) for choice in choices().values() if not isinstance(choice, str))
+
+
+def table() -> str:
+    """One line an image: what it is made of, and the digest of its Dockerfile."""
+    lines = []
+    for (kind, arch, cuda), choice in choices().items():
+        head = f"{kind} {arch} {cuda}"
+        if isinstance(choice, str):
+            lines.append(f"{head}: none")
+            continue
+        digest = hashlib.sha256(planned(choice).dockerfile.encode()).hexdigest()[:12]
+        lines.append(
+            f"{head}: {choice.base.reference} py{choice.python} {' '.join(choice.requirements)}"
+            f" | driver {choice.minimum_driver} | {','.join(map(str, choice.capabilities))} | {digest}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def dockerfiles() -> str:
+    """The whole text of the newest of each kind, without and with BuildKit and its secrets."""
+    texts = []
+    for kind in Kind:
+        newest = [choice for key, choice in choices().items() if key[0] == kind.value and not isinstance(choice, str)]
+        secret = Rendering(CREATED, mounts=True, secrets=("pip", "ca", "netrc"))
+        texts += [planned(newest[-1], how).dockerfile for how in (Rendering(CREATED), secret)]
+    return "\n".join(texts)
+
+
+def main() -> None:
+    GOLDEN.mkdir(exist_ok=True)
+    (GOLDEN / "matrix.txt").write_text(table())
+    (GOLDEN / "Dockerfiles.txt").write_text(dockerfiles())
+
+
+if __name__ == "__main__":
+    main()

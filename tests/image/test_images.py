@@ -1,0 +1,147 @@
+"""What images are made of, for the whole matrix: reviewed tables, the linter, and what must hold of each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuenv.image.choose import NoImageError, Wish, choose
+from gpuenv.image.records import Choice, Kind
+from gpuenv.image.render import RenderError, Rendering, render
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.candidates import TEGRA
+from gpuenv.matrix.needs import Needs, needs_of
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
+from tests.image.matrix import CREATED, GOLDEN, choices, dockerfiles, matrix, planned, plans, table, templates
+
+
+def machine(*assumed: str) -> Needs:
+    return needs_of(assume(Snapshot(), assumed, matrix()), matrix())
+
+
+def made(wish: Wish, *machines: Needs) -> Choice:
+    named = {str(number): entry for number, entry in enumerate(machines)} or {"": needs_of(Snapshot(), matrix())}
+    return choose(wish, named, matrix())
+
+
+def test_the_whole_matrix_is_the_reviewed_one() -> None:
+    assert table() == (GOLDEN / "matrix.txt").read_text(), "python -m tests.image.matrix, and read the difference"
+
+
+def test_the_dockerfiles_are_the_reviewed_ones() -> None:
+    assert dockerfiles() == (GOLDEN / "Dockerfiles.txt").read_text()
+
+
+def test_the_linter_finds_nothing_in_any_of_them(tmp_path: Path) -> None:
+    linter = Path(sys.executable).with_name("hadolint")
+    if not linter.exists():
+        linter = Path(shutil.which("hadolint") or pytest.skip("no hadolint here"))
+    files = []
+    for number, plan in enumerate(plans()):
+        for how in (Rendering(CREATED), Rendering(CREATED, mounts=True, secrets=("pip", "ca"))):
+            files.append(tmp_path / f"Dockerfile.{number}.{int(how.mounts)}")
+            files[-1].write_text(planned(plan.choice, how).dockerfile)
+    assert len(files) > 60
+    done = subprocess.run([linter, "-f", "json", *files], capture_output=True, text=True, check=False, timeout=60)
+    assert json.loads(done.stdout) == [], done.stdout[:2000]
+    assert not any("hadolint ignore" in file.read_text() for file in files)
+
+
+def test_every_image_keeps_to_the_rules() -> None:
+    for plan in plans():
+        last = plan.dockerfile.rpartition("\nFROM ")[2]
+        assert "\nUSER 10001:10001\n" in last
+        assert "RUN" not in last, "the last stage copies what is finished, and runs nothing"
+        assert "HEALTHCHECK" not in plan.dockerfile
+        assert "--no-cache-dir" in plan.dockerfile
+        assert "--require-hashes" in plan.dockerfile
+        assert plan.choice.capabilities, plan.tag
+        assert not set(plan.choice.capabilities) & TEGRA
+
+
+def test_a_volta_gets_cuda_12_although_its_driver_knows_13() -> None:
+    choice = made(Wish(), machine("driver=580.95.05", "gpu=V100"))
+    assert (choice.line, choice.cuda.major, [str(entry) for entry in choice.stated]) == ("cupy-cuda12x", 12, ["7.0"])
+
+
+def test_one_image_serves_machines_that_differ() -> None:
+    choice = made(Wish(), machine("driver=580.95.05", "gpu=V100"), machine("driver=535.104.05", "gpu=H100"))
+    assert choice.line == "cupy-cuda12x"
+    assert [str(entry) for entry in choice.stated] == ["7.0", "9.0"]
+    assert str(choice.minimum_driver) == "525.60.13"
+
+
+def test_machines_that_nothing_serves_together_are_told() -> None:
+    with pytest.raises(NoImageError, match="needs"):
+        made(Wish(), machine("driver=470.57.02", "gpu=K80"), machine("driver=580.95.05", "gpu=B200"))
+
+
+def test_a_machine_without_a_driver_is_where_images_are_built() -> None:
+    assert made(Wish(), machine("driver=none", "gpu=none")) == made(Wish())
+
+
+def test_a_gpu_that_is_newer_raises_the_driver() -> None:
+    wish = Wish(cuda=CudaVersion.parse("12.9"), capabilities=(ComputeCapability.parse("12.0"),))
+    choice = made(wish)
+    assert choice.minimum_driver.branch == 570
+    assert [str(entry) for entry in choice.stated] == ["12.0"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        (Wish(cuda=CudaVersion.parse("12.7")), "CUDA 12.7"),
+        (Wish(cuda=CudaVersion.parse("11.8")), "from 14.0 on"),
+        (Wish(cupy="1.2.3"), "no such wheel"),
+        (Wish(python=PythonVersion.parse("3.8")), "Python 3.8"),
+        (Wish(python=PythonVersion.parse("3.14t")), "3.14t"),
+        (Wish(kind=Kind.DEVEL, cuda=CudaVersion.parse("12.9"), python=PythonVersion.parse("3.11")), "has Python 3.12"),
+        (Wish(kind=Kind.RUNTIME, cuda=CudaVersion.parse("13.5")), "no image of NVIDIA's with CUDA 13.5"),
+        (Wish(cuda=CudaVersion.parse("13.0"), capabilities=(ComputeCapability.parse("7.0"),)), "7.0"),
+    ],
+)
+def test_what_cannot_be_made_is_told_with_the_reason(wish: Wish, told: str) -> None:
+    with pytest.raises(NoImageError) as caught:
+        made(wish)
+    assert told in str(caught.value)
+
+
+def test_a_base_of_ones_own_is_taken_as_it_is() -> None:
+    digest = "sha256:" + "a" * 64
+    for kind in Kind:
+        wish = Wish(kind=kind, base=f"own/base@{digest}", python=PythonVersion.parse("3.11"))
+        plan = planned(made(wish))
+        assert f"FROM own/base@{digest}" in plan.dockerfile
+        assert plan.labels["org.opencontainers.image.base.name"] == "own/base"
+        assert plan.labels["org.opencontainers.image.base.digest"] == digest
+
+
+def test_nothing_in_a_label_is_more_than_text() -> None:
+    choice = next(entry for entry in choices().values() if not isinstance(entry, str))
+    hostile = {"a.quote": 'x" USER="root', "b.dollar": "$(id) ${PATH} `id`", "c.back": "\\"}
+    text = render(templates(choice.kind).dockerfile, choice, hostile, Rendering(CREATED))
+    assert 'a.quote="x\\" USER=\\"root"' in text
+    assert 'b.dollar="\\$(id) \\${PATH} `id`"' in text
+    assert 'c.back="\\\\"' in text
+    for bad in (
+        {"a": "x\nUSER root"},
+        {"a": "x\rUSER root"},
+        {"a b": "x"},
+        {'a"': "x"},
+        {"": "x"},
+        {"a\nUSER root": "x"},
+    ):
+        with pytest.raises(RenderError):
+            render(templates(choice.kind).dockerfile, choice, bad, Rendering(CREATED))
+
+
+def test_the_plan_is_the_same_for_the_same_inputs() -> None:
+    choice = made(Wish())
+    assert planned(choice) == planned(replace(choice))

@@ -1,0 +1,179 @@
+"""The small parts of building an image: names, progress, errors, commands, the index, the bill of materials."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuenv.image.buildkit import Build, Cli, command
+from gpuenv.image.context import pack
+from gpuenv.image.errors import engine_error, told
+from gpuenv.image.index import pip_configuration
+from gpuenv.image.progress import Progress
+from gpuenv.image.reference import ImageNameError, split
+from gpuenv.image.sbom import bill
+from gpuenv.install.records import Pin
+from tests.image.matrix import choices
+
+DIGEST = "sha256:" + "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("python:3.12-slim-bookworm", ("python", "3.12-slim-bookworm", None)),
+        ("nvidia/cuda:12.9.1-devel-ubuntu24.04", ("nvidia/cuda", "12.9.1-devel-ubuntu24.04", None)),
+        ("127.0.0.1:5055/a/b", ("127.0.0.1:5055/a/b", None, None)),
+        (f"nvcr.io/nvidia/cuda:1@{DIGEST}", ("nvcr.io/nvidia/cuda", "1", DIGEST)),
+        ("[::1]:5000/x:y", ("[::1]:5000/x", "y", None)),
+    ],
+)
+def test_a_name_is_taken_apart(text: str, parts: tuple[str, str | None, str | None]) -> None:
+    assert split(text) == parts
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a/B", "a:b c", "a:-b", "a\nRUN id", "a@sha256:12", "a:$(id)", 'a"', "-t", f"a:{'x' * 129}", "a//b", "a\n"],
+)
+def test_what_is_no_name_is_refused(text: str) -> None:
+    with pytest.raises(ImageNameError):
+        split(text)
+
+
+@given(st.text(max_size=40))
+def test_a_name_is_one_word_of_a_dockerfile(text: str) -> None:
+    try:
+        split(text)
+    except ImageNameError:
+        return
+    assert text.split() == [text]
+    assert not set(text) & set("$\"'\\#")
+
+
+CLASSIC = """Step 1/3 : FROM a AS build
+ ---> 5f2e
+Step 2/3 : RUN b
+ ---> Using cache
+ ---> 77aa
+Step 3/3 : COPY c /
+ ---> Using cache
+Successfully built 0123
+"""
+PODMAN = """[1/2] STEP 1/2: FROM a AS build
+[1/2] STEP 2/2: RUN b
+--> Using cache 77aa
+[2/2] STEP 1/1: FROM c
+"""
+BUILDKIT = """#1 [internal] load build definition from Dockerfile
+#5 [build 1/3] FROM a
+#6 [build 2/3] RUN b
+#6 CACHED
+#7 [stage-1 2/3] COPY c /
+#7 DONE 0.1s
+"""
+
+
+@pytest.mark.parametrize(("output", "steps", "cached"), [(CLASSIC, 3, 2), (PODMAN, 3, 1), (BUILDKIT, 3, 1)])
+def test_steps_are_told_once_however_the_output_is_cut(output: str, steps: int, cached: int) -> None:
+    for size in (1, 7, 10_000):
+        said: list[str] = []
+        progress = Progress(said.append)
+        for start in range(0, len(output), size):
+            progress.hear(output[start : start + size])
+        assert (progress.steps, progress.cached, len(said)) == (steps, cached, steps)
+        assert "RUN b" in progress.log
+
+
+def test_an_error_is_told_by_its_cause() -> None:
+    error = ConnectionError("('Connection aborted.', ...)")
+    error.__cause__ = PermissionError(13, "Permission denied")
+    assert "may not use" in engine_error(error, "x").message
+    wrapped = RuntimeError("Error while fetching server API version", FileNotFoundError(2, "No such file"))
+    assert "no engine" in engine_error(wrapped, "x").message
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("dd: writing '/x': No space left on device\nreturned a non-zero code: 1", "the disk is full"),
+        ("('Connection broken: IncompleteRead(0 bytes read)', IncompleteRead(0 bytes read))", "ended in the middle"),
+        ("manifest for 127.0.0.1:5055/a@sha256:00 not found: manifest unknown", "does not exist"),
+        ('Get "https://x/v2/": dial tcp: lookup x on 10.0.2.3:53: no such host', "network"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "locked"),
+        ("SSL: CERTIFICATE_VERIFY_FAILED\nNo matching distribution found", "not trusted"),
+        ("dockerfile parse error line 2: unknown instruction: RUNN", "cannot read"),
+    ],
+)
+def test_an_engines_words_are_understood(text: str, word: str) -> None:
+    assert word in told(text, "building").message.splitlines()[0]
+
+
+def test_a_secret_in_an_engines_words_is_hidden() -> None:
+    assert "hunter2" not in told("fetching https://user:hunter2@index.invalid/simple failed", "building").message
+
+
+def test_no_value_of_an_argument_or_a_secret_is_in_a_command() -> None:
+    build = Build({"a": "b c"}, {"HTTP_PROXY": "http://u:hunter2@p"}, {"pip": Path("/x/pip.conf")}, None, fresh=True)
+    words = command(Cli(("docker", "build"), {}), build, "/context", "/answer")
+    assert "hunter2" not in " ".join(words)
+    assert {"--build-arg=HTTP_PROXY", "--secret=id=pip,src=/x/pip.conf", "--label=a=b c", "--no-cache"} <= set(words)
+    assert words[-1] == "/context"
+
+
+@pytest.mark.parametrize(
+    ("environment", "rows"),
+    [
+        ({}, None),
+        ({"PIP_INDEX_URL": "file:///wheels"}, None),
+        ({"PIP_INDEX_URL": "https://u:p%40@own.invalid/simple"}, ["index-url = https://u:p%%40@own.invalid/simple"]),
+        ({"UV_DEFAULT_INDEX": "own=https://own.invalid/"}, ["index-url = https://own.invalid/"]),
+        (
+            {"PIP_EXTRA_INDEX_URL": "https://a.invalid https://b.invalid", "PIP_TRUSTED_HOST": "a.invalid"},
+            ["extra-index-url = https://a.invalid https://b.invalid", "trusted-host = a.invalid"],
+        ),
+    ],
+)
+def test_this_machines_index_as_pip_reads_it(environment: dict[str, str], rows: list[str] | None) -> None:
+    text = pip_configuration(environment)
+    assert (text.splitlines()[1:] if text else None) == rows
+
+
+def test_pip_reads_the_configuration(tmp_path: Path) -> None:
+    text = pip_configuration({"PIP_INDEX_URL": "https://u:p%40@own.invalid/simple"})
+    assert text is not None
+    (tmp_path / "pip.conf").write_text(text)
+    variables = {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf"), "HOME": str(tmp_path)}
+    pip = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    done = subprocess.run(pip, env=variables, capture_output=True, text=True, check=False, timeout=60)
+    if "No module named pip" in done.stderr:
+        pytest.skip("this environment has no pip")
+    assert done.stdout.strip() == "https://u:p%40@own.invalid/simple"
+
+
+def test_the_context_is_the_same_for_the_same_files() -> None:
+    one, other = pack({"b": "2", "a": "1"}, 7), pack({"a": "1", "b": "2"}, 7)
+    assert one == other
+    with tarfile.open(fileobj=io.BytesIO(one)) as tar:
+        assert [(entry.name, entry.mtime, entry.uname) for entry in tar] == [("a", 7, ""), ("b", 7, "")]
+
+
+def test_the_bill_of_materials_names_every_wheel_and_is_the_same_each_time() -> None:
+    choice = next(entry for entry in choices().values() if not isinstance(entry, str))
+    pins = (Pin("cupy-cuda12x", "14.2.0", ("a" * 64,)), Pin("numpy", "2.4.6", ("b" * 64, "c" * 64)))
+    text = bill(choice, pins, DIGEST, 1795219200)
+    assert text == bill(choice, pins, DIGEST, 1795219200)
+    read = json.loads(text)
+    assert read["bomFormat"] == "CycloneDX"
+    assert {part["purl"] for part in read["components"]} == {"pkg:pypi/cupy-cuda12x@14.2.0", "pkg:pypi/numpy@2.4.6"}
+    assert uuid.UUID(read["serialNumber"].removeprefix("urn:uuid:")).version == 5
+    assert read["metadata"]["timestamp"].startswith("2026-11-21T00:00:00")

@@ -1,0 +1,366 @@
+"""Installing into conda environments: real prefixes and packages from a local channel, made and linked by rattler.
+
+None of conda's programs can be had where these tests run: what stands in for them is in conda_program.py, and what they
+print is tested against their documentation in test_conda_answers.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rattler.index import index_fs
+
+from tests.install.standins import LIMIT, MACHINE, PROGRAM, contents
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.support.target import CudaLibraries
+
+HERE = Path(__file__).parent
+SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+FORMER = {"numpy": "2.1.0", "cuda-version": "13.0", "science": "1.0"}
+
+
+def make_package(channel: Path, name: str, release: str, files: dict[str, str], *depends: str) -> None:
+    """A .tar.bz2 with its index and paths, as conda-build writes them (CEP "Package layout")."""
+    told = {
+        "name": name,
+        "version": release,
+        "build": "0",
+        "build_number": 0,
+        "depends": list(depends),
+        "noarch": "generic",
+        "subdir": "noarch",
+        "timestamp": 1700000000000,
+    }
+    paths = [
+        {
+            "_path": path,
+            "path_type": "hardlink",
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "size_in_bytes": len(text),
+        }
+        for path, text in files.items()
+    ]
+    members = {
+        **files,
+        "info/index.json": json.dumps(told),
+        "info/paths.json": json.dumps({"paths": paths, "paths_version": 1}),
+        "info/files": "".join(f"{path}\n" for path in files),
+    }
+    (channel / "noarch").mkdir(parents=True, exist_ok=True)
+    with tarfile.open(channel / "noarch" / f"{name}-{release}-0.tar.bz2", "w:bz2") as tar:
+        for path, text in members.items():
+            info = tarfile.TarInfo(path)
+            info.size = len(text.encode())
+            tar.addfile(info, io.BytesIO(text.encode()))
+
+
+def distribution(name: str, release: str, **files: str) -> dict[str, str]:
+    """A Python distribution as conda packages have it."""
+    info = f"{SITE}/{name}-{release}.dist-info"
+    head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n"
+    return {f"{info}/METADATA": head, f"{info}/INSTALLER": "conda\n", f"{info}/RECORD": "", **files}
+
+
+def cupy(release: str, *, works: bool = True) -> dict[str, str]:
+    text = f"__version__ = {release!r}\n" if works else "import nothing_of_that_name\n"
+    return distribution("cupy", release, **{f"{SITE}/cupy/__init__.py": text, f"{SITE}/cupyx/__init__.py": ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Conda:
+    """A channel, an environment with a few packages, and the programs."""
+
+    folder: Path
+    prefix: Path
+    libraries: Path
+
+    def environment(self, program: str = "conda", **more: str) -> dict[str, str]:
+        return {
+            "PATH": f"{self.folder / program}:{os.defpath}",
+            "HOME": str(self.folder),
+            "LC_ALL": "C.UTF-8",
+            "LD_LIBRARY_PATH": str(self.libraries),
+            "RATTLER_CACHE_DIR": str(self.folder / "cache"),
+            "CONDA_CHANNEL_ALIAS": str(self.folder / "channels"),
+            **more,
+        }
+
+    def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*PROGRAM, *map(str, arguments)],
+            env=self.environment(**more),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def install(self, *options: str, **more: str) -> tuple[int, Any]:
+        done = self.gpuenv(
+            "install", "--python", self.prefix, "--yes", "--format", "json", "--no-redact", *MACHINE, *options, **more
+        )
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+    def packages(self) -> dict[str, str]:
+        records = (json.loads(path.read_text(encoding="utf-8")) for path in (self.prefix / "conda-meta").glob("*.json"))
+        return {record["name"]: record["version"] for record in records}
+
+    def files(self) -> Mapping[str, str]:
+        """What it holds beside conda's own records, which say when they were written."""
+        return {path: told for path, told in contents(self.prefix).items() if not path.startswith("conda-meta")}
+
+
+@pytest.fixture
+def conda(tmp_path: Path, cuda_libraries: CudaLibraries) -> Conda:
+    channel = tmp_path / "channels/conda-forge"
+    numpy = {
+        release: distribution("numpy", release, **{f"{SITE}/numpy/__init__.py": ""}) for release in ("1.26.4", "2.1.0")
+    }
+    for release, files in numpy.items():
+        make_package(channel, "numpy", release, files)
+    for release in ("12.9", "13.0"):
+        make_package(channel, "cuda-version", release, {f"share/cuda-{release}": ""})
+    make_package(channel, "_mutex", "0.1", {"share/mutex": ""})
+    make_package(channel, "science", "1.0", {"share/science": "1"})
+    make_package(channel, "cupy", "14.1.1", cupy("14.1.1"), "numpy >=2.0", "cuda-version >=12.2,<13", "_mutex")
+    make_package(channel, "cupy", "13.6.0", cupy("13.6.0"), "numpy >=1.22", "cuda-version >=12.2,<13")
+    asyncio.run(index_fs(channel))
+    for name in ("conda", "mamba", "micromamba"):
+        (tmp_path / name).mkdir()
+        program = tmp_path / name / name
+        text = (HERE / "conda_program.py").read_text(encoding="utf-8")
+        program.write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
+        program.chmod(0o755)
+    prefix = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
+    made = Conda(tmp_path, prefix, cuda_libraries.of_major(12))
+    (prefix / "conda-meta").mkdir()
+    specs = [f"{name}={release}" for name, release in FORMER.items()]
+    command = ["conda", "install", f"--prefix={prefix}", "--yes", "--json", "--channel=conda-forge", *specs]
+    subprocess.run(
+        command, env=made.environment(), check=True, capture_output=True, executable=tmp_path / "conda/conda"
+    )
+    assert made.packages() == FORMER
+    return made
+
+
+@pytest.mark.parametrize("program", ["conda", "mamba", "micromamba"])
+def test_the_specifications_land_and_the_revision_leads_back(conda: Conda, program: str) -> None:
+    before = conda.files()
+    code, told = conda.install("--installer", program, PATH=f"{conda.folder / program}:{os.defpath}")
+    assert (code, told["status"]) == (0, "installed"), told["message"]
+    assert told["plan"]["installer"].startswith(program)
+    assert told["plan"]["requirements"] == ["cupy=14.1.1", "cuda-version=12"]
+    assert conda.packages() == {**FORMER, "cuda-version": "12.9", "cupy": "14.1.1", "_mutex": "0.1"}
+    assert {proof["name"]: proof["passed"] for proof in told["proofs"]} == {
+        "as planned": True,
+        "files": True,
+        "import cupy": True,
+        "doctor": True,
+        "smoke test": None,
+    }
+    assert any("young" in note for note in told["plan"]["notes"])
+    assert told["plan"]["moves"] == []
+    listed = json.loads(conda.gpuenv("rollback", "--python", conda.prefix, "--list", "--format", "json").stdout)
+    assert "cupy 14.1.1" in listed["installs"][0]["summary"]
+    done = conda.gpuenv("rollback", "--python", conda.prefix)
+    assert done.returncode == 0, done.stderr
+    assert conda.packages() == FORMER
+    assert conda.files() == before
+    history = (conda.prefix / "conda-meta/history").read_text(encoding="utf-8")
+    assert "--revision=0" in history
+
+
+def test_a_dry_run_shows_the_plan_and_how_young_it_is(conda: Conda) -> None:
+    before = contents(conda.prefix)
+    done = conda.gpuenv("install", "--python", conda.prefix, "--dry-run", *MACHINE, "-v")
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.split())
+    for said in ("+ cupy 14.1.1", "cuda-version 12.9 (now 13.0)", "young", "--channel=conda-forge", "gpuenv rollback"):
+        assert said in text, (said, text)
+    assert contents(conda.prefix) == before
+
+
+def test_consent_is_asked_for(conda: Conda) -> None:
+    before = contents(conda.prefix)
+    done = conda.gpuenv("install", "--python", conda.prefix, *MACHINE)
+    assert done.returncode == 2
+    assert "young" in done.stdout
+    assert "--yes" in done.stderr
+    assert {path: told for path, told in contents(conda.prefix).items() if ".gpuenv" not in path} == before
+
+
+@pytest.mark.parametrize("how", ["fails", "killed"])
+def test_what_ends_in_the_middle_is_put_back(conda: Conda, how: str) -> None:
+    """Packages are out, none is in, and conda's history knows of nothing: the exact packages are put in once more."""
+    before = conda.files()
+    if how == "fails":
+        code, told = conda.install(FAIL_AFTER="2")
+        assert (code, told["status"]) == (4, "restored"), told
+        assert "No space left" in told["message"]
+        assert "the former packages are back" in told["message"]
+    else:
+        command = ("install", "--python", conda.prefix, "--yes", *MACHINE)
+        done = conda.gpuenv(*command, FAIL_AFTER="2", KILL_PARENT="1")
+        assert done.returncode == -9
+        assert conda.packages() != FORMER
+        done = conda.gpuenv("rollback", "--python", conda.prefix, "--list")
+        assert done.returncode == 0, done.stderr
+        assert "was put back" in done.stderr
+    assert conda.packages() == FORMER
+    assert conda.files() == before
+
+
+def test_a_cupy_that_cannot_be_imported_is_taken_back(conda: Conda) -> None:
+    before = conda.files()
+    (conda.prefix / SITE / "sitecustomize.py").write_text("import sys\nsys.modules['cupy'] = None\n", encoding="utf-8")
+    code, told = conda.install()
+    assert (code, told["status"]) == (4, "restored"), told
+    assert "import cupy" in told["message"]
+    (conda.prefix / SITE / "sitecustomize.py").unlink()
+    assert conda.packages() == FORMER
+    assert conda.files() == before
+    assert "--revision=0" in (conda.prefix / "conda-meta/history").read_text(encoding="utf-8")
+
+
+def test_a_program_that_takes_a_revision_and_does_nothing(conda: Conda) -> None:
+    """As mamba did for years: what came of it is looked at, and another way is taken."""
+    before = conda.files()
+    assert conda.install()[0] == 0
+    done = conda.gpuenv("rollback", "--python", conda.prefix, DEAF="1")
+    assert done.returncode == 0, done.stderr
+    assert conda.packages() == FORMER
+    assert conda.files() == before
+
+
+def test_what_others_installed_since_is_not_rolled_over(conda: Conda) -> None:
+    assert conda.install()[0] == 0
+    record = next((conda.prefix / "conda-meta").glob("science-*.json"))
+    record.rename(conda.folder / record.name)
+    done = conda.gpuenv("rollback", "--python", conda.prefix)
+    assert done.returncode == 4, done.stderr
+    assert "science" in done.stderr
+
+
+def test_packages_of_others_move_with_consent_alone(conda: Conda) -> None:
+    make_package(conda.folder / "channels/conda-forge", "science", "2.0", {"share/science": "2"})
+    channel = conda.folder / "channels/conda-forge"
+    make_package(channel, "cupy", "14.1.1", cupy("14.1.1"), "science >=2", "cuda-version >=12.2,<13")
+    asyncio.run(index_fs(channel, force=True))
+    done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE)
+    assert done.returncode == 2, done.stderr
+    assert "packages that are not CuPy's would change: science" in done.stderr
+    assert conda.packages() == FORMER
+    code, told = conda.install("--allow-changes")
+    assert (code, told["plan"]["moves"]) == (0, ["science"])
+    assert conda.packages()["science"] == "2.0"
+
+
+def test_what_cannot_be_had_is_told(conda: Conda) -> None:
+    for file in (conda.folder / "channels/conda-forge/noarch").glob("cupy-14*"):
+        file.unlink()
+    asyncio.run(index_fs(conda.folder / "channels/conda-forge", force=True))
+    for program in ("conda", "mamba"):
+        done = conda.gpuenv(
+            "install", "--python", conda.prefix, "--yes", *MACHINE, PATH=f"{conda.folder / program}:/bin"
+        )
+        assert done.returncode == 3, done.stderr
+        assert "cupy" in done.stderr
+    assert conda.packages() == FORMER
+
+
+def test_nothing_to_do_is_nothing_done(conda: Conda) -> None:
+    assert conda.install()[0] == 0
+    before = contents(conda.prefix)
+    code, told = conda.install()
+    assert (code, told["status"]) == (0, "unchanged")
+    assert contents(conda.prefix) == before
+
+
+def test_a_cupy_of_pip_s_is_not_overwritten(conda: Conda) -> None:
+    info = conda.prefix / SITE / "cupy_cuda12x-14.0.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: cupy-cuda12x\nVersion: 14.0.0\n", encoding="utf-8")
+    (info / "INSTALLER").write_text("pip\n", encoding="utf-8")
+    done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE)
+    assert done.returncode == 7, done.stderr
+    assert "pip uninstall cupy-cuda12x" in done.stderr
+    assert conda.packages() == FORMER
+
+
+def test_a_pixi_environment_is_left_to_pixi(conda: Conda) -> None:
+    mark = conda.prefix / "conda-meta/pixi"
+    mark.write_text(json.dumps({"manifest_path": "/home/me/my project/pixi.toml"}), encoding="utf-8")
+    done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE)
+    assert done.returncode == 7, done.stderr
+    assert "pixi add '--manifest-path=/home/me/my project/pixi.toml' cupy=14.1.1 cuda-version=12" in done.stderr
+    assert conda.packages() == FORMER
+
+
+def test_without_any_program_it_says_where_one_is_looked_for(conda: Conda) -> None:
+    done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE, PATH=os.defpath)
+    assert done.returncode == 7
+    for said in ("CONDA_EXE", "--installer uv"):
+        assert said in done.stderr
+    code, _ = conda.install(PATH=os.defpath, MAMBA_EXE=str(conda.folder / "micromamba/micromamba"))
+    assert code == 0
+
+
+@pytest.mark.parametrize("option", ["--locked", "--bundle", "--guard"])
+def test_what_is_for_wheels_alone(conda: Conda, option: str) -> None:
+    done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE, option, "file")
+    assert done.returncode == 2, done.stderr
+    assert "is for wheels" in done.stderr
+
+
+def test_conda_is_not_for_other_environments(tmp_path: Path, conda: Conda) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    done = conda.gpuenv("install", "--python", venv, "--yes", *MACHINE, "--installer", "conda")
+    assert done.returncode == 7, done.stderr
+    assert "is no conda environment" in done.stderr
+    done = conda.gpuenv("lock", "--python", venv, *MACHINE, "--installer", "mamba")
+    assert done.returncode == 2
+    assert "wheels" in done.stderr
+
+
+def test_secrets_in_addresses_reach_no_journal(conda: Conda) -> None:
+    for path in (conda.prefix / "conda-meta").glob("science-*.json"):
+        told = json.loads(path.read_text(encoding="utf-8"))
+        told["url"] = "https://alice:hunter2@host/t/tk-sekret/conda-forge/noarch/science-1.0-0.tar.bz2"
+        path.write_text(json.dumps(told), encoding="utf-8")
+    assert conda.install()[0] == 0
+    kept = "".join(
+        path.read_text(encoding="utf-8") for path in (conda.prefix / ".gpuenv/0001").iterdir() if path.is_file()
+    )
+    assert "science-1.0-0.tar.bz2" in kept
+    assert "hunter2" not in kept
+    assert "sekret" not in kept
+
+
+@pytest.mark.parametrize("name", ["with space and 'quotes'", "--name=x; $(touch pwned)", "%s{0}#@!"])
+def test_a_path_is_only_a_path(conda: Conda, name: str) -> None:
+    moved = conda.prefix.rename(conda.prefix.with_name(name))
+    other = Conda(conda.folder, moved, conda.libraries)
+    code, told = other.install()
+    assert code == 0, told["message"]
+    assert other.packages()["cupy"] == "14.1.1"
+    assert list(conda.folder.rglob("pwned")) == []

@@ -1,0 +1,154 @@
+"""Other ways to name a target, and to agree: a Jupyter kernel, and a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.probe.kernels import kernel_interpreter
+from gpuenv.probe.target import TargetError
+from tests.install.standins import LIMIT, MACHINE, PROGRAM, contents, versions
+from tests.install.test_install import NEW
+
+if TYPE_CHECKING:
+    from tests.install.standins import Ground
+
+
+def kernelspec(folder: Path, name: str, *argv: str, language: str = "python") -> Path:
+    path = folder / "kernels" / name / "kernel.json"
+    path.parent.mkdir(parents=True)
+    told = {"argv": [*argv, "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": language}
+    path.write_text(json.dumps(told), encoding="utf-8")
+    return path
+
+
+def test_a_kernel_s_environment_is_installed_into(ground: Ground) -> None:
+    target = ground.target("science")
+    kernelspec(ground.folder / ".local/share/jupyter", "science", str(target / "bin/python"))
+    done = ground.gpuenv("install", "--kernel", "Science", "--yes", *MACHINE)
+    assert done.returncode == 0, done.stderr
+    assert versions(target) == NEW
+    done = ground.gpuenv("rollback", "--kernel", "science")
+    assert done.returncode == 0, done.stderr
+    assert versions(target) == {}
+
+
+def test_both_ways_to_name_a_target(ground: Ground) -> None:
+    done = ground.gpuenv("install", "--kernel", "x", "--python", "y")
+    assert done.returncode == 2
+    assert "exclude each other" in done.stderr
+    done = ground.gpuenv("install", "--kernel", "x")
+    assert done.returncode == 2
+    assert "there is no Jupyter kernel 'x'" in done.stderr
+
+
+def test_where_a_kernel_is_looked_for(tmp_path: Path) -> None:
+    """In Jupyter's own order; the environment that Jupyter runs in stands for a bare python."""
+    home, data, active, other = (tmp_path / name for name in ("home", "data", "active", "other"))
+    kernelspec(home / ".local/share/jupyter", "mine", "/opt/mine/bin/python3.12")
+    kernelspec(active / "share/jupyter", "python3", "python")
+    kernelspec(active / "share/jupyter", "mine", "/opt/other/bin/python")
+    kernelspec(data, "moved", "/opt/moved/bin/pypy3")
+    kernelspec(other, "mine", "/opt/first/bin/python")
+    (active / "bin").mkdir()
+    (active / "bin/python").touch(mode=0o755)
+    here = {"HOME": str(home), "VIRTUAL_ENV": str(active), "PATH": ""}
+    assert kernel_interpreter("mine", here) == "/opt/mine/bin/python3.12"
+    assert kernel_interpreter("MINE", {**here, "JUPYTER_PATH": str(other)}) == "/opt/first/bin/python"
+    assert kernel_interpreter("python3", here) == str(active / "bin/python")
+    assert kernel_interpreter("moved", {**here, "JUPYTER_DATA_DIR": str(data)}) == "/opt/moved/bin/pypy3"
+    assert kernel_interpreter(str(data / "kernels/moved"), here) == "/opt/moved/bin/pypy3"
+    (active / "bin/jupyter").touch(mode=0o755)
+    by_path = {"HOME": str(home), "PATH": str(active / "bin")}
+    assert kernel_interpreter("python3", by_path) == str(active / "bin/python")
+
+
+@pytest.mark.parametrize(
+    ("argv", "language", "said"),
+    [
+        (("conda", "run", "-n", "x", "python"), "python", "started through conda"),
+        (("R", "--slave"), "R", "a kernel of R"),
+        (("python3",), "python", "neither beside it nor on PATH"),
+        (("./python",), "python", "no absolute path"),
+    ],
+)
+def test_a_kernel_whose_interpreter_cannot_be_seen(
+    tmp_path: Path, argv: tuple[str, ...], language: str, said: str
+) -> None:
+    kernelspec(tmp_path, "odd", *argv, language=language)
+    with pytest.raises(TargetError, match=said):
+        kernel_interpreter("odd", {"JUPYTER_PATH": str(tmp_path), "HOME": str(tmp_path), "PATH": ""})
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"argv": []}', '{"argv": [1]}', '{"argv": "python"}', "[" * 100000]
+)
+def test_what_is_no_kernelspec(tmp_path: Path, content: str) -> None:
+    spec = kernelspec(tmp_path, "bad", "x")
+    spec.write_text(content, encoding="utf-8")
+    with pytest.raises(TargetError, match=r"kernelspec"):
+        kernel_interpreter(str(spec), {})
+    with pytest.raises(TargetError, match="no Jupyter kernel"):
+        kernel_interpreter("..", {"JUPYTER_PATH": str(tmp_path), "HOME": str(tmp_path)})
+
+
+@pytest.mark.parametrize("answer", ["y", "n", "\x04"], ids=["yes", "no", "end"])
+def test_the_question_on_a_terminal(ground: Ground, answer: str) -> None:
+    target = ground.target("asked")
+    before = contents(target)
+    told, code = on_a_terminal(ground, target, f"{answer}\n" if answer != "\x04" else answer)
+    assert "+ cupy-cuda12x 14.2.0" in told
+    assert "Go ahead? [y/N]" in told
+    assert "Traceback" not in told
+    if answer == "y":
+        assert code == 0, told
+        assert "INSTALLED" in told
+        assert versions(target) == NEW
+    else:
+        assert code == (2 if answer == "n" else 130), told
+        assert contents(target) == before
+
+
+def on_a_terminal(ground: Ground, target: Path, answer: str) -> tuple[str, int]:
+    """What is shown, and the exit code; the answer is typed as soon as the question is there."""
+    ours, theirs = pty.openpty()
+    command = [*PROGRAM, "install", "--python", str(target), *MACHINE]
+    process = subprocess.Popen(
+        command, env=ground.environment(TERM="xterm", COLUMNS="80"), stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown, asked, until = "", False, time.monotonic() + LIMIT
+    while time.monotonic() < until:
+        if select.select([ours], [], [], 0.2)[0]:
+            try:
+                shown += os.read(ours, 65536).decode("utf-8", "replace")
+            except OSError:  # the other side is closed
+                break
+        elif process.poll() is not None:
+            break
+        if "[y/N]" in shown and not asked:
+            os.write(ours, answer.encode())
+            asked = True
+    os.close(ours)
+    return shown, process.wait(LIMIT)
+
+
+def test_where_there_is_a_gpu_it_has_to_compute(ground: Ground) -> None:
+    """A pretend machine has one; the stand-in for CuPy cannot compute, so the former state comes back."""
+    target = ground.target("gpu", "numpy==2.1.0")
+    before = contents(target)
+    command = (*PROGRAM, "install", "--python", str(target), "--yes", "--format", "json")
+    done = ground.gpuenv("simulate", "h100-535", "--", *command)
+    assert done.returncode == 4, done.stderr
+    told = json.loads(done.stdout)
+    assert told["status"] == "restored"
+    assert told["message"].startswith("The install failed: smoke test:"), told["message"]
+    assert contents(target) == before

@@ -1,0 +1,79 @@
+"""What a child is handed of the caller's variables: what it needs, and never a secret."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.model.secrets import for_the_driver, without_secrets
+from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.ask import ask_cuda, ask_kernel, ask_nvml
+from gpuenv.probe.ask_programs import ask_smi
+from gpuenv.probe.ask_target import ask_files, ask_target
+from tests.probe.asking import asking
+from tests.probe.venvs import interpreter_of, make_venv, site_packages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRETS = {
+    "AWS_SECRET_ACCESS_KEY": "sesame",
+    "GITHUB_TOKEN": "sesame",
+    "DB_PASSWORD": "sesame",
+    "PIP_INDEX_URL": "https://me:sesame@index.example/simple",
+    "https_proxy": "http://me:sesame@proxy.example:8080",
+    "Registry_Auth": "sesame",
+    "SSH_AUTH_SOCK": "/tmp/sesame",  # noqa: S108 - a value, no file
+}
+NEEDED = {"CUDA_VISIBLE_DEVICES": "0", "LD_LIBRARY_PATH": "/opt/lib", "NVIDIA_DRIVER_CAPABILITIES": "compute"}
+
+
+def environment_seen(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def test_nvidia_smi_is_handed_no_secret(tmp_path: Path) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n/usr/bin/env >> {tmp_path}/seen\n", encoding="utf-8")
+    program.chmod(0o755)
+    ask_smi(asking({**SECRETS, **NEEDED, "OF_NO_USE": "here", "PATH": f"{tmp_path}:/usr/bin:/bin"}))
+    seen = (tmp_path / "seen").read_text(encoding="utf-8")
+    assert "sesame" not in seen
+    assert "OF_NO_USE" not in seen
+    assert NEEDED.items() <= environment_seen(seen).items()
+
+
+@pytest.fixture
+def telling(tmp_path: Path) -> Path:
+    """An environment whose interpreter tells the variables that it is started with, at every start."""
+    venv = make_venv(tmp_path / "venv")
+    place = str(tmp_path / "seen")
+    text = f"import os\nwith open({place!r}, 'a') as file:\n    print(dict(os.environ), file=file)\n"
+    (site_packages(venv) / "sitecustomize.py").write_text(text, encoding="utf-8")
+    return interpreter_of(venv)
+
+
+def test_the_target_is_handed_all_but_secrets(tmp_path: Path, telling: Path) -> None:
+    """What else it may depend on nobody knows."""
+    caller = asking({**SECRETS, **NEEDED, "OF_SOME_USE": "there"})
+    ask_target(caller, str(telling))
+    ask_files(caller, str(telling), deep=False)
+    seen = (tmp_path / "seen").read_text(encoding="utf-8").splitlines()
+    assert len(seen) >= 2
+    assert all("sesame" not in line for line in seen)
+    assert all("'OF_SOME_USE': 'there'" in line for line in seen)
+
+
+def test_the_driver_s_libraries_are_asked_without_secrets(tmp_path: Path) -> None:
+    caller = {**SECRETS, **NEEDED, "OF_NO_USE": "here"}
+    assert for_the_driver(caller) == NEEDED
+    for ask in (ask_kernel, ask_nvml, ask_cuda):
+        _, source = ask(asking(caller, str(tmp_path)))
+        assert source.state in (SourceState.ANSWERED, SourceState.ABSENT), "nothing that was left out is missed"
+
+
+def test_a_variable_of_cuda_s_is_no_secret() -> None:
+    """Whatever words are in its name."""
+    named = {"CUDA_MODULE_LOADING": "LAZY", "CUPY_CACHE_KEY": "x", "NVIDIA_AUTHORITY": "y"}
+    assert without_secrets(named) == named

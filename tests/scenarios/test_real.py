@@ -1,0 +1,53 @@
+"""Scenarios of real packages: the causes that only CuPy's own files, CUDA's wheels and NVRTC itself can show."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.install.standins import PROGRAM, run
+from tests.scenarios.real import REAL, RealScenario
+from tests.support.target import metadata_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.network
+HIDDEN = ("VIRTUAL_ENV", "CONDA", "LD_LIBRARY_PATH", "CUDA")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
+MACHINE = ("--assume", "driver=580.95.05", "--assume", "gpu=H100")
+
+
+def target(folder: Path, scenario: RealScenario) -> Path:
+    uv = [sys.executable, "-m", "uv", "--quiet"]
+    run([*uv, "venv", "--python", sys.executable, str(folder / "venv")], ENVIRONMENT)
+    # Copied: what is deleted here shall not be missing elsewhere.
+    install = [*uv, "pip", "install", "--link-mode", "copy", "--python", str(folder / "venv/bin/python")]
+    for packages in scenario.packages:
+        run([*install, *packages.split()], ENVIRONMENT)
+    for package in scenario.metadata:
+        run([*install, "--no-deps", str(metadata_wheel(folder, package))], ENVIRONMENT)
+    (site,) = (folder / "venv").glob("lib/python*/site-packages")
+    for pattern in scenario.remove:
+        found = list(site.glob(pattern))
+        assert found, pattern
+        for path in found:
+            path.unlink()
+    return folder / "venv"
+
+
+@pytest.mark.parametrize("scenario", REAL, ids=lambda scenario: f"{scenario.cause}: {scenario.name}")
+def test_the_doctor_names_the_cause(scenario: RealScenario, tmp_path: Path) -> None:
+    if ctypes.util.find_library("nvrtc"):
+        pytest.skip("the loader of this machine finds CUDA libraries")
+    command = [*PROGRAM, "doctor", "--python", str(target(tmp_path, scenario)), "--format", "json", *MACHINE]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=600)
+    assert done.stdout, done.stderr
+    found = json.loads(done.stdout)["findings"]
+    assert (scenario.code, scenario.cause) in {(f["code"], f["cause"]) for f in found}, json.dumps(found, indent=1)

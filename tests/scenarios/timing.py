@@ -1,0 +1,80 @@
+"""How long ``gpuenv doctor`` takes on every recorded machine and every scenario: ``python -m tests.scenarios.timing``.
+
+Prints the median, the worst and each that is beyond its deadline; ends in 1 where there is one. It also counts
+on how many healthy machines each check came to its end without a finding.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from gpuenv.doctor.registry import all_checks
+from gpuenv.simulate.build import build
+from tests.scenarios.ground import MACHINES, Scenario, Shown, Workshop, recorded, show
+from tests.scenarios.known import SCENARIOS
+from tests.support.target import CudaLibraries
+
+DEFAULT = 30.0  # seconds of --timeout
+SLACK = 1.5  # seconds beside the asking: the interpreter, the matrix, the verdict
+ENOUGH = 10  # healthy machines on which each check must be silent
+# What only a target with CuPy's own files, or a caller's requirements, lets come to an end.
+ELSEWHERE = {"REQ801"}
+
+
+def measure(folder: Path) -> dict[str, Shown]:
+    """What the doctor says of each machine, and the seconds it takes."""
+    workshop = Workshop(build(folder / "stub"), CudaLibraries(folder / "cuda"))
+    names = sorted(path.stem for path in MACHINES.glob("*.yaml"))
+    every = [*(Scenario("", name, name) for name in names), *SCENARIOS]
+    shown = {}
+    for number, scenario in enumerate(every):
+        place = folder / str(number)
+        place.mkdir()
+        shown[scenario.name if not scenario.cause else str(scenario)] = show(scenario, workshop, place)
+    return shown
+
+
+def deadline_of(name: str) -> float:
+    """Seconds that the machine may take: the profile's, or the default."""
+    path = MACHINES / f"{name}.yaml"
+    told = recorded(name).timeout if path.is_file() else None
+    return told or DEFAULT
+
+
+def late(shown: dict[str, Shown]) -> list[str]:
+    return [name for name, told in shown.items() if told.seconds > deadline_of(name) + SLACK]
+
+
+def silent(shown: dict[str, Shown]) -> Counter[str]:
+    """On how many healthy machines each check was clean."""
+    healthy = [told for name, told in shown.items() if (MACHINES / f"{name}.yaml").is_file() and is_healthy(name)]
+    return Counter(run["code"] for told in healthy for run in told.report["checks"] if run["status"] == "clean")
+
+
+def is_healthy(name: str) -> bool:
+    return not recorded(name).expect.causes
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="gpuenv-timing-") as folder:
+        shown = measure(Path(folder))
+    seconds = sorted((told.seconds, name) for name, told in shown.items())
+    print(f"gpuenv doctor on {len(shown)} machines:")  # noqa: T201 - a program
+    print(f"  median {statistics.median(value for value, _ in seconds):.2f} s")  # noqa: T201
+    for value, name in reversed(seconds[-5:]):
+        print(f"  {value:6.2f} s  {name} (deadline {deadline_of(name):.1f} s)")  # noqa: T201
+    beyond = late(shown)
+    print(f"  beyond the deadline: {', '.join(beyond) or 'none'}")  # noqa: T201
+    counted = silent(shown)
+    few = {check.code: counted[check.code] for check in all_checks() if counted[check.code] < ENOUGH}
+    few = {code: count for code, count in few.items() if code not in ELSEWHERE}
+    print(f"  each check clean on at least {ENOUGH} healthy machines: {few or 'yes'}")  # noqa: T201
+    return 1 if beyond or few else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
