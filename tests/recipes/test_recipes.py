@@ -46,6 +46,7 @@ def read(path: str) -> Any:  # noqa: ANN401 - YAML
     [
         ("github-actions", "github/action.yml"),
         ("github-workflows", "github/workflow.yml"),
+        ("github-workflows", "github/matrix-refresh.yml"),
         ("gitlab-ci", "gitlab/gitlab-ci.yml"),
         ("buildkite", "buildkite/pipeline.yml"),
         ("compose-spec", "compose/compose.yaml"),
