@@ -7,7 +7,8 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-doctor bench-check bench-install bench-matrix docs build clean fuzz bench-image test-docker
+.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image test-docker docs build clean fuzz
+.PHONY: audit test-pythons test-lowest test-newest
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -53,6 +54,19 @@ fuzz: $(VENV)/installed-dev ## Feed the readers of what others write with spoilt
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(PIP_INSTALL) --editable '.[fuzz]' \
 		|| echo "atheris cannot be installed for this Python: hypothesis runs alone"
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+audit: $(VENV)/installed-dev ## Known faults of the dependencies: clean, vulnerable, or not audited (exit code 3).
+	@$(BIN)/python -c 'import pip_audit' 2>/dev/null || $(PIP_INSTALL) --editable '.[audit]'
+	@$(BIN)/python -m tests.audit
+
+test-pythons: $(VENV)/installed-dev ## The pure core and recorded machines under Python 3.10 to 3.13; 3.14 is resolved for.
+	@$(BIN)/python -m tests.support.across pythons
+
+test-lowest: $(VENV)/installed-dev ## The tests with the lowest dependencies that pyproject.toml allows.
+	@$(BIN)/python -m tests.support.across lowest
+
+test-newest: $(VENV)/installed-dev ## The tests with the newest ones.
+	@$(BIN)/python -m tests.support.across newest
 
 # GPU_PYTHON has CuPy and NumPy besides pytest and what gpuenv needs; nothing is installed here.
 GPU_PYTHON ?= $(PYTHON)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.fault_table import fault_table, faults_of
+from tests.support.fault_table import fault_table, faults_of, told_of, told_table
 from tests.support.fixtures import cuda_libraries, stub_driver, targets
 
 if TYPE_CHECKING:
@@ -17,19 +17,27 @@ __all__ = ["cuda_libraries", "stub_driver", "targets"]
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """Prints the table where faults were injected."""
+    """Prints the tables where faults were injected."""
     faults = faults_of(report for reports in terminalreporter.stats.values() for report in reports)
     if faults:
         terminalreporter.section("injected faults: how the asking ended, by function")
         for line in fault_table(faults):
             terminalreporter.line(line)
+    told = told_of(report for reports in terminalreporter.stats.values() for report in reports)
+    if told:
+        terminalreporter.section("spoilt things: what the program answered, by thing and fault")
+        for line in told_table(told):
+            terminalreporter.line(line)
 
 
 # What runs whole programs so often that make test would take too long: make test-long runs them.
 LONG = (
+    "audit/",
     "eval/test_score.py",
     "fix/",
     "fuzz/test_fuzz.py",
+    "image/test_command.py",
+    "image/test_check_image.py",
     "install/test_conda.py",
     "install/test_faults.py",
     "install/test_hostile.py",
@@ -43,9 +51,11 @@ LONG = (
     "recipes/",
     "refresh/",
     "report/test_formats.py",
+    "report/test_table.py",
     "simulate/",
     "smoke/test_cli.py",
     "smoke/test_run.py",
+    "cli/test_network.py",
     "cli/test_run.py",
 )
 

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "doctor": {"model", "matrix"},
     "explain": {"model", "matrix", "doctor"},
     "probe": {"model", "matrix", "doctor"},
+    "paste": {"model", "matrix", "probe"},
     "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
     "image": {"model", "matrix", "doctor", "probe", "report", "install", "smoke", "toml_text"},
@@ -39,11 +40,11 @@ MAY_IMPORT = {
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "atomic", "plugins"),
+        *("simulate", "refresh", "data", "atomic", "plugins", "paste"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
-    "refresh": {"model", "matrix", "probe"},
+    "refresh": {"model", "matrix", "probe", "toml_text"},
     "__main__": {"cli"},
     "__init__": set[str](),
 }
@@ -66,8 +67,8 @@ THIRD_PARTY = {
     **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},
 }
 # Parts without a touch of the world outside, and the modules in them that are its edge.
-PURE = ("model", "matrix", "doctor", "explain", "preflight", "report")
-EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config"}
+PURE = ("model", "matrix", "doctor", "explain", "paste", "preflight", "report")
+EDGES = {"gpuenv.matrix.load", "gpuenv.preflight.config", "gpuenv.preflight.config_file"}
 IMPURE_MODULES = {
     "time",
     "subprocess",

@@ -71,7 +71,9 @@ def root(
 ) -> None:
     """Options that stand before the command."""
     if version:
-        sys.stdout.write(f"gpuenv {__version__}\n")
+        from gpuenv.cli.output import write_stdout
+
+        write_stdout(f"gpuenv {__version__}\n")
         raise typer.Exit
 
 

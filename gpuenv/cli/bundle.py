@@ -24,10 +24,9 @@ from gpuenv.cli.installing import (
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.cli.lock import Made
     from gpuenv.install.bundling import Bundle
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.resolving import Lock
-    from gpuenv.model.resolution import Resolution
 
 
 def bundle(
@@ -35,6 +34,7 @@ def bundle(
         Path, typer.Option("-o", "--output", metavar="PATH", help="A folder to make, or a file that ends in .tar.")
     ],
     python: options.Python = None,
+    snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
     matrix: options.MatrixFile = None,
     installer: Installer = InstallerName.AUTO,
@@ -43,6 +43,8 @@ def bundle(
     driver_root: options.DriverRoot = "/",
 ) -> None:
     """Collect what install would install, wheels and lock and matrix, for a machine without a network.
+
+    For this machine, or with --snapshot for a recorded one.
 
     Exit code: 0 written, 2 it is there already, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """
@@ -53,22 +55,22 @@ def bundle(
         raise CommandError(ExitCode.USAGE, f"{output} is there already", "name another one")
     if not output.parent.is_dir():
         raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
-    subject = Subject(python, None, assume or (), False, timeout, driver_root)
+    subject = Subject(python, snapshot, assume or (), False, timeout, driver_root)
     means = Means(installer, False, False, install_timeout)
     try:
-        resolution, scheme, made = make(subject, matrix, means)
+        made = make(subject, matrix, means)
         with tempfile.TemporaryDirectory(prefix=".gpuenv-", dir=output.parent) as scratch:
             folder = Path(scratch) / "bundle"
-            _fill(folder, (resolution, scheme, made), means, matrix)
+            _fill(folder, made, means, matrix)
             _place(folder, output)
     except InstallError as error:
         raise command_error(error) from error
     except OSError as error:
         raise CommandError(ExitCode.FAILED, f"{error.filename or output}: {error.strerror or error}") from error
-    announce(f"{output}: {len(made.pins)} wheels; install them with: gpuenv install --bundle {output}")
+    announce(f"{output}: {len(made.lock.pins)} wheels; install them with: gpuenv install --bundle {output}")
 
 
-def _fill(folder: Path, what: tuple[Resolution, Scheme, Lock], means: Means, matrix: Path | None) -> None:
+def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
     """Wheels, lock, matrix and manifest."""
     from gpuenv import __version__
     from gpuenv.data import data_path
@@ -76,17 +78,19 @@ def _fill(folder: Path, what: tuple[Resolution, Scheme, Lock], means: Means, mat
     from gpuenv.install.bundling import LOCK, WHEELS, Manifest, write_bundle
     from gpuenv.install.downloading import download
 
-    resolution, scheme, made = what
+    scheme, there = made.scheme, made.elsewhere
     (folder / WHEELS).mkdir(parents=True)
-    (folder / LOCK).write_text(lock_text(made.pins), encoding="utf-8")
-    if made.pylock is not None:
-        (folder / "pylock.toml").write_text(made.pylock, encoding="utf-8")
+    (folder / LOCK).write_text(lock_text(made.lock.pins), encoding="utf-8")
+    if made.lock.pylock is not None:
+        (folder / "pylock.toml").write_text(made.lock.pylock, encoding="utf-8")
     shutil.copyfile(matrix or data_path("matrix.yaml"), folder / "matrix.yaml")
-    download(caller_for(scheme, means), scheme, folder / LOCK, folder / WHEELS, announce)
-    requirements = resolution.wheel.requirements if resolution.wheel else ()
-    version = ".".join(scheme.python.split(".")[:2])
-    manifest = Manifest(requirements, version, _platform(scheme), __version__, resolution.matrix_revision, ())
-    write_bundle(folder, manifest)
+    words = there.pip_words if there else ()
+    download(caller_for(scheme, means), scheme, (folder / LOCK, folder / WHEELS), announce, words)
+    requirements = made.resolution.wheel.requirements if made.resolution.wheel else ()
+    version = there.python if there else ".".join(scheme.python.split(".")[:2])
+    platform = there.platform if there else _platform(scheme)
+    revision = made.resolution.matrix_revision
+    write_bundle(folder, Manifest(requirements, version, platform, __version__, revision, ()))
 
 
 def _place(folder: Path, output: Path) -> None:

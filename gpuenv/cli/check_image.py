@@ -153,12 +153,11 @@ def _of_file(asked: Asked, machines: dict[str, Snapshot], rows: Matrix) -> Image
 
     choice = Choice(asked.context, asked.target, _build_arguments(asked.build_arguments))
     try:
-        if is_compose(asked.file):
-            return file_report(asked.file, "compose", judge_compose(asked.file, choice, rows), rows)
-        judged = judge_dockerfile(asked.file, choice, rows)
+        compose = is_compose(asked.file)
+        judged = (judge_compose if compose else judge_dockerfile)(asked.file, choice, rows)
     except ImageError as error:
         raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
-    report = file_report(asked.file, "dockerfile", judged, rows)
+    report = file_report(asked.file, "compose" if compose else "dockerfile", judged, rows)
     return with_machines(report, judged.built, machines, rows, time.monotonic)
 
 

@@ -23,6 +23,7 @@ def doctor(
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
     no_probe: options.NoProbe = False,
+    paste: options.Paste = None,
     list_checks: Annotated[bool, typer.Option("--list", help="List the checks and end.")] = False,
     only: Annotated[
         Optional[list[str]], typer.Option(metavar="CODE", help="This check and those that it needs. Repeatable.")
@@ -76,7 +77,7 @@ def doctor(
 
         return Terms(no_gpu=expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
 
-    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep)
+    subject = Subject(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep, paste=paste)
     proof = Proof(smoke) if smoke else None
     report = examine(subject, matrix, terms_of, proof=proof)
     if fix:

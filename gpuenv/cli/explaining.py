@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gpuenv.explain.weigh import Verdict
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.snapshot import Snapshot
+    from gpuenv.paste.records import Pasted
+
+_HEAD = 1 << 18  # bytes in which pasted outputs are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +33,31 @@ class Shown:
     verbose: bool = False
 
 
-def scanned(pieces: Iterable[bytes]) -> Scanner:
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that was read: what was seen in it, and its beginning, where people paste what they have."""
+
+    scanner: Scanner
+    head: bytes
+
+
+def scanned(pieces: Iterable[bytes]) -> Text:
     """A text, read to its end."""
     from gpuenv.explain.scan import Scanner
 
-    scanner = Scanner()
+    scanner, head = Scanner(), bytearray()
     for piece in pieces:
         scanner.feed(piece)
+        head += piece[: _HEAD - len(head)]
     scanner.close()
-    return scanner
+    return Text(scanner, bytes(head))
 
 
-def explained(scanner: Scanner, subject: Subject, matrix: Path | None) -> Explanation:
+def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
     """What the text says, with the machine that is meant; nobody is asked where the text says nothing.
+
+    Where no machine is meant, what is pasted beside the error stands for it, then what the text states in passing;
+    what the caller assumes goes before both.
 
     Raises:
         CommandError: when the machine's facts cannot be read or understood.
@@ -51,17 +66,41 @@ def explained(scanner: Scanner, subject: Subject, matrix: Path | None) -> Explan
     from gpuenv.explain.answer import explanation, says_something
     from gpuenv.explain.situation import marks_of
 
-    stated = scanner.stated.facts
+    scanner, stated = text.scanner, text.scanner.stated.facts
     alone = subject.no_probe and not subject.assume
-    if (alone and not stated) or not says_something(scanner):
+    pasted = _pasted(text.head) if subject.no_probe and says_something(scanner) else None
+    if (alone and not stated and pasted is None) or not says_something(scanner):
         if subject.snapshot is not None or subject.assume:
             get_snapshot(subject, None)  # what cannot be understood is told in any case
         return explanation(scanner)
     rows = get_matrix(matrix)
     snapshot = get_snapshot(subject, rows)
     if subject.no_probe:
-        snapshot = with_stated(snapshot, stated, subject.assume, rows)
+        snapshot = (
+            with_stated(snapshot, stated, subject.assume, rows)
+            if pasted is None
+            else _told(pasted, stated, subject.assume, rows)
+        )
     return explanation(scanner, marks_of(snapshot, rows, scanner.hits), _verdict(snapshot, rows))
+
+
+def _pasted(head: bytes) -> Pasted | None:
+    """The outputs that stand beside an error, where there are any."""
+    from gpuenv.paste.read import decoded, read_paste
+
+    pasted = read_paste(decoded(head))
+    return pasted if pasted.forms else None
+
+
+def _told(pasted: Pasted, stated: Iterable[str], assumed: Sequence[str], matrix: Matrix) -> Snapshot:
+    """What the text tells of its machine, under what the caller assumes."""
+    from gpuenv.matrix.assume import assume
+    from gpuenv.paste.snapshot import known_keys, to_snapshot
+
+    base = to_snapshot(pasted, matrix)
+    known = known_keys(base)
+    left = [fact for fact in stated if fact.partition("=")[0] not in known]
+    return assume(with_stated(base, left, assumed, matrix), assumed, matrix)
 
 
 def with_stated(snapshot: Snapshot, stated: Iterable[str], assumed: Iterable[str], matrix: Matrix) -> Snapshot:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpuenv.report.report import Report
 
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
+_OWN = ("text", "json")  # which are made fit for others while they are written
 # One module a form, imported where that form is wanted.
 _RENDERERS = {
     "junit": ("junit", "junit_text"),
@@ -98,10 +99,23 @@ def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
     Raises:
         CommandError: when a place cannot be written to, after the others have been.
     """
+    from functools import cache
+
+    @cache
+    def clean() -> Report:
+        """As others may see it; made once, for all forms."""
+        from gpuenv.cli.output import identity
+        from gpuenv.report.prepared import prepared
+
+        return prepared(report, identity() if how.redact else None)
+
     failed: CommandError | None = None
     for entry in sorted(wanted, key=lambda entry: entry.path is None):
         try:
-            _emit(report, entry, how)
+            if entry.form in _OWN:
+                _emit(report, entry, how)
+            else:
+                _emit_rendered(clean(), entry, how)
         except CommandError as error:
             failed = failed or error
     if failed is not None:
@@ -113,12 +127,10 @@ def _emit(report: Report, wanted: Wanted, how: How) -> None:
         from gpuenv.cli.output import emit_json
 
         emit_json(report.smoke if how.of_the_tests else report, wanted.path, redacted=how.redact)
-    elif wanted.form == "text":
+    else:
         from gpuenv.cli.output import emit_lines
 
         emit_lines(_lines(report, how), wanted.path, color=how.color, redacted=how.redact)
-    else:
-        _emit_rendered(report, wanted, how)
 
 
 def _lines(report: Report, how: How) -> Iterator[Line]:
@@ -132,13 +144,12 @@ def _lines(report: Report, how: How) -> Iterator[Line]:
 
 
 def _emit_rendered(report: Report, wanted: Wanted, how: How) -> None:
-    from gpuenv.cli.output import identity, write_file, write_stdout
-    from gpuenv.report.prepared import prepared
+    """Writes a form for which the report is prepared as a whole."""
+    from gpuenv.cli.output import write_file, write_stdout
 
-    clean = prepared(report, identity() if how.redact else None)
-    text = _render(clean, wanted.form, how)
+    text = _render(report, wanted.form, how)
     if wanted.form == "github":
-        _append_summary(clean)
+        _append_summary(report)
     if wanted.path is None:
         write_stdout(text)
     else:

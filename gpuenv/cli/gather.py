@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.probe.take import Inquiry
 
-_OLD = 120  # days
+OLD = 120  # days
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Which machine is meant: this one, a recorded one, or none but what is assumed."""
+    """Which machine is meant: this one, a recorded one, a pasted one, or none but what is assumed."""
 
     python: str | None
     snapshot: Path | None
@@ -34,6 +34,7 @@ class Subject:
     timeout: float
     driver_root: str
     deep: bool = False
+    paste: Path | None = None
 
 
 def matrix_path(path: Path | None) -> Path:
@@ -45,7 +46,7 @@ def matrix_path(path: Path | None) -> Path:
     own = user_matrix(os.environ)
     if path is not None or own is None or not own.is_file():
         return path or shipped
-    return own if _revision(own) > _revision(shipped) else shipped
+    return own if _revision(own) >= _revision(shipped) else shipped
 
 
 def _revision(path: Path) -> str:
@@ -86,8 +87,8 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
         raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
     if path is None and chosen != data_path("matrix.yaml"):
         announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
-    if path is None and _days_old(matrix.revision) > _OLD:
-        announce(f"the matrix is of {matrix.revision}, more than {_OLD} days old; run: gpuenv matrix refresh")
+    if path is None and _days_old(matrix.revision) > OLD:
+        announce(f"the matrix is of {matrix.revision}, more than {OLD} days old; run: gpuenv matrix refresh")
     return matrix
 
 
@@ -115,17 +116,22 @@ class Beginning:
         """Ends every child that still runs."""
         from gpuenv.model.snapshot import Snapshot
 
-        if not isinstance(self._asked, Snapshot):
+        if self._asked is not None and not isinstance(self._asked, Snapshot):
             self._asked.close()
 
     def finish(self, matrix: Matrix | None) -> Snapshot:
         """The machine, with the caller's assumptions in place of facts; without a matrix, the usual one is used.
 
         Raises:
-            CommandError: when an assumption cannot be understood.
+            CommandError: when a paste or an assumption cannot be understood.
         """
         from gpuenv.model.snapshot import Snapshot
 
+        if self._asked is None:
+            from gpuenv.cli.pasting import pasted_machine
+
+            rows = matrix or get_matrix(None)
+            return _assuming(pasted_machine(self._subject, rows), self._subject, rows)
         snapshot = self._asked if isinstance(self._asked, Snapshot) else self._asked.finish(announce)
         return _assuming(snapshot, self._subject, matrix or get_matrix(None)) if self._subject.assume else snapshot
 
@@ -160,9 +166,12 @@ def _assuming(snapshot: Snapshot, subject: Subject, matrix: Matrix) -> Snapshot:
         raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
-def _begin(subject: Subject) -> Snapshot | Inquiry:
+def _begin(subject: Subject) -> Snapshot | Inquiry | None:
+    """The machine, or the asking of it; None for a paste, which is read with the matrix at hand."""
     if not subject.timeout > 0:  # nan is neither below the least nor above the most
         raise CommandError(ExitCode.USAGE, f"--timeout {subject.timeout}: expected seconds, such as 30")
+    if subject.paste is not None:
+        return None
     if subject.snapshot is not None:
         if subject.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")

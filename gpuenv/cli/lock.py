@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +31,7 @@ from gpuenv.cli.installing import (
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.install.elsewhere import Elsewhere
     from gpuenv.install.environment import Scheme
     from gpuenv.install.resolving import Lock
     from gpuenv.model.resolution import Resolution
@@ -43,6 +46,7 @@ class LockFormat(str, Enum):
 
 def lock(
     python: options.Python = None,
+    snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
     matrix: options.MatrixFile = None,
     lock_format: Annotated[
@@ -55,27 +59,44 @@ def lock(
     install_timeout: InstallTimeout = 3600.0,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Write what install would install as a lock file: exact versions with hashes, for this target.
+    """Write what install would install as a lock file: exact versions with hashes, for this target or a recorded one.
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
     from gpuenv.cli.output import write_file, write_stdout
     from gpuenv.install.errors import InstallError
 
-    subject = Subject(python, None, assume or (), False, timeout, driver_root)
+    subject = Subject(python, snapshot, assume or (), False, timeout, driver_root)
     try:
-        resolution, _, made = make(subject, matrix, Means(installer, offline, False, install_timeout))
+        made = make(subject, matrix, Means(installer, offline, False, install_timeout))
     except InstallError as error:
         raise command_error(error) from error
-    text = text_of(made, resolution, lock_format)
+    text = text_of(made.lock, made.resolution, lock_format)
     if output is not None:
         write_file(output, text, shared=True)
     else:
         write_stdout(text)
 
 
-def make(subject: Subject, matrix: Path | None, means: Means) -> tuple[Resolution, Scheme, Lock]:
-    """The resolution for a target, the target, and the lock.
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A lock, and what it is for.
+
+    Attributes:
+        resolution: what it follows from.
+        scheme: the interpreter that was asked: the target's, or gpuenv's own for a recorded machine.
+        lock: exact versions with digests.
+        elsewhere: the recorded machine; null where the target is here.
+    """
+
+    resolution: Resolution
+    scheme: Scheme
+    lock: Lock
+    elsewhere: Elsewhere | None = None
+
+
+def make(subject: Subject, matrix: Path | None, means: Means) -> Made:
+    """The lock for a target, or for the machine of a recording.
 
     Raises:
         InstallError: when there can be none.
@@ -85,6 +106,9 @@ def make(subject: Subject, matrix: Path | None, means: Means) -> tuple[Resolutio
     from gpuenv.install.holdings import take_stock
     from gpuenv.install.preparing import lock_for
 
+    deadline = time.monotonic() + subject.timeout
+    if subject.snapshot is not None:
+        return _make_elsewhere(subject, matrix, means, ask_scheme(sys.executable, os.environ, deadline))
     interpreter = interpreter_of(subject)
     facts, rows = get_both(subject, matrix)
     require_target(facts)
@@ -92,7 +116,21 @@ def make(subject: Subject, matrix: Path | None, means: Means) -> tuple[Resolutio
     holdings = take_stock(scheme)
     resolution = resolved_for(facts, rows, holdings)
     wanted = choice_of(resolution)
-    return resolution, scheme, lock_for(holdings, caller_for(scheme, means), wanted.requirements)
+    return Made(resolution, scheme, lock_for(holdings, caller_for(scheme, means), wanted.requirements))
+
+
+def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme: Scheme) -> Made:
+    from gpuenv.install.elsewhere import elsewhere_of, lock_elsewhere
+    from gpuenv.matrix.resolve import resolve
+
+    facts, rows = get_both(subject, matrix)
+    there = elsewhere_of(facts)
+    resolution = resolve(facts, rows)
+    wanted = choice_of(resolution)
+    caller = caller_for(scheme, means)
+    told = replace(caller.options, python_version=there.python, platform=there.uv_platform)
+    lock = lock_elsewhere(replace(caller, options=told), facts, wanted.requirements)
+    return Made(resolution, scheme, lock, there)
 
 
 def text_of(made: Lock, resolution: Resolution, lock_format: LockFormat) -> str:

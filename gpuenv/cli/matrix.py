@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -31,18 +30,22 @@ class ShowFormat(str, Enum):
 
 
 @app.command("check")
-def check(matrix: options.MatrixFile = None) -> None:
-    """Validate the matrix: every fault with its line.
+def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -> None:
+    """Validate the matrix, every fault with its line, and resolve every machine profile with it.
 
     Exit code: 0 valid, 6 invalid.
     """
-    rows = get_matrix(matrix)
+    from gpuenv.cli.output import write_stdout
+    from gpuenv.cli.profiles import machine_lines
+
+    rows = get_matrix(matrix, anew=True)
     releases = sum(len(line.releases) for line in rows.wheel_lines)
-    sys.stdout.write(
+    write_stdout(
         f"valid: revision {rows.revision}, {releases} releases in {len(rows.wheel_lines)} wheel lines, "
         f"{len(rows.cuda_minors)} CUDA minors, {len(rows.driver_branches)} driver branches, "
         f"{len(rows.products)} GPU products, {len(rows.sources)} sources\n"
     )
+    write_stdout("".join(f"{line}\n" for line in machine_lines(rows, verbose=verbose)))
 
 
 @app.command("show")
@@ -113,12 +116,27 @@ def refresh(
         Optional[Path], typer.Option("--matrix", metavar="FILE", help="The matrix to bring up to date.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure and tell, and write nothing.")] = False,
+    index: Annotated[
+        Optional[str],
+        typer.Option("--index", metavar="uv|pip", help="Whose configuration reaches the package index; uv's, if any."),
+    ] = None,
+    again: Annotated[
+        Optional[list[str]],
+        typer.Option("--again", metavar="ROW", help="Measure a known row again, such as cupy-cuda13x/14.2.0."),
+    ] = None,
 ) -> None:
     """Find what is new on the package index, measure it, and add its rows.
 
-    uv is asked, as it is configured. What was measured is kept until it is written, so that an interrupted refresh
-    goes on where it was. A fault at any point leaves the matrix as it was.
+    uv or pip is asked, as it is configured. What was measured is kept until it is written, so that an interrupted
+    refresh goes on where it was. A fault at any point leaves the matrix as it was.
     """
-    from gpuenv.cli.refresh import refresh_matrix
+    from gpuenv.cli.output import write_stdout
+    from gpuenv.cli.refresh import Asked as Wanted
+    from gpuenv.cli.refresh import Installer, refresh_matrix
 
-    sys.stdout.write("".join(f"{line}\n" for line in refresh_matrix(matrix, dry_run=dry_run)))
+    try:
+        installer = Installer(index) if index is not None else None
+    except ValueError as error:
+        raise CommandError(ExitCode.USAGE, f"--index {index}: expected uv or pip") from error
+    lines = refresh_matrix(matrix, Wanted(installer, dry_run, again or ()))
+    write_stdout("".join(f"{line}\n" for line in lines))

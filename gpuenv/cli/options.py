@@ -37,6 +37,14 @@ Assume = Annotated[
     ),
 ]
 NoProbe = Annotated[bool, typer.Option("--no-probe", help="Ask nothing of this machine; start from nothing.")]
+Paste = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--paste",
+        metavar="FILE",
+        help="Decide for what somebody pasted, such as the output of nvidia-smi and pip list; - reads standard input.",
+    ),
+]
 MatrixFile = Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE", help="Another compatibility matrix.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Form of the output.")]
 Formats = Annotated[

@@ -157,8 +157,6 @@ def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Require
 
 def _examine(asked: _Asked) -> Report:
     """Looks, and looks again while nothing but the GPU's being busy is wrong and there is time to wait."""
-    from gpuenv.preflight.elsewhere import reason_to_retry
-
     started = time.monotonic()
     until = started + asked.wait
     pause = _FIRST_PAUSE
@@ -169,7 +167,14 @@ def _examine(asked: _Asked) -> Report:
         time.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST_PAUSE)
         report = _look(asked, started)
-    if not asked.retry_elsewhere or report.exit_code != ExitCode.UNFIT:
+    return sent_elsewhere(report) if asked.retry_elsewhere else report
+
+
+def sent_elsewhere(report: Report) -> Report:
+    """The same report, with the code that sends a job to another host where that may help."""
+    from gpuenv.preflight.elsewhere import reason_to_retry
+
+    if report.exit_code != ExitCode.UNFIT:
         return report
     reason = reason_to_retry(report.findings, report.requirements)
     return replace(report, exit_code=int(ExitCode.RETRY_ELSEWHERE), retry_elsewhere=reason) if reason else report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import announce
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.cli.gather import Subject
@@ -149,7 +150,7 @@ def _cause_of(text: str) -> Cause | None:
     from gpuenv.cli.explaining import scanned
     from gpuenv.explain.answer import explanation
 
-    likely = explanation(scanned([text.encode()])).causes
+    likely = explanation(scanned([text.encode()]).scanner).causes
     return likely[0].cause if likely and likely[0].confidence >= _SURE else None
 
 

@@ -2,63 +2,104 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from datetime import datetime, timezone
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from gpuenv.cli.bar import Bar
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import announce, get_matrix, matrix_path
+from gpuenv.cli.gather import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
 from gpuenv.cli.places import user_cache, user_matrix
+from gpuenv.cli.profiles import shipped_machines
 from gpuenv.data import data_path
 from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.records import Matrix, SourceKind
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.refresh.caps import CapsError
-from gpuenv.refresh.difference import different_answers
+from gpuenv.refresh.cudart import compile_stub
+from gpuenv.refresh.cuobjdump import find_cuobjdump
+from gpuenv.refresh.difference import different_answers, different_machines
 from gpuenv.refresh.index import Index, PackageIndexError
 from gpuenv.refresh.measure import MeasureError
-from gpuenv.refresh.refresh import Workplace, find_additions
+from gpuenv.refresh.metadata import MetadataError
+from gpuenv.refresh.pip_index import PipIndex
+from gpuenv.refresh.refresh import NoSuchRowError, find_additions
 from gpuenv.refresh.rows import Additions, PlaceError, written
+from gpuenv.refresh.uv_index import UvIndex
+from gpuenv.refresh.work import Workplace
 
 
-def refresh_matrix(path: Path | None, *, dry_run: bool) -> Iterator[str]:
+class Installer(str, Enum):
+    """What reaches the package index."""
+
+    UV = "uv"
+    PIP = "pip"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asks for: which installer, no writing, and rows that are to be measured again."""
+
+    installer: Installer | None
+    dry_run: bool
+    again: Collection[str]
+
+
+def refresh_matrix(path: Path | None, asked: Asked) -> Iterator[str]:
     """Brings a matrix up to date, and tells what has changed.
 
     Args:
         path: the matrix; else that of the checkout, or that of the user's data folder.
-        dry_run: write nothing.
+        asked: how.
 
     Raises:
         CommandError: where something could not be asked, measured or written; the matrix is then as it was.
     """
     source = matrix_path(path)
     target = path or _target()
-    before = get_matrix(source, anew=True)
+    before, digest = get_matrix(source, anew=True), _digest(source)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch:
-        additions, work = _found(before, Path(scratch))
-    changes = [f"+ {row.name}: {row.source}" for row in additions.rows]
-    changes += [f"+ CUDA {cuda}: the wheels of the toolkit are there" for cuda in additions.toolkits]
+        additions, work = _found(before, Path(scratch), asked)
+    changes = list(_changes(additions))
     if not changes:
         yield f"{source}: revision {before.revision} is up to date"
+        yield from _documents(before, work.today)
         return
     text, after = _checked(source, additions, work.today)
     yield from changes
     yield from _told(before, after)
-    if dry_run:
+    yield from _documents(after, work.today)
+    if asked.dry_run:
         yield f"{target}: not written"
         return
+    if _digest(source) != digest:
+        raise CommandError(ExitCode.USAGE, f"{source} was changed meanwhile", "run it again: what was measured is kept")
     target.parent.mkdir(parents=True, exist_ok=True)
     write_file(target, text, shared=True)
     for row in additions.rows:
-        work.kept(row).unlink(missing_ok=True)
+        work.kept(row.key).unlink(missing_ok=True)
     yield f"{target}: written, revision {after.revision}"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _changes(additions: Additions) -> Iterator[str]:
+    yield from (f"+ {row.name}: {row.source}" for row in additions.rows)
+    yield from (f"+ CUDA {cuda}: the wheels of the toolkit are there" for cuda in additions.toolkits)
+    yield from (f"- {line} {version}: withdrawn: {reason}" for line, version, reason in additions.withdrawn)
+    yield from (f"+ {line} {version}: no longer withdrawn" for line, version in additions.restored)
 
 
 def _target() -> Path:
@@ -72,13 +113,13 @@ def _target() -> Path:
     return own
 
 
-def _found(before: Matrix, scratch: Path) -> tuple[Additions, Workplace]:
-    today = datetime.now(timezone.utc).date().isoformat()
-    cache = (user_cache(os.environ) or scratch) / "refresh"
-    work = Workplace(Index(_uv(), dict(os.environ), scratch), dict(os.environ), cache, today, announce)
+def _found(before: Matrix, scratch: Path, asked: Asked) -> tuple[Additions, Workplace]:
     try:
-        return find_additions(before, work), work
-    except (PackageIndexError, MeasureError, CapsError) as error:
+        work = _workplace(before, scratch, asked.installer)
+        return find_additions(before, work, asked.again), work
+    except NoSuchRowError as error:
+        raise CommandError(ExitCode.USAGE, f"--again: {error}") from error
+    except (PackageIndexError, MeasureError, MetadataError, CapsError) as error:
         raise CommandError(
             ExitCode.COULD_NOT_CHECK, f"{error}", "the matrix is as it was; run it again to go on"
         ) from error
@@ -86,13 +127,46 @@ def _found(before: Matrix, scratch: Path) -> tuple[Additions, Workplace]:
         raise CommandError(ExitCode.COULD_NOT_CHECK, f"{error}; the matrix is as it was") from error
 
 
-def _uv() -> tuple[str, ...]:
-    if find_spec("uv") is not None:
-        return (sys.executable, "-m", "uv")
-    program = shutil.which("uv")
-    if program is None:
-        raise CommandError(ExitCode.COULD_NOT_CHECK, "refreshing the matrix needs uv", "python -m pip install uv")
-    return (program,)
+def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> Workplace:
+    environment = dict(os.environ)
+    bar = Bar()
+    stub = scratch / "stub"
+    stub.mkdir()
+    has_stub = compile_stub(stub, environment)
+    if not has_stub:
+        bar.say("there is no C compiler: which drivers a cudart accepts is not measured")
+    cuobjdump = find_cuobjdump(environment)
+    if cuobjdump is None:
+        bar.say("cuobjdump is not here: GPU code is read by gpuenv alone")
+    return Workplace(
+        index=_index(installer, environment, scratch),
+        environment=environment,
+        cache=(user_cache(os.environ) or scratch) / "refresh",
+        scratch=scratch,
+        today=datetime.now(timezone.utc).date().isoformat(),
+        progress=bar,
+        cuobjdump=cuobjdump,
+        stub=stub if has_stub else None,
+        levels=tuple(sorted({row.cuda for row in before.driver_branches} | {row.cuda for row in before.cuda_minors})),
+    )
+
+
+def _index(installer: Installer | None, environment: dict[str, str], scratch: Path) -> Index:
+    """The one that was named; else uv where it is there, else pip."""
+    uv, pip = _program("uv"), _program("pip")
+    if uv and installer is not Installer.PIP:
+        return UvIndex(uv, environment, scratch)
+    if pip and installer is not Installer.UV:
+        return PipIndex(pip, environment, scratch)
+    wanted = installer.value if installer else "uv or pip"
+    raise CommandError(ExitCode.COULD_NOT_CHECK, f"refreshing the matrix needs {wanted}", "python -m pip install uv")
+
+
+def _program(name: str) -> tuple[str, ...]:
+    if find_spec(name) is not None:
+        return (sys.executable, "-m", name)
+    program = shutil.which(name)
+    return (program,) if program else ()
 
 
 def _checked(source: Path, additions: Additions, today: str) -> tuple[str, Matrix]:
@@ -111,5 +185,24 @@ def _checked(source: Path, additions: Additions, today: str) -> tuple[str, Matri
 
 def _told(before: Matrix, after: Matrix) -> Iterator[str]:
     lines = list(different_answers(before, after))
-    yield "Machines that now resolve differently:" if lines else "No kind of machine resolves differently."
+    yield "Kinds of machines that now resolve differently:" if lines else "No kind of machine resolves differently."
     yield from (f"  {line}" for line in lines)
+    named = list(different_machines(shipped_machines(after), before, after))
+    yield "Machine profiles that now resolve differently:" if named else "No machine profile resolves differently."
+    yield from (f"  {line}" for line in named)
+
+
+def _documents(matrix: Matrix, today: str) -> Iterator[str]:
+    """Rows that rest on documents are not refreshed: a person reads the document again, and this says which."""
+    now = date.fromisoformat(today)
+    old = [
+        f"  {name}: {source.citation} (read {source.seen})"
+        for name, source in matrix.sources.items()
+        if source.kind is SourceKind.DOCUMENT and (now - date.fromisoformat(source.seen)).days > OLD
+    ]
+    if old:
+        yield f"Documents that were read more than {OLD} days ago; read them again:"
+        yield from old
+    bare = [str(row.cuda) for row in matrix.cuda_minors if row.linux is None]
+    if bare:
+        yield f"CUDA {', '.join(bare)}: no document was read that names the driver released with it."

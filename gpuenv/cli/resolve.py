@@ -43,6 +43,7 @@ def resolve(
     snapshot: Snapshots = None,
     assume: options.Assume = None,
     no_probe: options.NoProbe = False,
+    paste: options.Paste = None,
     what_if: WhatIf = None,
     why_not: WhyNot = None,
     matrix: options.MatrixFile = None,
@@ -66,8 +67,8 @@ def resolve(
     if (what_if is not None) + (why_not is not None) + (len(files) > 1) > 1:
         raise CommandError(ExitCode.USAGE, "--what-if, --why-not and several --snapshot exclude each other")
     out = Output(output, as_json=output_format is options.Format.JSON, color=not no_color, redacted=redact)
-    subject = Subject(python, files[0] if files else None, assume or (), no_probe, timeout, driver_root)
-    if len(files) > 1:
+    subject = Subject(python, files[0] if files else None, assume or (), no_probe, timeout, driver_root, paste=paste)
+    if len(files) > 1 and paste is None:
         raise typer.Exit(_fleet(subject, files, get_matrix(matrix), out))
     facts, rows = get_both(subject, matrix)
     if what_if is not None:

@@ -16,7 +16,7 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.model.allowance import Allowance
-    from gpuenv.preflight.config import Config
+    from gpuenv.preflight.config_file import Config
 
 ConfigFile = Annotated[
     Optional[Path],
@@ -35,7 +35,7 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
     Raises:
         CommandError: when it cannot be read or understood, with every fault.
     """
-    from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
+    from gpuenv.preflight.config_file import Config, ConfigError, find_config
 
     if no_config:
         if path is not None:
@@ -46,6 +46,8 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
         found = path or find_config(here)
         if found is None:
             return Config()
+        from gpuenv.preflight.config import load_config
+
         shown = str(found) if path is not None or not found.is_relative_to(here) else str(found.relative_to(here))
         return load_config(found, shown)
     except ConfigError as error:

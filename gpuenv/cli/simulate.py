@@ -15,7 +15,7 @@ from gpuenv.cli.gather import announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.simulate.profile import Profile
+    from gpuenv.simulate.records import Profile
 
 Name = Annotated[
     Optional[str],

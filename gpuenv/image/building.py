@@ -11,7 +11,8 @@ from typing import TypeVar
 from gpuenv.image import labels as own
 from gpuenv.image.buildkit import Build, Cli, build_with
 from gpuenv.image.context import pack
-from gpuenv.image.engine import Engine, Inspected
+from gpuenv.image.engine import Engine
+from gpuenv.image.engine_records import Inspected
 from gpuenv.image.errors import EngineError
 from gpuenv.image.progress import Progress
 from gpuenv.image.proof import Proven, prove

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import docker
@@ -17,6 +17,7 @@ import urllib3
 from docker.errors import DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
+from gpuenv.image.engine_records import ContainerEnd, EngineFacts, Inspected
 from gpuenv.image.errors import EngineError, engine_error, told
 from gpuenv.image.progress import Progress
 from gpuenv.image.records import Base
@@ -33,53 +34,6 @@ _SOCKETS = (
 )
 _BUILDKIT_API = (1, 39)  # Docker 18.09, the first with BuildKit
 _CDI = "nvidia.com/gpu"
-
-
-@dataclass(frozen=True, slots=True)
-class EngineFacts:
-    """What an engine says of itself.
-
-    Attributes:
-        name: ``docker`` or ``podman``.
-        version: of the engine.
-        host: its address.
-        platform: ``linux/amd64`` and so on.
-        has_buildkit: whether it builds with BuildKit when it is asked through the command line.
-        gpu_ways: how it hands GPUs to a container: ``cdi``, ``gpus``; empty where it says of neither.
-    """
-
-    name: str
-    version: str
-    host: str
-    platform: str
-    has_buildkit: bool
-    gpu_ways: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        """``docker 28.5.2``."""
-        return f"{self.name} {self.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class Inspected:
-    """An image as the engine has it; sizes in bytes."""
-
-    id: str
-    size: int
-    user: str
-    platform: str
-    labels: Mapping[str, str]
-    digests: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerEnd:
-    """How a container ended; no exit code where it was killed at its deadline."""
-
-    exit_code: int | None
-    stdout: str
-    stderr: str
 
 
 @contextlib.contextmanager

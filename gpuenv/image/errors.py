@@ -102,6 +102,7 @@ def told(text: str, doing: str) -> EngineError:
 def tidy_text(text: str) -> str:
     """An engine's output in ASCII, without colours and secrets, its end where it is long."""
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "\n")
+    plain = re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", " ", plain)
     return hide_secrets(plain.strip()[-_LONGEST:].encode("ascii", "replace").decode())
 
 

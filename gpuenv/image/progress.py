@@ -75,4 +75,5 @@ class Progress:
     def _step(self, name: str, text: str) -> None:
         self._seen[name] = text
         self._last = name
-        self._announce(tidy_text(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."))
+        short = " ".join(text.split())
+        self._announce(tidy_text(short if len(short) <= _SHOWN else f"{short[:_SHOWN]}..."))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuenv.image.context import pack
-from gpuenv.image.engine import ContainerEnd, Engine
+from gpuenv.image.engine import Engine
+from gpuenv.image.engine_records import ContainerEnd
 from gpuenv.image.errors import EngineError, tidy_text
 from gpuenv.image.records import Choice
 from gpuenv.install.records import Proof

@@ -135,11 +135,12 @@ def _holds(condition: Condition, machine: Machine) -> bool:
 
 def _sign(first: str, second: str) -> int:
     """Compared part by part as numbers; a version that goes on is the greater one, unless only zeros follow."""
-    for one, other in zip_longest(_parts(first), _parts(second), fillvalue=0):
+    for one, other in zip_longest(_parts(first), _parts(second), fillvalue=_parts("0")[0]):
         if one != other:
             return 1 if one > other else -1
     return 0
 
 
-def _parts(version: str) -> list[int]:
-    return [int(part) for part in version.split(".") if part]
+def _parts(version: str) -> list[tuple[int, str]]:
+    """Numbers of any length, in their order: Python refuses to make a number of more than 4300 digits."""
+    return [(len(digits), digits) for part in version.split(".") if part for digits in [part.lstrip("0")]]

@@ -51,7 +51,7 @@ def outcome_lines(outcome: ImageOutcome, *, verbose: bool) -> Iterator[Line]:
 
 def _image(image: BuiltImage, *, verbose: bool) -> Iterator[Line]:
     style = Style.HEADING if image.status is Built.BUILT else Style.BAD
-    yield Line(f"{image.tag}: {image.message}", style, 2)
+    yield Line(f"{image.tag}: {image.message.splitlines()[0]}", style, 2)
     if image.id:
         yield Line(f"  id         {image.id}", hang=13)
     if image.digest:

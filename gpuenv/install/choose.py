@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ from gpuenv.install.errors import TargetUnusable
 from gpuenv.probe.children import run_child
 
 _CONDAS = ("conda", "mamba", "micromamba")
+_ANSWER = 30.0  # seconds that a program may take to tell its version; one that hangs leaves time for the next one
 _VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
 
 
@@ -98,7 +100,7 @@ def _uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: 
         tried.append(f"uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
         return None
     # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
-    asked = run_child([path, "python", "find", scheme.executable], environment, deadline)
+    asked = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
     if asked.exit_code != 0:
         tried.append("uv cannot make out this interpreter")
         return None
@@ -122,8 +124,12 @@ def _pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried:
 
 
 def _version(command: tuple[str, ...], environment: Mapping[str, str], deadline: float) -> str | None:
-    match = _VERSION.search(run_child([*command], environment, deadline).stdout)
+    match = _VERSION.search(run_child([*command], environment, _soon(deadline)).stdout)
     try:
         return str(Version(match[1])) if match else None
     except InvalidVersion:
         return None
+
+
+def _soon(deadline: float) -> float:
+    return min(deadline, time.monotonic() + _ANSWER)

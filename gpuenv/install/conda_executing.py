@@ -12,9 +12,10 @@ from gpuenv.install.conda_planning import CondaPrepared
 from gpuenv.install.conda_prefix import read_history, read_packages, stems, wrong_files
 from gpuenv.install.conda_state import CondaState, Former, torn_packages, write_state
 from gpuenv.install.errors import InstallError, InstallFailed
-from gpuenv.install.executing import Announce, Clock, forget_old, numbered, restore
+from gpuenv.install.executing import Announce, Clock
 from gpuenv.install.holdings import as_package
 from gpuenv.install.journal import Journal, State, Store
+from gpuenv.install.planning import numbered
 from gpuenv.install.proving import (
     Child,
     Diagnose,
@@ -28,6 +29,7 @@ from gpuenv.install.proving import (
 )
 from gpuenv.install.records import Outcome, Plan, Proof, Result
 from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.restoring import forget_old, restore
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.report.redact import hide_secrets

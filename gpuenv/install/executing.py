@@ -5,22 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuenv import __version__
-from gpuenv.install.conda_state import go_back, read_state
 from gpuenv.install.durable import write_out
 from gpuenv.install.errors import InstallError, InstallFailed
 from gpuenv.install.holdings import as_package, take_stock
 from gpuenv.install.journal import Journal, State, Store
-from gpuenv.install.planning import NUMBER
+from gpuenv.install.planning import numbered, summary_of
 from gpuenv.install.preparing import Prepared
 from gpuenv.install.proving import Child, Diagnose, Diagnosed, MoreProof, proofs, working_frameworks
-from gpuenv.install.records import Command, Outcome, Phase, Plan, Proof, Result
+from gpuenv.install.records import Outcome, Phase, Plan, Proof, Result
 from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.restoring import forget_old, restore
 from gpuenv.install.staged import Staged, StagedFile, broken, read_stage, same_content
 from gpuenv.install.swap import (
     caches_of,
@@ -29,16 +29,13 @@ from gpuenv.install.swap import (
     finish,
     folders_of,
     keep_of,
-    not_back,
     put_of,
     touched,
-    undo,
 )
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.probe.children import ChildResult, Ending
 
 Announce = Callable[[str], None]
-_KEPT_TRANSACTIONS = 3
 
 
 @dataclass(slots=True)
@@ -106,10 +103,12 @@ def execute(work: Work) -> Outcome:
             f"the new files could not be put together: {error.strerror}; nothing was changed",
             remedy_for(error.strerror or ""),
         ) from error
-    except BaseException as error:
+    except KeyboardInterrupt:
         work.store.drop(number)
-        if isinstance(error, KeyboardInterrupt):
-            work.announce("interrupted; nothing was changed")
+        work.announce("interrupted; nothing was changed")
+        raise
+    except BaseException:  # whatever it is: what was put together is not left behind
+        work.store.drop(number)
         raise
     return _swapped(work, plan, journal, frameworks)
 
@@ -127,11 +126,10 @@ def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ..
         failed = next((proof for proof in made if proof.passed is False), None)
         if failed is None:
             work.store.mark(journal.number, State.COMMITTED)
-    except BaseException as error:
-        outcome = _put_back(work, plan, journal, made, f"{type(error).__name__}: {error}")
-        if isinstance(error, OSError):
-            return outcome
-        work.announce(outcome.message)
+    except OSError as error:
+        return _put_back(work, plan, journal, made, f"{error.filename or 'the disk'}: {error.strerror or error}")
+    except BaseException as error:  # whatever it is, an interrupt above all: the former state comes first
+        work.announce(_put_back(work, plan, journal, made, type(error).__name__).message)
         raise
     if failed is not None:
         return _put_back(work, plan, journal, made, f"{failed.name}: {failed.detail}")
@@ -140,7 +138,7 @@ def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ..
     return Outcome(
         status=Result.INSTALLED,
         exit_code=ExitCode.OK,
-        message=_said(plan),
+        message=summary_of(plan),
         transaction=journal.number,
         target=plan.target,
         plan=plan,
@@ -222,7 +220,7 @@ def _journal(work: Work, number: str, staged: Staged) -> Journal:
         number=number,
         created_at=work.created_at,
         gpuenv_version=__version__,
-        summary=_said(plan),
+        summary=summary_of(plan),
         former={entry.name: entry.release for entry in prepared.holdings.visible},
         removed=tuple(f"{entry.name}=={entry.release}" for entry in plan.remove),
         installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),
@@ -263,56 +261,6 @@ def _put_back(work: Work, plan: Plan, journal: Journal, made: tuple[Proof, ...],
         undo=None if not missing else plan.undo,
         not_restored=missing,
     )
-
-
-def restore(store: Store, journal: Journal, environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Puts a transaction's files back and looks whether they are; what is not back is answered.
-
-    Args:
-        store: the journals of the environment.
-        journal: the transaction.
-        environment: the variables that conda is run with, where the transaction was one of conda's.
-    """
-    conda = read_state(store, journal.number)
-    missing = go_back(store, journal.number, conda, environment or {}) if conda else _move_back(store, journal)
-    if not missing:
-        store.drop(journal.number)
-    return missing
-
-
-def _move_back(store: Store, journal: Journal) -> tuple[str, ...]:
-    try:
-        undo(store, journal)
-        write_out(store.root, touched(store, journal))
-    except OSError as error:
-        return (f"{error.filename}: {error.strerror}",)
-    return not_back(store, journal)
-
-
-def forget_old(store: Store) -> None:
-    """Keeps the last few transactions, so that what they keep does not fill the disk."""
-    for number in store.numbers()[:-_KEPT_TRANSACTIONS]:
-        if store.state(number) is State.COMMITTED:
-            store.drop(number)
-
-
-def _said(plan: Plan) -> str:
-    installed = ", ".join(f"{pin.name} {pin.release}" for pin in plan.install[:_KEPT_TRANSACTIONS])
-    more = f" and {len(plan.install) - _KEPT_TRANSACTIONS} more" if len(plan.install) > _KEPT_TRANSACTIONS else ""
-    gone = [entry.name for entry in plan.remove if entry.name not in {pin.name for pin in plan.install}]
-    parts = [f"installed {installed}{more}" if installed else "", f"removed {', '.join(gone)}" if gone else ""]
-    parts += [f"removed {len(plan.leftovers)} leftover files"] if plan.leftovers else []
-    return "; ".join(part for part in parts if part) or "nothing to do"
-
-
-def numbered(plan: Plan, number: str) -> Plan:
-    """The plan with the transaction's own number in its commands."""
-
-    def told(command: Command) -> Command:
-        return replace(command, argv=tuple(word.replace(f"/{NUMBER}/", f"/{number}/") for word in command.argv))
-
-    undo_argv = tuple(number if word == NUMBER else word for word in plan.undo.argv)
-    return replace(plan, commands=tuple(map(told, plan.commands)), undo=replace(plan.undo, argv=undo_argv))
 
 
 def _lines(announce: Announce) -> Callable[[str], None]:

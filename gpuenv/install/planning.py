@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuenv.install.aims import Aims
@@ -16,6 +16,10 @@ from gpuenv.install.wants import Package, same_release
 from gpuenv.model.lines import is_cupy
 
 _STAGING = ("put the new wheels together beside the environment", "the same with the index, if that does not do")
+_NAMED = 3
+# Unpacked, the wheels that cupy-cuda12x[ctk] 14.2.0 brings for x86_64 are 1.46 (nvidia-cublas-cu12 12.9.2.10) to 2.99
+# times (cuda-pathfinder 1.9.0) as large as their files: zip's own sizes, read in November 2026.
+_GROWTH = 3
 NUMBER = "NUMBER"  # stands for the transaction's own in what a plan shows
 
 
@@ -47,6 +51,7 @@ def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | No
     staging = caller.installer.staging(caller.options, stage.parent / "lock.txt", stage)
     coming = tuple(map(Command, _STAGING, staging)) if choice.install else ()
     sizes = [pin.size for pin in choice.install if pin.size is not None]
+    download = sum(sizes) if len(sizes) == len(choice.install) else None
     return Plan(
         target=Place(scheme.executable, scheme.root, scheme.purelib, scheme.kind),
         installer=caller.installer.label,
@@ -57,7 +62,7 @@ def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | No
         moves=_moves(choice),
         commands=(*choice.commands, *coming),
         undo=Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix, NUMBER)),
-        space=Space(sum(sizes) if len(sizes) == len(choice.install) else None, free),
+        space=Space(download, free, download * _GROWTH if download is not None else None),
         notes=_notes(choice.aim, [as_package(entry) for entry in holdings.visible]),
     )
 
@@ -93,3 +98,23 @@ def _notes(aim: Aims, packages: Sequence[Package]) -> tuple[str, ...]:
         "CuPy may load it first"
         for name in aim.stay
     )
+
+
+def summary_of(plan: Plan) -> str:
+    """What a plan does, in words."""
+    installed = ", ".join(f"{pin.name} {pin.release}" for pin in plan.install[:_NAMED])
+    more = f" and {len(plan.install) - _NAMED} more" if len(plan.install) > _NAMED else ""
+    gone = [entry.name for entry in plan.remove if entry.name not in {pin.name for pin in plan.install}]
+    parts = [f"installed {installed}{more}" if installed else "", f"removed {', '.join(gone)}" if gone else ""]
+    parts += [f"removed {len(plan.leftovers)} leftover files"] if plan.leftovers else []
+    return "; ".join(part for part in parts if part) or "nothing to do"
+
+
+def numbered(plan: Plan, number: str) -> Plan:
+    """The plan with the transaction's own number in its commands."""
+
+    def told(command: Command) -> Command:
+        return replace(command, argv=tuple(word.replace(f"/{NUMBER}/", f"/{number}/") for word in command.argv))
+
+    undo_argv = tuple(number if word == NUMBER else word for word in plan.undo.argv)
+    return replace(plan, commands=tuple(map(told, plan.commands)), undo=replace(plan.undo, argv=undo_argv))

@@ -77,10 +77,17 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Room on the target's file system, in bytes; null where it could not be told beforehand."""
+    """Room on the target's file system, in bytes; null where it could not be told beforehand.
+
+    Attributes:
+        download: what is to be downloaded, what is cached apart.
+        free: what is free.
+        unpacked: what it may take on the disk at most, by how much such wheels grow when they are unpacked.
+    """
 
     download: int | None
     free: int | None
+    unpacked: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

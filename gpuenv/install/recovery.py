@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gpuenv.install.conda_state import changed_by_others, read_state
 from gpuenv.install.errors import InstallError, InstallFailed
-from gpuenv.install.executing import restore
 from gpuenv.install.journal import FOLDER, Journal, State, Store
+from gpuenv.install.restoring import restore
 from gpuenv.install.swap import changed_since
 
 _LISTED = 3

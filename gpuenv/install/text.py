@@ -95,7 +95,10 @@ def _room(plan: Plan) -> Iterator[Line]:
     told = size_text(plan.space.download) if plan.space.download is not None else "not told by the index"
     free = f"; free on the disk: {size_text(plan.space.free)}" if plan.space.free is not None else ""
     if plan.install and plan.requirements:
-        yield Line(f"  to download, what is cached apart: {told}{free}", Style.QUIET, 4)
+        disk = f"; on the disk at most about {size_text(plan.space.unpacked)}" if plan.space.unpacked else ""
+        yield Line(f"  to download, what is cached apart: {told}{disk}{free}", Style.QUIET, 4)
+        if plan.space.unpacked and plan.space.free is not None and plan.space.free < plan.space.unpacked:
+            yield Line("  note: the room may not do; then nothing is changed", Style.WARNING, 4)
 
 
 def size_text(size: int) -> str:

@@ -17,7 +17,7 @@ from gpuenv.matrix.records import Matrix
 
 # From what JSON has to what a field holds; None where both are the same.
 _Reader: TypeAlias = "Callable[[Any], Any] | None"
-_PLAIN = (str, bool, int)
+_PLAIN = (str, bool, int, float)
 
 
 def compiled(matrix: Matrix) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
 
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.faults import Fault, MatrixError
 from gpuenv.matrix.records import SCHEMA, Matrix
 from gpuenv.matrix.validate import faults
 from gpuenv.model.codec import DecodeError, decode
+
+_MOST = 50  # faults of form that are told; nobody reads more
 
 
 def load(path: Path) -> Matrix:
@@ -33,18 +37,48 @@ def parse(text: str, name: str) -> Matrix:
     try:
         document = strict_yaml.parse(text)
     except strict_yaml.YamlError as error:
-        raise MatrixError([f"{name}: {error}"]) from error
+        raise MatrixError([f"{name}: {problem}" for problem in error.problems]) from error
     data = document.value
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise MatrixError([f"{name}: line 1: expected a matrix with schema: {SCHEMA}"])
     try:
         matrix = decode(Matrix, data, texts=True)
     except DecodeError as error:
-        raise MatrixError([_located(name, document.lines, str(error).split(":", 1)[0], str(error))]) from error
+        told = list(dict.fromkeys(_form_faults(Matrix, data, "")))[:_MOST] or [str(error)]
+        raise MatrixError([_located(name, document.lines, text.split(":", 1)[0], text) for text in told]) from error
     found = list(_described(faults(matrix), name, document.lines))
     if found:
         raise MatrixError(found)
     return matrix
+
+
+def _form_faults(kind: Any, data: object, path: str) -> Iterator[str]:  # noqa: ANN401 - a type hint
+    """Every part of a record that has not its form: each is read by itself, the innermost ones first."""
+    found = [text for key, hint, value in _parts(kind, data) for text in _form_faults(hint, value, path + key)]
+    if found:
+        yield from found
+        return
+    try:
+        decode(kind, data, texts=True)
+    except DecodeError as error:
+        yield (path + str(error).removeprefix("the input")).lstrip(".")
+
+
+def _parts(kind: Any, data: object) -> Iterator[tuple[str, Any, object]]:  # noqa: ANN401 - a type hint
+    """The parts of what may hold records: path, type hint and value of each."""
+    kind = next((option for option in get_args(kind) if option is not type(None)), kind) if _is_optional(kind) else kind
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is tuple and isinstance(data, list):
+        yield from ((f"[{number}]", args[0], value) for number, value in enumerate(data))
+    elif isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(data, dict):
+        yield from ((f".{key}", args[1], value) for key, value in data.items())
+    elif dataclasses.is_dataclass(kind) and not hasattr(kind, "parse") and isinstance(data, dict):
+        hints = get_type_hints(kind)
+        yield from ((f".{key}", hints[key], value) for key, value in data.items() if key in hints)
+
+
+def _is_optional(kind: Any) -> bool:  # noqa: ANN401 - a type hint
+    return type(None) in get_args(kind)
 
 
 def _described(found: Iterable[Fault], name: str, lines: dict[str, int]) -> Iterator[str]:

@@ -21,7 +21,11 @@ class SourceKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class MatrixSource:
-    """A binary (``file`` and ``sha256``) or a document (``title`` and ``section``), and when it was read."""
+    """A binary (``file`` and ``sha256``) or a document (``title`` and ``section``), and when it was read.
+
+    Attributes:
+        also: further files that were read for the row, each with its sha256.
+    """
 
     kind: SourceKind
     seen: str
@@ -30,6 +34,7 @@ class MatrixSource:
     file: str | None = None
     sha256: str | None = None
     note: str | None = None
+    also: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def citation(self) -> str:
@@ -92,6 +97,10 @@ class CudaMinor:
         capabilities: the set of compute capabilities that its NVRTC compiles for.
         ptx: the PTX version that its NVRTC writes.
         toolkit_wheels: whether the metapackage cuda-toolkit exists in this minor.
+        soname: of its NVRTC on Linux.
+        builtins: soname of the library that this NVRTC loads, which has to be of the very minor.
+        libc: the oldest C library that its NVRTC wheel for Linux x86_64 accepts.
+        cudart: the lowest CUDA level of a driver that its cudart accepts; null: not measured.
         driver_source: source of the drivers.
         source: source of the rest.
     """
@@ -103,6 +112,10 @@ class CudaMinor:
     windows: DriverVersion | None = None
     ptx: str | None = None
     toolkit_wheels: bool = False
+    soname: str | None = None
+    builtins: str | None = None
+    libc: Libc | None = None
+    cudart: CudaVersion | None = None
     driver_source: str | None = None
 
 
@@ -129,16 +142,22 @@ class Platform:
     Attributes:
         tag: the platform tag in the files' names.
         libc: the oldest C library that the wheels accept.
+        libstdcxx: the newest symbol version of the C++ library that they need, as 3.4.19. Null: none, or not measured.
         without: ABI tags that the release has, but not here.
         sass: GPU code embedded in the wheel, as capabilities; ``10.0f`` runs on its whole family. Null: not measured.
         ptx: embedded PTX, which a driver no older than the CUDA it was built with compiles for later GPUs.
+        gfx: likewise the targets of code for AMD GPUs. Null: not measured.
+        hip: soname of the HIP runtime that is needed.
     """
 
     tag: str
     libc: Libc | None = None
+    libstdcxx: str | None = None
     without: tuple[str, ...] = ()
     sass: tuple[str, ...] | None = None
     ptx: tuple[str, ...] = ()
+    gfx: tuple[str, ...] | None = None
+    hip: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,18 @@ _TAGS = frozenset(
 _NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
 _DEEPEST = 50
 LARGEST = 8 * 1024 * 1024  # characters
+_MOST = 50  # problems that are told; nobody reads more
 _MOST_VALUES = 20_000  # with every alias written out
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
 
 
 class YamlError(ValueError):
-    """A file that is no strict YAML; the message has the line."""
+    """A file that is no strict YAML; each of ``problems`` has its line."""
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        super().__init__("; ".join(problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +41,36 @@ class Document:
     lines: dict[str, int]
 
 
-def parse(text: str, *, sharing: bool = False) -> Document:
-    """Reads one document; ``sharing`` lets aliases, merge keys and tags in.
+def parse(text: str) -> Document:
+    """Reads one document.
 
     Raises:
-        YamlError: for broken YAML, a repeated key, an alias, a tag, a key that is no text, 8 MiB or 50 levels.
+        YamlError: for broken YAML, 8 MiB or 50 levels; for repeated keys, aliases, tags and keys that are no text, all.
     """
+    root = _composed(text)
+    if root is None:
+        return Document(None, {})
+    reading = _Reading({}, set(), [])
+    value = reading.plain(root, "")
+    if reading.problems:
+        raise YamlError(*reading.problems[:_MOST])
+    return Document(value, reading.lines)
+
+
+def parse_shared(text: str) -> Document:
+    """Reads a document of somebody else's tool, which may use anchors, merge keys and tags of its own.
+
+    An alias is written out; what comes to more than 20,000 values is refused, and so is one that holds itself.
+
+    Raises:
+        YamlError: as ``parse`` does, but for aliases and tags.
+    """
+    root = _composed(text)
+    lines: dict[str, int] = {}
+    return Document(_Sharing(lines).plain(root, "") if root is not None else None, lines)
+
+
+def _composed(text: str) -> yaml.Node | None:
     if len(text) > LARGEST:
         raise YamlError(f"{len(text)} characters are more than the {LARGEST} that a matrix may have")
     if _is_deep(text):
@@ -58,23 +87,7 @@ def parse(text: str, *, sharing: bool = False) -> Document:
         raise YamlError(f"line {line}: half a character, which is no text") from error
     except RecursionError as error:
         raise YamlError("nested too deeply") from error
-    if root is None:
-        return Document(None, {})
-    lines: dict[str, int] = {}
-    if sharing:
-        return Document(_Sharing(lines).plain(root, ""), lines)
-    return Document(_plain(root, "", lines, set()), lines)
-
-
-def parse_shared(text: str) -> Document:
-    """Reads a document of somebody else's tool, which may use anchors, merge keys and tags of its own.
-
-    An alias is written out; what comes to more than 20,000 values is refused, and so is one that holds itself.
-
-    Raises:
-        YamlError: as ``parse`` does, but for aliases and tags.
-    """
-    return parse(text, sharing=True)
+    return root
 
 
 def _is_deep(text: str) -> bool:
@@ -89,32 +102,40 @@ def _is_deep(text: str) -> bool:
     return False
 
 
-def _plain(node: yaml.Node, path: str, lines: dict[str, int], seen: set[int]) -> Plain:
-    line = node.start_mark.line + 1
-    lines[path.lstrip(".")] = line
-    if not isinstance(node, yaml.ScalarNode):
-        if id(node) in seen:
-            raise YamlError(f"line {line}: an alias; write the values out")
-        seen.add(id(node))
-    if node.tag and node.tag not in _TAGS:
-        raise YamlError(f"line {line}: the tag {node.tag}; expected plain values")
-    if isinstance(node, yaml.ScalarNode):
-        return None if not node.style and node.value in _NOTHING else str(node.value)
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, f"{path}[{number}]", lines, seen) for number, item in enumerate(node.value)]
-    return _mapping(node, path, lines, seen)
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What has been read so far: the line of each path, the nodes that were met, and what is not plain."""
 
+    lines: dict[str, int]
+    seen: set[int]
+    problems: list[str]
 
-def _mapping(node: yaml.Node, path: str, lines: dict[str, int], seen: set[int]) -> Plain:
-    found: dict[str, Plain] = {}
-    for key, value in node.value:
-        at = key.start_mark.line + 1
-        if not isinstance(key, yaml.ScalarNode):
-            raise YamlError(f"line {at}: a key that is no text")
-        if key.value in found:
-            raise YamlError(f"line {at}: the key {key.value} stands here a second time")
-        found[key.value] = _plain(value, f"{path}.{key.value}", lines, seen)
-    return found
+    def plain(self, node: yaml.Node, path: str) -> Plain:
+        line = node.start_mark.line + 1
+        self.lines[path.lstrip(".")] = line
+        if node.tag and node.tag not in _TAGS:
+            self.problems.append(f"line {line}: the tag {node.tag}; expected plain values")
+        if isinstance(node, yaml.ScalarNode):
+            return None if not node.style and node.value in _NOTHING else str(node.value)
+        if id(node) in self.seen:
+            self.problems.append(f"line {line}: an alias; write the values out")
+            return None  # not gone into again: it may stand for more than memory holds
+        self.seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.plain(item, f"{path}[{number}]") for number, item in enumerate(node.value)]
+        return self._mapping(node, path)
+
+    def _mapping(self, node: yaml.Node, path: str) -> Plain:
+        found: dict[str, Plain] = {}
+        for key, value in node.value:
+            at = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                self.problems.append(f"line {at}: a key that is no text")
+                continue
+            if key.value in found:
+                self.problems.append(f"line {at}: the key {key.value} stands here a second time")
+            found[key.value] = self.plain(value, f"{path}.{key.value}")
+        return found
 
 
 class _Sharing:

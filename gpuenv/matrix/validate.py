@@ -10,12 +10,13 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.matrix.faults import Fault
-from gpuenv.matrix.records import Matrix, MatrixSource, Release, SourceKind, WheelLine
+from gpuenv.matrix.records import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.generations import generation_of
 from gpuenv.model.lines import is_cupy
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _ABI = re.compile(r"cp3\d{1,2}t?")
+_CODE = re.compile(r"\d{1,2}\.\d[af]?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -28,10 +29,15 @@ def faults(matrix: Matrix) -> Iterator[Fault]:
     yield from _generations(matrix)
     yield from _lines(matrix)
     yield from _referred(matrix)
-    for number, line in enumerate(matrix.wheel_lines):
-        yield from _repeated(f"wheel_lines[{number}].releases", [release.cupy for release in line.releases])
+    for table in ("wheel_lines", "rocm_lines"):
+        for number, line in enumerate(getattr(matrix, table)):
+            yield from _repeated(f"{table}[{number}].releases", [release.cupy for release in line.releases])
     for path, release in _releases(matrix):
         yield from _release_faults(path, release)
+    for number, line in enumerate(matrix.wheel_lines):
+        for place, release in enumerate(line.releases):
+            for text in _built_faults(line, release):
+                yield Fault(f"wheel_lines[{number}].releases[{place}]", text)
 
 
 def _releases(matrix: Matrix) -> Iterator[tuple[str, Release]]:
@@ -45,6 +51,9 @@ def _releases(matrix: Matrix) -> Iterator[tuple[str, Release]]:
 def _source_faults(path: str, source: MatrixSource) -> Iterator[Fault]:
     if source.kind is SourceKind.BINARY and not (source.file and _DIGEST.fullmatch(source.sha256 or "")):
         yield Fault(path, "a binary needs its file name and its sha256 (64 hexadecimal digits)")
+    for file, digest in source.also.items():
+        if not _DIGEST.fullmatch(digest):
+            yield Fault(f"{path}.also", f"{file} needs its sha256 (64 hexadecimal digits)")
     if source.kind is SourceKind.DOCUMENT and not source.title:
         yield Fault(path, "a document needs its title")
 
@@ -68,26 +77,43 @@ def _citations(matrix: Matrix) -> Iterator[Fault]:
 
 def _growth(matrix: Matrix) -> Iterator[Fault]:
     """Newer branches report no older CUDA; a minor is released with a driver no older than the minor before it."""
-    branches = sorted(matrix.driver_branches, key=lambda row: row.branch)
-    yield from _repeated("driver_branches", [row.branch for row in branches])
-    for older, newer in pairwise(branches):
+    branches = sorted(enumerate(matrix.driver_branches), key=lambda pair: pair[1].branch)
+    yield from _repeated("driver_branches", [row.branch for row in matrix.driver_branches])
+    for (_, older), (number, newer) in pairwise(branches):
         if newer.cuda < older.cuda:
-            yield Fault("driver_branches", f"branch {newer.branch} reports an older CUDA than branch {older.branch}")
-    minors = sorted(matrix.cuda_minors, key=lambda row: row.cuda)
-    yield from _repeated("cuda_minors", [str(row.cuda) for row in minors])
-    for before, after in pairwise(minors):
-        if before.linux and after.linux and after.linux < before.linux:
-            yield Fault("cuda_minors", f"CUDA {after.cuda} has an older driver than CUDA {before.cuda}")
-    for row in minors:
-        if not row.capabilities:
-            yield Fault("cuda_minors", f"CUDA {row.cuda} compiles for nothing")
-    yield from _repeated("peaks", [name for row in matrix.peaks for name in row.names])
-    yield from _repeated("products", [name for row in matrix.products for name in (row.name, *row.aliases)])
+            text = f"branch {newer.branch} reports an older CUDA than branch {older.branch}"
+            yield Fault(f"driver_branches[{number}]", text)
+    for number, branch in branches:
+        if branch.first is not None and branch.first.branch != branch.branch:
+            yield Fault(f"driver_branches[{number}]", f"its first release {branch.first} is of another branch")
+    minors = sorted(enumerate(matrix.cuda_minors), key=lambda pair: pair[1].cuda)
+    yield from _repeated("cuda_minors", [str(row.cuda) for row in matrix.cuda_minors])
+    for (_, before), (number, after) in pairwise(minors):
+        for name in ("linux", "windows"):
+            first, then = getattr(before, name), getattr(after, name)
+            if first is not None and then is not None and then < first:
+                yield Fault(f"cuda_minors[{number}]", f"CUDA {after.cuda} has an older driver than CUDA {before.cuda}")
+    for number, row in minors:
+        for text in _minor_faults(row):
+            yield Fault(f"cuda_minors[{number}]", text)
+    yield from _repeated_names("peaks", [row.names for row in matrix.peaks])
+    yield from _repeated_names("products", [(row.name, *row.aliases) for row in matrix.products])
+
+
+def _minor_faults(row: CudaMinor) -> Iterator[str]:
+    if not row.capabilities:
+        yield f"CUDA {row.cuda} compiles for nothing"
+    if len(set(row.capabilities)) < len(row.capabilities):
+        yield f"CUDA {row.cuda} names a capability twice"
+    if row.cudart is not None and row.cudart.major != row.cuda.major:
+        yield f"the cudart of CUDA {row.cuda} accepts a driver of CUDA {row.cudart}"
+    if row.linux is not None and row.driver_source is None:
+        yield f"the drivers of CUDA {row.cuda} have no driver_source"
 
 
 def _generations(matrix: Matrix) -> Iterator[Fault]:
     """A capability stands once, and under the name that NVIDIA gives its generation."""
-    yield from _repeated("generations", [str(entry) for row in matrix.generations for entry in row.capabilities])
+    yield from _repeated_names("generations", [row.capabilities for row in matrix.generations])
     for number, row in enumerate(matrix.generations):
         for capability in row.capabilities:
             name = generation_of(str(capability))
@@ -99,14 +125,19 @@ def _generations(matrix: Matrix) -> Iterator[Fault]:
 
 def _lines(matrix: Matrix) -> Iterator[Fault]:
     """Majors have rising floors, lines do not overlap, and every line stands on rows that are there."""
-    majors = sorted(matrix.cuda_majors, key=lambda row: row.major)
-    for older, newer in pairwise(majors):
+    majors = sorted(enumerate(matrix.cuda_majors), key=lambda pair: pair[1].major)
+    yield from _repeated("cuda_majors", [row.major for row in matrix.cuda_majors])
+    for (_, older), (number, newer) in pairwise(majors):
         if newer.linux <= older.linux or newer.windows <= older.windows:
-            yield Fault("cuda_majors", f"CUDA {newer.major} has no newer driver floor than CUDA {older.major}")
+            text = f"CUDA {newer.major} has no newer driver floor than CUDA {older.major}"
+            yield Fault(f"cuda_majors[{number}]", text)
     yield from _repeated("wheel_lines", [line.name for line in matrix.wheel_lines])
-    for one, other in pairwise(sorted(matrix.wheel_lines, key=lambda line: line.first_cuda)):
+    yield from _repeated("rocm_lines", [line.name for line in matrix.rocm_lines])
+    in_order = sorted(enumerate(matrix.wheel_lines), key=lambda pair: pair[1].first_cuda)
+    for (_, one), (number, other) in pairwise(in_order):
         if one.serves(other.first_cuda):
-            yield Fault("wheel_lines", f"{one.name} and {other.name} overlap: both serve CUDA {other.first_cuda}")
+            text = f"{one.name} and {other.name} overlap: both serve CUDA {other.first_cuda}"
+            yield Fault(f"wheel_lines[{number}]", text)
     for number, line in enumerate(matrix.wheel_lines):
         for text in _line_faults(line, matrix):
             yield Fault(f"wheel_lines[{number}]", text)
@@ -162,6 +193,8 @@ def _release_faults(path: str, release: Release) -> Iterator[Fault]:
         yield Fault(path, f"{release.cupy} is no version")
     for name in ("numpy", "requires_python"):
         yield from _is_range(f"{path}.{name}", getattr(release, name) or "")
+    for text in _python_faults(release):
+        yield Fault(f"{path}.pythons", text)
     for tag in release.pythons:
         if not _ABI.fullmatch(tag):
             yield Fault(f"{path}.pythons", f"{tag} is no ABI tag; expected one like cp312 or cp314t")
@@ -174,9 +207,38 @@ def _release_faults(path: str, release: Release) -> Iterator[Fault]:
             yield Fault(f"{path}.platforms.{name}", "a Linux wheel needs its oldest C library")
 
 
+def _built_faults(line: WheelLine, release: Release) -> Iterator[str]:
+    """What a release says of CUDA is within its line."""
+    if release.built_with is not None and not line.serves(release.built_with):
+        yield f"built with CUDA {release.built_with}, which {line.name} does not serve"
+    for start in release.nvrtc_caps or {}:
+        if not re.fullmatch(rf"{line.cuda_major}\.\d+", start):
+            yield f"a cap from NVRTC {start} on, outside CUDA {line.cuda_major}"
+    for platform in release.platforms.values():
+        for code in (*(platform.sass or ()), *platform.ptx):
+            if not _CODE.fullmatch(code):
+                yield f"{code} is no capability; expected one like 9.0, 9.0a or 10.0f"
+
+
+def _python_faults(release: Release) -> Iterator[str]:
+    try:
+        wanted = SpecifierSet(release.requires_python or "")
+    except InvalidSpecifier:
+        return  # which is a fault of its own
+    for tag in release.pythons:
+        if _ABI.fullmatch(tag) and not wanted.contains(f"{tag[2]}.{tag[3:].rstrip('t')}", prereleases=True):
+            yield f"{tag} is outside {release.requires_python}"
+
+
 def _repeated(path: str, names: Sequence[object]) -> Iterator[Fault]:
+    yield from _repeated_names(path, [(name,) for name in names])
+
+
+def _repeated_names(path: str, rows: Sequence[Sequence[object]]) -> Iterator[Fault]:
+    """The row in which a name stands that an earlier one has."""
     seen: set[object] = set()
-    for name in names:
-        if name in seen:
-            yield Fault(path, f"{name} stands there twice")
-        seen.add(name)
+    for number, names in enumerate(rows):
+        for name in names:
+            if name in seen:
+                yield Fault(f"{path}[{number}]", f"{name} stands there twice")
+            seen.add(name)

@@ -12,6 +12,7 @@ from enum import IntEnum
 class Nvml(IntEnum):
     """Of ``nvmlReturn_t``."""
 
+    INVALID_ARGUMENT = 2
     NOT_SUPPORTED = 3
     NO_PERMISSION = 4
     DRIVER_NOT_LOADED = 9

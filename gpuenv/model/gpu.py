@@ -183,6 +183,7 @@ class Gpu:
         health: memory errors, heat, power and clock.
         pcie: the link to the host.
         nvlinks: the links to other GPUs or switches.
+        nvlink_count: how many there are; none is a number, no answer is not.
         fabric: its place in an NVSwitch fabric.
         peers: the other GPUs.
     """
@@ -209,6 +210,7 @@ class Gpu:
     health: GpuHealth = GpuHealth()
     pcie: PcieLink = PcieLink()
     nvlinks: tuple[NvLink, ...] = ()
+    nvlink_count: Reading[int] = Reading()
     fabric: Fabric = Fabric()
     peers: tuple[Peer, ...] = ()
 

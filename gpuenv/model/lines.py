@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_LINE = re.compile(r"cupy-cuda(\d{2})(x|\d)")
+_LINE = re.compile(r"cupy-cuda(?:(1\d)[x\d]|([789])\d)")
 _ROCM_LINE = re.compile(r"cupy-rocm-\d+-\d+")
 _OTHER_DISTRIBUTIONS = ("cupy", "cupy-core")  # source or conda, and conda's core package
 
@@ -19,9 +19,9 @@ def is_cupy(distribution: str) -> bool:
 
 
 def cuda_major(distribution: str) -> int | None:
-    """The CUDA major version of a wheel line: 12 for ``cupy-cuda12x``; None for source, conda and ROCm builds."""
+    """The CUDA major version of a wheel line: 12 for ``cupy-cuda12x``, 9 for ``cupy-cuda90``; else None."""
     match = _LINE.fullmatch(distribution)
-    return int(match[1]) if match else None
+    return int(match[1] or match[2]) if match else None
 
 
 def cuda_major_of(distribution: str, packages: Mapping[str, str]) -> int | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from gpuenv.model.causes import Cause
+from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.smoke/1"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from gpuenv.model.record import dataclass
 
 GROUP = "gpuenv.checks"
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,15}\d{3}")

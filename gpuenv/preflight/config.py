@@ -1,71 +1,20 @@
-"""Where requirements and what is allowed are written: ``gpuenv.toml``, or ``[tool.gpuenv]`` of ``pyproject.toml``.
-
-An edge.
-"""
+"""What a configuration file says: requirements, limits and what is allowed. An edge."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuenv.model.allowance import Allowance
 from gpuenv.model.smoke import Level
 from gpuenv.preflight.allow import Entries, read_allowances
+from gpuenv.preflight.config_file import PROJECT_FILE, Config, ConfigError, read_text, read_toml
 from gpuenv.preflight.places import line_of, safe
 from gpuenv.preflight.requirement import Origin, Requirement, RequirementError, parse_requirement
-from gpuenv.toml_text import parse_toml
 
-OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
 _KEYS = ("require", "timeout", "wait", "retry-elsewhere", "smoke", "allow")
-_LARGEST = 4 * 1024 * 1024
-
-
-class ConfigError(ValueError):
-    """A file that cannot be read or understood: every fault, each with file, line and what was expected."""
-
-    def __init__(self, faults: Iterable[str]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(self.faults))
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """What a configuration file says.
-
-    Attributes:
-        file: its path as it was found or given; None where there is none.
-        requirements: in the order of the file.
-        timeout: seconds that the machine may take to answer.
-        wait: seconds to wait for a busy GPU.
-        retry_elsewhere: whether a bad or busy host ends in exit code 75.
-        allowances: the findings that are accepted, in the order of the file.
-        smoke: how much is to be proven on the GPU; None for nothing.
-    """
-
-    file: str | None = None
-    requirements: tuple[Requirement, ...] = ()
-    timeout: float | None = None
-    wait: float | None = None
-    retry_elsewhere: bool | None = None
-    allowances: tuple[Allowance, ...] = ()
-    smoke: Level | None = None
-
-
-def find_config(folder: Path) -> Path | None:
-    """The nearest configuration: of the folder or the first above it that has one; ``gpuenv.toml`` goes first."""
-    for place in (folder, *folder.parents):
-        if (place / OWN_FILE).is_file():
-            return place / OWN_FILE
-        project = place / PROJECT_FILE
-        if project.is_file() and "gpuenv" in _read(project):
-            data = _toml(project, _read(project))
-            if isinstance(data.get("tool"), dict) and "gpuenv" in data["tool"]:
-                return project
-    return None
 
 
 def load_config(path: Path, shown: str | None = None) -> Config:
@@ -79,37 +28,14 @@ def load_config(path: Path, shown: str | None = None) -> Config:
         ConfigError: with every fault.
     """
     name = shown or str(path)
-    text = _read(path, name)
-    data: Any = _toml(path, text, name)
+    text = read_text(path, name)
+    data: Any = read_toml(path, text, name)
     start = 1
     if path.name == PROJECT_FILE:
         tool = data.get("tool", {})
         data = tool.get("gpuenv", {}) if isinstance(tool, dict) else {}
         start = line_of(r"\[\s*tool\s*\.\s*[\"']?gpuenv\b", text, 1)
     return _Reader(name, text, start).config(data)
-
-
-def _read(path: Path, shown: str | None = None) -> str:
-    name = shown or str(path)
-    try:
-        with path.open("rb") as file:
-            if len(file.read(_LARGEST + 1)) > _LARGEST:
-                raise ConfigError([f"{name}: larger than any configuration"])
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError([f"{name}: {error.strerror or error}"]) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError([f"{name}: not a text in UTF-8"]) from error
-
-
-def _toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]:
-    try:
-        return parse_toml(text)
-    except (RecursionError, ValueError) as error:
-        told = re.sub(r"\s*\(at .*\)$", "", str(error)) or "nested too deeply"
-        place = re.search(r"line (\d+)", str(error))
-        line = int(place[1]) if place else max(1, len(text.splitlines()))
-        raise ConfigError([f"{shown or path}: line {line}: {told}; expected TOML"]) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from gpuenv.model.versions import CudaVersion, DriverVersion, Libc, PythonVersio
 T = TypeVar("T")
 _NOT_TOLD = "no source could tell"
 _PEER_READS = "ok"
+_PEER_UNTOLD = (None, "unknown")  # the second is NVML's own word
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,8 @@ def nvlink(snapshot: Snapshot) -> Seen[bool]:
 
     def up(gpu: Gpu) -> Reading[bool]:
         if not gpu.nvlinks:
-            return Reading(reason="NVML told of no NVLink")
+            none = gpu.nvlink_count.value == 0
+            return Reading(False if none else None, gpu.nvlink_count.source, reason=gpu.nvlink_count.reason)
         return Reading(any(link.active for link in gpu.nvlinks), "nvml")
 
     return of_each_gpu("nvlinks", up)(snapshot)
@@ -160,9 +162,9 @@ def peer_to_peer(snapshot: Snapshot) -> Seen[bool]:
 
     def reads(gpu: Gpu) -> Reading[bool]:
         others = [peer for peer in gpu.peers if peer.index in indices]
-        if any(peer.read not in (None, _PEER_READS) for peer in others):
+        if any(peer.read not in (*_PEER_UNTOLD, _PEER_READS) for peer in others):
             return Reading(value=False, source="nvml")
-        if len(others) < len(gpus) - 1 or any(peer.read is None for peer in others):
+        if len(others) < len(gpus) - 1 or any(peer.read in _PEER_UNTOLD for peer in others):
             return Reading(reason="NVML did not tell of every peer")
         return Reading(value=True, source="nvml")
 

@@ -21,7 +21,7 @@ from gpuenv.probe.assemble_health import (
     virtualization,
     why_not,
 )
-from gpuenv.probe.assemble_links import architecture, fabric, nvlinks, peers, users
+from gpuenv.probe.assemble_links import architecture, fabric, nvlink_count, nvlinks, peers, users
 from gpuenv.probe.brand import brand
 from gpuenv.probe.hidden import hidden_by
 from gpuenv.probe.parse import parsed
@@ -116,6 +116,7 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
         health=health(nvml),
         pcie=pcie(nvml),
         nvlinks=nvlinks(nvml),
+        nvlink_count=nvlink_count(nvml),
         fabric=fabric(nvml),
         peers=peers(nvml),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.model.codes import Nvml
 from gpuenv.model.generations import generation_of
 from gpuenv.model.gpu import Fabric, GpuUser, NvLink, Peer
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
@@ -41,6 +42,7 @@ _READS = (  # nvmlGpuP2PStatus_t
     "unknown",
 )
 _FABRIC = ("nvmlDeviceGetGpuFabricInfo", "nvmlDeviceGetGpuFabricInfoV")
+_NVLINK = "nvmlDeviceGetNvLinkState"
 _STATE_AND_STATUS, _PEER = 2, 3
 
 
@@ -70,6 +72,13 @@ def nvlinks(gpu: NvmlGpu | None) -> tuple[NvLink, ...]:
     """The state of each NVLink that the GPU has."""
     pairs = gpu.nvlinks if gpu else ()
     return tuple(NvLink(pair[0], bool(pair[1])) for pair in pairs if len(pair) == _STATE_AND_STATUS)
+
+
+def nvlink_count(gpu: NvmlGpu | None) -> Reading[int]:
+    """How many NVLinks the GPU has: none where NVML knows no first one (invalid argument, not supported)."""
+    found = len(nvlinks(gpu))
+    none = gpu is not None and gpu.failures.get(_NVLINK) in (Nvml.INVALID_ARGUMENT, Nvml.NOT_SUPPORTED)
+    return told(gpu, _NVLINK, found if found or none else None)
 
 
 def fabric(gpu: NvmlGpu | None) -> Fabric:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.grid import MACHINE, MACHINE_TEXT
@@ -39,3 +39,11 @@ def _for(facts: tuple[str, ...], name: str, before: Matrix, after: Matrix) -> It
 def _answer(machine: Snapshot, matrix: Matrix) -> str:
     wheel = choose(machine, matrix)
     return " ".join(wheel.requirements) if wheel else "none"
+
+
+def different_machines(machines: Mapping[str, Snapshot], before: Matrix, after: Matrix) -> Iterator[str]:
+    """One text a machine that another wheel is named for."""
+    for name, machine in machines.items():
+        old, new = _answer(machine, before), _answer(machine, after)
+        if old != new:
+            yield f"{name}: {old} -> {new}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bit, little endian: every platform with CUDA
 _DYNAMIC, _VERNEED = 6, 0x6FFFFFFE
-_DT_SONAME = 14
+_DT_NEEDED, _DT_SONAME = 1, 14
 
 
 class ElfError(ValueError):
@@ -82,14 +82,22 @@ def versions_needed(elf: Elf) -> set[str]:
 
 def soname(elf: Elf) -> str | None:
     """The name that the dynamic loader knows a library by."""
+    return next(_dynamic(elf, _DT_SONAME), None)
+
+
+def libraries_needed(elf: Elf) -> Iterator[str]:
+    """The sonames of the libraries that the dynamic loader loads with it."""
+    return _dynamic(elf, _DT_NEEDED)
+
+
+def _dynamic(elf: Elf, wanted: int) -> Iterator[str]:
     for section in elf.sections:
         if section.kind != _DYNAMIC:
             continue
         texts = elf.sections[section.link].start
         for tag, value in struct.iter_unpack("<QQ", elf.content(section)):
-            if tag == _DT_SONAME:
-                return _text(elf.data, texts + value)
-    return None
+            if tag == wanted:
+                yield _text(elf.data, texts + value)
 
 
 def _text(data: bytes, at: int) -> str:

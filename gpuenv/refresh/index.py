@@ -1,43 +1,40 @@
-"""The package index, as the user's own uv configuration reaches it: which releases there are, their files, one of them.
+"""The package index as the user's own installer reaches it: which releases there are, their files, one of them.
 
-uv is asked to resolve a requirement that leaves out what is known, to lock a release, and to unpack a wheel of any
-platform. No address of an index stands here.
+No address of an index stands here: uv or pip is asked, as it is configured. Each is a module of its own.
 """
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
 
-from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.children import ChildResult
 
-_PATIENCE = 900.0  # seconds for one call; a wheel of CuPy has about 150 MB
-_PYTHONS = ("3.11", "3.14")  # between them they see the wheels of every release that is judged
-_OLDEST = tuple(f">=3.{minor}" for minor in range(7, 20))
-_FILE = re.compile(
-    r'\{ url = "([^"]+)", hash = "sha256:([0-9a-f]{64})"(?:, size = (\d+))?(?:, upload-time = "([^"]+)")?'
-)
-_YANKED = re.compile(r'is yanked(?: \(reason: "(.*)"\))?')
-_NOTHING = ("No solution found", "no matching", "not found in the package registry")
+# Between them these see the wheels of every release that is judged.
+PYTHONS = ("3.11", "3.14")
+# By the ending of the platform tag, as the matrix spells it.
+_PLATFORMS = {"x86_64": "linux-x86_64", "aarch64": "linux-aarch64", "win_amd64": "windows-x86_64"}
+_PLATFORMS |= {"win_arm64": "windows-arm64"}
+_LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 
 
 class PackageIndexError(Exception):
-    """The index could not be asked; the message says what uv said."""
+    """The index could not be asked; the message says what the installer said."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """A wheel on the index."""
+    """A wheel on the index; ``size`` in bytes, and ``uploaded`` as a date, where they are told."""
 
     name: str
     sha256: str
-    size: int | None
-    uploaded: str | None
+    size: int | None = None
+    uploaded: str | None = None
 
     @property
     def python(self) -> str:
@@ -51,6 +48,19 @@ class IndexFile:
         """As it stands in the file's name."""
         return self.name.removesuffix(".whl").split("-")[-1]
 
+    @property
+    def platform(self) -> str | None:
+        """``linux-x86_64`` and so on; None where it is none of those, or any."""
+        return next((name for ending, name in _PLATFORMS.items() if self.platform_tag.endswith(ending)), None)
+
+    @property
+    def glibc(self) -> str | None:
+        """The oldest C library that one of the compressed tags admits, as 2.17; None where they name none."""
+        parts = self.platform_tag.split(".")
+        floors = [_LEGACY[part.split("_")[0]] for part in parts if part.split("_")[0] in _LEGACY]
+        floors += [".".join(part.split("_")[1:3]) for part in parts if part.startswith("manylinux_")]
+        return min(floors, key=Version, default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -60,125 +70,50 @@ class Listing:
     yanked: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """uv, the environment that holds its configuration, and a folder for what it is asked."""
+class Index(Protocol):
+    """What a refresh asks of an installer; every method raises ``PackageIndexError`` where it cannot be asked."""
 
-    uv: tuple[str, ...]
-    environment: Mapping[str, str]
-    scratch: Path
+    @property
+    def name(self) -> str:
+        """What is asked, as ``uv``."""
 
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
         """Releases in a range that are not known, the newest first.
+
+        A name of which there is nothing at all is a ``PackageIndexError``: it would look like nothing new.
 
         Args:
             name: the distribution.
             wanted: a range, such as ``>=13.0``.
             known: versions, or prefixes such as ``13.4.*``.
-
-        Raises:
-            PackageIndexError: where it cannot be asked, or has nothing of that name, which would look like nothing new.
         """
-        left = list(known)
-        if self._newest(name, "", (), _PYTHONS[0]) is None:
-            raise PackageIndexError(f"{name}: the package index has no release at all; is it the right one?")
-        for python in _PYTHONS:
-            while found := self._newest(name, wanted, left, python):
-                yield found
-                left.append(found)
 
-    def _newest(self, name: str, wanted: str, known: Sequence[str], python: str) -> str | None:
-        without = "".join(f",!={version}" for version in known)
-        command = [*self.uv, "pip", "compile", "--quiet", "--no-deps", "--no-header", "--no-annotate"]
-        command += ["--only-binary", ":all:", "--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
-        done = self._run([*command, self._written(f"{name}{wanted}{without}")])
-        if done.ending is Ending.EXITED and done.exit_code == 0:
-            told = re.search(rf"^{re.escape(name)}==(\S+)", done.stdout, re.MULTILINE)
-            return told[1] if told else None
-        if any(word in done.stderr for word in _NOTHING):
-            return None
-        raise _failed(f"{name}{wanted}", done)
+    def files(self, name: str, version: str) -> Listing:
+        """Every wheel of a release that some Python can install."""
 
-    def files(self, name: str, version: str, folder: Path) -> Listing:
-        """Every wheel of a release, by locking a project that wants it alone.
+    def unpack(self, requirement: str, file: IndexFile, folder: Path) -> None:
+        """Downloads one wheel, holds it against its digest, and unpacks it into a folder."""
 
-        Args:
-            name: the distribution.
-            version: of the release.
-            folder: an empty one.
-        """
-        done = self._locked(f"{name}=={version}", folder)
-        if done.exit_code != 0:
-            raise _failed(f"{name}=={version}", done)
-        text = (folder / "uv.lock").read_text(encoding="utf-8")
-        found = (_file(match) for match in _FILE.finditer(text))
-        yanked = _YANKED.search(done.stderr)
-        prefix = f"{name.replace('-', '_')}-"
-        files = tuple(file for file in found if file is not None and file.name.startswith(prefix))
-        return Listing(files, (yanked[1] or "no reason given") if yanked else None)
+    def requires(self, name: str, version: str, file: IndexFile) -> tuple[str, ...]:
+        """The requirements in the metadata of a release's wheel for Linux x86_64."""
 
-    def _locked(self, requirement: str, folder: Path) -> ChildResult:
-        """A lock holds the wheels for the Pythons of its project, and a release refuses too old a one."""
-        command = [*self.uv, "lock", "--no-progress", "--directory", str(folder)]
-        for python in _OLDEST[:-1]:
-            (folder / "pyproject.toml").write_text(_project(requirement, python), encoding="utf-8")
-            done = self._run(command)
-            if done.exit_code == 0 or "does not satisfy Python" not in done.stderr:
-                return done
-        (folder / "pyproject.toml").write_text(_project(requirement, _OLDEST[-1]), encoding="utf-8")
-        return self._run(command)
+    def closure(self, requirement: str, glibc: str) -> Mapping[str, str] | None:
+        """What a requirement brings on Linux x86_64 with that C library; None where it cannot be had there."""
 
-    def unpack(self, requirement: str, file: IndexFile, platform: str | None, folder: Path) -> None:
-        """Downloads one wheel, holds it against its digest, and unpacks it.
-
-        Args:
-            requirement: the release, pinned.
-            file: the wheel that is meant; any other one has another digest and is refused.
-            platform: uv's name of its platform; None for this machine's.
-            folder: where to.
-        """
-        command = [*self.uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
-        command += ["--python-version", f"{file.python[2]}.{file.python[3:].rstrip('t')}"] if platform else []
-        command += ["--python-platform", platform] if platform else []
-        wanted = self._written(f"{requirement} --hash=sha256:{file.sha256}")
-        done = self._run([*command, "--target", str(folder), "--requirements", wanted])
-        if done.exit_code != 0:
-            raise _failed(requirement, done)
-
-    def resolves(self, requirement: str, python: str, platform: str) -> bool:
-        """Whether a requirement with all that it needs can be had on a platform."""
-        command = [*self.uv, "pip", "compile", "--quiet", "--only-binary", ":all:", "--python-version", python]
-        done = self._run([*command, "--python-platform", platform, self._written(requirement)])
-        return done.exit_code == 0
-
-    def _written(self, requirement: str) -> str:
-        """A file with one requirement: what uv reads."""
-        path = self.scratch / "requirement.in"
-        path.write_text(f"{requirement}\n", encoding="utf-8")
-        return str(path)
-
-    def _run(self, command: Sequence[str]) -> ChildResult:
-        return run_child(command, self.environment, time.monotonic() + _PATIENCE)
+    def withdrawn(self, releases: Mapping[str, str]) -> Mapping[str, str]:
+        """Of some releases, one a distribution: those that were withdrawn, each with the reason."""
 
 
-def _project(requirement: str, python: str) -> str:
-    """A project that wants one release and nothing of what that needs."""
-    overrides = ", ".join(f"\"{name} ; python_version < '0'\"" for name in ("numpy", "fastrlock", "cuda-pathfinder"))
-    head = f'[project]\nname = "asked"\nversion = "0"\nrequires-python = "{python}"\n'
-    return (
-        f'{head}dependencies = ["{requirement}"]\n[tool.uv]\nno-build = true\noverride-dependencies = [{overrides}]\n'
-    )
-
-
-def _file(match: re.Match[str]) -> IndexFile | None:
-    name = match[1].rsplit("/", 1)[-1].replace("%2B", "+")
+def wheel(name: str, sha256: str, size: int | None = None, uploaded: str | None = None) -> IndexFile | None:
+    """A file of the index, where its name is that of a wheel."""
     try:
         parse_wheel_filename(name)
     except InvalidWheelFilename:
         return None
-    return IndexFile(name, match[2], int(match[3]) if match[3] else None, match[4])
+    return IndexFile(name, sha256, size, uploaded)
 
 
-def _failed(what: str, done: ChildResult) -> PackageIndexError:
-    said = " ".join((done.stderr or done.error or "no answer").split())[:600]
+def failed(what: str, done: ChildResult) -> PackageIndexError:
+    """The fault, in the installer's own words."""
+    said = " ".join((done.stderr or done.error or f"no answer ({done.ending.value})").split())[-600:]
     return PackageIndexError(f"{what}: the package index could not be asked: {said}")

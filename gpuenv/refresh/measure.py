@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from email.message import Message
-from email.parser import Parser
 from pathlib import Path
-
-from packaging.requirements import Requirement
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
-from gpuenv.refresh.elf import ElfError, read_elf, soname, versions_needed
+from gpuenv.refresh.elf import ElfError, libraries_needed, read_elf, soname, versions_needed
 from gpuenv.refresh.fatbin import SECTIONS, GpuCode, gpu_code
+from gpuenv.refresh.pe import PeError, pe_sections
 
 _PATIENCE = 300.0
+_GFX = re.compile(rb"amdgcn-amd-amdhsa-+(gfx[0-9a-f]+)")  # entries of a bundle of code for AMD GPUs (clang)
 _BUILD_VERSION = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -39,90 +38,80 @@ class Binaries:
 
     Attributes:
         code: their GPU code together.
+        by_file: the GPU code of each that has any.
+        gfx: the targets of their code for AMD GPUs.
+        hip: soname of the HIP runtime that they need.
         glibc: the newest symbol version of the C library that one of them needs, as 2.17.
         libstdcxx: likewise of the C++ library, as 3.4.21.
     """
 
     code: GpuCode
+    by_file: Mapping[Path, GpuCode]
+    gfx: tuple[str, ...]
+    hip: str | None
     glibc: str | None
     libstdcxx: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
-    """What the metadata of a CuPy wheel asks for."""
-
-    requires_python: str
-    numpy: str
-    extras: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Nvrtc:
-    """What an NVRTC answered."""
+    """What an NVRTC answered, the sonames of it and its builtins, and the C library that both need."""
 
     cuda: CudaVersion
     capabilities: tuple[str, ...]
     ptx: str
     soname: str | None
+    builtins: str | None
+    glibc: str | None
 
 
 def read_binaries(folder: Path) -> Binaries:
-    """Reads every library in a folder.
+    """Reads every extension module in a folder.
 
     Raises:
         MeasureError: where one cannot be read.
     """
+    by_file: dict[Path, GpuCode] = {}
     sections: list[bytes] = []
     versions: set[str] = set()
-    for path in sorted(folder.rglob("*.so*")):
+    needed: set[str] = set()
+    gfx: set[str] = set()
+    for path in sorted((*folder.rglob("*.so*"), *folder.rglob("*.pyd"))):
         if not path.is_file():
             continue
         try:
-            elf = read_elf(path.read_bytes())
-            versions |= versions_needed(elf)
-            sections += [data for name in SECTIONS for data in elf.named(name)]
-        except ElfError as error:
+            found, data = _of_file(path, versions, needed)
+            if found:
+                by_file[path] = gpu_code(found)
+        except (ElfError, PeError, ValueError) as error:
             raise MeasureError(f"{path.relative_to(folder)}: {error}") from error
-    try:
-        code = gpu_code(sections)
-    except ValueError as error:
-        raise MeasureError(f"{folder.name}: {error}") from error
-    return Binaries(code, _newest(versions, "GLIBC_"), _newest(versions, "GLIBCXX_"))
+        sections += found
+        gfx |= {match.decode() for match in _GFX.findall(data)}
+    hip = next((name for name in sorted(needed) if name.startswith("libamdhip64.so")), None)
+    targets = tuple(sorted(gfx, key=lambda text: (len(text), text)))
+    return Binaries(
+        gpu_code(sections), by_file, targets, hip, _newest(versions, "GLIBC_"), _newest(versions, "GLIBCXX_")
+    )
 
 
-def _newest(versions: set[str], prefix: str) -> str | None:
+def _of_file(path: Path, versions: set[str], needed: set[str]) -> tuple[list[bytes], bytes]:
+    """The sections with GPU code, and the whole; what a Linux library needs is added to the sets."""
+    data = path.read_bytes()
+    if path.suffix == ".pyd":
+        return list(pe_sections(data, SECTIONS[0])), data
+    elf = read_elf(data)
+    versions |= versions_needed(elf)
+    needed |= set(libraries_needed(elf))
+    return [section for name in SECTIONS for section in elf.named(name)], data
+
+
+def _newest(versions: Iterable[str], prefix: str) -> str | None:
     numbers = [text.removeprefix(prefix) for text in versions if text.startswith(prefix)]
     return max(
         (text for text in numbers if text.replace(".", "").isdigit()),
         key=lambda text: tuple(map(int, text.split("."))),
         default=None,
     )
-
-
-def read_metadata(folder: Path) -> Metadata:
-    """The metadata of the one CuPy in a folder.
-
-    Raises:
-        MeasureError: where there is none.
-    """
-    files = list(folder.glob("cupy*.dist-info/METADATA"))
-    if len(files) != 1:
-        raise MeasureError(f"{folder}: expected the metadata of one CuPy, found {len(files)}")
-    message = Parser().parsestr(files[0].read_text(encoding="utf-8"))
-    wanted = [Requirement(text) for text in message.get_all("Requires-Dist") or []]
-    numpy = [str(entry.specifier) for entry in wanted if entry.name.lower() == "numpy" and entry.marker is None]
-    return Metadata(message["Requires-Python"] or "", numpy[0] if numpy else "", _cuda_extras(message, wanted))
-
-
-def _cuda_extras(message: Message, wanted: list[Requirement]) -> dict[str, str]:
-    """The extras that bring CUDA, each with the requirement it adds."""
-    found: dict[str, str] = {}
-    for extra in message.get_all("Provides-Extra") or []:
-        for entry in wanted:
-            if entry.name == "cuda-toolkit" and entry.marker is not None and entry.marker.evaluate({"extra": extra}):
-                found[extra] = str(entry).partition(";")[0].strip()
-    return found
 
 
 def built_with(folder: Path, code: GpuCode, matrix: Matrix, environment: Mapping[str, str]) -> CudaVersion | None:
@@ -159,5 +148,7 @@ def ask_nvrtc(folder: Path, environment: Mapping[str, str]) -> Nvrtc:
     capabilities = tuple(f"{arch // 10}.{arch % 10}" for arch in answer["archs"])
     if len(answer["ptx"]) != 1:
         raise MeasureError(f"{compilers[0].name}: writes PTX of several versions: {', '.join(answer['ptx'])}")
-    name = soname(read_elf(compilers[0].read_bytes()))
-    return Nvrtc(CudaVersion.parse(answer["cuda"]), capabilities, answer["ptx"][0], name)
+    read = [read_elf(path.read_bytes()) for path in (compilers[0], builtins[0])]
+    glibc = _newest(set().union(*map(versions_needed, read)), "GLIBC_")
+    cuda = CudaVersion.parse(answer["cuda"])
+    return Nvrtc(cuda, capabilities, answer["ptx"][0], soname(read[0]), soname(read[1]), glibc)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from packaging.version import Version
 
@@ -13,38 +13,51 @@ _QUOTED = re.compile(r"[:#,\[\]{}&*!|>'\"%@`]|^[-?\s]|\s$|^$|^(null|~|yes|no|tru
 Value = "str | bool | Sequence[str] | Mapping[str, Value] | None"
 
 
+_RELEASE = r"      - \{cupy: "
+
+
 class PlaceError(ValueError):
     """The text has no place for a row: it was not written as the matrix is."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRow:
-    """A row to be added.
+    """A row to be added, or to stand in place of one that is there.
 
     Attributes:
         name: as people call it, such as ``cupy-cuda13x 14.2.0``.
         key: of its source.
         source: the text of its source.
-        row: its own text; null where only a source is new.
-        line: the wheel line that it belongs to; null for a CUDA minor.
+        row: its own text.
+        table: the table that it belongs to.
         version: what it is ordered by.
+        of: the line or the distribution that it belongs to; null for a CUDA minor.
     """
 
     name: str
     key: str
     source: str
-    row: str | None
-    line: str | None
+    row: str
+    table: str
     version: str
+    of: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """Everything that is to be written, and the CUDA minors whose toolkit has come to the index."""
+    """Everything that is to be written.
+
+    Attributes:
+        rows: new ones.
+        toolkits: the CUDA minors whose toolkit has come to the index.
+        withdrawn: known releases that were withdrawn since (line, version, reason).
+        restored: known releases that are no longer withdrawn (line, version).
+    """
 
     rows: tuple[NewRow, ...] = ()
     toolkits: tuple[str, ...] = ()
-    withdrawn: Mapping[str, str] = field(default_factory=dict)
+    withdrawn: tuple[tuple[str, str, str], ...] = ()
+    restored: tuple[tuple[str, str], ...] = ()
 
 
 def flow(values: Mapping[str, object]) -> str:
@@ -77,66 +90,114 @@ def written(text: str, additions: Additions, today: str) -> str:
     lines = text.splitlines()
     for new in additions.rows:
         _add_source(lines, new)
-        if new.row is not None and new.line is not None:
-            _add_release(lines, new, new.line)
-        elif new.row is not None:
-            _add_minor(lines, new)
+        _ADD[new.table](lines, new)
     for cuda in additions.toolkits:
         _mark_toolkit(lines, cuda)
+    for line, version, reason in additions.withdrawn:
+        _mark_withdrawn(lines, line, version, reason)
+    for line, version in additions.restored:
+        _mark_withdrawn(lines, line, version, None)
     lines = [re.sub(r"^revision: .*", f"revision: '{today}'", line) for line in lines]
     return "\n".join(lines) + "\n"
 
 
 def _add_source(lines: list[str], new: NewRow) -> None:
-    """Beside its like: releases of a line stand newest first, NVRTCs oldest first."""
+    """Beside its like: releases stand newest first, NVRTCs oldest first."""
     prefix = new.key[: -len(new.version)]
-    newest_first = new.line is not None
+    newest_first = new.of is not None
     place = None
-    for number in range(*_span(lines, "sources:")):
+    start, end = _span(lines, "sources:")
+    for number in range(start, end):
         told = re.match(rf"  {re.escape(prefix)}(\d[\w.]*): ", lines[number])
         if told is None:
             continue
-        if newest_first and Version(told[1]) < Version(new.version):
-            lines.insert(number, f"  {new.key}: {new.source}")
+        if told[1] == new.version:
+            lines[number] = f"  {new.key}: {new.source}"
             return
-        if newest_first or Version(told[1]) < Version(new.version):
+        older = Version(told[1]) < Version(new.version)
+        if newest_first and older:
+            place = number
+            break
+        if newest_first or older:
             place = number + 1
-    lines.insert(_span(lines, "sources:")[0] if place is None else place, f"  {new.key}: {new.source}")
+    lines.insert(start if place is None else place, f"  {new.key}: {new.source}")
 
 
-def _add_release(lines: list[str], new: NewRow, line: str) -> None:
+def _add_release(lines: list[str], new: NewRow) -> None:
+    start, end = _releases(lines, new.of or "")
+    _put(lines, range(start, end), rf"{_RELEASE}(\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
+
+
+def _releases(lines: list[str], line: str) -> tuple[int, int]:
+    """Where the releases of a line stand."""
     name = f"  - name: {line}"
     if name not in lines:
-        raise PlaceError(f"the matrix has no wheel line {line} to add {new.name} to")
-    place = lines.index(name)
-    while place < len(lines) and not lines[place].startswith("    releases:"):
+        raise PlaceError(f"the matrix has no line {line}")
+    place = lines.index(name) + 1
+    while place < len(lines) and lines[place].startswith("    ") and not lines[place].startswith("    releases:"):
         place += 1
-    if place == len(lines):
-        raise PlaceError(f"the wheel line {line} has no list of releases")
+    if place == len(lines) or not lines[place].startswith("    releases:"):
+        raise PlaceError(f"the line {line} has no list of releases")
     lines[place] = "    releases:"  # without the brackets of an empty list
-    place += 1
-    while place < len(lines) and lines[place].startswith("      - "):
-        told = re.match(r"      - \{cupy: ([\w.]+),", lines[place])
-        if told is not None and Version(told[1]) < Version(new.version):
-            break
-        place += 1
-    lines.insert(place, f"      - {new.row}")
+    end = place + 1
+    while end < len(lines) and lines[end].startswith("      - "):
+        end += 1
+    return place + 1, end
 
 
 def _add_minor(lines: list[str], new: NewRow) -> None:
-    start, end = _span(lines, "cuda_minors:")
-    place = start
-    for number in range(start, end):
-        told = re.match(r"  - \{cuda: (\d+\.\d+),", lines[number])
-        if told is not None and Version(told[1]) < Version(new.version):
-            place = number + 1
+    place = range(*_span(lines, "cuda_minors:"))
+    _put(lines, place, r"  - \{cuda: (\d+\.\d+),", new, f"  - {new.row}", newest_first=False)
+
+
+def _add_companion(lines: list[str], new: NewRow) -> None:
+    """Before the rows of its distribution: they stand newest first."""
+    start, end = _span(lines, "companions:")
+    head = f"  - {{distribution: {new.of},"
+    place = next((number for number in range(start, end) if lines[number].startswith(head)), end)
     lines.insert(place, f"  - {new.row}")
+
+
+_ADD = {
+    "wheel_lines": _add_release,
+    "rocm_lines": _add_release,
+    "cuda_minors": _add_minor,
+    "companions": _add_companion,
+}
+
+
+def _put(lines: list[str], places: range, version: str, new: NewRow, text: str, *, newest_first: bool) -> None:
+    """Puts a row where its version belongs, or in place of the row of that version."""
+    at = places.stop if newest_first else places.start
+    for number in places:
+        told = re.match(version, lines[number])
+        if told is None:
+            continue
+        if told[1] == new.version:
+            lines[number] = text
+            return
+        older = Version(told[1]) < Version(new.version)
+        if newest_first and older:
+            at = number
+            break
+        if older:
+            at = number + 1
+    lines.insert(at, text)
 
 
 def _mark_toolkit(lines: list[str], cuda: str) -> None:
     for number in range(*_span(lines, "cuda_minors:")):
         if lines[number].startswith(f"  - {{cuda: {cuda},"):
             lines[number] = lines[number].replace("toolkit_wheels: 'false'", "toolkit_wheels: 'true'")
+
+
+def _mark_withdrawn(lines: list[str], line: str, version: str, reason: str | None) -> None:
+    for number in range(*_releases(lines, line)):
+        if lines[number].startswith(f"      - {{cupy: {version},"):
+            bare = re.sub(r", yanked: (?:'(?:[^']|'')*'|[^',}]*)(?=, source: )", "", lines[number])
+            told = f", yanked: {_scalar(reason)}" if reason is not None else ""
+            head, source, key = bare.rpartition(", source: ")
+            lines[number] = f"{head}{told}{source}{key}"
 
 
 def _span(lines: list[str], heading: str) -> tuple[int, int]:

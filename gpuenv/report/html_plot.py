@@ -24,32 +24,34 @@ class Bar:
 
 def bars(values: Sequence[Bar], title: str) -> str:
     """One bar a value, with its name and number; the longest takes the whole width."""
-    return _drawn(values, max((bar.value for bar in values), default=0.0) or 1.0, title, "")
+    return _drawn(values, max((bar.value for bar in values), default=0.0) or 1.0, title, None)
 
 
 def fractions(values: Sequence[Bar], title: str) -> str:
-    """One bar a value, and a line where the value is one."""
-    whole = max(1.0, *(bar.value for bar in values))
-    place = _LABEL + (_WIDTH - _LABEL - _NUMBER) / whole
-    height = min(len(values), _MOST_BARS) * _ROW
-    return _drawn(values, whole, title, f'<line x1="{place:.1f}" x2="{place:.1f}" y1="0" y2="{height}"/>')
+    """One bar a value, a line where the value is one, and the numbers behind it."""
+    return _drawn(values, max(1.0, *(bar.value for bar in values)), title, 1.0)
 
 
-def _drawn(values: Sequence[Bar], longest: float, title: str, more: str) -> str:
-    shown = values[:_MOST_BARS]
+def _drawn(values: Sequence[Bar], longest: float, title: str, mark: float | None) -> str:
+    """``mark`` is a value at which a line is drawn; the numbers then stand behind all bars."""
+    shown, room = values[:_MOST_BARS], _WIDTH - _LABEL - _NUMBER
     rows = []
+    if mark is not None:
+        place, height = _LABEL + mark / longest * room, len(shown) * _ROW
+        rows.append(f'<line x1="{place:.1f}" x2="{place:.1f}" y1="0" y2="{height}"/>')
     for number, bar in enumerate(shown):
         top = number * _ROW
-        width = max(1.0, bar.value / longest * (_WIDTH - _LABEL - _NUMBER))
+        width = max(1.0, bar.value / longest * room)
+        number_at = _LABEL + (width if mark is None else room) + 6
         tone = "bad" if bar.worse else "bar"
         rows.append(
             f'<text x="0" y="{top + 14}">{escape(bar.name[:_TEXT_WIDTH])}</text>'
             f'<rect class="{tone}" x="{_LABEL}" y="{top + 4}" width="{width:.1f}" height="12"/>'
-            f'<text x="{_LABEL + width + 6:.1f}" y="{top + 14}">{escape(bar.text)}</text>'
+            f'<text x="{number_at:.1f}" y="{top + 14}">{escape(bar.text)}</text>'
         )
     left_out = len(values) - len(shown)
     named = f"{title}; {left_out} more in the table" if left_out else title
-    return _svg(_WIDTH, max(1, len(shown)) * _ROW, named, "".join(rows) + more)
+    return _svg(_WIDTH, max(1, len(shown)) * _ROW, named, "".join(rows))
 
 
 def sparkline(series: Sequence[float], title: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from gpuenv.model.quantities import quantity_text
 from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
 from gpuenv.report.html_parts import badge, escaped, mono, section, table
 from gpuenv.report.html_plot import Bar, bars, fractions, sparkline
-from gpuenv.report.quantities import quantity_text
 from gpuenv.report.report import Report
 from gpuenv.report.smoke_rows import Series, SmokeRow, smoke_rows, smoke_series
 

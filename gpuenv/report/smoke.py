@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gpuenv.model.quantities import quantity_text
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
 from gpuenv.report.lines import Line, Style
-from gpuenv.report.quantities import quantity_text
 
 _WORD = {
     TestStatus.PASSED: ("PASSED", "every test gave the right numbers.", Style.GOOD),

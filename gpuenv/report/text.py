@@ -87,7 +87,7 @@ def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield "toolkit", f"CUDA {kit.toolkit.value or 'unknown'} in {kit.path}{lacks}"
     target = snapshot.target
     if target.python.known:
-        place = f"({target.kind.value or 'assumed'}) {target.executable.value or ''}".rstrip()
+        place = f"({target.kind.value or target.python.source}) {target.executable.value or ''}".rstrip()
         yield "target", f"Python {target.python.value} {place}"
     else:
         yield "target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not asked'}"

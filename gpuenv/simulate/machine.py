@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuenv.simulate.build import StubDriver, compile_library, lay_out
-from gpuenv.simulate.profile import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
+from gpuenv.simulate.records import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
 
 _NVIDIA = "10de"
 _MODULES = ("nvidia_drm", "nvidia_uvm", "nvidia_modeset", "nvidia")

@@ -2,367 +2,33 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from gpuenv.matrix.strict_yaml import Plain, YamlError, parse
 from gpuenv.model.causes import Cause
 from gpuenv.report.report import Status
-
-E = TypeVar("E", bound=Enum)
-
-_MIB = 1024 * 1024
-_CLASSES = {"3d": "0x030200", "vga": "0x030000", "bridge": "0x068000"}
-
-
-class ProfileError(ValueError):
-    """A profile that does not say what it should; the message names the file, the line and the key."""
-
-
-class Module(Enum):
-    """The kernel module that has the GPU."""
-
-    OPEN = "open"
-    PROPRIETARY = "proprietary"
-    NONE = "none"
-    INSTALLED_NOT_LOADED = "installed-not-loaded"
-    NOUVEAU = "nouveau"
-
-    @property
-    def loaded(self) -> bool:
-        """Whether NVIDIA's own module is loaded."""
-        return self in (Module.OPEN, Module.PROPRIETARY)
-
-
-class Container(Enum):
-    """The engine that started the container, or none."""
-
-    NONE = "none"
-    DOCKER = "docker"
-    KUBERNETES = "kubernetes"
-    APPTAINER = "apptainer"
-
-
-class Shown(Enum):
-    """How far a GPU on the PCI bus is shown to a process of this machine."""
-
-    NVML = "nvml"
-    """NVML and libcuda list it, as does the kernel module."""
-    COUNTED = "counted"
-    """NVML counts it and may not open it, as under the device control group of a job; nvidia-smi leaves it out."""
-    KERNEL = "kernel"
-    """The kernel module lists it, and the libraries do not: it was given to somebody else, or could not be started."""
-    BUS = "bus"
-    """The kernel module has not taken it: it is none that this driver supports."""
-
-
-class Planted(Enum):
-    """What is the matter with a library that the loader finds first."""
-
-    EMPTY = "empty"
-    """A file of no bytes, which the loader refuses."""
-    ABORTS = "aborts"
-    """A real library that ends the process when it is loaded."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostSpec:
-    """The operating system and what of it can be seen."""
-
-    arch: str
-    kernel: str | None
-    distribution: str
-    container: Container
-    kernel_files: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceNodeSpec:
-    """An ordinary file in the place of a device node."""
-
-    name: str
-    mode: int
-
-
-@dataclass(frozen=True, slots=True)
-class CompatSpec:
-    """A libcuda of a cuda-compat package, which the loader finds first."""
-
-    version: str
-    cuda: int
-
-
-@dataclass(frozen=True, slots=True)
-class DriverSpec:
-    """The driver.
-
-    Attributes:
-        module: the kernel module that has the GPU.
-        version: what the kernel module and NVML say.
-        built: what ``/proc/driver/nvidia/version`` says after the version: builder and date.
-        library: the version in the names of the user-space files.
-        cuda: the CUDA level, as the driver's number.
-        folder: where the libraries lie below the root; None for the distribution's usual place.
-        nvml: whether NVML is there.
-        libcuda: whether libcuda is there.
-        smi: whether nvidia-smi is there.
-        nodes: the device nodes; None for those that a loaded module has.
-        compat: a libcuda of a cuda-compat package beside it.
-    """
-
-    module: Module
-    version: str
-    built: str
-    library: str
-    cuda: int
-    folder: str | None
-    nvml: bool
-    libcuda: bool
-    smi: bool
-    nodes: tuple[DeviceNodeSpec, ...] | None
-    compat: CompatSpec | None
-
-
-@dataclass(frozen=True, slots=True)
-class MigSpec:
-    """MIG instances of one kind on one GPU."""
-
-    profile: str
-    memory: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class GpuSpec:
-    """One GPU.
-
-    Attributes:
-        name: as NVML has it.
-        capability: compute capability.
-        memory: bytes; None where NVML has no number.
-        pci: address, as sysfs writes it.
-        device: PCI device id.
-        pci_class: PCI class.
-        uuid: with its ``GPU-``.
-        on_bus: whether the PCI bus shows it.
-        shown: how far one on the bus is shown.
-        mig: its MIG instances; None where it knows no MIG mode.
-    """
-
-    name: str
-    capability: str
-    memory: int | None
-    pci: str
-    device: str
-    pci_class: str
-    uuid: str
-    on_bus: bool
-    shown: Shown
-    mig: tuple[MigSpec, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class PciSpec:
-    """Another device on the PCI bus."""
-
-    pci: str
-    pci_class: str
-    vendor: str
-    device: str
-    kernel_driver: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class TargetSpec:
-    """The target environment; distributions are given as requirements: ``cupy-cuda12x==14.2.0``.
-
-    Attributes:
-        packages: what is installed in it.
-        elsewhere: what lies in a second folder, which a .pth file puts on the path behind the first.
-        lib64: whether the path has the folder of the distributions once more through the link ``lib64``, as Fedora's
-            Python has it.
-    """
-
-    packages: tuple[str, ...]
-    elsewhere: tuple[str, ...] = ()
-    lib64: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """What is right to say of a machine.
-
-    Attributes:
-        exit_code: of doctor.
-        status: of doctor.
-        primary: the cause to cure first.
-        causes: all causes.
-        wheel: the distribution that ``resolve`` names; None where none fits.
-        facts: what ``probe`` says, by path: ``driver.cuda_origin``, ``amd_gpus.0.gfx``; ``none`` is a fact that is
-            missing.
-    """
-
-    exit_code: int
-    status: str
-    primary: str | None
-    causes: tuple[str, ...]
-    wheel: str | None
-    facts: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """A machine, its target environment and what is right to say of them.
-
-    Attributes:
-        name: the file's name without its ending.
-        about: one sentence.
-        source: where the facts come from.
-        inferred: what follows from a rule and has not been seen.
-        toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None where there is none.
-        found_first: broken libraries in ``/usr/local/lib``, by file name, which the loader finds before all others.
-        files: further files below the driver root, by path.
-        links: links below the driver root, by path, with where each leads.
-        environment: variables of the caller.
-        stub: raw keys of the stub driver, which win over the derived ones.
-        timeout: seconds to hand to ``--timeout``; None leaves the default.
-    """
-
-    name: str
-    about: str
-    source: tuple[str, ...]
-    inferred: tuple[str, ...]
-    host: HostSpec
-    driver: DriverSpec
-    gpus: tuple[GpuSpec, ...]
-    other_devices: tuple[PciSpec, ...]
-    toolkit: str | None
-    found_first: Mapping[str, Planted]
-    files: Mapping[str, str]
-    links: Mapping[str, str]
-    environment: Mapping[str, str]
-    stub: Mapping[str, str]
-    target: TargetSpec
-    timeout: float | None
-    expect: Expectation
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A mapping of the file, and where it stands."""
-
-    where: str
-    values: Mapping[str, Plain]
-
-    def fault(self, key: str, expected: str) -> ProfileError:
-        found = f"found {self.values[key]!r}" if key in self.values else "it is missing"
-        return ProfileError(f"{self.where}: {key}: expected {expected}; {found}")
-
-    def only(self, *known: str) -> _Part:
-        for key in self.values:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, 1, 0.5)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise ProfileError(f"{self.where}: {key} is no key here{hint}; known are {', '.join(known)}")
-        return self
-
-    def optional(self, key: str) -> str | None:
-        value = self.values.get(key)
-        if value is None or isinstance(value, str):
-            return value
-        raise self.fault(key, "a text")
-
-    def text(self, key: str, default: str | None = None) -> str:
-        value = self.optional(key)
-        if value is not None:
-            return value
-        if default is None:
-            raise self.fault(key, "a text")
-        return default
-
-    def unless_none(self, key: str) -> str | None:
-        """A text that must be there; ``none`` says that there is nothing."""
-        value = self.text(key)
-        return None if value == "none" else value
-
-    def number(self, key: str, default: int | None = None) -> int:
-        value = self.text(key, None if default is None else str(default))
-        if not re.fullmatch(r"\d+", value):
-            raise self.fault(key, "a whole number")
-        return int(value)
-
-    def flag(self, key: str, *, default: bool) -> bool:
-        value = self.text(key, "yes" if default else "no")
-        if value not in ("yes", "no"):
-            raise self.fault(key, "yes or no")
-        return value == "yes"
-
-    def one_of(self, key: str, kind: type[E], default: E | None = None) -> E:
-        value = self.text(key, None if default is None else str(default.value))
-        try:
-            return kind(value)
-        except ValueError:
-            raise self.fault(key, " or ".join(str(member.value) for member in kind)) from None
-
-    def mebibytes(self, key: str) -> int | None:
-        """``81559 MiB``, or ``none``."""
-        value = self.text(key)
-        match = re.fullmatch(r"(\d+) MiB", value)
-        if value != "none" and match is None:
-            raise self.fault(key, "'<number> MiB' or none")
-        return int(match[1]) * _MIB if match else None
-
-    def cuda(self, key: str, default: str | None = None) -> int:
-        """``12.4`` as the driver's number 12040."""
-        match = re.fullmatch(r"(\d+)\.(\d)", self.text(key, default))
-        if match is None:
-            raise self.fault(key, "a CUDA version such as 12.4")
-        return int(match[1]) * 1000 + int(match[2]) * 10
-
-    def pci_class(self) -> str:
-        value = self.text("class")
-        if value not in _CLASSES:
-            raise self.fault("class", " or ".join(_CLASSES))
-        return _CLASSES[value]
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts; a single text is a list of one."""
-        value = self.values.get(key)
-        found: list[Plain] = value if isinstance(value, list) else [] if value is None else [value]
-        texts = tuple(item for item in found if isinstance(item, str))
-        if len(texts) != len(found):
-            raise self.fault(key, "a list of texts")
-        return texts
-
-    def mapping(self, key: str) -> dict[str, str]:
-        values = self.part(key).values
-        texts = {name: text for name, text in values.items() if isinstance(text, str)}
-        if len(texts) != len(values):
-            raise self.fault(key, "a mapping of texts")
-        return texts
-
-    def part(self, key: str) -> _Part:
-        value = self.values.get(key)
-        if value is not None and not isinstance(value, dict):
-            raise self.fault(key, "a mapping")
-        return _Part(f"{self.where}: {key}", value or {})
-
-    def parts(self, key: str) -> tuple[_Part, ...]:
-        value = self.values.get(key)
-        entries = value if isinstance(value, list) else []
-        parts = tuple(
-            _Part(f"{self.where}: {key}[{number}]", entry)
-            for number, entry in enumerate(entries)
-            if isinstance(entry, dict)
-        )
-        if (value is not None and not isinstance(value, list)) or len(parts) != len(entries):
-            raise self.fault(key, "a list of mappings")
-        return parts
+from gpuenv.simulate.reader import Part, ProfileError
+from gpuenv.simulate.records import (
+    CompatSpec,
+    Container,
+    DeviceNodeSpec,
+    DriverSpec,
+    Expectation,
+    GpuSpec,
+    HostSpec,
+    MigSpec,
+    Module,
+    PciSpec,
+    Planted,
+    Profile,
+    Shown,
+    TargetSpec,
+)
+
+__all__ = ["Profile", "ProfileError", "Shown", "TargetSpec", "load"]
 
 
 def load(path: Path) -> Profile:
@@ -400,7 +66,7 @@ def _placed(message: str, lines: Mapping[str, int]) -> str:
 
 
 def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
-    top = _Part(path.name, value).only(
+    top = Part(path.name, value).only(
         "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "found_first", "files",
         "links", "environment", "stub", "target", "timeout", "expect",
     )  # fmt: skip
@@ -428,7 +94,7 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
     )
 
 
-def _host(part: _Part) -> HostSpec:
+def _host(part: Part) -> HostSpec:
     part.only("arch", "kernel", "distribution", "container", "kernel_files")
     return HostSpec(
         arch=part.text("arch", "x86_64"),
@@ -439,19 +105,19 @@ def _host(part: _Part) -> HostSpec:
     )
 
 
-def _found_first(part: _Part) -> dict[str, Planted]:
+def _found_first(part: Part) -> dict[str, Planted]:
     for name in part.values:
         if not re.fullmatch(r"lib[\w-]+\.so(\.\d+)*", name):
             raise ProfileError(f"{part.where}: {name} is no file name of a library")
     return {name: part.one_of(name, Planted) for name in part.values}
 
 
-def _target(part: _Part) -> TargetSpec:
+def _target(part: Part) -> TargetSpec:
     part.only("packages", "elsewhere", "lib64")
     return TargetSpec(part.texts("packages"), part.texts("elsewhere"), part.flag("lib64", default=False))
 
 
-def _driver(part: _Part) -> DriverSpec:
+def _driver(part: Part) -> DriverSpec:
     part.only("module", "version", "built", "library", "cuda", "folder", "nvml", "libcuda", "smi", "nodes", "compat")
     module = part.one_of("module", Module)
     there = module.loaded or module is Module.INSTALLED_NOT_LOADED
@@ -472,7 +138,7 @@ def _driver(part: _Part) -> DriverSpec:
     )
 
 
-def _node(part: _Part, text: str) -> DeviceNodeSpec:
+def _node(part: Part, text: str) -> DeviceNodeSpec:
     """``nvidia0``, or with its mode ``nvidia0 0660``."""
     match = re.fullmatch(r"([\w/-]+)(?: (0[0-7]{3}))?", text)
     if match is None:
@@ -480,7 +146,7 @@ def _node(part: _Part, text: str) -> DeviceNodeSpec:
     return DeviceNodeSpec(match[1], int(match[2] or "0666", 8))
 
 
-def _gpus(part: _Part) -> tuple[GpuSpec, ...]:
+def _gpus(part: Part) -> tuple[GpuSpec, ...]:
     """One entry with several PCI addresses is as many GPUs of a kind."""
     part.only("name", "capability", "memory", "pci", "device", "class", "uuid", "on_bus", "shown", "mig")
     on_bus = part.flag("on_bus", default=True)
@@ -509,7 +175,7 @@ def _gpus(part: _Part) -> tuple[GpuSpec, ...]:
     )
 
 
-def _mig(part: _Part) -> MigSpec:
+def _mig(part: Part) -> MigSpec:
     part.only("profile", "memory", "count")
     return MigSpec(part.text("profile"), part.mebibytes("memory") or 0, part.number("count", 1))
 
@@ -522,14 +188,14 @@ def _numbered(gpus: Iterable[GpuSpec]) -> tuple[GpuSpec, ...]:
     )
 
 
-def _device(part: _Part) -> PciSpec:
+def _device(part: Part) -> PciSpec:
     part.only("pci", "class", "vendor", "device", "kernel_driver")
     return PciSpec(
         part.text("pci"), part.pci_class(), part.text("vendor"), part.text("device"), part.optional("kernel_driver")
     )
 
 
-def _expectation(part: _Part) -> Expectation:
+def _expectation(part: Part) -> Expectation:
     part.only("exit_code", "status", "primary", "causes", "wheel", "facts")
     causes, primary = part.texts("causes"), part.unless_none("primary")
     unknown = [slug for slug in causes if slug not in set(Cause)]

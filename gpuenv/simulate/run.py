@@ -16,7 +16,7 @@ from gpuenv.data import data_path
 from gpuenv.probe.cuda_libraries import WANTED
 from gpuenv.simulate.build import SOURCES, StubDriver, build, built_in, compile_library
 from gpuenv.simulate.machine import SimulatedMachine, materialise
-from gpuenv.simulate.profile import Profile
+from gpuenv.simulate.records import Profile
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
 _SIGNALLED = 128

@@ -41,6 +41,7 @@ def test_the_version_is_told_without_the_application() -> None:
         ["resolve", "--help"],
         ["matrix", "--help"],
         ["smoke", "--help"],
+        ["check-image", "--help"],
     ],
     ids=" ".join,
 )

@@ -5,6 +5,8 @@ Every outcome is in the table at the end of ``make test-faults``.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,12 +43,40 @@ def test_nvidia_smi(sound: Sound, fault: str, record_property: Callable[[str, ob
     assert told.fact("gpus.0.name") == "NVIDIA H200"
 
 
+def test_nvidia_smi_lies(sound: Sound, record_property: Callable[[str, object], None]) -> None:
+    """It tells of another driver and another GPU: that is a warning, and the machine is what the driver says."""
+    program = sound.programs / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{LYING_SMI}\n", encoding="utf-8")
+    told = sound.doctor()
+    note(record_property, "nvidia-smi", "lying", told)
+    assert (told.code, told.status) == (0, "degraded")
+    assert {entry["cause"] for entry in told.report["findings"]} == {"sources-disagree"}
+    assert (told.fact("driver.version"), told.fact("gpus.0.name")) == ("580.126.09", "NVIDIA H200")
+
+
+def test_target_interpreter_lies(sound: Sound, record_property: Callable[[str, object], None]) -> None:
+    """Facts of the wrong kind, and after them the end of a whole answer."""
+    facts = ['{"python": 3}', '{"distributions": {"cupy": 1}}', '{"libc": [1]}', '{"done": true}', "[", "null"]
+    sound.python.unlink()
+    lines = "".join(f"echo 'gpuenv:{fact}'\n" for fact in facts)
+    sound.python.write_text(f"#!/bin/sh\n{lines}", encoding="utf-8")
+    sound.python.chmod(0o755)
+    told = sound.doctor()
+    note(record_property, "target interpreter", "lying", told)
+    assert told.code in (1, 8)
+    assert told.fact("target.python") is None
+
+
 @pytest.mark.parametrize("fault", PROGRAM)
 def test_target_interpreter(sound: Sound, fault: str, record_property: Callable[[str, object], None]) -> None:
     PROGRAM[fault](sound.python)
     told = sound.doctor()
     note(record_property, "target interpreter", fault, told)
     assert told.fact("driver.version") == "580.126.09"
+    # One that has told its version before it died is broken too, but what CuPy there would do was not told.
+    expected = {"slow": [], "dies in the middle": [[], ["ENV401"]]}.get(fault, ["ENV401"])
+    assert told.errors == expected or told.errors in expected
+    assert told.code == (0 if fault == "slow" else 1 if told.errors else 8)
 
 
 @pytest.mark.parametrize("fault", FILE)
@@ -56,6 +86,23 @@ def test_driver_library(sound: Sound, library: str, fault: str, record_property:
     told = sound.doctor()
     note(record_property, library.partition(".so")[0], fault, told)
     assert told.fact("driver.version") == "580.126.09"
+    if fault == "unreadable" and os.geteuid() == 0:
+        assert told.status == "fit", "root reads it all the same"
+    elif library.startswith("libcuda") or fault in ("hung", "cut in the middle"):
+        assert (told.code, len(told.errors)) == (1, 1), "no CUDA program works, or each one is held up"
+    else:
+        assert told.code == 0, "libcuda has told of the GPUs, and programs need no more"
+
+
+@pytest.mark.parametrize("library", ["nvml", "cuda"])
+def test_driver_library_lies(sound: Sound, library: str, record_property: Callable[[str, object], None]) -> None:
+    """It tells of a driver and of GPUs that nobody else knows."""
+    table = Path(sound.environment["GPUENV_STUB"])
+    lies = {"nvml": "driver.version=999.99\ngpu.0.name=X9000\n", "cuda": "cuda.driver=11040\n"}
+    table.write_text(table.read_text(encoding="utf-8") + lies[library], encoding="utf-8")
+    told = sound.doctor()
+    note(record_property, {"nvml": "libnvidia-ml", "cuda": "libcuda"}[library], "lying", told)
+    assert told.status != "fit"
 
 
 @pytest.mark.parametrize("fault", FILE)

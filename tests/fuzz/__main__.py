@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ENGINES = ("hypothesis", "atheris")
-_GRACE = 120.0  # seconds to import, to instrument, and to end the input in hand
+_GRACE = 300.0  # seconds to import, to instrument, and to end the input in hand
 
 
 @dataclass(frozen=True, slots=True)

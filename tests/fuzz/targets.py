@@ -24,7 +24,8 @@ from gpuenv.matrix.load import parse
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.preflight.config import ConfigError, load_config
+from gpuenv.preflight.config import load_config
+from gpuenv.preflight.config_file import ConfigError
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.keys import KEYS
 from gpuenv.preflight.requirement import RequirementError, parse_requirement
@@ -36,6 +37,7 @@ from gpuenv.probe.raw import CudaDevice, CudaFacts, KernelFacts, NvmlFacts, Nvml
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 from gpuenv.report.explanation import explanation_text
 from tests.cli.recorded import EVERY, FIT
+from tests.fuzz import images
 from tests.fuzz.judged import judge, shipped, tell, whole
 from tests.fuzz.records import inputs_of
 from tests.fuzz.texts import spoilt, spoilt_lines
@@ -304,6 +306,9 @@ TARGETS = {
         _of_texts("config", "gpuenv.toml", _CONFIG, check_config),
         _of_texts("assume", "--assume", _ASSUMED, check_assume),
         _of_texts("nvidia-require", "NVIDIA_REQUIRE_*", _DEMANDS, check_demand),
+        _of_texts("dockerfile", "Dockerfiles", images.DOCKERFILES, images.check_dockerfile),
+        _of_texts("compose", "compose files", images.COMPOSE, images.check_compose),
+        Target("image", "the configuration of an image", images.CONFIGURATIONS, images.check_configuration),
         _of_texts("smi", "what nvidia-smi prints", [*SAMPLES, *_CSV], check_smi),
         Target(
             "log",

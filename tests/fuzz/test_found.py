@@ -18,6 +18,8 @@ def _machine(**parts: object) -> dict[str, Any]:
 # Name of the target, what was wrong, the input.
 FOUND: tuple[tuple[str, str, object], ...] = (
     ("requirement", "a separator of units was told as a blank and kept as itself", "name~=H10\x1fn"),
+    ("nvidia-require", "more digits than Python makes a number of", "cuda>=" + "9" * 5000),
+    ("image", "a platform that is none ended a rule", {"os": "", "rootfs": {}, "architecture": "amd64"}),
     ("yaml", "half a character ended the parser with an error that is not YAML's", "a: \ud800\n"),
     (
         "snapshot",

@@ -257,3 +257,68 @@ def test_the_guard_keeps_the_choice(ground: Ground, tmp_path: Path) -> None:
     )
     assert refused.returncode == 1, refused.stderr
     assert "cupy-cuda13x" in refused.stderr
+
+
+def recording(ground: Ground, path: Path, **facts: str) -> Path:
+    """A recorded machine that differs from this one."""
+    target = ground.target("recorded", "numpy==2.1.0")
+    done = ground.gpuenv("probe", "--python", target, "-o", path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(path.read_text(encoding="utf-8"))
+    for fact, value in facts.items():
+        part, name = fact.split("_")
+        told[part][name] = {"value": value, "source": "the test", "others": [], "reason": None}
+    path.write_text(json.dumps(told), encoding="utf-8")
+    return path
+
+
+def test_a_bundle_for_a_recorded_machine(ground: Ground, tmp_path: Path) -> None:
+    """Of another Python and platform; this machine refuses it."""
+    file = recording(ground, tmp_path / "there.json", target_python="3.12.4", host_arch="aarch64")
+    done = ground.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle")
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "bundle/manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["python"], manifest["platform"]) == ("3.12", "linux-aarch64")
+    assert manifest["requirements"] == ["cupy-cuda12x[ctk]==14.2.0"]
+    assert len(list((tmp_path / "bundle/wheels").iterdir())) == len(NEW)
+    refused = ground.install(ground.target("here"), "--bundle", tmp_path / "bundle")
+    assert refused.returncode == 3, refused.stderr
+    assert "is for Python 3.12 on linux-aarch64" in refused.stderr
+
+
+def test_a_bundle_for_a_recorded_machine_like_this_is_installed(ground: Ground, tmp_path: Path) -> None:
+    file = recording(ground, tmp_path / "there.json")
+    done = ground.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle.tar")
+    assert done.returncode == 0, done.stderr
+    ground.index.close()
+    target = ground.target("here")
+    done = ground.install(target, "--bundle", tmp_path / "bundle.tar", UV_CACHE_DIR=str(tmp_path / "empty"))
+    assert done.returncode == 0, done.stderr
+    assert versions(target) == NEW
+
+
+def test_a_lock_for_a_recorded_machine_keeps_what_is_there(ground: Ground, tmp_path: Path) -> None:
+    file = recording(ground, tmp_path / "there.json", target_numpy="1.26.4")
+    told = json.loads(file.read_text(encoding="utf-8"))
+    told["target"]["packages"]["numpy"] = "1.26.4"
+    file.write_text(json.dumps(told), encoding="utf-8")
+    done = ground.gpuenv("lock", "--snapshot", file, *MACHINE, "--format", "requirements")
+    assert done.returncode == 0, done.stderr
+    assert "numpy==1.26.4" in done.stdout
+    assert "cupy-cuda12x==13.6.0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"target_python": None}, "does not tell target.python"),
+        ({"host_libc": "musl-1.2"}, "Linux with glibc"),
+        ({"target_python": "3.14.0t"}, "free-threaded"),
+    ],
+)
+def test_what_nothing_can_be_collected_for(ground: Ground, tmp_path: Path, facts: dict[str, str], said: str) -> None:
+    file = recording(ground, tmp_path / "there.json", **facts)
+    done = ground.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle")
+    assert done.returncode in (3, 7), done.stderr
+    assert said in done.stderr, done.stderr
+    assert not (tmp_path / "bundle").exists()

@@ -79,6 +79,36 @@ def test_an_unknown_key_is_named_with_its_line() -> None:
     assert "unknown key" in faults[0]
 
 
+def test_all_faults_of_form_are_told_at_once_each_with_its_line() -> None:
+    changes = {
+        "{branch: 535, ": "{brunch: 535, ",
+        "ptx: 9.5,": "ptx: 9.5, foo: bar,",
+        "{major: 12, linux: 525.60.13": "{major: 12, linux: nothing",
+        "compute_capability: 8.9, pci: [2838]": "compute_capability: many, pci: [2838]",
+    }
+
+    def spoil(text: str) -> str:
+        for old, new in changes.items():
+            assert old in text
+            text = text.replace(old, new, 1)
+        return text
+
+    text, faults = _broken(spoil)
+    assert len(faults) == len(changes)
+    for new, fault in zip(("brunch", "linux: nothing", "foo: bar", "capability: many"), faults, strict=True):
+        assert fault.startswith(f"m.yaml: line {_line_of(new, text)}: ")
+
+
+def test_all_that_is_not_plain_is_told_at_once() -> None:
+    def spoil(text: str) -> str:
+        text = text.replace("{branch: 535, ", "{branch: 535, branch: 536, ", 1)
+        return text.replace("{branch: 580, ", "{branch: !mine 580, ", 1) + "more: &a [x]\nyet: *a\n"
+
+    text, faults = _broken(spoil)
+    for fault, mark in zip(faults, ("branch: 536", "!mine", "more: &a"), strict=True):
+        assert f"line {_line_of(mark, text)}:" in fault  # an alias is told where its anchor stands
+
+
 def test_all_contradictions_are_told_at_once() -> None:
     def contradict(text: str) -> str:
         text = text.replace("cuda: 12.2, first: 535.54.03", "cuda: 11.9, first: 535.54.03")
@@ -110,6 +140,18 @@ def test_all_contradictions_are_told_at_once() -> None:
         ("versions: ==2.15.0, cuda_major: 13", "versions: newest, cuda_major: 13", "newest is no version range"),
         ("versions: ==2.15.0, cuda_major: 13", "versions: ==2.15.0, cuda_major: 12", "CUDA 13.2 is outside CUDA 12"),
         ("cupy: ==14.0.0", "cupy: bad", "bad is no version range"),
+        ("first: 535.54.03", "first: 545.54.03", "its first release 545.54.03 is of another branch"),
+        (
+            "built_with: 12.9, source: cupy-cuda12x-14.2.0",
+            "built_with: 13.0, source: cupy-cuda12x-14.2.0",
+            "built with",
+        ),
+        ("nvrtc_caps: {12.0: 9.0, 12.8", "nvrtc_caps: {13.0: 9.0, 12.8", "a cap from NVRTC 13.0 on, outside CUDA 12"),
+        ("requires_python: '>=3.10'", "requires_python: '>=3.11'", "cp310 is outside >=3.11"),
+        ("requires_python: '>=3.10'", "requires_python: 'newest'", "newest is no version range"),
+        ("{name: Hopper, capabilities: [9.0]", "{name: Ada, capabilities: [9.0]", "capability 9.0 is hopper, not Ada"),
+        ("{name: Turing, capabilities: [7.5]", "{name: Turing, capabilities: [7.5, 9.0]", "stands there twice"),
+        ("linux: 595.45.04, ", "linux: 585.45.04, ", "CUDA 13.2 has an older driver than CUDA 13.1"),
     ],
 )
 def test_what_must_hold_beyond_the_form(old: str, new: str, message: str) -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuenv.preflight.config import Config, ConfigError, find_config, load_config
+from gpuenv.preflight.config import load_config
+from gpuenv.preflight.config_file import Config, ConfigError, find_config
 from gpuenv.preflight.keys import KEYS
 from gpuenv.preflight.requirement import RequirementError, parse_requirement
 

@@ -152,6 +152,9 @@ def test_a_gpu_without_a_mig_mode_has_it_off() -> None:
         ("nvlink", {"nvlinks": (NvLink(0, active=False), NvLink(1, active=True))}, MET),
         ("nvlink", {"nvlinks": (NvLink(0, active=False),)}, VIOLATED),
         ("nvlink==off", {"nvlinks": (NvLink(0, active=False),)}, MET),
+        ("nvlink", {"nvlink_count": known(0, "nvml")}, VIOLATED),
+        ("nvlink==off", {"nvlink_count": known(0, "nvml")}, MET),
+        ("nvlink", {"nvlink_count": missing("nvmlDeviceGetNvLinkState answered with return code 999")}, UNKNOWN),
     ],
 )
 def test_switches(text: str, fields: dict[str, object], status: RequirementStatus) -> None:
@@ -160,7 +163,8 @@ def test_switches(text: str, fields: dict[str, object], status: RequirementStatu
 
 @pytest.mark.parametrize(
     ("reads", "status"),
-    [(("ok", "ok"), MET), (("ok", "not-supported"), VIOLATED), ((None, "ok"), UNKNOWN), ((None, "no"), VIOLATED)],
+    [(("ok", "ok"), MET), (("ok", "not-supported"), VIOLATED), ((None, "ok"), UNKNOWN), ((None, "no"), VIOLATED)]
+    + [(("unknown", "ok"), UNKNOWN)],
 )
 def test_peers(reads: tuple[str | None, str | None], status: RequirementStatus) -> None:
     pair = with_gpus(*(gpu(number, peers=(Peer(1 - number, "node", read),)) for number, read in enumerate(reads)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 import gpuenv
 from gpuenv.simulate.machine import materialise
@@ -54,6 +55,16 @@ def test_a_recipe_is_valid_by_its_service_s_schema(schema: str, path: str) -> No
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(RECIPES / path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", ["kubernetes/pod.yaml", "kubernetes/job.yaml"])
+def test_a_manifest_is_valid_by_the_schema_of_kubernetes(path: str) -> None:
+    schema = Path(__file__).with_name("schemas") / "kubernetes-1.37-pod-job.json"
+    validator = Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
+    manifest = read(path)
+    validator.validate(manifest)
+    manifest["spec"]["initContainerz"] = []
+    assert not validator.is_valid(manifest), "a slip is refused"
 
 
 def test_every_recipe_is_in_the_table() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -19,15 +18,15 @@ from gpuenv.refresh.rows import Additions, NewRow, PlaceError, flow, written
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 _NEWEST = max(re.findall(r"^  cupy-cuda13x-(\d[\d.]+):", TEXT, re.MULTILINE))
+_LINES = {"cupy-cuda12x": "wheel_lines", "cupy-cuda13x": "wheel_lines", "cupy-rocm-7-0": "rocm_lines"}
 _OTHER_LINES = [line for line in TEXT.splitlines() if f"cupy: {_NEWEST}" in line and "reference" in line]
 
 
 def _without_the_newest() -> str:
-    """The newest CuPy of two lines and the newest NVRTC are taken out, and what stands on them."""
+    """The newest CuPy of every line and the newest NVRTC are taken out, and what stands on them."""
     gone = (
         f"{{cupy: {_NEWEST},",
-        f"cupy-cuda12x-{_NEWEST}:",
-        f"cupy-cuda13x-{_NEWEST}:",
+        *(f"{line}-{_NEWEST}:" for line in _LINES),
         "nvrtc-13.5:",
         "{cuda: 13.5,",
     )
@@ -38,14 +37,14 @@ def _without_the_newest() -> str:
 def _taken_out() -> tuple[NewRow, ...]:
     """The rows of that text as a refresh would bring them."""
     rows = []
-    for line in ("cupy-cuda12x", "cupy-cuda13x"):
+    for line, table in _LINES.items():
         key = f"{line}-{_NEWEST}"
         (source,) = re.findall(rf"^  {key}: (.*)$", TEXT, re.MULTILINE)
         (row,) = re.findall(rf"^      - (.*source: {key}\}})$", TEXT, re.MULTILINE)
-        rows.append(NewRow(f"{line} {_NEWEST}", key, source, row, line, _NEWEST))
+        rows.append(NewRow(f"{line} {_NEWEST}", key, source, row, table, _NEWEST, line))
     (source,) = re.findall(r"^  nvrtc-13\.5: (.*)$", TEXT, re.MULTILINE)
     (row,) = re.findall(r"^  - (\{cuda: 13\.5,.*\})$", TEXT, re.MULTILINE)
-    return (*rows, NewRow("CUDA 13.5", "nvrtc-13.5", source, row, None, "13.5"))
+    return (*rows, NewRow("CUDA 13.5", "nvrtc-13.5", source, row, "cuda_minors", "13.5", None))
 
 
 def test_rows_are_put_back_where_they_stood() -> None:
@@ -61,8 +60,8 @@ def test_a_toolkit_that_has_come_is_marked() -> None:
 
 
 def test_a_row_without_a_place_is_refused() -> None:
-    stranger = NewRow("cupy-cuda14x 15.0.0", "cupy-cuda14x-15.0.0", "{}", "{}", "cupy-cuda14x", "15.0.0")
-    with pytest.raises(PlaceError, match="no wheel line cupy-cuda14x"):
+    stranger = NewRow("cupy-cuda14x 15.0.0", "cupy-cuda14x-15.0.0", "{}", "{}", "wheel_lines", "15.0.0", "cupy-cuda14x")
+    with pytest.raises(PlaceError, match="no line cupy-cuda14x"):
         written(TEXT, Additions((stranger,)), "2026-12-01")
     with pytest.raises(PlaceError, match="no section sources"):
         written("schema: x\n", Additions(_taken_out()), "2026-12-01")
@@ -143,21 +142,3 @@ def test_what_was_taken_out_comes_back_as_it_was(tmp_path: Path) -> None:
     assert "-> cupy-cuda13x[ctk]==" in done.stdout
     again = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
     assert "is up to date" in again.stdout
-
-
-@pytest.mark.network
-@pytest.mark.slow
-def test_an_interrupted_refresh_goes_on_where_it_was(tmp_path: Path) -> None:
-    """What was measured already is taken from the cache folder: here one that nobody could have measured."""
-    rows = _taken_out()
-    folder = tmp_path / "gpuenv" / "refresh"
-    folder.mkdir(parents=True)
-    for row in rows:
-        kept = {"name": row.name, "key": row.key, "source": row.source, "row": row.row, "line": row.line}
-        (folder / f"{row.key}.json").write_text(json.dumps({**kept, "version": row.version}), encoding="utf-8")
-    matrix = tmp_path / "m.yaml"
-    matrix.write_text(_without_the_newest(), encoding="utf-8")
-    done = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert "downloading and measuring" not in done.stderr
-    assert list(folder.iterdir()) == []

@@ -8,6 +8,7 @@ Symbol versions are those that readelf tells. What the extras bring is what uv r
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import struct
@@ -21,6 +22,10 @@ from packaging.version import Version
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
 from gpuenv.matrix.records import CudaMinor, Release, WheelLine
+from gpuenv.refresh.cudart import compile_stub
+from gpuenv.refresh.cuobjdump import Checked, cross_check
+from gpuenv.refresh.fatbin import GpuCode
+from gpuenv.refresh.measure import read_binaries
 from tests.matrix.dry_runs import by_uv
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
@@ -85,13 +90,44 @@ def test_nvrtc_compiles_for_exactly_the_capabilities_of_its_row(minor: CudaMinor
     done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout)
     assert set(done) == {str(capability).replace(".", "") for capability in minor.capabilities}
     assert set(done.values()) == {minor.ptx}
+    assert (_soname(compiler), _soname(builtins)) == (minor.soname, minor.builtins)
+    assert minor.libc is not None
+    assert _symbols(folder, "GLIBC") <= Version(f"{minor.libc.major}.{minor.libc.minor}")
+
+
+_FREE = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).cudaFree(None))"
+
+
+@pytest.mark.parametrize("minor", [row for row in MEASURED if row.cudart], ids=lambda row: str(row.cuda))
+def test_a_cudart_refuses_the_level_below_its_row_and_accepts_that_of_its_row(minor: CudaMinor, tmp_path: Path) -> None:
+    """By another call than the one that was measured with."""
+    ((file, digest),) = MATRIX.sources[minor.source].also.items()
+    name, version = file.split("-")[:2]
+    folder = _unpacked(f"{name.replace('_', '-')}=={version}", digest, tmp_path)
+    (runtime,) = folder.rglob("libcudart.so.*")
+    assert minor.cudart is not None
+    assert compile_stub(tmp_path, os.environ)
+    told = []
+    for level in (minor.cudart.major * 1000 - 10, minor.cudart.major * 1000 + minor.cudart.minor * 10):
+        where = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "GPUENV_CUDA_LEVEL": str(level)}
+        command = [sys.executable, "-I", "-c", _FREE, str(runtime)]
+        done = subprocess.run(command, env=where, capture_output=True, text=True, check=True, timeout=120)
+        told.append(int(done.stdout))
+    assert told == [35, 100]  # cudaErrorInsufficientDriver, cudaErrorNoDevice
+
+
+def _soname(path: Path) -> str:
+    readelf = shutil.which("readelf") or pytest.skip("no readelf")
+    done = subprocess.run([readelf, "-W", "-d", path], capture_output=True, text=True, check=True, timeout=120)
+    (name,) = re.findall(r"\(SONAME\) .*\[(\S+)\]", done.stdout)
+    return str(name)
 
 
 def _codes(folder: Path) -> tuple[set[str], set[str]]:
     """SASS and PTX of every library, found by the magic number of their containers."""
     sass: set[str] = set()
     ptx: set[str] = set()
-    for path in folder.rglob("*.so"):
+    for path in (*folder.rglob("*.so"), *folder.rglob("*.pyd")):
         data = path.read_bytes()
         for found in re.finditer(rb"\x50\xed\x55\xba\x01\x00\x10\x00", data):
             place, end = found.start() + 16, found.start() + 16 + struct.unpack_from("<Q", data, found.start() + 8)[0]
@@ -107,12 +143,13 @@ def _codes(folder: Path) -> tuple[set[str], set[str]]:
     return sass, ptx
 
 
-def _glibc(folder: Path) -> Version:
+def _symbols(folder: Path, kind: str) -> Version:
+    """The newest symbol version of a library that some file needs."""
     readelf = shutil.which("readelf") or pytest.skip("no readelf")
-    found = set()
-    for path in folder.rglob("*.so"):
+    found = {"0"}
+    for path in folder.rglob("*.so*"):
         done = subprocess.run([readelf, "-W", "-V", path], capture_output=True, text=True, check=True, timeout=120)
-        found |= set(re.findall(r"Name: GLIBC_([\d.]+)", done.stdout))
+        found |= set(re.findall(rf"Name: {kind}_([\d.]+) ", done.stdout))
     return max(map(Version, found))
 
 
@@ -125,7 +162,9 @@ def test_a_wheel_is_what_its_row_says(line: WheelLine, release: Release, tmp_pat
     sass, ptx = _codes(folder)
     assert (sass, ptx) == (set(row.sass or ()), set(row.ptx))
     assert row.libc is not None
-    assert _glibc(folder) <= Version(f"{row.libc.major}.{row.libc.minor}")
+    assert _symbols(folder, "GLIBC") <= Version(f"{row.libc.major}.{row.libc.minor}")
+    if row.libstdcxx is not None:
+        assert _symbols(folder, "GLIBCXX") == Version(row.libstdcxx)
     (metadata,) = folder.glob("cupy*.dist-info/METADATA")
     text = metadata.read_text(encoding="utf-8")
     assert f"Requires-Python: {release.requires_python}" in text
@@ -133,6 +172,43 @@ def test_a_wheel_is_what_its_row_says(line: WheelLine, release: Release, tmp_pat
     assert [set(entry.split(",")) for entry in told] == [set(release.numpy.split(","))]
     for extra in release.extras.values():
         assert f"Requires-Dist: {extra.requirement}" in text.replace("cuda-toolkit [", "cuda-toolkit[")
+
+
+_UV_PLATFORMS = {
+    "linux-aarch64": "aarch64-manylinux_2_28",
+    "windows-x86_64": "x86_64-pc-windows-msvc",
+    "windows-arm64": "aarch64-pc-windows-msvc",
+}
+ELSEWHERE = [
+    (line, release, name)
+    for line, release in LATEST
+    for name, row in release.platforms.items()
+    if name in _UV_PLATFORMS and row.sass is not None
+]
+
+
+@pytest.mark.parametrize(("line", "release", "platform"), ELSEWHERE, ids=str)
+def test_the_code_for_other_platforms_is_what_the_row_says(
+    line: WheelLine, release: Release, platform: str, tmp_path: Path
+) -> None:
+    row = release.platforms[platform]
+    ending = row.tag.rsplit("_", 1)[-1] if platform.startswith("linux") else row.tag
+    (digest,) = {sha for file, sha in MATRIX.sources[release.source].also.items() if file.endswith(f"{ending}.whl")}
+    folder = _unpacked(f"{line.name}=={release.cupy}", digest, tmp_path, _UV_PLATFORMS[platform])
+    assert _codes(folder) == (set(row.sass or ()), set(row.ptx))
+
+
+def test_cuobjdump_finds_the_same_code_as_we_do(tmp_path: Path) -> None:
+    """NVIDIA's own program, from its own wheel, where the code is new enough for it."""
+    _uv("pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "tool", "nvidia-cuda-cuobjdump")
+    (program,) = [path for path in (tmp_path / "tool").rglob("cuobjdump") if path.is_file()]
+    release = next(row for line in MATRIX.wheel_lines if line.name == "cupy-cuda13x" for row in line.releases)
+    codes = read_binaries(_unpacked(*_proof(release.source), tmp_path)).by_file
+    assert len(codes) == 3
+    assert cross_check(program, codes, os.environ) == Checked()
+    (path, code), *_ = codes.items()
+    wrong = cross_check(program, {path: GpuCode(code.sass[1:], code.ptx, code.ptx_versions)}, os.environ)
+    assert len(wrong.differences) == 1
 
 
 @pytest.mark.parametrize(("line", "release"), EXTRAS, ids=lambda row: getattr(row, "name", getattr(row, "cupy", "")))

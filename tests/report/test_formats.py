@@ -1,4 +1,4 @@
-"""Every machine, every set of requirements, every form: one exit code, and the same facts in each."""
+"""Reports as whole programs write them: several forms at once, hostile names, identities, and files that fail."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,21 +19,14 @@ from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, changed, record
 from tests.report.readers import READERS, Told, commands
+from tests.report.table import assert_the_machine_is_named, required
 
 if TYPE_CHECKING:
     from gpuenv.simulate.build import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 MACHINES = Path(__file__).parents[1] / "machines"
-PROFILES = (
-    "h200-580", "h100x8-550", "a100-mig-535", "v100-h100-580", "mismatch-535", "no-driver-h100", "gpu-lost",
-    "one-of-eight-lost", "container-without-gpu", "driver-too-old-wheel", "two-cupy", "fake-smi",
-)  # fmt: skip
-REQUIRED = {
-    "usual": ("gpu>=1", "cc>=8.0", "memory>=40GiB", "driver>=535", "name~=H100|H200"),
-    "open": ("gpu>=1", "nvlink", "p2p", "ecc==on"),
-    "absent": ("gpu==0", "cupy==none"),
-}
+PROFILES = ("h100x8-550", "mismatch-535", "container-without-gpu")
 FIRST_OF = {"unfit": 1, "unknown": 8, "fit": 0, "degraded": 0}
 
 
@@ -67,10 +60,9 @@ def every_form(folder: Path, snapshot: Path, *options: str) -> tuple[int, dict[s
     return done.returncode, {name: READERS[name](folder / name) for name in NAMES}
 
 
-@pytest.mark.parametrize("name", REQUIRED)
-def test_all_say_the_same(recorded: Path, name: str, tmp_path: Path) -> None:
-    options = [part for text in REQUIRED[name] for part in ("--require", text)]
-    code, forms = every_form(tmp_path, recorded, *options)
+def test_whole_programs_say_the_same(recorded: Path, tmp_path: Path) -> None:
+    """The whole table is run within one process, by test_table.py."""
+    code, forms = every_form(tmp_path, recorded, *required("usual"))
     right = forms["json"]
     assert right.status is not None
     assert (code, right.exit_code) == (FIRST_OF[right.status], code)
@@ -83,12 +75,6 @@ def test_all_say_the_same(recorded: Path, name: str, tmp_path: Path) -> None:
         assert told.requirements in (None, right.requirements), form
         if form != "gitlab":
             assert_the_machine_is_named(told, data["snapshot"], form)
-
-
-def assert_the_machine_is_named(told: Told, snapshot: Any, form: str) -> None:  # noqa: ANN401 - JSON
-    names = {gpu["name"]["value"] for gpu in snapshot["gpus"]} - {None}
-    version = snapshot["driver"]["version"]["value"]
-    assert [name for name in (*names, version) if name and name not in told.text] == [], form
 
 
 def test_another_host_is_named_in_every_form(tmp_path: Path) -> None:

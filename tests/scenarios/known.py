@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.profile import CompatSpec, Container, DeviceNodeSpec, Module, Shown
+from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, Shown
 from tests.scenarios.ground import Scenario, both, driver, files, gpus, host, stub, target, variables
 from tests.scenarios.spoiling import (
     cache_below_a_file,

@@ -12,7 +12,8 @@ import pytest
 
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.causes import Cause
-from gpuenv.simulate.profile import Container, load
+from gpuenv.simulate.profile import load
+from gpuenv.simulate.records import Container
 from tests.scenarios.ground import MACHINES, Scenario, Workshop, show
 from tests.scenarios.known import SCENARIOS
 from tests.scenarios.real import REAL

@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load
+from gpuenv.matrix.peaks import peaks_of
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.reading import known, missing
@@ -22,8 +25,8 @@ from gpuenv.model.smoke import (
 from gpuenv.model.snapshot import ComputeMode, Gpu, GpuHealth, MigInstance, Snapshot
 from gpuenv.model.versions import ComputeCapability
 from gpuenv.report.smoke import smoke_lines
-from gpuenv.smoke.baseline import beside_sisters, compare
-from gpuenv.smoke.catalogue import GROUPS, chosen
+from gpuenv.smoke.baseline import beside_peaks, beside_sisters, compare
+from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, chosen
 from gpuenv.smoke.devices import Device, devices_of, picked, seen_by_cupy
 from gpuenv.smoke.kernel_log import KernelLog
 from gpuenv.smoke.plan import DEADLINE, Wish, at_once, plan, seed_of, too_few
@@ -195,6 +198,29 @@ def test_repeated_numbers_count_by_their_median() -> None:
     tests = [test("a.b", A, rate=value) for value in (10.0, 100.0, 101.0)]
     (found,) = compare(result(*tests), result(test("a.b", A, rate=100.0)))
     assert found.ratio == 1.0
+
+
+def test_a_gpu_is_held_against_its_data_sheet() -> None:
+    peaks = {"NVIDIA H200": {"blas.rate": 100.0, "blas.other": 5.0}}
+    tests = [test("blas.rates", A, rate=80.0), test("blas.rates", B, rate=30.0)]
+    found = beside_peaks(tests, [TestedGpu(A, "NVIDIA H200"), TestedGpu(B, "NVIDIA H200")], peaks)
+    assert [(entry.gpu, entry.against, entry.ratio, entry.worse) for entry in found] == [
+        (A, "data-sheet", 0.8, False),
+        (B, "data-sheet", 0.3, True),
+    ]
+    assert beside_peaks(tests, [TestedGpu(A, "NVIDIA H200 MIG 1g.18gb"), TestedGpu(B, None)], peaks) == ()
+
+
+def test_the_peaks_of_the_matrix_are_of_numbers_that_are_measured() -> None:
+    peaks = peaks_of(load(data_path("matrix.yaml")))
+    assert len(peaks) > 10
+    named = {name for numbers in peaks.values() for name in numbers}
+    assert named == {"blas.matmul_f16", "blas.matmul_f32", "blas.matmul_f64", "transfer.device_copy"}
+    files = (PAYLOAD / "tests/blas_rates.py", PAYLOAD / "tests/transfer_rates.py")
+    written = "".join(path.read_text(encoding="utf-8") for path in files)
+    assert 'gpu.measure("matmul_" + name' in written
+    assert 'gpu.measure("device_copy"' in written
+    assert all(1e11 < value < 1e16 for numbers in peaks.values() for value in numbers.values())
 
 
 def test_a_gpu_is_held_against_its_sisters() -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,6 +179,20 @@ def test_a_driver_that_stops_answering_ends_the_run_in_bounded_time(tmp_path: Pa
     assert time.monotonic() - started < 15
     assert sum(result.status is TestStatus.TIMED_OUT for result in found) <= 4
     assert left(tmp_path) == []
+
+
+def test_when_the_time_of_the_run_is_over_nothing_is_blamed_on_the_gpu(tmp_path: Path) -> None:
+    """The first is cut off, the others are not started; silence through all of a test's own time is another thing."""
+    started = time.monotonic()
+    hurried = replace(setting(tmp_path), until=started + 2.0)
+    found = run_tasks([task("hangs"), task("passes"), task("passes")], hurried).tests
+    assert time.monotonic() - started < 2.0 + 2 * OVER
+    assert [(result.status, result.trouble) for result in found] == [(TestStatus.SKIPPED, Trouble.NO_TIME)] * 3
+    assert (found[0].detail or "").startswith("cut off after ")
+    assert "not started" in (found[1].detail or "")
+    assert left(tmp_path) == []
+    (blamed,) = run_tasks([task("hangs", 1.0)], replace(setting(tmp_path), until=time.monotonic() + LONG)).tests
+    assert (blamed.status, blamed.trouble) == (TestStatus.TIMED_OUT, Trouble.DEADLINE)
 
 
 def test_tests_run_side_by_side_and_some_alone_after_them(tmp_path: Path) -> None:

@@ -34,3 +34,26 @@ def faults_of(reports: Iterable[Any]) -> list[tuple[str, str, dict[str, int]]]:
         if name == "fault"
         for api, symbol, outcomes in [value]
     ]
+
+
+def told_of(reports: Iterable[Any]) -> list[tuple[str, str, str]]:
+    """What the tests recorded of whole answers: the thing, the fault, and what came of it."""
+    return [
+        (thing, fault, outcome)
+        for report in reports
+        if getattr(report, "when", None) == "call"
+        for name, value in report.user_properties
+        if name == "told"
+        for thing, fault, outcome in [value]
+    ]
+
+
+def told_table(rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """One line a thing and fault."""
+    found = sorted(rows)
+    things = max((len(thing) for thing, _, _ in found), default=0)
+    faults = max((len(fault) for _, fault, _ in found), default=0)
+    last = ""
+    for thing, fault, outcome in found:
+        yield f"{'' if thing == last else thing:<{things}}  {fault:<{faults}}  {outcome}"
+        last = thing

@@ -9,7 +9,8 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.slowness import blame
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.smoke import BROKEN, Compared, TestResult, TestStatus, Trouble
+from gpuenv.model.quantities import quantity_text
+from gpuenv.model.smoke import BROKEN, Compared, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import Gpu, Snapshot
 
 _MOST = 6  # tests that a finding lists
@@ -199,5 +200,5 @@ def _holders(snapshot: Snapshot, tests: Iterable[TestResult]) -> tuple[Evidence,
 
 def _rate(entry: Compared) -> Evidence:
     beside = {"baseline": "its baseline", "sisters": "its sisters", "data-sheet": "its data sheet"}
-    told = f"{entry.value:.4g} {entry.unit}, {entry.ratio:.0%} of {beside.get(entry.against, entry.against)}"
-    return Evidence(entry.name, f"{told} ({entry.baseline:.4g} {entry.unit})", "smoke")
+    here, there = (quantity_text(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
+    return Evidence(entry.name, f"{here}, {entry.ratio:.0%} of {beside[entry.against]} ({there})", "smoke")

@@ -17,7 +17,8 @@ LARGEST = 1 << 20  # characters
 _DIRECTIVE = re.compile(r"#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.+?)\s*$")
 _KEYWORD = re.compile(r"\s*([A-Za-z]+)(?:\s+|$)")
 _FLAG = re.compile(r"--[a-z][\w-]*(?:=(?:\"[^\"]*\"|'[^']*'|\S)*)?(?:\s+|$)")
-_HEREDOC = re.compile(r"(?<![<\w])\d*<<(-?)(['\"]?)([A-Za-z_][\w.-]*)\2(?!\S)")
+_WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
+_HEREDOC = re.compile(r"\d*<<(-?)([^<]+)")
 _KEYWORDS = (
     *("ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER"),
     *("ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR"),
@@ -125,7 +126,7 @@ def parse(text: str) -> Dockerfile:
         raise DockerfileError(f"{len(text)} characters are more than the {LARGEST} that a Dockerfile may have")
     if "\0" in text:
         raise DockerfileError("line 1: a NUL character; this is no text")
-    lines = text.removeprefix("\ufeff").split("\n")
+    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
     escape = _escape(lines)
     return Dockerfile(tuple(_instructions([line.removesuffix("\r") for line in lines], escape)), escape)
 
@@ -162,12 +163,14 @@ def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:
             more = continues.search(line) is not None
             starts.append((sum(map(len, parts)), position))
             parts.append(line.rstrip(" \t")[:-1] if more else line)
-        last = starts[-1][1]
+        last = position  # comments after a continued line belong to it
         head = _head(Piece("".join(parts), tuple(starts)), first + 1)
         keyword, flags, body = head
         heredocs: list[Heredoc] = []
         if keyword in _WITH_HEREDOC:
-            for match in _HEREDOC.finditer(body.text):
+            for match in map(_HEREDOC.fullmatch, _WORD.findall(body.text)):
+                if match is None:
+                    continue
                 heredoc, position = _heredoc(lines, position, match, first + 1)
                 heredocs.append(heredoc)
                 last = position
@@ -193,13 +196,13 @@ def _head(piece: Piece, line: int) -> tuple[str, tuple[str, ...], Piece]:
 
 def _heredoc(lines: list[str], position: int, match: re.Match[str], line: int) -> tuple[Heredoc, int]:
     """The text up to the line that has its name alone."""
-    strips, quoted, name = bool(match[1]), bool(match[2]), match[3]
+    strips, name = bool(match[1]), re.sub(r"[\"'\\]", "", match[2])
     begin = position
     found: list[str] = []
     while position < len(lines):
         text = lines[position].lstrip("\t") if strips else lines[position]
         position += 1
         if text == name:
-            return Heredoc(name, whole("".join(f"{entry}\n" for entry in found), begin + 1), not quoted), position
+            return Heredoc(name, whole("".join(f"{entry}\n" for entry in found), begin + 1), name == match[2]), position
         found.append(text)
     raise DockerfileError(f"line {line}: the text <<{name} has no end")

@@ -106,7 +106,7 @@ def of_configuration(data: object, reference: str, source: str) -> ImageFacts:
     return ImageFacts(
         reference=reference,
         source=source,
-        platform=str(_platform(data)) if isinstance(data.get("architecture"), str) else None,
+        platform=_platform(data),
         environment=environment_of(config.get("Env")),
         labels=_texts(config.get("Labels")),
         history=_history(data.get("history")),
@@ -116,8 +116,13 @@ def of_configuration(data: object, reference: str, source: str) -> ImageFacts:
     )
 
 
-def _platform(data: Mapping[str, Any]) -> Platform:
-    return Platform(data["os"].lower(), str(data["architecture"]).lower(), _text(data.get("variant")) or None)
+def _platform(data: Mapping[str, Any]) -> str | None:
+    """The platform as it is told; one that is none is not known."""
+    parts = (data["os"], _text(data.get("architecture")), _text(data.get("variant")))
+    try:
+        return str(parse_platform("/".join(part for part in parts if part))) if parts[0] and parts[1] else None
+    except ValueError:
+        return None
 
 
 def environment_of(entries: object) -> dict[str, str]:

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
+from functools import lru_cache
 from http.client import HTTPMessage
 from pathlib import Path
 from typing import IO
@@ -59,7 +60,7 @@ class Reply:
 
 
 class PlainHttpError(ImageError):
-    """The other side speaks no TLS."""
+    """The two sides do not speak the same: one of them TLS, the other none."""
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -121,6 +122,7 @@ def ask(question: Question) -> Reply:
         raise _unreachable(error, where) from error
 
 
+@lru_cache(maxsize=4)
 def _context(folder: Path | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
     for path in sorted(folder.glob("*.crt")) if folder is not None and folder.is_dir() else ():

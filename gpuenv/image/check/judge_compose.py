@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.built import Built
-from gpuenv.image.check.compose import ComposeError, Service, Source, services_of
+from gpuenv.image.check.compose import ComposeError, Source, services_of
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.following import Context
 from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, of_spots, read_text
@@ -48,14 +48,6 @@ def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
             files += judged.files
     unique = {(each.code, each.file, each.line, each.title): each for each in findings}
     return Judged(tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))
-
-
-def services_in(text: str) -> tuple[Service, ...] | None:
-    """The services of a text, if it is a compose file."""
-    try:
-        return services_of(text, "", {})
-    except ComposeError:
-        return None
 
 
 def _source(source: Source, folder: Path, matrix: Matrix) -> Judged | None:

@@ -18,8 +18,6 @@ from gpuenv.image.check.verdict import exit_code_of, make_finding, ranked_findin
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Evidence, Fix, Severity
 
-_COMPOSE = ("compose", "docker-compose")
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:

@@ -30,7 +30,7 @@ from gpuenv.image.check.manifest import (
 from gpuenv.image.check.names import Name
 
 _HUB, _HUB_HOST = "docker.io", "registry-1.docker.io"
-_OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY, _FAULT = 200, 401, 403, 404, 429, 500
+_OK, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY, _FAULT = 200, 400, 401, 403, 404, 429, 500
 _PARAMETER = re.compile(r'([a-zA-Z_]+)="((?:[^"\\]|\\.)*)"')
 _LARGEST_TOKEN = 1 << 18
 
@@ -50,7 +50,7 @@ class Registry:
     credentials: Credentials | None
     timeout: float
     authorization: str | None = None
-    _plain: bool = False
+    _scheme: str | None = None
 
     def image(self, wanted: Platform) -> ImageFacts:
         """The image for a platform.
@@ -97,15 +97,22 @@ class Registry:
 
     def _try(self, path: str, headers: Mapping[str, str], most: int) -> Reply:
         question = Question("", headers, self.authorization, None, most, self.timeout, self._certificates)
-        target = f"/v2/{self.name.repository}/{path}"
-        if not self._plain:
-            try:
-                return ask(replace(question, url=f"https://{self._host}{target}"))
-            except PlainHttpError:
-                if not is_loopback(self._host):
-                    raise
-                self._plain = True  # as engines do: what is on this machine may be unencrypted
-        return ask(replace(question, url=f"http://{self._host}{target}"))
+        target = f"{self._host}/v2/{self.name.repository}/{path}"
+        if self._scheme is None:
+            self._scheme = self._found_scheme(replace(question, url=f"http://{target}"))
+        return ask(replace(question, url=f"{self._scheme}://{target}"))
+
+    def _found_scheme(self, question: Question) -> str:
+        """TLS, but on this machine, where engines too do without it: whoever knows TLS alone refuses a plain question.
+
+        Asked the other way round, a server without TLS may wait for the rest of a line that never comes.
+        """
+        if not is_loopback(self._host):
+            return "https"
+        try:
+            return "https" if ask(question).status == _BAD_REQUEST else "http"
+        except PlainHttpError:
+            return "https"
 
     @property
     def _host(self) -> str:
@@ -126,7 +133,7 @@ class Registry:
         if scheme.lower() != "bearer" or not realm:
             raise refused(reply, self.name, known=self.credentials is not None)
         parts = urlsplit(realm)
-        near = parts.scheme == "http" and is_loopback(parts.netloc) and self._plain
+        near = parts.scheme == "http" and is_loopback(parts.netloc) and self._scheme == "http"
         if parts.scheme != "https" and not near:
             raise ImageError(f"{self.name}: the registry names {realm[:80]!r} for its tokens, which is not encrypted")
         return f"Bearer {self._token(realm, parameters)}"

@@ -53,7 +53,7 @@ def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
     contents = subject.contents
     wheel = _wheel(subject)
     if wheel is not None:
-        yield from _of_wheel(subject, wheel, contents.cuda)
+        yield from _of_wheel(subject, wheel, None if contents.bundled else contents.cuda)
     elif contents.cuda is not None:
         yield from _of_cuda(subject, contents.cuda)
 

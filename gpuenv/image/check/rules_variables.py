@@ -175,6 +175,24 @@ def switched_off(subject: Subject) -> ImageOutcome:
     )
 
 
+@rule("IMG917", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+def says_nothing(subject: Subject) -> ImageOutcome:
+    """The image says nothing of CUDA.
+
+    What it means: neither variables, labels nor history tell what is in it for GPUs. That is no fault: an image with
+    CUDA from wheels looks so. Nothing stands against it, and nothing more is known.
+    How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy.
+    What to do: run the smoke tests in it; images of gpuenv build-image say by labels what is in them.
+    """
+    if not subject.contents.for_gpus and subject.contents.rocm is None:
+        yield Symptom(
+            "The image says nothing of CUDA; its layers were not looked at",
+            (of_image("labels", ", ".join(subject.image.labels) or "none"),),
+            (Fix("Run gpuenv smoke in it, on a machine with a GPU."),),
+            Severity.NOTE,
+        )
+
+
 @rule("IMG916", Cause.DRIVER_TOO_OLD_FOR_CUDA, Cause.NO_KERNEL_IMAGE, Cause.IMAGE_REQUIRES_OTHER_DRIVER)
 def own_labels(subject: Subject) -> ImageOutcome:
     """What gpuenv's own labels say of the image does not fit this machine.

@@ -17,6 +17,7 @@ _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<&?|<<<|<<-?)\s*")
 _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}", "fi", "done", "esac")
 _CONDITIONS = ("if", "elif", "while", "until", "!")
+_CONDITIONAL = ("if", "while", "until", "case")
 _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "xvfb-run", "gosu", "timeout", "eatmydata")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -38,7 +39,7 @@ class Command:
 
     Attributes:
         words: the program and its arguments, without wrappers, assignments and redirections.
-        guarded: whether its failure stops nothing.
+        guarded: whether its failure stops nothing, or it stands in a condition.
     """
 
     words: tuple[Word, ...]
@@ -59,13 +60,25 @@ def commands(piece: Piece, lookup: Lookup, depth: int = 0) -> tuple[Command, ...
     """Every simple command of a shell's text."""
     found: list[Command] = []
     words: list[Word] = []
+    blocks: list[str] = []
     for part in (*_tokens(piece, lookup), "\n"):
         if isinstance(part, Word):
             words.append(part)
             continue
-        found += _command(tuple(words), guarded=part == "||", lookup=lookup, depth=depth)
+        _follow_blocks(words, blocks)
+        guarded = part == "||" or any(block in _CONDITIONAL for block in blocks)
+        found += _command(tuple(words), guarded=guarded, lookup=lookup, depth=depth)
         words = []
     return tuple(found)
+
+
+def _follow_blocks(words: list[Word], blocks: list[str]) -> None:
+    """Keeps the blocks that are open: what stands inside a condition may never run."""
+    first = next((word.text for word in words if word.text not in ("then", "else", "do", "{", "!")), "")
+    if first in (*_CONDITIONAL, "for"):
+        blocks.append(first)
+    elif first in ("fi", "done", "esac") and blocks:
+        blocks.pop()
 
 
 def _command(words: tuple[Word, ...], *, guarded: bool, lookup: Lookup, depth: int) -> Iterator[Command]:

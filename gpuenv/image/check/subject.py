@@ -33,6 +33,7 @@ _VENDOR = re.compile(r"^NVIDIA\s+", re.IGNORECASE)
 _DEVEL, _RUNTIME = "NV_CUDA_CUDART_DEV_VERSION", ("NV_CUDA_LIB_VERSION", "NV_LIBCUBLAS_VERSION")
 _DEVEL_ALSO = ("NV_NVML_DEV_VERSION", "NV_LIBCUBLAS_DEV_VERSION", "NV_LIBNPP_DEV_VERSION")
 _CUDA_OF = (labels.CUDA, "com.nvidia.cuda.version")
+_CUPY = re.compile(r"\b(cupy-cuda\d+x?)(\[[\w,-]*\])?==(\d+\.\d+\.\d+)\b")
 _COMPAT_VARIABLES = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE", "NV_CUDA_COMPAT_VERSION")
 MAINTAINER = "cudatools@nvidia.com"
 
@@ -47,6 +48,7 @@ class Contents:
         flavour: how much of CUDA there is.
         line: the wheel line of CuPy.
         cupy: its release.
+        bundled: whether CuPy's CUDA comes from wheels, whatever the image has besides.
         compat: whether the forward-compatibility libraries are there.
         rocm: what says that it is for AMD GPUs.
         tegra: what says that it is for Tegra.
@@ -58,6 +60,7 @@ class Contents:
     flavour: Flavour | None = None
     line: str | None = None
     cupy: str | None = None
+    bundled: bool = False
     compat: bool | None = None
     rocm: str | None = None
     tegra: str | None = None
@@ -172,6 +175,10 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
     if cuda is None and row is not None:
         cuda, source = row.cuda, matrix.cite(row.source)
     line = told.get(labels.LINE) or (row.line if row else None)
+    cupy = told.get(labels.CUPY) or (row.cupy if row else None)
+    installed = None if line else _installed(image)
+    if installed is not None:
+        line, cupy = installed[1], installed[3]
     tegra = next((name for name in environment if name in ("L4T_VERSION", "NVIDIA_REQUIRE_JETPACK")), None)
     named = any(name.startswith("NVIDIA_") for name in environment)
     return Contents(
@@ -179,12 +186,19 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
         cuda_source=source,
         flavour=_flavour(image) or (row.flavour if row else None),
         line=line,
-        cupy=told.get(labels.CUPY) or (row.cupy if row else None),
+        cupy=cupy,
+        bundled=installed is not None and "ctk" in (installed[2] or ""),
         compat=_compat(image),
         rocm=next((name for name in ("ROCM_VERSION", "ROCM_PATH", "ROCM_HOME") if name in environment), None),
         tegra=tegra,
         for_gpus=cuda is not None or line is not None or named,
     )
+
+
+def _installed(image: ImageFacts) -> re.Match[str] | None:
+    """The CuPy that the last such step of the history installs, where that names its very release."""
+    found = [match for step in image.history for match in _CUPY.finditer(step)]
+    return found[-1] if found else None
 
 
 def _row(image: ImageFacts, matrix: Matrix) -> Image | None:

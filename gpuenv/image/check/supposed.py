@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gpuenv.image import labels
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.installs import Install
 from gpuenv.image.check.records import ImageReport, MachineVerdict
 from gpuenv.image.check.rules_docker import release_of
 from gpuenv.image.check.rules_image import wanted_platform
@@ -63,9 +63,6 @@ def _named(verdict: MachineVerdict, built: Built, every: tuple[Built, ...]) -> M
 def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
     """The image for a machine's platform: what its base is known to say, and what the Dockerfile sets."""
     base, told = built.base, ({"maintainer": MAINTAINER} if built.base.nvidia else dict[str, str]())
-    if built.cupy and built.cupy[0].name != "cupy":
-        release = release_of(built, built.cupy[0])
-        told |= {labels.LINE: built.cupy[0].name, **({labels.CUPY: release.cupy} if release else {})}
     environment = {
         **_of_base(built),
         **{name: setting.value for name, setting in built.environment.items() if is_known(setting.value)},
@@ -78,7 +75,15 @@ def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
         platform=str(wanted_platform(needs_of(snapshot, matrix))),
         environment=environment,
         labels=told,
+        history=tuple(_step(built, install) for install in built.cupy if install.name != "cupy"),
     )
+
+
+def _step(built: Built, install: Install) -> str:
+    """As a builder would write down what installs a CuPy."""
+    release = release_of(built, install)
+    extras = f"[{','.join(sorted(install.extras))}]" if install.extras else ""
+    return f"RUN pip install {install.name}{extras}" + (f"=={release.cupy}" if release else "")
 
 
 def _of_base(built: Built) -> dict[str, str]:

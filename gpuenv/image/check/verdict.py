@@ -24,7 +24,8 @@ from gpuenv.report.report import Status
 
 # What the doctor finds of this process, not of the machine: a container started later has neither.
 _OF_THIS_PROCESS = frozenset({"GPU202", "GPU208", "DRV109", "DRV111", "DRV112"})
-_ON_PATH_OF_CAUSE = {"IMG903": "IMG902", "IMG905": "IMG902"}
+# Codes that may tell the same once more, and the codes that tell it better.
+_FOLLOWS = {"IMG903": ("IMG902",), "IMG905": ("IMG902", "IMG903", "IMG907"), "IMG916": ("IMG902", "IMG903", "IMG905")}
 _CODES = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
 _ORDER = (Status.UNFIT, Status.UNKNOWN, Status.DEGRADED, Status.FIT)
 
@@ -68,10 +69,15 @@ def judge_machine(
 
 def _of_machine(subject: Subject, clock: Callable[[], float]) -> tuple[list[ImageFinding], list[str]]:
     """What the doctor has against the machine itself, whatever the image; and what of it is not known."""
-    if not subject.contents.for_gpus and not subject.contents.rocm:
-        return [], ["whether the image has programs for GPUs: its metadata do not say"]
     if subject.contents.rocm and not subject.contents.cuda:
         return [], []
+    found, unknown = _machine_itself(subject, clock)
+    if subject.contents.for_gpus or not (found or unknown):
+        return found, unknown
+    return [], ["whether the image needs a GPU, which this machine may not give: its metadata do not say"]
+
+
+def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[ImageFinding], list[str]]:
     snapshot = subject.snapshot
     resolution = resolve(snapshot, subject.matrix)
     diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, Terms(no_cupy=True, left_out=_OF_THIS_PROCESS))
@@ -133,7 +139,7 @@ def ranked_findings(findings: Iterable[ImageFinding]) -> tuple[ImageFinding, ...
         return tuple(ranked)
     primary = replace(ranked[0], primary=True)
     others = [
-        replace(entry, follows_from=primary.code) if _ON_PATH_OF_CAUSE.get(entry.code) == primary.code else entry
+        replace(entry, follows_from=primary.code) if primary.code in _FOLLOWS.get(entry.code, ()) else entry
         for entry in ranked[1:]
     ]
     return (primary, *others)

@@ -41,12 +41,16 @@ class Options:
         offline: no network.
         find_links: a folder that is the only source of wheels; null where the user's own configuration decides.
         break_system_packages: the user wants an externally managed Python to be changed.
+        python_version: another Python to resolve for than the interpreter's; with it, ``platform``.
+        platform: another platform, in uv's words.
     """
 
     executable: str
     offline: bool = False
     find_links: str | None = None
     break_system_packages: bool = False
+    python_version: str | None = None
+    platform: str | None = None
 
 
 class Installer(Protocol):

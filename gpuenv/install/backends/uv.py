@@ -96,6 +96,8 @@ class Uv:
         words = [f"--python={options.executable}", _WHEELS_ONLY]
         if options.offline:
             words.append("--offline")
+        if options.python_version is not None:
+            words += [f"--python-version={options.python_version}", f"--python-platform={options.platform}"]
         if options.find_links is not None:
             words += ["--no-index", f"--find-links={options.find_links}"]
         return tuple(words)

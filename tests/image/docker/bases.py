@@ -140,22 +140,36 @@ def lacking() -> str:
     return "" if shutil.which("mmdebstrap") else "no mmdebstrap here: apt-get install mmdebstrap"
 
 
-def has_certificates() -> bool:
-    """Whether this machine has certificates of its own that its package index may need."""
-    return _CERTIFICATES.exists()
-
-
 def load_root(client: Any, file: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401 - no types
     """A tar file of a root as an image."""
     name, _, version = tag.partition(":")
-    changes = [f"ENV {key}={value}" for key, value in {"PATH": "/usr/local/bin:/usr/bin:/bin", **variables}.items()]
+    changes = [
+        f"ENV {key}={value}"
+        for key, value in {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **variables}.items()
+    ]
     client.api.import_image_from_file(str(file), repository=name, tag=version, changes=changes)
 
 
 def add_tree(client: Any, below: str, tree: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401
     """Another image with a tar file unpacked over it, its libraries known to the loader."""
-    lines = [f"FROM {below}", f"ADD {tree.name} /", "RUN ldconfig"]
+    lines = [f"FROM {below}", f"ADD {tree.name} /", "RUN /sbin/ldconfig"]
     lines += [f"ENV {name}={json.dumps(value)}" for name, value in variables.items()]
     (tree.parent / "Dockerfile").write_text("\n".join(lines) + "\n")
     (tree.parent / ".dockerignore").write_text(f"*\n!{tree.name}\n!Dockerfile\n")
     client.images.build(path=str(tree.parent), tag=tag, rm=True)
+
+
+def all_bases(client: Any, folder: Path) -> dict[str, str]:  # noqa: ANN401
+    """The base of each kind, made in an engine unless it has them."""
+    names = {"wheels": "stand-in/python:3.11"} | {kind: f"stand-in/cuda:12.9.1-{kind}" for kind in ("runtime", "devel")}
+    if set(names.values()) <= {tag for image in client.images.list() for tag in image.tags}:
+        return names
+    plain = {"PIP_CERT": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
+    load_root(client, debian(folder), names["wheels"], plain)
+    below = names["wheels"]
+    for kind, headers in (("runtime", False), ("devel", True)):
+        tree = cuda_tree(folder, headers=headers)
+        add_tree(client, below, tree, names[kind], {**plain, **NVIDIA})
+        tree.unlink()
+        below = names[kind]
+    return names

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ import docker
 import pytest
 
 from tests.image.docker import bases
-from tests.image.docker.dockerd import Dockerd, missing
+from tests.image.docker.dockerd import Dockerd, answers, missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +22,7 @@ BEHAVIOURS = {
     "fine": "true",
     "failing": "echo something is wrong >&2; exit 3",
     "slow": "sleep 600",
+    "seeing": "grep -q hunter2 /etc/pip.conf && echo the secret was there; exit 1",
     "filling": "dd if=/dev/zero of=/opt/big bs=1M",
     "offline": "wget -T 5 http://packages.invalid/ || { echo Temporary failure in name resolution; exit 1; }",
 }
@@ -33,9 +36,21 @@ esac
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An engine that was there before the tests."""
+
+    host: str
+
+
 @pytest.fixture(scope="session")
-def engine() -> Iterator[Dockerd]:
-    """An engine with the stand-in bases."""
+def engine() -> Iterator[Dockerd | Given]:
+    """An engine with the stand-in bases: the one that DOCKER_HOST names where it answers, else one of its own."""
+    host = os.environ.get("DOCKER_HOST", "")
+    if host.startswith("unix://") and answers(host.removeprefix("unix://")):
+        load_stand_ins(Given(host))
+        yield Given(host)
+        return
     reason = missing()
     if reason:
         pytest.skip(reason)
@@ -44,7 +59,7 @@ def engine() -> Iterator[Dockerd]:
         yield started
 
 
-def load_stand_ins(started: Dockerd) -> None:
+def load_stand_ins(started: Dockerd | Given) -> None:
     """``stand-in:NAME`` for every behaviour."""
     client = client_of(started)
     for name, behaviour in BEHAVIOURS.items():
@@ -53,12 +68,12 @@ def load_stand_ins(started: Dockerd) -> None:
     client.close()
 
 
-def client_of(started: Dockerd) -> Any:  # noqa: ANN401 - the SDK has no types
+def client_of(started: Dockerd | Given) -> Any:  # noqa: ANN401 - the SDK has no types
     return docker.DockerClient(base_url=started.host, timeout=120)
 
 
 @pytest.fixture(scope="session")
-def client(engine: Dockerd) -> Iterator[Any]:
+def client(engine: Dockerd | Given) -> Iterator[Any]:
     """The engine through its SDK, for looking at what was made."""
     made = client_of(engine)
     yield made
@@ -72,20 +87,13 @@ def cuda_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cuda_bases(engine: Dockerd, client: Any, cuda_folder: Path) -> dict[str, str]:  # noqa: ANN401
+def cuda_bases(engine: Dockerd | Given, client: Any, cuda_folder: Path) -> dict[str, str]:  # noqa: ANN401
     """The base of each kind: a slim Python, and the same with CUDA and the variables of NVIDIA's images."""
-    if bases.lacking():
-        pytest.skip(bases.lacking())
     del engine
-    plain = {"PIP_CERT": "/etc/ssl/certs/ca-certificates.crt"} if bases.has_certificates() else {}
-    bases.load_root(client, bases.debian(cuda_folder), "stand-in/python:3.11", plain)
-    found = {"wheels": "stand-in/python:3.11"}
-    below = "stand-in/python:3.11"
-    for kind, headers in (("runtime", False), ("devel", True)):
-        tag = f"stand-in/cuda:12.9.1-{kind}"
-        bases.add_tree(client, below, bases.cuda_tree(cuda_folder, headers=headers), tag, {**plain, **bases.NVIDIA})
-        found[kind], below = tag, tag
-    return found
+    reason = bases.lacking()
+    if reason:
+        pytest.skip(reason)
+    return bases.all_bases(client, cuda_folder)
 
 
 @pytest.fixture

@@ -9,17 +9,20 @@ import subprocess
 import tarfile
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuenv.image.context import pack
+from gpuenv.image.engine import connect
+from gpuenv.image.errors import EngineError
 from tests.image.docker.conftest import client_of, load_stand_ins
 from tests.image.docker.dockerd import Dockerd, missing
 from tests.image.docker.program import PROGRAM, SMALL, build, environment, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.docker
 TAG = "half/built:1"
@@ -92,8 +95,9 @@ def test_no_permission_on_the_socket(tmp_path: Path) -> None:
         (f"stand-in@sha256:{'0' * 64}", "the build failed"),
     ],
 )
-def test_a_build_that_fails(engine: Dockerd, client: Any, base: str, message: str) -> None:  # noqa: ANN401
-    code, told, said = outcome(engine.host, *of(base))
+@pytest.mark.parametrize("builder", ["classic", "buildkit"])
+def test_a_build_that_fails(engine: Dockerd, client: Any, base: str, message: str, builder: str) -> None:  # noqa: ANN401
+    code, told, said = outcome(engine.host, *of(base), "--builder", builder)
     assert (code, told["status"], told["exit_code"]) == (4, "failed", 4)
     assert message in told["images"][0]["message"], told
     assert message in said
@@ -106,28 +110,53 @@ def test_an_image_that_cannot_be_proven_gets_no_name(engine: Dockerd, client: An
     client.images.get("stand-in:fine").tag("half/built", "1")
     before = client.images.get(TAG).id
     code, told, _ = outcome(engine.host, *of("stand-in:fine"))
-    assert (code, told["status"]) in ((4, "unproven"), (4, "failed"))
+    assert (code, told["status"]) == (4, "failed")
+    assert "running the proof" in told["images"][0]["message"]
     assert client.images.get(TAG).id == before
     client.images.remove(TAG)
     assert client.containers.list(all=True) == []
 
 
-def test_ctrl_c_stops_the_build(engine: Dockerd, client: Any) -> None:  # noqa: ANN401
+def test_a_container_is_run_and_removed_and_a_gpu_that_is_not_to_be_had_is_told(engine: Dockerd, client: Any) -> None:  # noqa: ANN401
+    shop = connect(environment(engine.host), 30)
+    files = pack({"given/word": "heard"}, 0)
+    command = ["/bin/sh", "-c", "cat /tmp/given/word; echo beside >&2; exit 7"]
+    end = shop.run("stand-in:fine", command, files, None, 60)
+    assert (end.exit_code, end.stdout, end.stderr) == (7, "heard", "beside\n")
+    assert shop.run("stand-in:fine", ["/bin/sleep", "60"], files, None, 1).exit_code is None
+    if not shop.facts.gpu_ways:
+        for way in ("gpus", "cdi"):
+            with pytest.raises(EngineError, match="running the proof"):
+                shop.run("stand-in:fine", command, files, way, 60)
+    shop.close()
+    assert client.containers.list(all=True) == []
+
+
+@pytest.mark.parametrize("builder", ["classic", "buildkit"])
+def test_ctrl_c_stops_the_build(engine: Dockerd, client: Any, builder: str) -> None:  # noqa: ANN401
+    """BuildKit's containers are not listed: whether it has ended is seen by the process that sleeps."""
     process = subprocess.Popen(
-        [*PROGRAM, *of("stand-in:slow")],
+        [*PROGRAM, *of("stand-in:slow"), "--builder", builder],
         env=environment(engine.host),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert wait_for(client.containers.list), "the build runs"
+    assert wait_for(sleeping), "the build runs"
     process.send_signal(signal.SIGINT)
     out, said = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, ""), said
     assert "interrupted" in said
     assert "Traceback" not in said
-    assert wait_for(lambda: not client.containers.list(all=True)), "the engine has ended it too"
+    assert wait_for(lambda: not sleeping()), "the engine has ended it too"
+    assert wait_for(lambda: not client.containers.list(all=True))
     assert TAG not in tags(client)
+
+
+def sleeping() -> bool:
+    """Whether the stand-in for Python sleeps anywhere."""
+    lines = (path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
+    return any(line == b"sleep\x00600\x00" for line in lines)
 
 
 def wait_for(true: Any, seconds: float = 60.0) -> bool:  # noqa: ANN401 - a question
@@ -242,3 +271,37 @@ def test_nothing_of_this_machine_is_left_in_any_layer(engine: Dockerd, client: A
     with tarfile.open(file) as tar:
         assert tar.getnames()
     assert os.path.lexists("/hacked") is False
+
+
+def test_a_secret_is_shown_to_the_installer_and_left_nowhere(engine: Dockerd, client: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """The stand-in says whether it saw it; the classic builder refuses to be given it."""
+    (tmp_path / "pip.conf").write_text(f"[global]\nindex-url = https://user:{SECRET}@index.invalid/simple\n")
+    words = (*of("stand-in:seeing"), "--pip-config", str(tmp_path / "pip.conf"))
+    code, told, said = outcome(engine.host, *words, "--builder", "buildkit")
+    assert (code, told["status"]) == (4, "failed")
+    assert "the secret was there" in told["images"][0]["message"]
+    assert SECRET not in said + str(told)
+    kept = [path for path in roots(engine) for file in path.rglob("*") if file.is_file() and holds(file)]
+    assert kept == []
+    refused = build(engine.host, *words, "--builder", "classic")
+    assert refused.returncode == 4
+    assert "the classic builder would leave the secrets (pip) in the image" in refused.stderr
+    assert TAG not in tags(client)
+
+
+def test_an_index_of_this_machines_own_is_a_secret_too(engine: Dockerd) -> None:
+    words = {"PIP_INDEX_URL": f"https://user:{SECRET}@index.invalid/simple"}
+    done = build(engine.host, *of("stand-in:fine"), "--builder", "classic", "--dry-run", **words)
+    assert "would leave the secrets" in done.stderr
+    assert SECRET not in done.stdout + done.stderr
+
+
+def roots(engine: Any) -> list[Path]:  # noqa: ANN401
+    """Where the engine keeps all that it has, where it is one of the tests' own."""
+    folder = getattr(engine, "folder", None)
+    return [folder / "root"] if folder else []
+
+
+def holds(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return SECRET.encode() in opened.read()

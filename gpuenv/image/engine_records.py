@@ -1,0 +1,53 @@
+"""What an engine says: of itself, of an image, and of how a container ended. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What an engine says of itself.
+
+    Attributes:
+        name: ``docker`` or ``podman``.
+        version: of the engine.
+        host: its address.
+        platform: ``linux/amd64`` and so on.
+        has_buildkit: whether it builds with BuildKit when it is asked through the command line.
+        gpu_ways: how it hands GPUs to a container: ``cdi``, ``gpus``; empty where it says of neither.
+    """
+
+    name: str
+    version: str
+    host: str
+    platform: str
+    has_buildkit: bool
+    gpu_ways: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """``docker 28.5.2``."""
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """An image as the engine has it; sizes in bytes."""
+
+    id: str
+    size: int
+    user: str
+    platform: str
+    labels: Mapping[str, str]
+    digests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEnd:
+    """How a container ended; no exit code where it was killed at its deadline."""
+
+    exit_code: int | None
+    stdout: str
+    stderr: str

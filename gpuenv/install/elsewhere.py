@@ -1,0 +1,110 @@
+"""Locks for a machine that was recorded elsewhere: the installer resolves for its Python and platform, not for ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from gpuenv.install.aims import aims, frozen
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.errors import InstallError, TargetUnusable
+from gpuenv.install.resolving import Caller, Lock, make_lock, nothing_fits
+from gpuenv.install.wants import Package
+from gpuenv.model.snapshot import Snapshot
+
+# The platforms that uv 0.13 knows by name (uv pip compile --help, --python-platform): the glibc minors among them.
+_UV_MINORS = (17, 28, *range(31, 41))
+_OLDEST_MINOR = 5  # manylinux1 (PEP 513)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What wheels have to fit.
+
+    Attributes:
+        python: such as ``3.12``.
+        arch: ``x86_64`` or ``aarch64``.
+        glibc: the minor of its glibc 2.
+    """
+
+    python: str
+    arch: str
+    glibc: int
+
+    @property
+    def platform(self) -> str:
+        """As a bundle's manifest has it."""
+        return f"linux-{self.arch}"
+
+    @property
+    def uv_platform(self) -> str:
+        """The name, in uv, of the newest platform that this one takes the wheels of."""
+        minor = max((entry for entry in _UV_MINORS if entry <= self.glibc), default=_UV_MINORS[0])
+        return f"{self.arch}-manylinux_2_{minor}"
+
+    @property
+    def pip_words(self) -> tuple[str, ...]:
+        """What tells pip to download for it (its documentation, "pip download"): every tag, none implies another."""
+        tag = f"cp{self.python.replace('.', '')}"
+        minors = range(self.glibc, _OLDEST_MINOR - 1, -1)
+        names = [f"manylinux_2_{minor}" for minor in minors] + ["manylinux2014", "manylinux2010", "manylinux1", "linux"]
+        return (
+            *(f"--platform={name}_{self.arch}" for name in names),
+            *(f"--abi={abi}" for abi in (tag, "abi3", "none")),
+            f"--python-version={self.python}",
+            "--implementation=cp",
+        )
+
+
+def elsewhere_of(facts: Snapshot) -> Elsewhere:
+    """What wheels have to fit on a recorded machine.
+
+    Raises:
+        TargetUnusable: when the recording does not tell, or tells of what no wheel can be collected for.
+    """
+    python, system, arch, libc = (
+        facts.target.python.value,
+        facts.host.os.value,
+        facts.host.arch.value,
+        facts.host.libc.value,
+    )
+    lacking = [
+        name for name, value in (("target.python", python), ("host.arch", arch), ("host.libc", libc)) if not value
+    ]
+    if lacking or python is None or arch is None or libc is None:
+        words = " ".join(f"--assume {name.rsplit('.', 1)[-1]}=..." for name in lacking)
+        raise TargetUnusable(f"the recording does not tell {', '.join(lacking)}", f"Say what it is: {words}")
+    if system not in (None, "linux") or libc.family != "glibc":
+        raise TargetUnusable(
+            f"wheels are collected for Linux with glibc, and the machine has {system or 'linux'} with {libc}",
+            "Run gpuenv bundle on a machine like it.",
+        )
+    if python.free_threaded:
+        raise TargetUnusable(
+            f"uv resolves for no free-threaded Python but its own, and the machine has {python}",
+            "Run gpuenv bundle on a machine like it.",
+        )
+    return Elsewhere(f"{python.major}.{python.minor}", arch, libc.minor)
+
+
+def lock_elsewhere(caller: Caller, facts: Snapshot, requirements: tuple[str, ...]) -> Lock:
+    """The lock of these requirements for a recorded machine, beside what is known to be there.
+
+    Raises:
+        InstallError: when there can be none.
+    """
+    if not isinstance(caller.installer, Uv):
+        raise InstallError("a lock for another machine is made by uv alone", "Install uv: python -m pip install uv")
+    told = {**facts.target.packages, **({"numpy": facts.target.numpy.value} if facts.target.numpy.value else {})}
+    packages = [Package(name, release) for name, release in told.items() if _is_public(release)]
+    aim = aims(requirements, packages, {})
+    lock, why = make_lock(caller, requirements, frozen(aim, packages))
+    if lock is None:
+        raise nothing_fits(why, requirements, aim.stay)
+    return lock
+
+
+def _is_public(release: str) -> bool:
+    """A local version (``2.6.0+cu124``) is on no index that is asked here."""
+    return Version(release).local is None

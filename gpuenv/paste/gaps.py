@@ -1,0 +1,37 @@
+"""What a paste leaves open that a decision needs, and the command whose output says it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuenv.model.lines import is_cupy
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.paste.records import Gap, Pasted
+
+
+def gaps(pasted: Pasted, snapshot: Snapshot) -> Iterator[Gap]:
+    """The facts that are missing to decide, the weightiest first."""
+    if not snapshot.driver.version.known and not snapshot.driver.cuda.known:
+        yield Gap("driver", "the driver", "which CUDA it supports decides which wheels can start", "nvidia-smi")
+    unnamed = [gpu for gpu in snapshot.gpus if not gpu.compute_capability.known]
+    if not snapshot.gpus:
+        yield Gap("gpu", "the GPU", "its compute capability decides which wheels have code for it", "nvidia-smi -L")
+    elif unnamed:
+        yield Gap(
+            "gpu", "the GPU's name in full", "it is cut or not known, so its compute capability is not", "nvidia-smi -L"
+        )
+    if not snapshot.target.python.known:
+        yield Gap("python", "the Python version", "a wheel is made for one", "python --version")
+    if not snapshot.target.cupy and not pasted.listings:
+        yield Gap("cupy", "the installed CuPy", "what is there may be the fault", "python -m pip list")
+    elif not any(is_cupy(name) for name in pasted.packages) and snapshot.target.cupy:
+        yield Gap(
+            "cupy",
+            "the name of the installed CuPy",
+            f"taken for {snapshot.target.cupy[0].distribution}; a second one or a build from source cannot be seen",
+            "python -m pip list",
+        )
+    if not (snapshot.host.os.known and snapshot.host.arch.known):
+        yield Gap("arch", "the operating system and its architecture", "a wheel is made for one", "uname -a")
+    if snapshot.host.os.value in (None, "linux") and not snapshot.host.libc.known:
+        yield Gap("libc", "the C library", "wheels need one that is new enough", "ldd --version")

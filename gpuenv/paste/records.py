@@ -1,0 +1,82 @@
+"""What a paste says, before it is a Snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One fact that a line states.
+
+    Attributes:
+        fact: its name, such as ``driver`` or ``env.CUDA_PATH``.
+        value: as it stands there.
+        form: the output that it stands in, such as ``nvidia-smi``.
+        line: its line, from 1 on.
+    """
+
+    fact: str
+    value: str
+    form: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastedGpu:
+    """A GPU as one output tells of it; null is what it does not say. Memory in bytes."""
+
+    index: int | None = None
+    name: str | None = None
+    uuid: str | None = None
+    pci: str | None = None
+    memory_total: int | None = None
+    memory_used: int | None = None
+    capability: str | None = None
+    compute_mode: str | None = None
+    mig: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """Everything that a paste says.
+
+    Attributes:
+        said: the facts, in the order of the text.
+        gpus: the GPUs by the output that lists them.
+        packages: installed distributions by canonical name, and what installed them: ``pip`` or ``conda``.
+        listings: the outputs that list a whole environment, so that what is not in them is not there.
+        forms: the outputs that were recognised.
+    """
+
+    said: tuple[Said, ...] = ()
+    gpus: Mapping[str, tuple[PastedGpu, ...]] = field(default_factory=dict)
+    packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    listings: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A fact that the paste states in two ways; the first is what is used."""
+
+    fact: str
+    said: tuple[Said, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A fact that is needed to decide and that the paste does not say.
+
+    Attributes:
+        key: the name that ``--assume`` has for it.
+        fact: what it is.
+        why: what it decides.
+        ask: the command whose output has it.
+    """
+
+    key: str
+    fact: str
+    why: str
+    ask: str

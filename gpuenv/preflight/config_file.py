@@ -1,0 +1,100 @@
+"""The nearest configuration file: which one it is, what it can say, and its TOML. An edge.
+
+Without a file nothing more is needed: what understands its content is in ``config.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuenv.model.record import dataclass
+
+if TYPE_CHECKING:
+    from gpuenv.model.allowance import Allowance
+    from gpuenv.model.smoke import Level
+    from gpuenv.preflight.requirement import Requirement
+
+OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
+_LARGEST = 4 * 1024 * 1024
+
+
+class ConfigError(ValueError):
+    """A file that cannot be read or understood: every fault, each with file, line and what was expected."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(self.faults))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a configuration file says.
+
+    Attributes:
+        file: its path as it was found or given; None where there is none.
+        requirements: in the order of the file.
+        timeout: seconds that the machine may take to answer.
+        wait: seconds to wait for a busy GPU.
+        retry_elsewhere: whether a bad or busy host ends in exit code 75.
+        allowances: the findings that are accepted, in the order of the file.
+        smoke: how much is to be proven on the GPU; None for nothing.
+    """
+
+    file: str | None = None
+    requirements: tuple[Requirement, ...] = ()
+    timeout: float | None = None
+    wait: float | None = None
+    retry_elsewhere: bool | None = None
+    allowances: tuple[Allowance, ...] = ()
+    smoke: Level | None = None
+
+
+def find_config(folder: Path) -> Path | None:
+    """The nearest configuration: of the folder or the first above it that has one; ``gpuenv.toml`` goes first."""
+    for place in (folder, *folder.parents):
+        if (place / OWN_FILE).is_file():
+            return place / OWN_FILE
+        project = place / PROJECT_FILE
+        if project.is_file() and "gpuenv" in read_text(project):
+            data = read_toml(project, read_text(project))
+            if isinstance(data.get("tool"), dict) and "gpuenv" in data["tool"]:
+                return project
+    return None
+
+
+def read_text(path: Path, shown: str | None = None) -> str:
+    """The text of a configuration file; ``shown`` is how messages name it.
+
+    Raises:
+        ConfigError: when it cannot be read.
+    """
+    name = shown or str(path)
+    try:
+        with path.open("rb") as file:
+            if len(file.read(_LARGEST + 1)) > _LARGEST:
+                raise ConfigError([f"{name}: larger than any configuration"])
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError([f"{name}: {error.strerror or error}"]) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError([f"{name}: not a text in UTF-8"]) from error
+
+
+def read_toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]:
+    """The values of a configuration file; ``shown`` is how messages name it.
+
+    Raises:
+        ConfigError: when it is no TOML, with the line.
+    """
+    from gpuenv.toml_text import parse_toml  # noqa: PLC0415 - only where there is a file
+
+    try:
+        return parse_toml(text)
+    except (RecursionError, ValueError) as error:
+        told = re.sub(r"\s*\(at .*\)$", "", str(error)) or "nested too deeply"
+        place = re.search(r"line (\d+)", str(error))
+        line = int(place[1]) if place else max(1, len(text.splitlines()))
+        raise ConfigError([f"{shown or path}: line {line}: {told}; expected TOML"]) from error

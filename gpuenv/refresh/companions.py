@@ -1,0 +1,118 @@
+"""Packages that bring CUDA beside CuPy: the newest release of each, by its metadata, as rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from gpuenv.matrix.records import Companion, Matrix
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
+from gpuenv.model.lines import is_cupy
+from gpuenv.model.versions import CudaVersion
+from gpuenv.refresh.index import Index, IndexFile
+from gpuenv.refresh.measure import MeasureError
+from gpuenv.refresh.releases import source_text
+from gpuenv.refresh.rows import NewRow, flow
+from gpuenv.refresh.work import Piece, Workplace
+
+# What tells which CUDA it is: the toolkit's metapackage, its wheels, and NVIDIA's bindings, which follow its numbers.
+_PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu\d\d)?")
+_EXACT = re.compile(r"==(\d+)\.(\d+)(?:\.\d+)*(?:\.\*)?")
+_NAMED = re.compile(r"-cu(?:da)?(\d\d)\b")
+_EXTRA = re.compile(r"""extra *== *['"]([\w.-]+)['"]""")
+_MARKERS = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64"}
+_MARKERS |= {"os_name": "posix"}
+_MARKERS |= {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
+_NOTE = "Requires-Dist of its METADATA"
+
+
+def newer_companion(name: str, matrix: Matrix, index: Index) -> Iterator[str]:
+    """The newest release of a distribution, where that is newer than every row of it."""
+    newest = max(Version(found) for row in matrix.companions if row.distribution == name for found in _ends(row))
+    found = next(iter(index.unknown(name, f">{newest}", ())), None)
+    if found is not None:
+        yield found
+
+
+def _ends(row: Companion) -> Iterator[str]:
+    """The versions at which the range of a row ends."""
+    yield from (entry.version for entry in SpecifierSet(row.versions) if entry.operator in ("==", "<="))
+
+
+def companion_piece(name: str, version: str, work: Workplace) -> Piece:
+    """One release, of which nothing but the metadata is wanted."""
+    files = [file for file in work.index.files(name, version).files if file.platform in (None, "linux-x86_64")]
+    chosen = next((file for file in files if file.python in ("cp311", "py3")), files[0] if files else None)
+    if chosen is None:
+        raise MeasureError(f"{name} {version}: has no wheel for Linux x86_64")
+    return Piece(f"{name} {version}", f"{name}-{version}", (chosen,), partial(_measured, name, version, chosen, work))
+
+
+def _measured(name: str, version: str, file: IndexFile, work: Workplace) -> NewRow:
+    texts = work.index.requires(name, version, file)
+    wanted = list(_asked(texts, file))
+    # jax[cuda13] asks for the CUDA wheels through an extra of its plug-in.
+    every = [entry for extra in ("", *_extras(texts)) for entry in _asked(texts, file, extra)]
+    pins = list({_text(entry): entry for entry in every if _PINS.fullmatch(canonicalize_name(entry.name))}.values())
+    major, minor = cuda_of(name, pins)
+    if major is None:
+        raise MeasureError(f"{name} {version}: nothing in its metadata says which CUDA it is for")
+    cupy = next((str(entry.specifier) for entry in wanted if is_cupy(canonicalize_name(entry.name))), None)
+    key = f"{name}-{version}"
+    row = {
+        "distribution": name,
+        "versions": f"=={version}",
+        "cuda_major": major,
+        "cuda": minor,
+        "pins": [_text(entry) for entry in pins],
+        "cupy": cupy or None,
+        "source": key,
+    }
+    source = source_text(file, work.today, _NOTE)
+    return NewRow(f"{name} {version}", key, source, flow(row), "companions", version, name)
+
+
+def _extras(texts: Iterable[str]) -> list[str]:
+    return sorted({name for text in texts for name in _EXTRA.findall(text)})
+
+
+def _asked(texts: Iterable[str], file: IndexFile, extra: str = "") -> Iterator[Requirement]:
+    """The requirements that hold on Linux x86_64 with an extra or none, for the Python of the wheel."""
+    python = f"3.{file.python[3:].rstrip('tm')}" if file.python.startswith("cp3") else "3.11"
+    markers = {**_MARKERS, "extra": extra, "python_version": python, "python_full_version": f"{python}.0"}
+    for text in texts:
+        entry = Requirement(text)
+        if entry.marker is None or entry.marker.evaluate(markers):
+            yield entry
+
+
+def cuda_of(name: str, pins: Iterable[Requirement]) -> tuple[int | None, CudaVersion | None]:
+    """The CUDA major that a distribution is for, and the minor where it pins one.
+
+    By its own name, as in cudf-cu12; else by the CUDA wheels that it asks for.
+    """
+    named = _NAMED.search(name)
+    major = int(named[1]) if named else None
+    minor = None
+    for entry in pins:
+        exact = _EXACT.fullmatch(str(entry.specifier))
+        of_wheel = canonicalize_name(entry.name)
+        if exact is None or of_wheel == "cuda-bindings":
+            continue
+        told = cuda_major_of_wheel(of_wheel, f"{exact[1]}.{exact[2]}")
+        major = major or told
+        # NVRTC and the toolkit count as CUDA does; cuBLAS has numbers of its own.
+        if told is not None and of_wheel in ("cuda-toolkit", cuda_wheel("cuda-nvrtc", told)):
+            minor = None if str(entry.specifier).endswith(f"{told}.*") else CudaVersion(int(exact[1]), int(exact[2]))
+    return major, minor
+
+
+def _text(entry: Requirement) -> str:
+    extras = f"[{','.join(sorted(entry.extras))}]" if entry.extras else ""
+    return f"{canonicalize_name(entry.name)}{extras}{entry.specifier}"

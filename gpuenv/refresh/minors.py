@@ -1,0 +1,142 @@
+"""CUDA minors: an NVRTC asked on this machine, and the threshold of the cudart of the same minor, as rows."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from packaging.version import Version
+
+from gpuenv.matrix.records import CudaMinor, Matrix
+from gpuenv.model.cuda_wheels import cuda_wheel
+from gpuenv.model.versions import CudaVersion
+from gpuenv.refresh.cudart import threshold
+from gpuenv.refresh.index import Index, IndexFile, Listing
+from gpuenv.refresh.measure import MeasureError, ask_nvrtc
+from gpuenv.refresh.releases import libc_floor, source_text
+from gpuenv.refresh.rows import NewRow, flow
+from gpuenv.refresh.work import Piece, Workplace
+
+_NOTE = "nvrtcGetSupportedArchs, and the .version of what it compiles"
+_FIRST_AS_WHEELS = 11  # there are no CUDA wheels of an older major
+
+
+def new_minors(matrix: Matrix, index: Index) -> Iterator[tuple[str, str]]:
+    """Each distribution of NVRTC with the newest release of every minor that is not known.
+
+    CUDA majors that the matrix does not know come too: from 13 on they share the names of the distributions.
+    """
+    majors = sorted(row.major for row in matrix.cuda_majors if row.major >= _FIRST_AS_WHEELS)
+    for major in majors[:-1]:
+        yield from _missing(index, cuda_wheel("cuda-nvrtc", major), f">={major}.0,<{major + 1}", matrix)
+    yield from _missing(index, cuda_wheel("cuda-nvrtc", majors[-1]), f">={majors[-1]}.0", matrix)
+
+
+def _missing(index: Index, name: str, wanted: str, matrix: Matrix) -> Iterator[tuple[str, str]]:
+    known = {row.cuda for row in matrix.cuda_minors}
+    lowest = min(line.first_cuda for line in matrix.wheel_lines)
+    for version in index.unknown(name, wanted, [f"{cuda}.*" for cuda in known]):
+        cuda = minor_of(version)
+        if cuda >= lowest and cuda not in known:
+            known.add(cuda)  # the newest release of a minor comes first
+            yield name, version
+
+
+def new_toolkits(matrix: Matrix, index: Index) -> tuple[str, ...]:
+    """The minors in which the metapackage of the toolkit has come to the index."""
+    known = [f"{row.cuda}.*" for row in matrix.cuda_minors if row.toolkit_wheels]
+    found = index.unknown("cuda-toolkit", ">=11.0", known)
+    return tuple(dict.fromkeys(str(minor_of(version)) for version in found))
+
+
+def minor_of(version: str) -> CudaVersion:
+    """12.8 of 12.8.93."""
+    major, minor = Version(version).release[:2]
+    return CudaVersion(major, minor)
+
+
+def minor_piece(name: str, version: str, matrix: Matrix, toolkits: tuple[str, ...], work: Workplace) -> Piece:
+    """One NVRTC and its cudart."""
+    cuda = minor_of(version)
+    file = _for_this_machine(work.index.files(name, version), name, version)
+    runtime = _runtime(cuda, work)
+    files = (file, runtime[1]) if runtime else (file,)
+    known = next((row for row in matrix.cuda_minors if row.cuda == cuda), None)
+    toolkit = str(cuda) in toolkits or bool(known and known.toolkit_wheels)
+    measure = partial(_measured, _Wheels(f"{name}=={version}", file, runtime), cuda, known, toolkit, work)
+    return Piece(f"CUDA {cuda}", f"nvrtc-{cuda}", files, measure)
+
+
+def _runtime(cuda: CudaVersion, work: Workplace) -> tuple[str, IndexFile] | None:
+    """The cudart of a minor, where there is a stub to try it against."""
+    if work.stub is None:
+        return None
+    name = cuda_wheel("cuda-runtime", cuda.major)
+    version = next(iter(work.index.unknown(name, f"=={cuda}.*", ())), None)
+    if version is None:
+        return None
+    return f"{name}=={version}", _for_this_machine(work.index.files(name, version), name, version)
+
+
+def _for_this_machine(listing: Listing, name: str, version: str) -> IndexFile:
+    machine = platform.machine()
+    for file in listing.files:
+        if file.platform == f"linux-{machine}":
+            return file
+    raise MeasureError(f"{name} {version}: has no wheel that can be asked on this machine (Linux {machine})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wheels:
+    """The wheels of a minor, each with its requirement: NVRTC, and cudart where that is tried."""
+
+    requirement: str
+    file: IndexFile
+    runtime: tuple[str, IndexFile] | None
+
+
+def _measured(wheels: _Wheels, cuda: CudaVersion, known: CudaMinor | None, toolkit: bool, work: Workplace) -> NewRow:  # noqa: FBT001 - one caller
+    file, runtime = wheels.file, wheels.runtime
+    with TemporaryDirectory(dir=work.scratch) as scratch:
+        folder = Path(scratch)
+        work.index.unpack(wheels.requirement, file, folder / "nvrtc")
+        found = ask_nvrtc(folder / "nvrtc", work.environment)
+        level = _threshold(runtime, folder / "cudart", work)
+    if found.cuda != cuda:
+        raise MeasureError(f"{file.name}: says that it is NVRTC {found.cuda}")
+    if level is not None and level.major != cuda.major:
+        raise MeasureError(f"{runtime[0] if runtime else cuda}: accepts a driver of CUDA {level}")
+    key = f"nvrtc-{cuda}"
+    row = {
+        "cuda": cuda,
+        # What documents say is kept; refresh reads none.
+        "linux": known and known.linux,
+        "windows": known and known.windows,
+        "capabilities": found.capabilities,
+        "ptx": found.ptx,
+        "toolkit_wheels": toolkit,
+        "soname": found.soname,
+        "builtins": found.builtins,
+        "libc": f"glibc-{libc_floor(file, found.glibc)}",
+        "cudart": level,
+        "driver_source": known and known.driver_source,
+        "source": key,
+    }
+    tried = [runtime[1]] if level is not None and runtime else []
+    note = f"{_NOTE}; the cudart against a stub libcuda" if tried else _NOTE
+    source = source_text(file, work.today, note, tried)
+    return NewRow(f"CUDA {cuda}", key, source, flow(row), "cuda_minors", str(cuda), None)
+
+
+def _threshold(runtime: tuple[str, IndexFile] | None, folder: Path, work: Workplace) -> CudaVersion | None:
+    if runtime is None or work.stub is None:
+        return None
+    work.index.unpack(*runtime, folder)
+    libraries = sorted(folder.rglob("libcudart.so.*"))
+    if len(libraries) != 1:
+        raise MeasureError(f"{runtime[1].name}: expected one libcudart, found {len(libraries)}")
+    return threshold(libraries[0], work.stub, work.levels, work.environment)

@@ -1,0 +1,205 @@
+"""Releases of CuPy, for CUDA and for ROCm: read on every platform that has wheels, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from packaging.version import Version
+
+from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
+from gpuenv.model.versions import CudaVersion
+from gpuenv.refresh.caps import read_caps
+from gpuenv.refresh.cuobjdump import cross_check
+from gpuenv.refresh.index import Index, IndexFile, Listing
+from gpuenv.refresh.measure import Binaries, MeasureError, built_with, read_binaries
+from gpuenv.refresh.metadata import Metadata, read_metadata
+from gpuenv.refresh.rows import NewRow, flow
+from gpuenv.refresh.work import Piece, Workplace
+
+_MEASURED = "cp311"
+_FIRST = "linux-x86_64"  # the platform whose metadata and sources are read
+_GLIBC = ("2.17", "2.28", "2.31", "2.34", "2.36", "2.39")  # uv knows these, pip all
+
+
+def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work: Workplace) -> Piece:
+    """One release, with the wheel that stands for the others of each platform: they differ in the interpreter alone."""
+    listing = work.index.files(line.name, version)
+    platforms = _by_platform(listing)
+    if _FIRST not in platforms:
+        raise MeasureError(f"{line.name} {version}: has no wheel for Linux x86_64")
+    chosen = {name: _standing_for(files) for name, files in platforms.items()}
+    measure = partial(_measured, line, version, listing, chosen, matrix, work)
+    return Piece(f"{line.name} {version}", f"{line.name}-{version}", tuple(chosen.values()), measure)
+
+
+def _by_platform(listing: Listing) -> dict[str, list[IndexFile]]:
+    found: dict[str, list[IndexFile]] = {}
+    for file in listing.files:
+        if file.platform is not None:
+            found.setdefault(file.platform, []).append(file)
+    return found
+
+
+def _standing_for(files: list[IndexFile]) -> IndexFile:
+    return next((file for file in files if file.python == _MEASURED), files[0])
+
+
+def _measured(
+    line: WheelLine | RocmLine,
+    version: str,
+    listing: Listing,
+    chosen: Mapping[str, IndexFile],
+    matrix: Matrix,
+    work: Workplace,
+) -> NewRow:
+    with TemporaryDirectory(dir=work.scratch) as scratch:
+        folders = {name: Path(scratch, name) for name in chosen}
+        for name, file in chosen.items():
+            work.index.unpack(f"{line.name}=={version}", file, folders[name])
+        read = {name: read_binaries(folder) for name, folder in folders.items()}
+        note = "" if isinstance(line, RocmLine) else _second_reading(read, work)
+        metadata = read_metadata(folders[_FIRST], line.name)
+        of_cuda = {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, work)
+    pythons = _pythons(listing.files)
+    platforms = _by_platform(listing)
+    key = f"{line.name}-{version}"
+    uploaded = min((file.uploaded for file in listing.files if file.uploaded), default=None)
+    row = {
+        "cupy": version,
+        "uploaded": uploaded[:10] if uploaded else _known_date(line, version),
+        "pythons": pythons,
+        "requires_python": metadata.requires_python,
+        "numpy": metadata.numpy,
+        "platforms": {
+            name: _platform(name, platforms[name], pythons, read[name]) for name in sorted(platforms, key=_ORDER.index)
+        },
+        "extras": _extras(line, version, metadata, work.index) if isinstance(line, WheelLine) else None,
+        **of_cuda,
+        "yanked": listing.yanked,
+        "source": key,
+    }
+    others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
+    source = source_text(chosen[_FIRST], work.today, note or None, others)
+    return NewRow(f"{line.name} {version}", key, source, flow(row), _table(line), version, line.name)
+
+
+_ORDER = ("linux-aarch64", "linux-x86_64", "windows-x86_64", "windows-arm64")
+
+
+def _table(line: WheelLine | RocmLine) -> str:
+    return "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
+
+
+def _known_date(line: WheelLine | RocmLine, version: str) -> str | None:
+    """Pip tells no dates; a row that is measured again keeps its own."""
+    return next((row.uploaded for row in line.releases if row.cupy == version), None)
+
+
+def source_text(file: IndexFile, today: str, note: str | None, also: Iterable[IndexFile] = ()) -> str:
+    """The text of a source that is a file, with the others that were read for the same row."""
+    others = {entry.name: entry.sha256 for entry in also}
+    told = {"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note}
+    return flow({**told, "also": others or None})
+
+
+def _second_reading(read: Mapping[str, Binaries], work: Workplace) -> str:
+    """What cuobjdump says of the Linux modules, as a note; nothing where it is not there.
+
+    Raises:
+        MeasureError: where it finds other code.
+    """
+    if work.cuobjdump is None:
+        return ""
+    codes = {path: code for name, found in read.items() if name == _FIRST for path, code in found.by_file.items()}
+    checked = cross_check(work.cuobjdump, codes, work.environment)
+    if checked.differences:
+        raise MeasureError("; ".join(checked.differences))
+    refused = f"cuobjdump refuses {' and '.join(sorted(checked.refused))}" if checked.refused else ""
+    agreed = "GPU code also read by cuobjdump" if len(checked.refused) < len(codes) else ""
+    return "; ".join(filter(None, (agreed, refused)))
+
+
+def _of_cuda(
+    line: WheelLine, version: str, folder: Path, read: Mapping[str, Binaries], matrix: Matrix, work: Workplace
+) -> dict[str, object]:
+    """What only the wheels for CUDA have."""
+    try:
+        text = (folder / "cupy/cuda/compiler.py").read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise MeasureError(f"{line.name} {version}: has no cupy/cuda/compiler.py") from error
+    caps = read_caps(text, line.cuda_major)
+    # A CUDA major that has a successor gets no further minor: nobody meets what CuPy would make of one.
+    known = sorted(row.cuda for row in matrix.cuda_minors)
+    last = max((cuda for cuda in known if cuda.major == line.cuda_major), default=known[-1])
+    over = known[-1].major > line.cuda_major
+    steps = {start: cap for start, cap in caps.steps.items() if not over or CudaVersion.parse(start) <= last}
+    return {
+        "nvrtc_caps": steps or None,
+        "caps_as_text": True if caps.as_text else None,
+        "built_with": built_with(folder, read[_FIRST].code, matrix, work.environment),
+    }
+
+
+def _pythons(files: tuple[IndexFile, ...] | list[IndexFile]) -> list[str]:
+    def key(tag: str) -> tuple[int, str]:
+        return int(tag.removeprefix("cp").rstrip("tm")), tag
+
+    return sorted({file.python for file in files}, key=key)
+
+
+def _platform(name: str, files: list[IndexFile], pythons: list[str], read: Binaries) -> dict[str, object]:
+    there = set(_pythons(files))
+    without = [python for python in pythons if python not in there]
+    libc = None
+    if name.startswith("linux"):
+        libc = f"glibc-{libc_floor(files[0], read.glibc)}"
+    return {
+        "tag": files[0].platform_tag,
+        "libc": libc,
+        "libstdcxx": read.libstdcxx,
+        "without": without or None,
+        "sass": read.code.sass or None,
+        "ptx": read.code.ptx or None,
+        "gfx": read.gfx or None,
+        "hip": read.hip,
+    }
+
+
+def libc_floor(file: IndexFile, glibc: str | None) -> str:
+    """The C library of the tag, or the newest symbol version in the binaries where that is higher.
+
+    Raises:
+        MeasureError: where the tag names none.
+    """
+    floor = file.glibc
+    if floor is None:
+        raise MeasureError(f"{file.name}: the platform tag names no C library")
+    return floor if glibc is None or Version(glibc) <= Version(floor) else ".".join(glibc.split(".")[:2])
+
+
+def _extras(line: WheelLine, version: str, metadata: Metadata, index: Index) -> dict[str, object] | None:
+    """Each extra that brings CUDA, with the oldest C library that all it brings accepts."""
+    found: dict[str, object] = {}
+    for extra, requirement in metadata.extras.items():
+        alike = (row.extras.get(extra) for row in line.releases)
+        known = next((row.libc for row in alike if row is not None and row.requirement == requirement), None)
+        floor = str(known) if known else _closure_floor(f"{line.name}[{extra}]=={version}", index)
+        found[extra] = {"requirement": requirement, "libc": floor}
+    return found or None
+
+
+def _closure_floor(requirement: str, index: Index) -> str:
+    """The oldest of some C libraries on which it can be had, refined by the tags of what it brings there."""
+    for before, glibc in zip(("0", *_GLIBC), _GLIBC, strict=False):
+        closure = index.closure(requirement, glibc)
+        if closure is None:
+            continue
+        listed = [index.files(name, version).files for name, version in closure.items() if name.startswith("nvidia-")]
+        here = [[file.glibc for file in files if file.platform == _FIRST and file.glibc] for files in listed]
+        floors = [min(floors, key=Version) for floors in here if floors]
+        floor = max((*floors, before), key=Version)
+        return f"glibc-{floor if Version(floor) <= Version(glibc) else glibc}"
+    raise MeasureError(f"{requirement}: cannot be installed on Linux x86_64 with glibc {_GLIBC[-1]}")

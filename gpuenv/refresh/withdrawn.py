@@ -1,0 +1,38 @@
+"""Releases that were withdrawn since they were read, and those that came back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
+
+from gpuenv.matrix.records import Matrix, Release, RocmLine, WheelLine
+from gpuenv.refresh.index import Index
+
+_AT_A_TIME = 6  # questions to the index
+Withdrawn = tuple[tuple[str, str, str], ...]
+Restored = tuple[tuple[str, str], ...]
+
+
+def withdrawals(matrix: Matrix, index: Index) -> tuple[Withdrawn, Restored]:
+    """What has changed of the known releases, as the index tells today; one of each line is asked at a time."""
+    gone: list[tuple[str, str, str]] = []
+    back: list[tuple[str, str]] = []
+    turns = list(_in_turn(matrix))
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        answers = list(pool.map(index.withdrawn, ({line.name: row.cupy for line, row in turn} for turn in turns)))
+    for turn, told in zip(turns, answers, strict=True):
+        for line, release in turn:
+            reason = told.get(line.name)
+            if reason is not None and release.yanked is None:
+                gone.append((line.name, release.cupy, reason))
+            elif reason is None and release.yanked is not None:
+                back.append((line.name, release.cupy))
+    return tuple(gone), tuple(back)
+
+
+def _in_turn(matrix: Matrix) -> Iterator[list[tuple[WheelLine | RocmLine, Release]]]:
+    """The newest release of each line, then the ones before them, and so on."""
+    lines: list[WheelLine | RocmLine] = [*matrix.wheel_lines, *matrix.rocm_lines]
+    for row in zip_longest(*(line.releases for line in lines)):
+        yield [(line, release) for line, release in zip(lines, row, strict=True) if release is not None]

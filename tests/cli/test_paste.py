@@ -1,0 +1,90 @@
+"""``--paste``: a verdict on what somebody pasted, without a look at this machine; and pastes beside an error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import MINIMAL, PROGRAM, answer, gpuenv
+
+TEXTS = Path(__file__).parents[1] / "paste" / "texts"
+CONFIG = TEXTS / "show_config_and_smi.txt"
+
+
+def test_the_doctor_judges_a_paste_and_not_this_machine() -> None:
+    code, report = answer("doctor", "--paste", TEXTS / "conda_list_and_smi_q.txt")
+    assert code == 1
+    assert [entry["cause"] for entry in report["findings"] if entry["primary"]] == ["driver-too-old-for-cuda"]
+    assert report["snapshot"]["sources"] == []
+    assert report["snapshot"]["driver"]["version"]["value"] == "470.256.02"
+
+
+def test_what_is_missing_to_decide_is_asked_for() -> None:
+    done = gpuenv("doctor", "--paste", TEXTS / "freeze_smi_l_musl.txt")
+    assert "this machine is not asked" in done.stderr
+    assert "does not say the driver" in done.stderr
+    assert done.stderr.rstrip().endswith("uname -a")
+    helped = gpuenv("doctor", "--paste", TEXTS / "freeze_smi_l_musl.txt", "--assume", "driver=580.95.05")
+    assert "does not say the driver" not in helped.stderr
+
+
+def test_an_open_question_is_no_verdict() -> None:
+    assert gpuenv("doctor", "--paste", CONFIG).returncode == 8
+
+
+def test_contradictions_are_told_with_their_lines() -> None:
+    done = gpuenv("resolve", "--paste", TEXTS / "contradicting.txt")
+    assert (
+        "contradicts itself on driver: 610.10.01 (nvidia-smi, line 2) and 550.54.15 (nvidia-smi, line 7); "
+        "the first one counts"
+    ) in done.stderr
+
+
+def test_resolve_decides_for_a_paste() -> None:
+    code, told = answer("resolve", "--paste", TEXTS / "numba.txt")
+    assert code == 0
+    assert told["wheel"]["distribution"] == "cupy-cuda11x"  # the driver supports CUDA 11.4
+
+
+def test_standard_input() -> None:
+    done = subprocess.run(
+        [*PROGRAM, "resolve", "--paste", "-"], input=CONFIG.read_bytes(), capture_output=True, check=False, env=MINIMAL
+    )
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"cupy-cuda12x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--paste", "nowhere.txt"), "nowhere.txt: No such file"),
+        (("--paste", TEXTS / "numba.txt", "--no-probe"), "--paste stands alone"),
+        (("--paste", TEXTS / "numba.txt", "--snapshot", "x.json"), "--paste stands alone"),
+        (("--paste", TEXTS / "numba.txt", "--python", "python3"), "--paste stands alone"),
+        (("--paste", "-"), "no output that is known is in it"),
+    ],
+)
+def test_what_cannot_be_used_ends_in_2(arguments: tuple[str | Path, ...], said: str) -> None:
+    for command in ("doctor", "resolve"):
+        done = gpuenv(command, *arguments)
+        assert done.returncode == 2
+        assert said in done.stderr
+        assert done.stdout == ""
+
+
+def test_explain_uses_what_is_pasted_beside_the_error(tmp_path: Path) -> None:
+    """The driver is older than the CUDA of the CuPy beside it: with the table the error has one reading."""
+    error = "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version\n"
+    alone, beside = tmp_path / "alone.txt", tmp_path / "beside.txt"
+    alone.write_text(error, encoding="utf-8")
+    beside.write_text(error + (TEXTS / "conda_list_and_smi_q.txt").read_text(encoding="utf-8"), encoding="utf-8")
+    first, second = (
+        json.loads(gpuenv("explain", path, "--format", "json").stdout)["causes"] for path in (alone, beside)
+    )
+    assert second[0]["cause"] == "driver-too-old-for-cuda"
+    assert second[0]["confidence"] > first[0]["confidence"] - 0.01
+    assumed = gpuenv("explain", beside, "--assume", "driver=580.95.05", "--format", "json")
+    assert assumed.returncode == 0

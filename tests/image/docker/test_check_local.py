@@ -1,0 +1,43 @@
+"""check-image asks a real engine for an image that it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.program import answer, gpuenv
+from tests.image.admission import rows
+from tests.image.docker import bases
+from tests.image.docker.conftest import client_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.image.docker.dockerd import Dockerd
+
+pytestmark = pytest.mark.docker
+REQUIRED = next(row.text for row in rows() if row.image == "12.9.1")
+HOST = ("--no-probe", "--assume", "arch=x86_64", "--assume", "gpu=H100")
+MADE = "check-local:1"
+
+
+def test_an_image_of_the_engine_is_judged(engine: Dockerd, tmp_path: Path) -> None:
+    variables = {"CUDA_VERSION": "12.9.1", "NVIDIA_REQUIRE_CUDA": REQUIRED, "NVIDIA_VISIBLE_DEVICES": "all"}
+    client = client_of(engine)
+    client.images.load(bases.archive(MADE, bases.busybox_layer({"x": "y"}), variables))
+    environment = {"DOCKER_HOST": engine.host, "HOME": str(tmp_path)}
+    code, report = answer("check-image", MADE, *HOST, "--assume", "driver=580", environment=environment)
+    assert code == 0, report
+    (image,) = report["images"]
+    assert (image["source"], image["platform"], image["history"]) == ("engine", "linux/amd64", ["stand-in"])
+    refused = gpuenv("check-image", MADE, *HOST, "--assume", "driver=545", environment=environment)
+    assert refused.returncode == 1
+    absent = gpuenv("check-image", "check-local:2", *HOST, "--from", "engine", environment=environment)
+    assert absent.returncode == 8
+    assert "no engine here has it" in absent.stderr
+    saved = tmp_path / "saved.tar"
+    saved.write_bytes(b"".join(client.images.get(MADE).save()))
+    code, report = answer("check-image", saved, *HOST, "--assume", "driver=580")
+    assert (code, report["images"][0]["environment"]["CUDA_VERSION"]) == (0, "12.9.1")
+    client.close()

@@ -1,0 +1,129 @@
+"""Podman's socket, which speaks Docker's language: the same program, the same messages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.image.context import pack
+from gpuenv.image.engine import connect
+from gpuenv.image.records import Base
+from tests.image.docker.conftest import Given, client_of, load_stand_ins
+from tests.image.docker.dockerd import SYSTEM_PATH, answers
+from tests.image.docker.program import SMALL, environment, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.docker
+# Limits that may be raised by nobody in a small virtual machine, and the runtime that knows its control groups.
+_SETTINGS = """
+[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+"""
+TAG = "localhost/half/built:1"
+
+
+@pytest.fixture(scope="module")
+def podman() -> Iterator[Given]:
+    """Podman's service in a network of its own, with the stand-in bases."""
+    if os.geteuid() != 0 or not shutil.which("podman", path=SYSTEM_PATH):
+        pytest.skip("needs root and podman: apt-get install podman runc")
+    folder = Path(tempfile.mkdtemp(prefix="pm."))
+    (folder / "containers.conf").write_text(_SETTINGS)
+    address = f"unix://{folder}/podman.sock"
+    service = (
+        "podman",
+        "--root",
+        f"{folder}/root",
+        "--runroot",
+        f"{folder}/run",
+        "system",
+        "service",
+        "--time=0",
+        address,
+    )
+    process = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--net", "--mount", *service],
+        env={"PATH": SYSTEM_PATH, "HOME": str(folder), "CONTAINERS_CONF": str(folder / "containers.conf")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        end = time.monotonic() + 30
+        while not answers(folder / "podman.sock") and time.monotonic() < end:
+            time.sleep(0.1)
+        assert process.poll() is None, "podman's service runs"
+        load_stand_ins(Given(address))
+        yield Given(address)
+    finally:
+        process.kill()
+        process.wait()
+        subprocess.run(["umount", "-l", f"{folder}/root/overlay"], check=False, capture_output=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def of(base: str) -> tuple[str, ...]:
+    return (*SMALL[2:], "--base", base, "--tag", TAG)
+
+
+def test_it_is_told_apart_from_docker(podman: Given) -> None:
+    shop = connect(environment(podman.host), 30)
+    assert (shop.facts.name, shop.facts.has_buildkit, shop.facts.gpu_ways) == ("podman", False, ())
+    assert shop.facts.platform == "linux/amd64"
+    assert shop.pinned(Base("localhost/stand-in:fine")).reference == "localhost/stand-in:fine"
+    shop.close()
+
+
+def test_a_build_that_fails(podman: Given) -> None:
+    code, told, said = outcome(podman.host, *of("localhost/stand-in:failing"))
+    assert (code, told["status"], told["engine"].split()[0]) == (4, "failed", "podman")
+    assert "something is wrong" in said
+    assert TAG not in names(podman)
+
+
+def test_what_is_built_and_not_proven_gets_no_name(podman: Given) -> None:
+    """The stand-in has no Python for the payload, so that the proof fails, and says so."""
+    code, told, said = outcome(podman.host, *of("localhost/stand-in:fine"))
+    assert code == 4, said
+    assert told["status"] == "failed"
+    assert "running the proof" in said
+    assert TAG not in names(podman)
+
+
+def test_a_secret_is_refused(podman: Given, tmp_path: Path) -> None:
+    (tmp_path / "pip.conf").write_text("[global]\n")
+    words = (*of("localhost/stand-in:fine"), "--pip-config", str(tmp_path / "pip.conf"), "--dry-run")
+    code, told, said = outcome(podman.host, *words)
+    assert (code, told["images"][0]["builder"]) == (0, None)
+    assert "would leave the secrets (pip) in the image" in said
+
+
+def names(podman: Given) -> set[str]:
+    client = client_of(podman)
+    try:
+        return {tag for image in client.images.list() for tag in image.tags}
+    finally:
+        client.close()
+
+
+def test_a_container_is_run_and_removed(podman: Given) -> None:
+    shop = connect(environment(podman.host), 30)
+    end = shop.run(
+        "localhost/stand-in:fine", ["/bin/cat", "/tmp/given/word"], pack({"given/word": "heard"}, 0), None, 60
+    )
+    shop.close()
+    assert (end.exit_code, end.stdout) == (0, "heard")

@@ -1,0 +1,100 @@
+"""``gpuenv build-image`` without an engine: what it prints, refuses and answers."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from tests.cli.program import answer, gpuenv
+from tests.cli.recorded import FIT, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PRINT = ("build-image", "--print", "--no-probe")
+
+
+def test_a_dockerfile_is_printed() -> None:
+    done = gpuenv(*PRINT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("# CuPy ")
+    assert done.stdout.count("\nFROM python:3.") == 2
+    assert "USER 10001:10001" in done.stdout
+
+
+@pytest.mark.parametrize(("kind", "count"), [("wheels", 1), ("runtime", 1), ("devel", 1)])
+def test_each_kind_has_its_base(kind: str, count: int) -> None:
+    done = gpuenv(*PRINT, "--kind", kind, "--cuda", "v12.9")
+    named = {"wheels": "python:", "runtime": "nvidia/cuda:12.9.1-runtime-", "devel": "nvidia/cuda:12.9.1-devel-"}
+    assert done.returncode == 0
+    assert done.stdout.count("# CuPy") == count
+    assert f"FROM {named[kind]}" in done.stdout
+
+
+def test_all_of_them_are_one_object(tmp_path: Path) -> None:
+    code, told = answer(*PRINT, "--all")
+    assert (code, told["schema"]) == (0, "gpuenv.plan/1")
+    assert len(told["images"]) > 30
+    assert len({image["tag"] for image in told["images"]}) == len(told["images"])
+    assert any("CUDA 10.2" in reason for reason in told["left_out"])
+    (tmp_path / "plan.json").write_text(json.dumps(told))
+    schema = json.loads(gpuenv("schema", "plan").stdout)
+    jsonschema.Draft202012Validator(schema).validate(told)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema).validate({"schema": "gpuenv.plan/1"})
+
+
+def test_the_image_is_for_the_machine_that_was_recorded(tmp_path: Path) -> None:
+    recording = record(FIT, tmp_path / "fit.json")
+    code, told = answer("build-image", "--print", "--snapshot", recording)
+    assert code == 0
+    assert told["images"][0]["choice"]["stated"]
+    assert gpuenv("build-image", "--print", "--snapshot", recording, "--no-probe").returncode == 2
+
+
+def test_the_same_words_give_the_same_text() -> None:
+    assert gpuenv(*PRINT).stdout == gpuenv(*PRINT).stdout
+    other = gpuenv(*PRINT, environment={"SOURCE_DATE_EPOCH": "1700000000"}).stdout
+    assert "ARG SOURCE_DATE_EPOCH=1700000000\n" in other
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--cuda", "11.8"), 3, "from 14.0 on"),
+        (("--cupy", "9.9.9"), 3, "CuPy 9.9.9"),
+        (("--assume", "driver=470.57.02", "--assume", "gpu=K80", "--cuda", "13.0"), 3, "needs"),
+        (("--cuda", "twelve"), 2, "twelve"),
+        (("--python", "two"), 2, "two"),
+        (("--arch", "sparc"), 2, "sparc"),
+        (("--base", "A B"), 2, "no name of an image"),
+        (("--tag", "a@sha256:" + "0" * 64), 2, "digest"),
+        (("--compute-capability", "x"), 2, "x"),
+        (("--label", "novalue"), 2, "KEY=VALUE"),
+        (("--pip-config", "/nonexistent/pip.conf"), 2, "/nonexistent/pip.conf"),
+        (("--push",), 2, "--push"),
+        (("--dry-run",), 2, "exclude"),
+        (("--kind", "tiny"), 2, "tiny"),
+        (("--matrix", "/nonexistent/matrix.yaml"), 2, "/nonexistent/matrix.yaml"),
+    ],
+)
+def test_what_cannot_be_is_told(words: tuple[str, ...], code: int, message: str) -> None:
+    done = gpuenv(*PRINT, *words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+
+
+def test_a_date_that_is_none_is_refused() -> None:
+    done = gpuenv(*PRINT, environment={"SOURCE_DATE_EPOCH": "yesterday"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "SOURCE_DATE_EPOCH" in done.stderr
+
+
+def test_help_names_the_kinds() -> None:
+    done = gpuenv("build-image", "--help")
+    assert done.returncode == 0
+    assert "wheels" in done.stdout
+    assert "--snapshot" in done.stdout

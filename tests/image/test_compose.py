@@ -1,0 +1,149 @@
+"""What check-image says of compose files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.judge_compose import judge_compose
+from gpuenv.image.check.judge_file import Choice
+from gpuenv.matrix.load import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MATRIX = load(data_path("matrix.yaml"))
+IMAGE = "    image: nvidia/cuda:12.9.1-base-ubuntu24.04"
+DOCKERFILE = 'FROM python:3.12-slim\nRUN pip install "cupy-cuda12x[ctk]==14.2.0"\n'
+RESERVED = """    deploy:
+      resources:
+        reservations:
+          devices:
+            - driver: nvidia
+              count: all
+              capabilities: [gpu]"""
+
+BY_CDI = RESERVED.replace("driver: nvidia", "driver: cdi").replace("count: all", "device_ids: [nvidia.com/gpu=0]")
+SWARM = """    deploy:
+      resources:
+        reservations:
+          generic_resources:
+            - discrete_resource_spec: {kind: gpu, value: 1}"""
+
+
+def told(folder: Path, text: str, files: Mapping[str, str] | None = None) -> list[tuple[str, str, int | None]]:
+    path = folder / "compose.yaml"
+    path.write_text(text + "\n")
+    for name, content in (files or {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    found = judge_compose(path, Choice(), MATRIX)
+    return [(each.code, (each.file or "").rsplit("/", 1)[-1], each.line) for each in found.findings]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{IMAGE}\n    gpus: all",
+        f"{IMAGE}\n    gpus:\n      - driver: nvidia\n        count: 2",
+        f"{IMAGE}\n{RESERVED}",
+        f"{IMAGE}\n    runtime: nvidia",
+        f"{IMAGE}\n    devices:\n      - nvidia.com/gpu=all",
+        "    image: postgres:17",
+        "    build: .",
+        "    image: python:3.12-slim\n    runtime: nvidia\n    environment:\n      NVIDIA_VISIBLE_DEVICES: all",
+        f"{IMAGE}\n{BY_CDI}",
+        f"{IMAGE}\n{SWARM}",
+    ],
+)
+def test_a_service_that_is_right_is_left_alone(tmp_path: Path, body: str) -> None:
+    assert told(tmp_path, f"services:\n  a:\n{body}") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (IMAGE, [("CMP921", 2)]),
+        ("    image: cupy/cupy:v14.2.0", [("CMP921", 2)]),
+        ("    image: pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime", [("CMP921", 2)]),
+        ("    image: x/y:1\n    environment:\n      - NVIDIA_VISIBLE_DEVICES=all", [("CMP921", 2)]),
+        (f"{IMAGE}\n    devices:\n      - /dev/nvidia0:/dev/nvidia0", [("CMP921", 5)]),
+        (f"{IMAGE}\n{RESERVED.replace('capabilities: [gpu]', '')}", [("CMP922", 8)]),
+        (f"{IMAGE}\n{RESERVED.replace('[gpu]', '[compute]')}", [("CMP922", 8)]),
+        (f"{IMAGE}\n{RESERVED.replace('count: all', 'count: 0')}", [("CMP922", 8)]),
+        (f"{IMAGE}\n{RESERVED}\n              device_ids: ['0']", [("CMP922", 8)]),
+        (f"{IMAGE}\n{RESERVED.replace('reservations', 'limits')}", [("CMP922", 7)]),
+        ("    image: python:3.12-slim\n    runtime: nvidia", [("CMP923", 4)]),
+        (f"{IMAGE}\n    gpus: all\n    environment:\n      CUDA_VISIBLE_DEVICES: ''", [("CMP924", 6)]),
+        (f"{IMAGE}\n    gpus: all\n    environment:\n      - NVIDIA_DRIVER_CAPABILITIES=utility", [("CMP924", 6)]),
+        (f"{IMAGE}\n    gpus: all\n    environment:\n      - LD_LIBRARY_PATH=/usr/local/cuda/compat", [("CMP924", 6)]),
+        ("    image: nvidia/cuda\n    gpus: all", [("CMP925", 3)]),
+        ("    image: nvidia/cuda:${TAG:-latest}\n    gpus: all", [("CMP925", 3)]),
+    ],
+)
+def test_what_is_wrong_is_found_in_its_line(tmp_path: Path, body: str, expected: list[tuple[str, int]]) -> None:
+    found = told(tmp_path, f"services:\n  a:\n{body}")
+    assert found == [(code, "compose.yaml", line) for code, line in expected]
+
+
+def test_the_dockerfile_behind_a_service_is_judged_too(tmp_path: Path) -> None:
+    text = "services:\n  a:\n    build:\n      context: app\n      dockerfile: Dockerfile.gpu\n      args: [V=14.2.0]"
+    bad = "FROM python:3.12-slim\nARG V\nRUN pip install cupy-cuda12x==$V"
+    assert told(tmp_path, text, {"app/Dockerfile.gpu": bad}) == [
+        ("CMP921", "compose.yaml", 2),
+        ("DKF904", "Dockerfile.gpu", 3),
+    ]
+    assert told(tmp_path, text + "\n    gpus: all", {"app/Dockerfile.gpu": DOCKERFILE}) == []
+
+
+def test_anchors_merges_and_extensions_are_understood(tmp_path: Path) -> None:
+    text = f"""x-gpu: &gpu
+  gpus: all
+x-more: &more {{restart: always}}
+services:
+  a:
+    <<: [*gpu, *more]
+{IMAGE}
+  b:
+    extends: a
+  c:
+    extends: {{service: a}}
+    gpus: !reset null"""
+    assert told(tmp_path, text) == [("CMP921", "compose.yaml", 10)]
+
+
+def test_a_file_of_variables_beside_it_is_read(tmp_path: Path) -> None:
+    text = "services:\n  a:\n    image: nvidia/cuda:${TAG}\n    gpus: all"
+    assert told(tmp_path, text, {".env": "# x\nTAG=latest\n"}) == [("CMP925", "compose.yaml", 3)]
+    assert told(tmp_path, text, {".env": "TAG='12.9.1-base-ubuntu24.04'\n"}) == []
+
+
+BOMB = "\n".join(
+    ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: b", "expected services"),
+        ("", "expected services"),
+        ("services:\n  a: {image: x\n", "line"),
+        (BOMB, "aliases make this more than"),
+        ("services: &s\n  a: *s", "holds itself"),
+        ("services:\n  a: {}\n  a: {}", "line 3: the key a stands here a second time"),
+        ("services:\n  [1]: x", "a key that is no text"),
+        ("services: " + "[" * 100, "nested"),
+        ("x" * (1 << 21), "larger than"),
+        ('services:\n  a:\n    image: "\\xff', "line"),
+    ],
+)
+def test_what_is_no_compose_file_is_said(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ImageError, match=message) as caught:
+        told(tmp_path, text)
+    assert caught.value.is_input

@@ -1,0 +1,148 @@
+"""Our reading of Dockerfiles against BuildKit's own parser, and the shell's words."""
+
+from __future__ import annotations
+
+import dockerfile
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuenv.image.check.docker_parse import DockerfileError, parse, whole
+from gpuenv.image.check.shell import commands
+from gpuenv.image.check.variables import replaced
+
+
+def unknown(name: str) -> str | None:
+    del name
+    return None
+
+
+SAMPLES = (
+    "FROM a\nRUN b",
+    "# escape=`\nFROM a\nRUN b `\n c \\",
+    "# syntax=x/y:1\n# escape=`\nFROM a\nRUN a`\n b",
+    "FROM a\n# escape=`\nRUN b \\\n c",
+    "\n# escape=`\nFROM a\nRUN b \\\n c",
+    "FROM --platform=linux/amd64 a AS b\nCOPY --from=b --chown=1:1 x y",
+    "FROM a\nRUN --mount=type=cache,target=/x --network=none b \\\n\n# comment\n   c",
+    "FROM a\nRUN <<EOF\na\n  EOF\nEOF\nRUN c",
+    "FROM a\nCOPY <<-one <<'two' /x/\n\t1\n\tone\n2\ntwo\nRUN d",
+    "FROM a\nRUN cat <<<x && echo 1<<2\n2\nRUN echo '<<x' \"a <<y\"",
+    "FROM a\nENV A=1 B='2 3' C=\"4 \\\n5\"",
+    "FROM a\r\nRUN b \\\r\n  c\r\n",
+    "FROM a\nRUN b \\\\\nRUN c",
+    "FROM a\nRUN b \\   \n  c",
+    "  from a\n   run b",
+    'FROM a\nHEALTHCHECK --interval=5s CMD x\nONBUILD RUN y\nSHELL ["a", "b"]',
+    "FROM a\nRUN a \\\n",
+    "FROM a\nLABEL x=y\n\n\n#\n\nUSER u",
+)
+
+
+def ours(text: str) -> list[tuple[str, int, int, tuple[str, ...], tuple[str, ...]]]:
+    return [
+        (each.keyword, each.line, each.end_line, each.flags, tuple(heredoc.name for heredoc in each.heredocs))
+        for each in parse(text).instructions
+    ]
+
+
+def theirs(text: str) -> list[tuple[str, int, int, tuple[str, ...], tuple[str, ...]]]:
+    return [
+        (each.cmd.upper(), each.start_line, each.end_line, each.flags, tuple(h.name for h in each.heredocs))
+        for each in dockerfile.parse_string(text)
+    ]
+
+
+@pytest.mark.parametrize("text", SAMPLES)
+def test_it_is_read_as_buildkit_reads_it(text: str) -> None:
+    assert ours(text) == theirs(text)
+
+
+LINES = st.lists(
+    st.sampled_from(
+        [
+            "FROM a",
+            "RUN b",
+            "RUN b \\",
+            "  c",
+            "  c \\",
+            "",
+            "# x",
+            "ENV A=1",
+            "ENV A=1 \\",
+            "COPY a b",
+            "RUN <<E",
+            "E",
+            "\t",
+        ]
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=300)
+@given(LINES)
+def test_any_lines_are_read_as_buildkit_reads_them(lines: list[str]) -> None:
+    text = "\n".join(["FROM start", *lines])
+    try:
+        expected = theirs(text)
+    except dockerfile.GoParseError:
+        return
+    known = {"FROM", "RUN", "ENV", "COPY"}
+    if any(entry[0] not in known for entry in expected):
+        with pytest.raises(DockerfileError):
+            parse(text)  # BuildKit leaves unknown instructions to a later step
+        return
+    assert ours(text) == expected
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        parse(text)
+    except DockerfileError as error:
+        assert "line" in str(error) or "characters" in str(error)  # noqa: PT017 - refused or not, both are right
+
+
+@given(st.text(alphabet="ab $(){}'\"\\`;&|<>\n#=", max_size=60))
+def test_any_shell_text_ends(text: str) -> None:
+    for command in commands(whole(text, 1), unknown):
+        assert command.words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a b && c 'd e' || f", [["a", "b"], ["c", "d e"], ["f"]]),
+        ('x "a $V b" $V ${W:-w} ${V:+v}', [["x", "a 1 b", "1", "w", "v"]]),
+        ("a > b 2>&1 < c; d | e &", [["a"], ["d"], ["e"]]),
+        ("A=1 B=2 sudo -E env C=3 pip install x", [["pip", "install", "x"]]),
+        ("(cd a && b); { c; }", [["cd", "a"], ["b"], ["c"]]),
+        ("a # b && c\nd", [["a"], ["d"]]),
+        ("a \\\n b", [["a", "b"]]),
+        ("sh -c 'a; b'", [["a"], ["b"]]),
+        ("a $(b; c) `d` e", [["a", "$(b; c)", "`d`", "e"]]),
+        ("if a; then b; else c; fi", [["a"], ["b"], ["c"]]),
+    ],
+)
+def test_commands_are_told_apart(text: str, expected: list[list[str]]) -> None:
+    found = commands(whole(text, 1), {"V": "1"}.get)
+    assert [[word.text for word in command.words] for command in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$A-${A}", "1-1"),
+        ("${B:-2}${B-3}", "23"),
+        ("${A:-2}", "1"),
+        ("${A:+x}", "x"),
+        ("${E:+x}", ""),
+        ("$B", "$B"),
+        ("${B:-${A}}", "1"),
+        ("${A%%x}", "${A%%x}"),
+        ("no", "no"),
+    ],
+)
+def test_variables_are_replaced_as_far_as_they_are_known(text: str, expected: str) -> None:
+    assert replaced(text, {"A": "1", "E": ""}.get) == expected

@@ -1,0 +1,266 @@
+"""What check-image says of Dockerfiles: codes, lines, and silence where nothing is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile
+from gpuenv.matrix.load import load
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MATRIX = load(data_path("matrix.yaml"))
+CTK = 'RUN pip install "cupy-cuda12x[ctk]==14.2.0"'
+DEVEL = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04"
+RUNTIME = "FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04"
+SLIM = "FROM python:3.12-slim"
+WHEEL = "RUN pip install cupy-cuda12x==14.2.0"
+
+
+def judged(folder: Path, text: str, files: Mapping[str, str] | None = None, **choice: object) -> Judged:
+    path = folder / "Dockerfile"
+    path.write_text(text + "\n")
+    for name, content in (files or {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    return judge_dockerfile(path, Choice(**choice), MATRIX)  # type: ignore[arg-type]
+
+
+def told(found: Judged) -> list[tuple[str, str, int | None]]:
+    """Code, the last part of the file's name, and line; notes are left out."""
+    return [
+        (each.code, (each.file or "").rsplit("/", 1)[-1], each.line)
+        for each in found.findings
+        if each.severity is not Severity.NOTE
+    ]
+
+
+def at(*places: tuple[str, int]) -> list[tuple[str, str, int]]:
+    return [(code, "Dockerfile", line) for code, line in places]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{SLIM}\n{CTK}",
+        f"{SLIM}\nRUN uv pip install --system 'cupy-cuda13x[ctk]==14.2.0'",
+        f"{SLIM}\nRUN pip install cupy-cuda12x==14.2.0 nvidia-cuda-runtime-cu12==12.9.79 nvidia-cuda-nvrtc-cu12",
+        f"{DEVEL}\n{WHEEL}",
+        f"{RUNTIME}\n{CTK}",
+        f"{RUNTIME}\nRUN apt-get update && apt-get install -y cuda-cudart-dev-12-9\n{WHEEL}",
+        f"{RUNTIME}\nRUN pip install cupy-cuda12x==13.6.0",
+        "FROM cupy/cupy:v14.2.0",
+        f"{SLIM}\nRUN pip install numpy==2.3.1",
+        "FROM python\nRUN pip install numpy",
+        f"{SLIM} AS build\n{CTK}\n{SLIM}\nCOPY --from=build /usr/local /usr/local",
+        "FROM mambaorg/micromamba:2.0.5\nRUN micromamba install -y -c conda-forge cupy=14.2.0 cuda-version=12.9",
+        f"{SLIM}\n{CTK}\nRUN nvidia-smi || true\nRUN python -c 'import cupy'",
+        f"{SLIM}\n{CTK}\nRUN if nvidia-smi; then echo yes; fi",
+        f"{SLIM}\n{CTK}\nRUN if command -v nvidia-smi; then nvidia-smi; fi",
+        f"{SLIM}\nRUN apt-get update && apt-get install -y cuda-toolkit-12-9 libnvidia-container1\n{WHEEL}",
+        f"{SLIM}\nRUN pip install cupy-cuda11x==13.6.0 && pip uninstall -y cupy-cuda11x\n{CTK}",
+        f"{SLIM}\nENV LD_LIBRARY_PATH=/opt/lib:/usr/local/nvidia/lib64\n{CTK}",
+        f"{SLIM}\n# RUN pip install cupy\nLABEL note='RUN pip install cupy nvidia-driver-535'\n{CTK}",
+        f"{SLIM}\nRUN echo pip install cupy\n{CTK}",
+        "FROM my.registry:5000/team/base:1\nRUN pip install cupy-cuda12x==14.2.0",
+        "ARG BASE\nFROM ${BASE}\nRUN pip install cupy-cuda12x==14.2.0",
+        f"ARG V=14.2.0\n{SLIM}\nARG V\nRUN pip install cupy-cuda12x[ctk]==${{V}}",
+        f"{SLIM}\nARG V\nRUN pip install cupy-cuda12x[ctk]==$V",
+        f"{SLIM}\nRUN pip install torch==2.9.0 'cupy-cuda12x==14.2.0'",
+        "FROM scratch\nCOPY x /x",
+    ],
+)
+def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
+    assert told(judged(tmp_path, text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            f"{SLIM}\nRUN apt-get update \\\n && apt-get install -y curl \\\n    nvidia-driver-535\n{CTK}",
+            at(("DKF901", 4)),
+        ),
+        (f"{SLIM}\nRUN apt-get install -y cuda-12-9\n{CTK}", at(("DKF901", 2))),
+        (f"{SLIM}\nRUN dnf install -y cuda-drivers-580\n{CTK}", at(("DKF901", 2))),
+        (f"{SLIM}\nRUN apt-get install -y libcuda1 libnvidia-ml1\n{CTK}", at(("DKF901", 2), ("DKF901", 2))),
+        (f"{SLIM}\nRUN sh ./NVIDIA-Linux-x86_64-535.104.05.run --silent\n{CTK}", at(("DKF901", 2))),
+        (f"{SLIM}\nRUN sh cuda_12.4.1_550.54.15_linux.run --silent --toolkit\n{CTK}", []),
+        (f"{SLIM}\nCOPY libcuda.so.535.104.05 /usr/lib/\n{CTK}", at(("DKF901", 2))),
+        (f"{DEVEL}\nRUN pip install cupy-cuda11x==13.6.0", at(("DKF902", 2))),
+        (f"{DEVEL}\nRUN pip install cupy-cuda13x==14.2.0", at(("DKF902", 2))),
+        (f"{DEVEL}\nRUN pip install 'cupy-cuda13x[ctk]==14.2.0'", []),
+        ("FROM nvidia/cuda:11.8.0-devel-ubuntu22.04\nRUN pip install cupy-cuda111==12.3.0", at(("DKF902", 2))),
+        (f"{SLIM}\nRUN pip install torch==2.12.0 'cupy-cuda12x[ctk]==14.2.0'", at(("DKF902", 2))),
+        (
+            f"{SLIM}\nRUN pip install torch --index-url https://download.pytorch.org/whl/cu118\n{CTK}",
+            at(("DKF902", 3)),
+        ),
+        (f"{RUNTIME}\n{WHEEL}", at(("DKF903", 2))),
+        (f"{RUNTIME.replace('runtime', 'cudnn-runtime')}\n{WHEEL}", at(("DKF903", 2))),
+        (f"{RUNTIME.replace('runtime', 'base')}\n{WHEEL}", at(("DKF904", 2))),
+        (f"{SLIM}\n{WHEEL}", at(("DKF904", 2))),
+        (f"{SLIM}\nRUN pip install 'cupy-cuda12x[ctk]==13.6.0'", at(("DKF904", 2))),
+        (f"{SLIM}\nRUN pip install cupy-cuda11x==13.6.0\n{CTK}", at(("DKF904", 2), ("DKF905", 3))),
+        (f"FROM cupy/cupy:v14.2.0\n{CTK}", at(("DKF905", 2))),
+        (f"{DEVEL}\nRUN pip install cupy==14.2.0", at(("DKF906", 2))),
+        (f"{SLIM}\nRUN pip3 install cupy", at(("DKF906", 2))),
+        (f"{SLIM}\nRUN python3 -m pip install --no-binary cupy-cuda12x 'cupy-cuda12x[ctk]==14.2.0'", at(("DKF906", 2))),
+        (f"{DEVEL}\nRUN pip install git+https://github.com/cupy/cupy.git@v14.2.0", at(("DKF906", 2))),
+        (f"{SLIM}\nRUN pip install 'cupy-cuda12x[ctk]'", at(("DKF907", 2))),
+        (f"{SLIM}\nRUN pip install 'cupy-cuda12x[ctk]>=14'", at(("DKF907", 2))),
+        (f"FROM python\n{CTK}", at(("DKF907", 1))),
+        (f"FROM nvidia/cuda\n{WHEEL}", at(("DKF907", 1))),
+        (f"FROM nvidia/cuda:latest\n{WHEEL}", at(("DKF907", 1))),
+        (f"{DEVEL}\nENV LD_LIBRARY_PATH=/usr/local/cuda/compat:$LD_LIBRARY_PATH", at(("DKF911", 2))),
+        (f"{DEVEL}\nENV A=1 \\\n    LD_LIBRARY_PATH=/usr/local/cuda-12.9/compat", at(("DKF911", 3))),
+        (f"{DEVEL}\nENV LD_LIBRARY_PATH /usr/local/cuda/lib64/stubs", at(("DKF911", 2))),
+        (f"{DEVEL}\nRUN echo /usr/local/cuda/compat > /etc/ld.so.conf.d/0.conf", at(("DKF911", 2))),
+        (f"{SLIM}\n{CTK}\nRUN nvidia-smi", at(("DKF912", 3))),
+        (f"{SLIM}\n{CTK}\nRUN if true; then true; fi; for i in 1 2; do nvidia-smi; done", at(("DKF912", 3))),
+        (f'{SLIM}\n{CTK}\nRUN python -c "import cupy; cupy.zeros(3)"', at(("DKF912", 3))),
+        (f"{SLIM}\n{CTK}\nRUN python3 <<EOF\nimport cupy as cp\ncp.arange(3)\nEOF", at(("DKF912", 3))),
+        (f"{SLIM}\n{CTK}\nENV CUDA_VISIBLE_DEVICES=-1", at(("DKF913", 3))),
+        (f"{SLIM}\n{CTK}\nENV CUDA_VISIBLE_DEVICES=", at(("DKF913", 3))),
+        (f"{SLIM}\n{CTK}\nENV CUDA_VISIBLE_DEVICES=0", []),
+        (f"{SLIM}\n{CTK}\nENV NVIDIA_DRIVER_CAPABILITIES=utility", at(("DKF913", 3))),
+        (f"{SLIM}\n{CTK}\nENV NVIDIA_VISIBLE_DEVICES=void", at(("DKF913", 3))),
+        (f"FROM python:3.12-alpine\n{CTK}", at(("DKF914", 2))),
+        (f"FROM python:3.8-slim\n{CTK}", at(("DKF914", 2))),
+        (f"FROM nvidia/cuda:12.7.0-devel-ubuntu24.04\n{WHEEL}", at(("DKF915", 1))),
+        (f"FROM nvidia/cuda:12.9.1-devel\n{WHEEL}", at(("DKF915", 1))),
+    ],
+)
+def test_what_is_wrong_is_found_in_its_line(tmp_path: Path, text: str, expected: list[tuple[str, str, int]]) -> None:
+    found = judged(tmp_path, text)
+    assert told(found) == expected
+    assert {each.cause for each in found.findings} <= {Cause.DOCKERFILE_FAULT}
+    assert all(each.fix and each.title for each in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# escape=`\nFROM python:3.12-slim\nRUN echo a `\n  && pip install cupy", 4),
+        (f"{SLIM}\nRUN <<EOF\nset -e\npip install cupy\nEOF", 4),
+        (f"{SLIM}\nRUN bash <<EOF\npip install \\\n  cupy\nEOF", 4),
+        (f"{SLIM}\nRUN true \\\n# a comment\n\n  && pip install cupy", 5),
+        (f'{SLIM}\nRUN ["pip", "install", "cupy"]', 2),
+        (f'{SLIM}\nRUN ["bash", "-c", "pip install cupy"]', 2),
+        (f"{SLIM}\nRUN sudo -H env A=1 /opt/venv/bin/pip3.12 install cupy", 2),
+        (f"{SLIM}\nRUN bash -lc 'source a; pip install cupy'", 2),
+        (f"{SLIM}\nRUN for i in a b; do pip install cupy; done", 2),
+        (f"{SLIM}\nRUN --mount=type=cache,target=/root/.cache pip install cupy", 2),
+        (f"{SLIM}\nENV NAME=cupy\nRUN pip install ${{NAME}}", 3),
+        (f"{SLIM}\nARG NAME=cupy\nRUN pip install ${{NAME}}", 3),
+        (f"ARG NAME=cupy\n{SLIM}\nARG NAME\nRUN pip install ${{NAME:-numpy}}", 4),
+        (f"{SLIM}\nRUN pip install ${{UNSET:-cupy}}", 2),
+        ("FROM python:3.12-slim AS a\nRUN pip install cupy\nFROM a AS b\nRUN true", 2),
+        (f"{SLIM}\r\nRUN pip install cupy\r", 2),
+        (f"\ufeff{SLIM}\nrun pip install cupy", 2),
+    ],
+)
+def test_every_way_of_writing_is_understood(tmp_path: Path, text: str, line: int) -> None:
+    assert told(judged(tmp_path, text)) == at(("DKF906", line))
+
+
+def test_a_file_of_requirements_is_followed(tmp_path: Path) -> None:
+    text = f"{SLIM}\nWORKDIR /app\nCOPY requirements/ ./reqs/\nRUN pip install -r reqs/all.txt"
+    files = {
+        "requirements/all.txt": "# all\n-r gpu.txt\nnumpy\n",
+        "requirements/gpu.txt": "scipy\ncupy-cuda12x \\\n   ==14.2.0  # x\ncupy; sys_platform == 'win32'\n",
+    }
+    assert told(judged(tmp_path, text, files)) == [("DKF904", "gpu.txt", 2)]
+
+
+@pytest.mark.parametrize(
+    ("copy", "path"),
+    [
+        ("COPY requirements.txt .", "requirements.txt"),
+        ("COPY requirements.txt /o/r.txt", "/o/r.txt"),
+        ("COPY . /app", "/app/requirements.txt"),
+        ("COPY *.txt /app/", "/app/requirements.txt"),
+        ("ADD requirements.txt ./", "./requirements.txt"),
+        ('COPY ["requirements.txt", "/x/"]', "/x/requirements.txt"),
+    ],
+)
+def test_a_file_is_found_where_copy_puts_it(tmp_path: Path, copy: str, path: str) -> None:
+    text = f"{SLIM}\nWORKDIR /app\n{copy}\nRUN pip install --requirement {path}"
+    found = judged(tmp_path, text, {"requirements.txt": "cupy\n"})
+    assert told(found) == [("DKF906", "requirements.txt", 1)]
+    assert any(name.endswith("requirements.txt") for name in found.files)
+
+
+def test_a_bind_mount_shows_a_file(tmp_path: Path) -> None:
+    mount = "--mount=type=bind,source=requirements.txt,target=/r.txt"
+    found = judged(tmp_path, f"{SLIM}\nRUN {mount} pip install -r /r.txt", {"requirements.txt": "cupy\n"})
+    assert told(found) == [("DKF906", "requirements.txt", 1)]
+
+
+def test_nothing_outside_of_the_context_is_read(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("cupy\n")
+    inside = tmp_path / "context"
+    inside.mkdir()
+    (inside / "link.txt").symlink_to("../secret.txt")
+    text = f"{SLIM}\nCOPY . /app\nRUN pip install -r /app/link.txt -r /app/../secret.txt -r /etc/passwd"
+    found = judged(inside, text)
+    assert told(found) == []
+    assert not any("secret" in name or "passwd" in name for name in found.files)
+    assert any("outside" in each.title for each in found.findings)
+
+
+def test_a_project_and_an_environment_are_followed(tmp_path: Path) -> None:
+    project = '[project]\nname = "x"\nversion = "1"\ndependencies = [\n  "numpy",\n  "cupy-cuda12x[ctk]>=14",\n]\n'
+    text = f"{SLIM}\nCOPY . /src\nWORKDIR /src\nRUN pip install ."
+    assert told(judged(tmp_path, text, {"pyproject.toml": project})) == [("DKF907", "pyproject.toml", 6)]
+    assert told(judged(tmp_path, text, {"uv.lock": ""})) == []
+    conda = "name: x\ndependencies:\n  - cupy\n  - pip:\n      - cupy-cuda12x[ctk]==14.2.0\n"
+    text = (
+        "FROM condaforge/miniforge3:24.11.3-0\nCOPY environment.yml /tmp/\nRUN conda env update -f /tmp/environment.yml"
+    )
+    found = told(judged(tmp_path, text, {"environment.yml": conda}))
+    assert found == [("DKF905", "environment.yml", 5)]
+
+
+def test_constraints_pin(tmp_path: Path) -> None:
+    text = f"{SLIM}\nCOPY c.txt /c.txt\nRUN pip install -c /c.txt 'cupy-cuda12x[ctk]'"
+    assert told(judged(tmp_path, text, {"c.txt": "cupy-cuda12x==14.2.0\n"})) == []
+
+
+def test_a_target_and_arguments_are_chosen(tmp_path: Path) -> None:
+    text = (
+        f"ARG CUDA=12.9.1\nFROM nvidia/cuda:${{CUDA}}-devel-ubuntu22.04 AS twelve\n{WHEEL}\n"
+        "FROM nvidia/cuda:11.8.0-devel-ubuntu22.04 AS eleven\nRUN pip install cupy-cuda11x==13.6.0"
+    )
+    assert told(judged(tmp_path, text)) == []
+    assert told(judged(tmp_path, text, arguments={"CUDA": "11.8.0"})) == at(("DKF902", 3))
+    assert told(judged(tmp_path, text, arguments={"CUDA": "11.8.0"}, target="eleven")) == []
+    with pytest.raises(ImageError, match="no stage ten"):
+        judged(tmp_path, text, target="ten")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: there is no FROM"),
+        ("RUN true", "line 1: RUN before"),
+        ("FROM a\nRUNN true", "line 2: 'RUNN'"),
+        ("FROM\n", "line 1: FROM"),
+        ("FROM a\nRUN <<EOF\ntrue", "line 2: the text <<EOF has no end"),
+        ("# escape=x\nFROM a", "line 1: escape=x"),
+        ("FROM a\0", "line 1: a NUL"),
+        ("FROM a\n" + "x" * (1 << 20), "larger than|more than"),
+    ],
+)
+def test_what_is_no_dockerfile_is_said_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ImageError, match=message) as caught:
+        judged(tmp_path, text)
+    assert caught.value.is_input

@@ -1,0 +1,344 @@
+"""Where an image's few kilobytes come from: registries of every temper, folders and files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tarfile
+import time
+from contextlib import closing
+from http.client import HTTPConnection
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, parse_platform
+from gpuenv.image.check.fetch import Fetching, fetch
+from gpuenv.image.check.manifest import LARGEST_MANIFEST
+from tests.image.layouts import Made, digest, layout, manifest, saved
+from tests.image.registry_server import Handler, Served, serving, silent, trickling, with_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+AMD = Made({"CUDA_VERSION": "12.9.1", "ARCH": "amd64"}, {"a": "b"}, ("RUN /bin/sh -c true",))
+ARM = Made({"CUDA_VERSION": "12.9.1", "ARCH": "arm64"}, architecture="arm64", variant="v8")
+LINUX = Platform("linux", "amd64")
+
+
+def get(
+    reference: str,
+    home: Path,
+    wanted: Platform = LINUX,
+    deadline: float = 8.0,
+    said: list[str] | None = None,
+    **variables: str,
+) -> ImageFacts:
+    environment = {"HOME": str(home), "PATH": os.environ["PATH"], **variables}
+    told: list[str] = [] if said is None else said
+    return fetch(reference, wanted, Fetching(environment, deadline, engine=False, registry=True, announce=told.append))
+
+
+def login(home: Path, served: Served, user: str = "ann", secret: str = "geheim") -> None:  # noqa: S107 - a test
+    auth = base64.b64encode(f"{user}:{secret}".encode()).decode()
+    (home / ".docker").mkdir(exist_ok=True)
+    (home / ".docker/config.json").write_text(json.dumps({"auths": {f"127.0.0.1:{served.port}": {"auth": auth}}}))
+
+
+@pytest.mark.parametrize("docker", [False, True], ids=["oci", "docker"])
+def test_an_index_gives_the_image_of_the_platform(tmp_path: Path, docker: bool) -> None:  # noqa: FBT001 - a table
+    with serving(AMD, ARM, docker=docker, attested=True) as served:
+        for wanted, arch in ((LINUX, "amd64"), (Platform("linux", "arm64"), "arm64")):
+            image = get(served.name, tmp_path, wanted)
+            assert image.environment["ARCH"] == arch
+            assert image.digest == digest(manifest(AMD if arch == "amd64" else ARM, docker=docker))
+            assert image.offered == ("linux/amd64", "linux/arm64/v8")
+        assert not any("blobs/sha256:1111" in path for path, _ in served.asked), "no layer is asked for"
+
+
+def test_a_single_image_needs_no_index(tmp_path: Path) -> None:
+    with serving(AMD) as served:
+        image = get(served.name, tmp_path)
+        assert (image.labels, image.history, image.size) == ({"a": "b"}, ("RUN /bin/sh -c true",), 4000)
+        by_digest = served.name.replace(":1", "") + "@" + digest(manifest(AMD))
+        assert get(by_digest.replace(":1@", "@"), tmp_path).digest == digest(manifest(AMD))
+
+
+def test_a_token_is_fetched_with_the_users_credentials(tmp_path: Path) -> None:
+    with serving(AMD) as served:
+        served.respond = with_token("ann", "geheim", served)
+        with pytest.raises(ImageError, match="refuses it") as caught:
+            get(served.name, tmp_path)
+        assert "docker login" in (caught.value.remedy or "")
+        login(tmp_path, served)
+        assert get(served.name, tmp_path).environment["ARCH"] == "amd64"
+        login(tmp_path, served, secret="wrong")  # noqa: S106 - a test
+        with pytest.raises(ImageError, match="not enough"):
+            get(served.name, tmp_path)
+
+
+def helper(folder: Path, body: str) -> None:
+    program = folder / "bin/docker-credential-made"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\nread server\n{body}\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize("key", ["credHelpers", "credsStore"])
+def test_a_credential_helper_is_asked(tmp_path: Path, key: str) -> None:
+    with serving(AMD) as served:
+        served.respond = with_token("ann", "geheim", served)
+        helper(
+            tmp_path, 'echo "{\\"ServerURL\\": \\"$server\\", \\"Username\\": \\"ann\\", \\"Secret\\": \\"geheim\\"}"'
+        )
+        host = f"127.0.0.1:{served.port}"
+        config = {key: {host: "made"} if key == "credHelpers" else "made"}
+        (tmp_path / ".docker").mkdir()
+        (tmp_path / ".docker/config.json").write_text(json.dumps(config))
+        path = f"{tmp_path}/bin:{os.environ['PATH']}"
+        assert get(served.name, tmp_path, PATH=path).environment["ARCH"] == "amd64"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("echo 'no keychain' >&2; exit 1", "no keychain"),
+        ("echo rubbish", "no credentials"),
+        ("kill -9 $$", "crashed"),
+    ],
+)
+def test_a_helper_that_fails_is_said_and_the_registry_asked_without(tmp_path: Path, body: str, told: str) -> None:
+    with serving(AMD) as served:
+        helper(tmp_path, body)
+        (tmp_path / ".docker").mkdir()
+        (tmp_path / ".docker/config.json").write_text(json.dumps({"credsStore": "made"}))
+        said: list[str] = []
+        image = get(served.name, tmp_path, said=said, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+        assert image.environment["ARCH"] == "amd64"
+        assert told in "".join(said)
+
+
+def test_a_helpers_name_is_no_way_out_of_its_folder(tmp_path: Path) -> None:
+    with serving(AMD) as served:
+        (tmp_path / ".docker").mkdir()
+        (tmp_path / ".docker/config.json").write_text(json.dumps({"credsStore": "../../bin/evil"}))
+        said: list[str] = []
+        assert get(served.name, tmp_path, said=said).environment["ARCH"] == "amd64"
+        assert "no program has" in said[0]
+
+
+def answering(status: int, body: bytes = b"{}", headers: dict[str, str] | None = None) -> Callable[[Handler], bool]:
+    def respond(handler: Handler) -> bool:
+        handler.answer(status, body, headers)
+        return True
+
+    return respond
+
+
+@pytest.mark.parametrize(
+    ("respond", "message", "is_input"),
+    [
+        (answering(404, b'{"errors":[{"message":"manifest unknown"}]}'), "no such image.*manifest unknown", True),
+        (answering(401), "refuses it", False),
+        (answering(403), "refuses it", False),
+        (answering(429, b"", {"Retry-After": "60"}), "too often; it asks to wait 60 s", False),
+        (answering(500), "at fault: status 500", False),
+        (answering(418), "status 418", False),
+        (answering(200, b"<html>"), "is no JSON", False),
+        (answering(200, b"[]"), "expected an object", False),
+        (answering(200, b"{}"), "neither manifests nor config", False),
+        (answering(200, b"[" * 100_000), "is no JSON", False),
+        (answering(200, b" " * (LARGEST_MANIFEST + 1)), "larger than", False),
+        (answering(200, b'{"schemaVersion": 1, "history": []}'), "schema 1", False),
+        (answering(200, b'{"config": {"digest": "../../etc/passwd", "size": 1}}'), "without a digest", False),
+        (answering(200, b'{"config": {"digest": 7, "size": 1}}'), "without a digest", False),
+        (answering(200, b'{"manifests": []}'), "without any image", False),
+        (answering(200, b"{}", {"Docker-Content-Digest": "sha256:" + "0" * 64}), "wrong content", False),
+        (answering(200, b"{}", {"Docker-Content-Digest": "md5:1"}), "is no digest", False),
+        (answering(401, b"", {"WWW-Authenticate": 'Bearer realm="http://example.com/t"'}), "not encrypted", False),
+        (answering(302, b"", {"Location": "file:///etc/passwd"}), ".", False),
+        (answering(302, b"", {"Location": "/v2/team/image/manifests/1"}), ".", False),
+    ],
+)
+def test_a_registry_that_fails_is_told_as_it_fails(
+    tmp_path: Path,
+    respond: Callable[[Handler], bool],
+    message: str,
+    is_input: bool,  # noqa: FBT001 - a table
+) -> None:
+    with serving(AMD) as served:
+        served.respond = respond
+        with pytest.raises(ImageError, match=message) as caught:
+            get(served.name, tmp_path)
+        assert caught.value.is_input is is_input
+        assert "Traceback" not in str(caught.value)
+
+
+def test_another_configuration_than_the_manifest_names_is_refused(tmp_path: Path) -> None:
+    with serving(AMD) as served:
+        name = f"blobs/{digest(AMD.configuration())}"
+        served.pieces[name] = (served.pieces[name][0], ARM.configuration())
+        with pytest.raises(ImageError, match="wrong content"):
+            get(served.name, tmp_path)
+
+
+def test_a_redirect_is_followed_without_the_users_secret(tmp_path: Path) -> None:
+    with serving(AMD) as served, serving(AMD) as other:
+        wants = with_token("ann", "geheim", served)
+
+        def respond(handler: Handler) -> bool:
+            if wants(handler):
+                return True
+            if "/blobs/" in handler.path:
+                handler.answer(307, b"", {"Location": f"http://127.0.0.1:{other.port}{handler.path}?sig=1"})
+                return True
+            return False
+
+        served.respond = respond
+        other.pieces = {f"{path}?sig=1": piece for path, piece in other.pieces.items()}
+        login(tmp_path, served)
+        assert get(served.name, tmp_path).environment["ARCH"] == "amd64"
+        assert [authorization for _, authorization in other.asked] == [None]
+        assert any(authorization for _, authorization in served.asked)
+
+
+@pytest.mark.parametrize("kind", ["silent", "trickle"])
+def test_a_slow_registry_does_not_hold_the_caller(tmp_path: Path, kind: str) -> None:
+    with serving(AMD) as served:
+        served.respond = trickling(6.0) if kind == "trickle" else silent(6.0)
+        begun = time.monotonic()
+        with pytest.raises(ImageError, match=r"not answered within|no answer in time"):
+            get(served.name, tmp_path, deadline=1.0)
+        assert time.monotonic() - begun < 4.0
+
+
+def test_a_registry_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with closing(socket.socket()) as held:
+        held.bind(("127.0.0.1", 0))
+        with pytest.raises(ImageError, match="cannot be reached"):
+            get(f"127.0.0.1:{held.getsockname()[1]}/a:1", tmp_path)
+
+
+def test_a_connection_that_breaks_is_said(tmp_path: Path) -> None:
+    with serving(AMD) as served:
+
+        def cut(handler: Handler) -> bool:
+            handler.send_response(200)
+            handler.send_header("Content-Length", "1000")
+            handler.end_headers()
+            handler.wfile.write(b"{")
+            handler.close_connection = True
+            return True
+
+        served.respond = cut
+        with pytest.raises(ImageError, match=r"cut short|is no JSON"):
+            get(served.name, tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "UPPER:1", "a b", "-x", "a:b:c", "a@sha256:12", "x" * 300, "a/../b", "a:1\n"])
+def test_what_is_no_reference_is_said(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ImageError) as caught:
+        get(text, tmp_path)
+    assert caught.value.is_input
+
+
+def test_folders_and_files_hold_images(tmp_path: Path) -> None:
+    folder = layout(tmp_path / "layout", AMD, ARM)
+    assert get(str(folder), tmp_path).environment["ARCH"] == "amd64"
+    assert get(str(folder), tmp_path, parse_platform("aarch64")).environment["ARCH"] == "arm64"
+    packed = tmp_path / "layout.tar"
+    with tarfile.open(packed, "w") as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.add(path, path.relative_to(folder))
+    assert get(str(packed), tmp_path).environment["ARCH"] == "amd64"
+    plain = get(str(saved(tmp_path / "saved.tar", AMD)), tmp_path)
+    assert (plain.environment["ARCH"], plain.source) == ("amd64", "archive")
+
+
+@pytest.mark.parametrize("content", [b"", b"rubbish", b"\x1f\x8b\x08rubbish", b"\0" * 2048])
+def test_a_file_that_holds_none_is_said(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "image.tar"
+    path.write_bytes(content)
+    with pytest.raises(ImageError, match=r"image\.tar") as caught:
+        get(str(path), tmp_path)
+    assert caught.value.is_input
+
+
+def test_a_changed_layout_is_refused(tmp_path: Path) -> None:
+    folder = layout(tmp_path / "layout", AMD)
+    blob = folder / "blobs" / digest(AMD.configuration()).replace(":", "/")
+    blob.write_bytes(ARM.configuration())
+    with pytest.raises(ImageError, match="wrong content"):
+        get(str(folder), tmp_path)
+
+
+def test_a_layout_leads_nowhere_else(tmp_path: Path) -> None:
+    folder = layout(tmp_path / "layout", AMD)
+    blob = folder / "blobs" / digest(AMD.configuration()).replace(":", "/")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(blob.read_bytes())
+    blob.unlink()
+    blob.symlink_to(elsewhere)
+    with pytest.raises(ImageError, match="is not in it"):
+        get(str(folder), tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("docker-registry") is None, reason="docker-registry is not installed")
+def test_a_real_registry_answers_the_same(tmp_path: Path) -> None:
+    """Debian's docker-registry, filled by its own interface."""
+    with closing(socket.socket()) as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+    config = tmp_path / "config.yml"
+    config.write_text(
+        f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {tmp_path}/data}}}}\n"
+        f"http: {{addr: 127.0.0.1:{port}}}\n"
+    )
+    with subprocess.Popen(["docker-registry", "serve", str(config)], stderr=subprocess.DEVNULL) as process:
+        try:
+            _fill(port, AMD)
+            image = get(f"127.0.0.1:{port}/team/image:1", tmp_path)
+            assert image.environment == AMD.environment
+            assert image.digest == digest(_plain_manifest(AMD))
+            with pytest.raises(ImageError, match="no such image"):
+                get(f"127.0.0.1:{port}/team/image:2", tmp_path)
+        finally:
+            process.terminate()
+
+
+def _plain_manifest(made: Made) -> bytes:
+    """Without layers: a registry wants to have those that a manifest names."""
+    return json.dumps({**json.loads(manifest(made)), "layers": []}).encode()
+
+
+def _fill(port: int, made: Made) -> None:
+    until = time.monotonic() + 10
+    while (place := _begun(port)) is None:
+        assert time.monotonic() < until, "the registry does not start"
+        time.sleep(0.1)
+    data = made.configuration()
+    path = place.partition(f":{port}")[2]
+    assert _put(port, f"{path}&digest={digest(data)}", data, "application/octet-stream") == 201
+    kind = "application/vnd.oci.image.manifest.v1+json"
+    assert _put(port, "/v2/team/image/manifests/1", _plain_manifest(made), kind) == 201
+
+
+def _begun(port: int) -> str | None:
+    """Where the registry wants a piece to go; none while it does not answer."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+        try:
+            connection.request("POST", "/v2/team/image/blobs/uploads/")
+            return connection.getresponse().getheader("Location")
+        except OSError:
+            return None
+
+
+def _put(port: int, path: str, data: bytes, kind: str) -> int:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+        connection.request("PUT", path, data, {"Content-Type": kind})
+        return connection.getresponse().status

@@ -1,0 +1,247 @@
+"""Images held against machines: each rule, by the machine that brings it out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.image import labels
+from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.records import MachineVerdict, Meeting
+from gpuenv.image.check.rules import all_rules
+from gpuenv.image.check.verdict import judge_machine
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.model.finding import Severity
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.report import Status
+from tests.image.admission import rows
+
+MATRIX = load(data_path("matrix.yaml"))
+NVIDIA = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+
+
+def image(cuda: str, *, flavour: str = "devel", **variables: str) -> ImageFacts:
+    """As nvidia/cuda has it."""
+    row = next(row for row in rows() if row.image == cuda)
+    extra = {"base": {}, "runtime": {"NV_CUDA_LIB_VERSION": "1"}, "devel": {"NV_CUDA_CUDART_DEV_VERSION": "1"}}[flavour]
+    own = {"CUDA_VERSION": cuda, "NV_CUDA_CUDART_VERSION": f"{cuda}-1", "NVIDIA_REQUIRE_CUDA": row.text}
+    maintainer = {"maintainer": "NVIDIA CORPORATION <cudatools@nvidia.com>"}
+    return ImageFacts(
+        "nvidia/cuda:made", "registry", None, "linux/amd64", (), {**own, **extra, **NVIDIA, **variables}, maintainer
+    )
+
+
+def plain(platform: str = "linux/amd64", told: dict[str, str] | None = None, **variables: str) -> ImageFacts:
+    return ImageFacts("python:3.12-slim", "registry", None, platform, (), variables, told or {})
+
+
+def host(*assumptions: str, brands: tuple[str, ...] = ()) -> Snapshot:
+    snapshot = assume(Snapshot(), ("os=linux", "arch=x86_64", *assumptions), MATRIX)
+    gpus = tuple(replace(gpu, brand=known(brand, "nvml")) for gpu, brand in zip(snapshot.gpus, brands, strict=False))
+    return replace(snapshot, gpus=(*gpus, *snapshot.gpus[len(gpus) :]))
+
+
+def clock() -> float:
+    return 0.0
+
+
+def verdict(facts: ImageFacts, snapshot: Snapshot) -> MachineVerdict:
+    return judge_machine("made", facts, snapshot, MATRIX, clock)
+
+
+def told(found: MachineVerdict) -> list[tuple[str, str]]:
+    return [(each.code, each.cause.value) for each in found.findings if each.severity is not Severity.NOTE]
+
+
+@pytest.mark.parametrize(
+    ("facts", "machine"),
+    [
+        (image("12.9.1"), ("driver=575.51.03", "gpu=H100")),
+        (image("12.9.1"), ("driver=580", "gpu=V100")),
+        (image("12.9.1"), ("driver=535", "gpu=A100")),
+        (image("12.9.1"), ("driver=580", "gpu=GeForce RTX 4090")),
+        (image("12.2.2"), ("driver=535.104.05", "gpu=GeForce RTX 4090")),
+        (image("13.0.2"), ("driver=580", "gpu=H100", "gpu=L4")),
+        (plain(told={labels.LINE: "cupy-cuda12x", labels.CUPY: "14.2.0"}), ("driver=535", "gpu=H100")),
+        (image("12.4.1", NVIDIA_DRIVER_CAPABILITIES="all"), ("driver=550", "gpu=T4")),
+        (image("12.4.1", NVIDIA_DRIVER_CAPABILITIES=""), ("driver=550", "gpu=T4")),
+    ],
+)
+def test_an_image_that_runs(facts: ImageFacts, machine: tuple[str, ...]) -> None:
+    found = verdict(facts, host(*machine))
+    assert (found.status, told(found), found.changes) == (Status.FIT, [], ())
+
+
+@pytest.mark.parametrize(
+    ("facts", "machine", "expected"),
+    [
+        (image("12.9.1"), ("driver=545", "gpu=H100"), [("IMG902", "image-requires-other-driver")]),
+        (image("12.9.1"), ("driver=555", "gpu=H100"), [("IMG902", "image-requires-other-driver")]),
+        (image("12.9.1"), ("driver=535", "gpu=GeForce RTX 4090"), [("IMG902", "image-requires-other-driver")]),
+        (
+            image("12.9.1"),
+            ("driver=470", "gpu=A100"),
+            [("IMG902", "image-requires-other-driver"), ("IMG903", "driver-too-old-for-cuda")],
+        ),
+        (image("12.4.1"), ("driver=535", "gpu=GeForce RTX 4090"), [("IMG904", "forward-compat-unsupported")]),
+        (
+            image("12.4.1", LD_LIBRARY_PATH="/usr/local/cuda/compat:/usr/local/nvidia/lib64"),
+            ("driver=580", "gpu=GeForce RTX 4090"),
+            [("IMG904", "forward-compat-unsupported")],
+        ),
+        (image("13.0.2"), ("driver=580", "gpu=V100"), [("IMG905", "gpu-removed-from-toolkit")]),
+        (image("12.2.2"), ("driver=580", "gpu=B200"), [("IMG905", "gpu-too-new-for-toolkit")]),
+        (
+            replace(image("12.2.2"), reference="cupy/cupy:v13.6.0"),
+            ("driver=580", "gpu=B200"),
+            [("IMG905", "gpu-too-new-for-toolkit")],
+        ),
+        (
+            plain(told={labels.LINE: "cupy-cuda13x", labels.CUPY: "14.2.0"}),
+            ("driver=550", "gpu=H100"),
+            [("IMG905", "driver-too-old-for-cuda")],
+        ),
+        (
+            plain(told={labels.LINE: "cupy-cuda12x", labels.CUPY: "14.2.0"}, PYTHON_VERSION="3.8.20"),
+            ("driver=580", "gpu=H100"),
+            [("IMG905", "python-unsupported")],
+        ),
+        (image("12.9.1"), ("driver=550", "gpu=B200"), [("IMG907", "gpu-too-new-for-driver")]),
+        (
+            plain("linux/arm64", CUDA_VERSION="12.4.1"),
+            ("driver=580", "gpu=H100"),
+            [("IMG901", "image-requires-other-driver")],
+        ),
+        (
+            plain("windows/amd64", CUDA_VERSION="12.4.1"),
+            ("driver=580", "gpu=H100"),
+            [("IMG901", "image-requires-other-driver")],
+        ),
+        (
+            image("12.4.1", NVIDIA_DRIVER_CAPABILITIES="utility"),
+            ("driver=580", "gpu=H100"),
+            [("IMG911", "container-driver-capabilities")],
+        ),
+        (
+            image("12.4.1", NVIDIA_DRIVER_CAPABILITIES="compute,cuda"),
+            ("driver=580", "gpu=H100"),
+            [("IMG911", "container-driver-capabilities")],
+        ),
+        (
+            image("12.4.1", CUDA_VISIBLE_DEVICES=""),
+            ("driver=580", "gpu=H100"),
+            [("IMG912", "visible-devices-hide-gpu")],
+        ),
+        (
+            image("12.4.1", LD_LIBRARY_PATH="/usr/local/cuda/lib64/stubs"),
+            ("driver=580", "gpu=H100"),
+            [("IMG913", "library-path-conflict")],
+        ),
+        (
+            replace(image("12.4.1"), history=("RUN apt-get install -y libnvidia-compute-590",)),
+            ("driver=580", "gpu=H100"),
+            [("IMG914", "driver-library-version-mismatch")],
+        ),
+        (
+            plain(told={labels.MINIMUM_DRIVER: "580.65.06", labels.CUDA: "13.0"}),
+            ("driver=575", "gpu=H100"),
+            [("IMG903", "driver-too-old-for-cuda"), ("IMG916", "driver-too-old-for-cuda")],
+        ),
+        (
+            plain(told={labels.COMPUTE_CAPABILITIES: "8.0,9.0", labels.CUDA: "12.9"}),
+            ("driver=580", "gpu=V100"),
+            [("IMG916", "no-kernel-image")],
+        ),
+        (plain(ROCM_VERSION="6.2"), ("driver=580", "gpu=H100"), [("IMG906", "rocm-mismatch")]),
+        (image("12.4.1"), ("driver=none", "gpu=none"), [("GPU201", "no-nvidia-gpu")]),
+        (
+            image("12.4.1", NVIDIA_REQUIRE_X="driver>>1"),
+            ("driver=580", "gpu=H100"),
+            [("IMG902", "image-requires-other-driver")],
+        ),
+    ],
+)
+def test_an_image_that_does_not_run(
+    facts: ImageFacts, machine: tuple[str, ...], expected: list[tuple[str, str]]
+) -> None:
+    found = verdict(facts, host(*machine))
+    assert told(found) == expected
+    assert found.status is Status.UNFIT
+    assert [each.primary for each in found.findings].count(True) == 1
+    assert found.findings[0].primary
+    assert found.changes
+
+
+def test_each_gpu_is_held_against_the_requirement() -> None:
+    machine = host("driver=535", "gpu=A100", "gpu=GeForce RTX 4090")
+    found = verdict(image("12.9.1"), machine)
+    assert [entry.status for entry in found.requirements] == [Meeting.MET, Meeting.UNMET]
+    assert any("only the GPUs that it allows: NVIDIA A100" in fix.text for fix in found.findings[0].fix)
+
+
+def test_the_brand_that_nvml_tells_goes_before_the_name() -> None:
+    machine = ("driver=535", "gpu=RTX A6000")
+    assert verdict(image("12.9.1"), host(*machine, brands=("nvidiartx",))).status is Status.FIT
+    assert verdict(image("12.9.1"), host(*machine, brands=("geforce",))).status is Status.UNFIT
+
+
+def test_what_is_not_known_is_neither() -> None:
+    found = verdict(image("12.9.1"), host())
+    assert found.status is Status.UNKNOWN
+    assert any("NVIDIA_REQUIRE_CUDA" in text for text in found.unknown)
+
+
+def test_an_image_that_says_nothing_is_not_held_against_it() -> None:
+    found = verdict(plain(), host("driver=580", "gpu=H100"))
+    assert (found.status, [each.code for each in found.findings]) == (Status.FIT, ["IMG917"])
+    assert verdict(plain(), host("driver=none", "gpu=none")).status is Status.UNKNOWN
+
+
+def test_the_history_tells_of_cupy() -> None:
+    step = 'RUN /bin/sh -c pip install "cupy-cuda13x[ctk]==14.2.0" # buildkit'
+    facts = replace(plain(), history=(step,))
+    assert told(verdict(facts, host("driver=550", "gpu=H100"))) == [("IMG905", "driver-too-old-for-cuda")]
+    assert verdict(facts, host("driver=580", "gpu=H100")).status is Status.FIT
+    bundled = replace(image("12.2.2", flavour="base"), history=(step.replace("13x", "12x"),))
+    assert ("IMG905", "gpu-too-new-for-toolkit") not in told(verdict(bundled, host("driver=580", "gpu=B200")))
+
+
+def test_a_requirement_that_is_switched_off_is_a_note() -> None:
+    found = verdict(image("12.9.1", NVIDIA_DISABLE_REQUIRE="true"), host("driver=545", "gpu=H100"))
+    assert found.status is Status.FIT
+    assert [each.code for each in found.findings] == ["IMG915"]
+    assert "would not be met" in found.findings[0].title
+    old = verdict(image("12.9.1", NVIDIA_DISABLE_REQUIRE="1"), host("driver=470", "gpu=H100"))
+    assert ("IMG903", "driver-too-old-for-cuda") in told(old)
+
+
+def test_minor_version_compatibility_is_named_as_a_way_out() -> None:
+    (finding,) = verdict(image("12.9.1"), host("driver=545", "gpu=H100")).findings
+    assert any("NVIDIA_DISABLE_REQUIRE" in fix.text for fix in finding.fix)
+    first, _ = verdict(image("12.9.1"), host("driver=470", "gpu=A100")).findings
+    assert not any("NVIDIA_DISABLE_REQUIRE" in fix.text for fix in first.fix)
+    assert any(entry.fact == "enforced" and "CDI" in entry.value for entry in first.evidence)
+
+
+def test_forward_compatibility_carries_a_data_centre_gpu() -> None:
+    found = verdict(image("12.1.1"), host("driver=470.57.02", "gpu=A100"))
+    assert found.status is Status.DEGRADED
+    assert told(found) == [("IMG903", "driver-too-old-for-cuda")]
+
+
+def test_an_orin_needs_its_own_images() -> None:
+    machine = assume(Snapshot(), ("os=linux", "arch=aarch64", "driver=540", "gpu=Orin"), MATRIX)
+    facts = replace(image("12.6.1"), platform="linux/arm64")
+    assert ("IMG906", "jetson-tegra") in told(verdict(facts, machine))
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_every_rule_explains_itself(rule: object) -> None:
+    sections = rule.sections  # type: ignore[attr-defined]
+    assert list(sections) == ["What it means", "How it is seen", "What to do"]
+    assert all(text.endswith(".") for text in sections.values())
+    assert rule.title.endswith(".")  # type: ignore[attr-defined]

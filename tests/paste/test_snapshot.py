@@ -1,0 +1,167 @@
+"""What users paste, read into a partial Snapshot: every form, contradictions, gaps, and texts of no form."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.reading import Reading
+from gpuenv.model.snapshot import ComputeMode, Snapshot
+from gpuenv.paste.gaps import gaps
+from gpuenv.paste.merge import conflicts
+from gpuenv.paste.read import decoded, read_paste
+from gpuenv.paste.records import Pasted
+from gpuenv.paste.snapshot import known_keys, to_snapshot
+
+TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "texts").glob("*.txt")}
+MATRIX = load(data_path("matrix.yaml"))
+GIB = 2**30
+
+
+def machine(name: str) -> tuple[Pasted, Snapshot]:
+    pasted = read_paste(TEXTS[name])
+    return pasted, to_snapshot(pasted, MATRIX)
+
+
+def wanted(pasted: Pasted, snapshot: Snapshot) -> list[str]:
+    return [gap.ask for gap in gaps(pasted, snapshot)]
+
+
+def told(reading: Reading[Any]) -> str | None:  # any fact
+    return None if reading.value is None else str(reading.value)
+
+
+def test_show_config_and_the_table_of_nvidia_smi() -> None:
+    pasted, snapshot = machine("show_config_and_smi")
+    assert pasted.forms == ("cupy.show_config()", "nvidia-smi")
+    assert told(snapshot.driver.version) == "535.183.01"
+    assert told(snapshot.driver.cuda) == "12.2"
+    assert snapshot.driver.branch.value == 535
+    assert (told(snapshot.host.os), told(snapshot.host.arch)) == ("linux", "x86_64")
+    assert (told(snapshot.host.libc), told(snapshot.host.kernel)) == ("glibc-2.35", "5.15.0-1066-azure")
+    assert told(snapshot.target.python) == "3.11.9"
+    assert [(entry.distribution, entry.release) for entry in snapshot.target.cupy] == [("cupy-cuda12x", "13.3.0")]
+    assert (snapshot.target.numpy.value, snapshot.target.cuda_path.value) == ("2.1.0", "/usr/local/cuda")
+    assert (snapshot.gpu_count.value, snapshot.visible_count.value) == (2, 1)
+    first, second = snapshot.gpus
+    assert (first.name.value, told(first.compute_capability)) == ("NVIDIA A100 80GB PCIe", "8.0")
+    assert (first.memory_total.value, first.mig.value) == (80 * GIB, False)
+    assert (second.name.value, second.compute_capability.value) == (None, None)  # the table cuts long names
+    assert (second.compute_mode.value, second.mig.value) == (ComputeMode.EXCLUSIVE_PROCESS, None)
+    assert snapshot.driver.version.source == "pasted nvidia-smi, line 38"
+    assert not conflicts(pasted)
+    assert wanted(pasted, snapshot) == ["nvidia-smi -L", "python -m pip list"]
+    assert snapshot.sources == ()
+
+
+def test_collect_env_in_a_quotation_and_pip_list() -> None:
+    pasted, snapshot = machine("collect_env_and_pip_list")
+    assert snapshot.host.distribution.value == "Ubuntu 22.04.4 LTS"
+    assert snapshot.host.wsl.value is True
+    assert (told(snapshot.driver.version), told(snapshot.target.python)) == ("552.44", "3.10.12")
+    assert [told(gpu.compute_capability) for gpu in snapshot.gpus] == ["8.9", "8.6"]
+    assert [told(kit.toolkit) for kit in snapshot.toolkits] == ["11.8"]
+    assert snapshot.target.packages["torch"] == "2.4.0+cu121"
+    assert [entry.distribution for entry in snapshot.target.cupy] == ["cupy-cuda11x", "cupy-cuda12x"]
+    assert not wanted(pasted, snapshot)
+
+
+def test_conda_list_and_the_long_form_of_nvidia_smi() -> None:
+    pasted, snapshot = machine("conda_list_and_smi_q")
+    assert (told(snapshot.driver.version), told(snapshot.driver.cuda)) == ("470.256.02", "11.4")
+    (gpu,) = snapshot.gpus
+    assert (gpu.name.value, told(gpu.compute_capability), gpu.memory_total.value) == ("Tesla T4", "7.5", 15 * GIB)
+    assert gpu.mig.value is None
+    assert [(entry.distribution, entry.release) for entry in snapshot.target.cupy] == [("cupy", "13.2.0")]
+    assert snapshot.target.conda_packages["cuda-version"] == "12.0"
+    assert "torch" not in snapshot.target.conda_packages  # pip has installed it
+    assert snapshot.target.kind.value == "conda"
+    assert told(snapshot.target.python) == "3.11.9"
+    assert (snapshot.host.distribution.value, told(snapshot.host.libc)) == ("rocky 8.10", "glibc-2.28")
+    assert told(snapshot.host.kernel) == "4.18.0-553.el8_10.x86_64"
+    assert not wanted(pasted, snapshot)
+
+
+def test_the_report_of_numba() -> None:
+    pasted, snapshot = machine("numba")
+    assert (told(snapshot.driver.cuda), snapshot.driver.version.value) == ("11.4", None)
+    assert [told(gpu.compute_capability) for gpu in snapshot.gpus] == ["6.1"]
+    assert (told(snapshot.target.python), snapshot.target.implementation.value) == ("3.9.15", "cpython")
+    assert told(snapshot.host.libc) == "glibc-2.31"
+    assert wanted(pasted, snapshot) == ["python -m pip list"]
+
+
+def test_pip_freeze_musl_and_variables() -> None:
+    pasted, snapshot = machine("freeze_smi_l_musl")
+    assert snapshot.target.packages["nvidia-nvrtc-cu12"] == "12.1.105"
+    assert told(snapshot.host.libc) == "musl-1.2"
+    assert snapshot.environment == {"CUDA_VISIBLE_DEVICES": "3", "LD_LIBRARY_PATH": "/usr/local/cuda/lib64"}
+    assert [gpu.name.value for gpu in snapshot.gpus] == ["Quadro P4000", "Tesla V100-SXM2-16GB"]
+    assert wanted(pasted, snapshot) == ["nvidia-smi", "python --version", "uname -a"]
+
+
+def test_contradictions_are_told_and_the_first_counts() -> None:
+    pasted, snapshot = machine("contradicting")
+    found = {entry.fact: [said.value for said in entry.said] for entry in conflicts(pasted)}
+    assert found["driver"] == ["610.10.01", "550.54.15"]
+    assert found["driver-cuda"] == ["13.3", "12.4"]
+    assert found["python"] == ["3.12.4", "3.10"]
+    assert len(found["GPUs"]) == 2
+    assert told(snapshot.driver.version) == "610.10.01"
+    assert [str(answer.value) for answer in snapshot.driver.version.dissent] == ["550.54.15"]
+    assert snapshot.environment == {"CUDA_VISIBLE_DEVICES": "0,1"}
+
+
+def test_a_whole_list_without_cupy_says_that_it_is_not_there() -> None:
+    listing = "Package Version\n------- -------\nnumpy   2.1.0\npip     24.0\n"
+    snapshot = to_snapshot(read_paste(listing), MATRIX)
+    assert snapshot.target.cupy == ()
+    assert "target.cupy" in snapshot.assumed
+    assert "target.cupy" not in to_snapshot(read_paste("numpy==2.1.0\n"), MATRIX).assumed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello\nworld",
+        "    x = np.zeros(3)\n    OS = 3\n",
+        "Driver Version: unknown\nGPU 00: \nDevice 0 Name : <unknown>",
+        "A table\n| 0 | 1 | 2 |\nversion 3.2.1 of something",
+        "CUDA_PATH = find_cuda()\nCUDA_VISIBLE_DEVICES=0 python train.py",
+    ],
+)
+def test_a_text_of_no_form_says_nothing(text: str) -> None:
+    pasted = read_paste(text)
+    assert pasted.forms == ()
+    assert to_snapshot(pasted, MATRIX) == to_snapshot(Pasted(), MATRIX)
+    assert known_keys(to_snapshot(pasted, MATRIX)) == frozenset()
+
+
+def test_damaged_pastes_are_read_as_far_as_they_go() -> None:
+    chance = random.Random(7)  # noqa: S311 - no secret
+    for text in TEXTS.values():
+        snapshot = to_snapshot(read_paste(text), MATRIX)
+        for _ in range(25):
+            at, much = chance.randrange(len(text)), chance.randrange(40)
+            junk = "".join(chance.choice("0123456789.|: \n\x00é-=x") for _ in range(chance.randrange(12)))
+            damaged = text[:at] + junk + text[at + much :]
+            pasted = read_paste(damaged[: chance.randrange(1, len(damaged) + 1)])
+            snapshot = to_snapshot(pasted, MATRIX)
+            list(gaps(pasted, snapshot))
+            conflicts(pasted)
+        resolve(snapshot, MATRIX)
+
+
+def test_every_encoding_that_terminals_write() -> None:
+    text = "NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |\r\n"
+    for data in (text.encode(), text.encode("utf-8-sig"), text.encode("utf-16"), b"\xff\xfe\x00" + text.encode()):
+        assert isinstance(decoded(data), str)
+    for data in (text.encode(), text.encode("utf-8-sig"), text.encode("utf-16")):
+        assert told(to_snapshot(read_paste(decoded(data)), MATRIX).driver.version) == "550.54.15"

@@ -1,0 +1,109 @@
+"""The table: a machine, a set of requirements, every form; what all of them must say of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuenv.cli.formats import NAMES, How, Wanted, emit_report
+from gpuenv.cli.preflight import sent_elsewhere
+from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.matrix.resolve import resolve
+from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+from gpuenv.preflight.requirement import parse_requirement
+from gpuenv.report.report import make_report
+from tests.preflight.machines import MATRIX
+from tests.report.readers import READERS, Told
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuenv.model.resolution import Resolution
+    from gpuenv.model.snapshot import Snapshot
+REQUIRED = {
+    "none": (),
+    "usual": ("gpu>=1", "cc>=8.0", "memory>=40GiB", "driver>=535", "name~=H100|H200"),
+    "links": ("gpu>=2", "nvlink", "p2p", "mig==off", "ecc==on"),
+    "packages": ("cupy>=14,<15", "line==cupy-cuda12x", "driver-cuda>=12.4", "numpy>=2", "python>=3.10"),
+    "quiet": ("gpu>=1", "no-other-processes", "free-memory>=1GiB"),
+    "absent": ("gpu==0", "cupy==none"),
+}
+STATUS_OF = {0: ("fit", "degraded"), 1: ("unfit",), 8: ("unknown",), 75: ("unfit",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run: its exit code, the report, and every form as its reader has it."""
+
+    code: int
+    report: dict[str, Any]
+    forms: dict[str, Told]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What was read of a machine, and what fits it: the same for every set of requirements."""
+
+    snapshot: Snapshot
+    resolution: Resolution
+
+
+def machine(snapshot: Snapshot) -> Machine:
+    return Machine(snapshot, resolve(snapshot, MATRIX))
+
+
+def row(of: Machine, name: str, folder: Path, *, retry: bool = False) -> Row:
+    """What preflight does once the machine has been read, every form written at once and read back."""
+    requirements = tuple(parse_requirement(text) for text in REQUIRED[name])
+    terms = Terms(
+        requirements=evaluate(requirements, of.snapshot),
+        no_gpu=no_gpu_expected(requirements),
+        no_cupy=no_cupy_expected(requirements),
+    )
+    diagnosis = diagnose(of.snapshot, MATRIX, of.resolution, lambda: 0.0, terms)
+    report = make_report(diagnosis, of.resolution, of.snapshot, 0.5, terms)
+    report = sent_elsewhere(report) if retry else report
+    wanted = [Wanted(form, folder / form) for form in NAMES]
+    emit_report(report, wanted, How(verbose=False, color=False, redact=True))
+    forms = {form: READERS[form](folder / form) for form in NAMES}
+    return Row(report.exit_code, json.loads((folder / "json").read_text(encoding="utf-8")), forms)
+
+
+def required(name: str) -> list[str]:
+    """The options of a set of requirements."""
+    return [part for text in REQUIRED[name] for part in ("--require", text)]
+
+
+def assert_all_say_the_same(found: Row) -> None:
+    """The same verdict, findings, requirements and machine in every form; and the exit code that follows from them."""
+    right, report = found.forms["json"], found.report
+    assert found.code == report["exit_code"]
+    assert right.status in STATUS_OF[found.code]
+    for form, told in found.forms.items():
+        assert told.findings == right.findings, form
+        assert told.status in (None, right.status), form
+        assert told.exit_code in (None, found.code), form
+        assert told.primary in (None, right.primary), form
+        assert told.requirements in (None, right.requirements), form
+        if form != "gitlab":
+            assert_the_machine_is_named(told, report["snapshot"], form)
+    assert_the_code_follows(report)
+
+
+def assert_the_code_follows(report: dict[str, Any]) -> None:
+    """By the contract: an error is unfit, a requirement that is not met is an error, one that is open is no fit."""
+    errors = [finding for finding in report["findings"] if finding["severity"] == "error"]
+    statuses = {entry["status"] for entry in report["requirements"]}
+    assert (report["exit_code"] in (1, 75)) == bool(errors)
+    assert sum(finding["primary"] for finding in report["findings"]) == bool(errors)
+    if "violated" in statuses:
+        assert [finding for finding in errors if finding["cause"] == "requirement-not-met"]
+    elif "unknown" in statuses and not errors:
+        assert report["exit_code"] == 8
+
+
+def assert_the_machine_is_named(told: Told, snapshot: dict[str, Any], form: str) -> None:
+    names = {gpu["name"]["value"] for gpu in snapshot["gpus"]} - {None}
+    version = snapshot["driver"]["version"]["value"]
+    assert [name for name in (*names, version) if name and name not in told.text] == [], form
