@@ -21,7 +21,7 @@ from tests.support.target import CudaLibraries
 DEFAULT = 30.0  # seconds of --timeout
 SLACK = 1.5  # seconds beside the asking: the interpreter, the matrix, the verdict
 ENOUGH = 10  # healthy machines on which each check must be silent
-# What only a target with CuPy's own files, or a caller's requirements, lets come to an end.
+# What only the caller's requirements let come to an end; the checks of smoke tests need those.
 ELSEWHERE = {"REQ801"}
 
 
@@ -71,7 +71,7 @@ def main() -> int:
     print(f"  beyond the deadline: {', '.join(beyond) or 'none'}")  # noqa: T201
     counted = silent(shown)
     few = {check.code: counted[check.code] for check in all_checks() if counted[check.code] < ENOUGH}
-    few = {code: count for code, count in few.items() if code not in ELSEWHERE}
+    few = {code: count for code, count in few.items() if code not in ELSEWHERE and not code.startswith("SMK")}
     print(f"  each check clean on at least {ENOUGH} healthy machines: {few or 'yes'}")  # noqa: T201
     return 1 if beyond or few else 0
 
