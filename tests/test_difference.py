@@ -40,7 +40,7 @@ PAIRS = (
     ),
     ("l4-550", "container-utility-only", "container-driver-capabilities", {"environment.NVIDIA_DRIVER_CAPABILITIES"}),
     ("v100-580", "v100-cuda13x-580", "gpu-removed-from-toolkit", {"target.cupy"}),
-    ("v100-580", "v100-prohibited", "compute-mode-prohibited", {"gpus[].compute_mode"}),
+    ("v100-580", "v100-prohibited", "compute-mode-exclusive", {"gpus[].compute_mode"}),
     ("h100-535", "no-driver-h100", "no-driver", {"driver.module"}),
     ("gtx1080ti-580", "nouveau-gtx1080ti", "nouveau-loaded", {"driver.module", "driver.nouveau"}),
     ("a100-mig-535", "a100-mig-wrong-instance", "mig-misconfigured", {"environment.CUDA_VISIBLE_DEVICES"}),
@@ -81,7 +81,7 @@ class Recorded:
         return self._known[name]
 
 
-@pytest.mark.parametrize(("there", "here", "cause", "first"), PAIRS, ids=lambda part: str(part)[:30])
+@pytest.mark.parametrize(("there", "here", "cause", "first"), PAIRS, ids=[f"{pair[0]}-{pair[1]}" for pair in PAIRS])
 def test_what_stands_first_leads_to_the_cause(
     there: str, here: str, cause: str, first: set[str], recorded: Recorded
 ) -> None:
