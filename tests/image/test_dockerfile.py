@@ -133,6 +133,8 @@ def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
         (f"{SLIM}\n{CTK}\nENV CUDA_VISIBLE_DEVICES=0", []),
         (f"{SLIM}\n{CTK}\nENV NVIDIA_DRIVER_CAPABILITIES=utility", at(("DKF913", 3))),
         (f"{SLIM}\n{CTK}\nENV NVIDIA_VISIBLE_DEVICES=void", at(("DKF913", 3))),
+        (f"{DEVEL}\nENV CUDA_PATH=/usr/local/cuda-11.8", at(("DKF916", 2))),
+        (f"{DEVEL}\nENV CUDA_PATH=/usr/local/cuda-12.9", []),
         (f"FROM python:3.12-alpine\n{CTK}", at(("DKF914", 2))),
         (f"FROM python:3.8-slim\n{CTK}", at(("DKF914", 2))),
         (f"FROM nvidia/cuda:12.7.0-devel-ubuntu24.04\n{WHEEL}", at(("DKF915", 1))),

@@ -57,6 +57,14 @@ def test_a_recipe_is_valid_by_its_service_s_schema(schema: str, path: str) -> No
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.network
+def test_the_hook_is_valid_by_pre_commit_itself() -> None:
+    path = RECIPES / "pre-commit/pre-commit-config.yaml"
+    command = [str(Path(sys.executable).with_name("uv")), "tool", "run", "pre-commit", "validate-config", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("path", ["kubernetes/pod.yaml", "kubernetes/job.yaml"])
 def test_a_manifest_is_valid_by_the_schema_of_kubernetes(path: str) -> None:
     schema = Path(__file__).with_name("schemas") / "kubernetes-1.37-pod-job.json"

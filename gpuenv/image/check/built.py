@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from gpuenv.image.check.bases import Base, base_of
 from gpuenv.image.check.docker_parse import Piece
 from gpuenv.image.check.following import Context, constrained, copies, follow
-from gpuenv.image.check.installs import Asked, FileKind, Install, Manager, asked
+from gpuenv.image.check.installers import asked
+from gpuenv.image.check.installs import Asked, FileKind, Install, Manager
 from gpuenv.image.check.shell import Command, Word, commands
 from gpuenv.image.check.stages import Setting, Stage, Step
 from gpuenv.matrix.records import Matrix

@@ -6,11 +6,13 @@ import re
 
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Place
+from gpuenv.image.check.provided import provided
 from gpuenv.image.check.rules import FileOutcome, rule
 from gpuenv.image.check.rules_docker import from_place, release_of, spot
 from gpuenv.image.check.rules_variables import capabilities_fault, hides_all
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
+from gpuenv.model.versions import CudaVersion
 
 _FAULT = Cause.DOCKERFILE_FAULT
 COMPAT = re.compile(r"/compat(?:/lib(?:\.real)?)?/?$")
@@ -190,3 +192,27 @@ def no_such_base(built: Built) -> FileOutcome:
             "Name a whole tag, such as 12.9.1-devel-ubuntu24.04.",
             severity=Severity.WARNING,
         )
+
+
+@rule("DKF916", _FAULT)
+def cuda_path_elsewhere(built: Built) -> FileOutcome:
+    """CUDA_PATH or CUDA_HOME names another CUDA than the image has.
+
+    What it means: CuPy looks for headers and libraries where CUDA_PATH points; a folder that is not there, or of
+    another version, breaks the first kernel.
+    How it is seen: a version in the variable's folder against the CUDA of the base image and its packages.
+    What to do: leave the variable out, or let it name /usr/local/cuda.
+    """
+    has = provided(built)
+    for name in ("CUDA_PATH", "CUDA_HOME"):
+        setting = built.environment.get(name)
+        match = re.search(r"/cuda-(\d+)\.(\d+)/?$", setting.value) if setting is not None else None
+        if setting is None or match is None or has.cuda is None:
+            continue
+        if CudaVersion(int(match[1]), int(match[2])) != has.cuda:
+            yield spot(
+                Place(built.file, setting.line, setting.end_line),
+                f"{name} names {setting.value}, and the image has CUDA {has.cuda}",
+                f"Leave {name} out, or set it to /usr/local/cuda.",
+                Evidence("CUDA", str(has.cuda), has.cuda_source),
+            )
