@@ -135,7 +135,7 @@ def test_no_value_of_an_argument_or_a_secret_is_in_a_command() -> None:
     [
         ({}, None),
         ({"PIP_INDEX_URL": "file:///wheels"}, None),
-        ({"PIP_INDEX_URL": "https://u:p%40@own.invalid/simple"}, ["index-url = https://u:p%%40@own.invalid/simple"]),
+        ({"PIP_INDEX_URL": "https://u:p%40@own.invalid/simple"}, ["index-url = https://u:p%40@own.invalid/simple"]),
         ({"UV_DEFAULT_INDEX": "own=https://own.invalid/"}, ["index-url = https://own.invalid/"]),
         (
             {"PIP_EXTRA_INDEX_URL": "https://a.invalid https://b.invalid", "PIP_TRUSTED_HOST": "a.invalid"},
