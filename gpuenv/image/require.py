@@ -4,8 +4,8 @@ The grammar and its evaluation are those of NVIDIA/libnvidia-container, read 202
 evaluate_rule: a variable holds alternatives with blanks between them, of which one must hold; an alternative holds
 conditions with commas between them, all of which must hold. src/cli/configure.c, configure_command: every variable must
 hold for every GPU that the container is given; check_*: a condition on a driver or a device that nobody could tell
-holds. src/driver.c, driver_get_device_brand_1_svc: a brand is NVML's, compared without regard to case. The runtime stops
-at the first alternative that holds and reads no further; here the whole is read, and refused where a part is invalid.
+holds. src/driver.c, driver_get_device_brand_1_svc: a brand is NVML's, compared without regard to case. The runtime
+reads no further than the first alternative that holds; here the whole is read, and refused where a part is invalid.
 
 NVIDIA/nvidia-container-toolkit, internal/config/image/cuda_image.go, GetRequirements (read 2026-11-21): it takes every
 variable with the prefix but those of JetPack, adds ``cuda>=X.Y`` for an image that has ``CUDA_VERSION`` and no

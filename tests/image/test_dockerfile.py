@@ -74,6 +74,8 @@ def at(*places: tuple[str, int]) -> list[tuple[str, str, int]]:
         "ARG BASE\nFROM ${BASE}\nRUN pip install cupy-cuda12x==14.2.0",
         f"ARG V=14.2.0\n{SLIM}\nARG V\nRUN pip install cupy-cuda12x[ctk]==${{V}}",
         f"{SLIM}\nARG V\nRUN pip install cupy-cuda12x[ctk]==$V",
+        "FROM python:3.12-slim AS one\nARG E=[ctk]\nFROM one\nRUN pip install cupy-cuda12x$E==14.2.0",
+        f"{SLIM}\n{CTK}\nRUN --device=nvidia.com/gpu=all nvidia-smi",
         f"{SLIM}\nRUN pip install torch==2.9.0 'cupy-cuda12x==14.2.0'",
         "FROM scratch\nCOPY x /x",
     ],

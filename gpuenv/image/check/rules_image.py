@@ -19,13 +19,14 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
 # NVIDIA, CUDA Compatibility, "Forward Compatibility Support Across Major Toolkit Versions" (read 2026-11-21): for data
-# center GPUs, select NGC Server Ready SKUs of RTX cards, and Jetson boards. So a GeForce or TITAN is refused, and an RTX
-# or Quadro is neither refused nor let through: nobody can tell by its brand whether the server is such a one.
+# center GPUs, select NGC Server Ready SKUs of RTX cards, and Jetson boards. So a GeForce or TITAN is refused; an RTX or
+# Quadro is neither refused nor let through, for its brand does not tell whether the server is such a one.
 _NOT_FORWARD = ("geforce", "geforcertx", "titan", "titanrtx")
 _FORWARD = ("tesla", "nvidia")
 _COMPAT = re.compile(r"/cuda[^/]*/compat(?:/lib(?:\.real)?)?/?$")
-# CDI mode checks no requirement: nvidia-container-toolkit, issue 1470. That of toolkit 1.18.0 is the runtime's default:
-# its release notes, in SUSE-SU-2025:4187-1. Docker's --gpus tries CDI first: moby, pull request 50228 (read 2026-11-21).
+# CDI mode checks no requirement: nvidia-container-toolkit, issue 1470. From toolkit 1.18.0 on it is the runtime's
+# default: its release notes, as in SUSE-SU-2025:4187-1. Docker's --gpus may try it first: moby, pull request 50228 (all
+# read 2026-11-21).
 _TOOLKIT = (
     "the NVIDIA container toolkit's legacy mode (its default before 1.18.0) refuses to start the container; under CDI "
     "(newer ones, Podman, --device nvidia.com/gpu=...) nothing checks it, and it is CUDA that fails or not"
