@@ -1,11 +1,15 @@
 """``NVIDIA_REQUIRE_*``: what an image demands of the machine, evaluated as the container runtime does. Pure.
 
-The grammar and its evaluation are those of libnvidia-container (src/cli/dsl.c and configure.c, read November 2026): a
-variable holds alternatives with blanks between them, of which one must hold; an alternative holds conditions with
-commas between them, all of which must hold; several variables must hold each. A condition on a driver or a device that
-nobody could tell holds. The toolkit takes every variable with the prefix but those of JetPack, adds ``cuda>=X.Y`` for
-an image that has ``CUDA_VERSION`` and no ``NVIDIA_REQUIRE_CUDA``, and nothing at all where ``NVIDIA_DISABLE_REQUIRE``
-is true (nvidia-container-toolkit, internal/config/image/cuda_image.go).
+The grammar and its evaluation are those of NVIDIA/libnvidia-container, read 2026-11-21. src/cli/dsl.c, dsl_evaluate and
+evaluate_rule: a variable holds alternatives with blanks between them, of which one must hold; an alternative holds
+conditions with commas between them, all of which must hold. src/cli/configure.c, configure_command: every variable must
+hold for every GPU that the container is given; check_*: a condition on a driver or a device that nobody could tell
+holds. src/driver.c, driver_get_device_brand_1_svc: a brand is NVML's, compared without regard to case. The runtime
+reads no further than the first alternative that holds; here the whole is read, and refused where a part is invalid.
+
+NVIDIA/nvidia-container-toolkit, internal/config/image/cuda_image.go, GetRequirements (read 2026-11-21): it takes every
+variable with the prefix but those of JetPack, adds ``cuda>=X.Y`` for an image that has ``CUDA_VERSION`` and no
+``NVIDIA_REQUIRE_CUDA``, and nothing at all where ``NVIDIA_DISABLE_REQUIRE`` is true.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ Comparison = Callable[[int], bool]
 _COMPARISONS: Mapping[str, Comparison] = {
     "=": lambda sign: sign == 0,
     "!=": lambda sign: sign != 0,
+    "!": lambda sign: sign != 0,  # evaluate_rule takes the first operator that begins so
     "<": lambda sign: sign < 0,
     "<=": lambda sign: sign <= 0,
     ">": lambda sign: sign > 0,
@@ -97,7 +102,7 @@ def _condition(text: str) -> Condition:
     if match is None or match[2] not in _COMPARISONS or match[1].lower() not in KEYS:
         raise RequireError(f"{text!r} is no condition: expected one of {', '.join(KEYS)}, an operator and a value")
     key, operator, value = match[1].lower(), match[2], match[3]
-    if key == "brand" and operator not in ("=", "!="):
+    if key == "brand" and operator not in ("=", "!=", "!"):
         raise RequireError(f"{text!r}: a brand is equal or not, it has no order")
     if key != "brand" and not _VERSION.fullmatch(value):
         raise RequireError(f"{text!r}: {value} is no version")

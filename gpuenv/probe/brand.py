@@ -7,7 +7,10 @@ from gpuenv.probe.assemble_health import why_not
 from gpuenv.probe.raw import NvmlGpu
 
 # nvmlBrandType_t of nvml.h (NVML_BRAND_* of nvidia-ml-py 13.615.71), as NVIDIA_REQUIRE_CUDA of NVIDIA's images spells
-# them (nvidia/cuda 11.0.3 to 13.1.0, read November 2026).
+# them (nvidia/cuda 11.0.3 to 13.1.0, read November 2026). The first seven are the words of libnvidia-container too
+# (src/driver.c, driver_get_device_brand_1_svc, read 2026-11-21: Quadro, Tesla, NVS, GRID, GeForce, TITAN, else Unknown;
+# compared without regard to case). It knows the others from container toolkit 1.9.0 on (nvidia-container-toolkit, issue
+# 24, said of quadrortx) and calls them unknown before, which is why images list that word.
 BRANDS = (
     "unknown",
     "quadro",

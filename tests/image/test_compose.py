@@ -11,6 +11,7 @@ from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice
 from gpuenv.matrix.load import load
+from gpuenv.model.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +52,7 @@ def told(folder: Path, text: str, files: Mapping[str, str] | None = None) -> lis
         f"{IMAGE}\n    gpus: all",
         f"{IMAGE}\n    gpus:\n      - driver: nvidia\n        count: 2",
         f"{IMAGE}\n{RESERVED}",
+        f"{IMAGE}\n{RESERVED.replace('[gpu]', '[gpu, compute, utility]')}",
         f"{IMAGE}\n    runtime: nvidia",
         f"{IMAGE}\n    devices:\n      - nvidia.com/gpu=all",
         "    image: postgres:17",
@@ -74,6 +76,9 @@ def test_a_service_that_is_right_is_left_alone(tmp_path: Path, body: str) -> Non
         (f"{IMAGE}\n    devices:\n      - /dev/nvidia0:/dev/nvidia0", [("CMP921", 5)]),
         (f"{IMAGE}\n{RESERVED.replace('capabilities: [gpu]', '')}", [("CMP922", 8)]),
         (f"{IMAGE}\n{RESERVED.replace('[gpu]', '[compute]')}", [("CMP922", 8)]),
+        (f"{IMAGE}\n{RESERVED.replace('[gpu]', '[gpu, utility]')}", [("CMP922", 8)]),
+        (f"{IMAGE}\n{RESERVED.replace('[gpu]', '[nvidia-compute]')}", [("CMP922", 8)]),
+        (f"{IMAGE}\n{RESERVED.replace('nvidia', 'other').replace('[gpu]', '[tpu]')}", [("CMP922", 8)]),
         (f"{IMAGE}\n{RESERVED.replace('count: all', 'count: 0')}", [("CMP922", 8)]),
         (f"{IMAGE}\n{RESERVED}\n              device_ids: ['0']", [("CMP922", 8)]),
         (f"{IMAGE}\n{RESERVED.replace('reservations', 'limits')}", [("CMP922", 7)]),
@@ -88,6 +93,29 @@ def test_a_service_that_is_right_is_left_alone(tmp_path: Path, body: str) -> Non
 def test_what_is_wrong_is_found_in_its_line(tmp_path: Path, body: str, expected: list[tuple[str, int]]) -> None:
     found = told(tmp_path, f"services:\n  a:\n{body}")
     assert found == [(code, "compose.yaml", line) for code, line in expected]
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "severity"),
+    [
+        ("[nvidia-compute]", Severity.ERROR),  # Docker Engine: could not select device driver
+        ("[compute]", Severity.WARNING),
+        ("[gpu, utility]", Severity.WARNING),
+    ],
+)
+def test_how_bad_other_capabilities_are(tmp_path: Path, capabilities: str, severity: Severity) -> None:
+    path = tmp_path / "compose.yaml"
+    path.write_text(f"services:\n  a:\n{IMAGE}\n{RESERVED.replace('[gpu]', capabilities)}\n")
+    assert [each.severity for each in judge_compose(path, Choice(), MATRIX).findings] == [severity]
+
+
+def test_an_extended_service_keeps_what_its_base_has_at_every_depth(tmp_path: Path) -> None:
+    base = f"  base:\n{IMAGE}\n    environment: {{CUDA_VISIBLE_DEVICES: ''}}\n{RESERVED}"
+    own = "  a:\n    extends: {service: base}\n    environment: {X: y}\n    deploy: {replicas: 2}"
+    assert told(tmp_path, f"services:\n{base}\n{own}") == [
+        ("CMP924", "compose.yaml", 4),
+        ("CMP924", "compose.yaml", 14),
+    ]
 
 
 def test_the_dockerfile_behind_a_service_is_judged_too(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ SAMPLES = (
     "# syntax=x/y:1\n# escape=`\nFROM a\nRUN a`\n b",
     "FROM a\n# escape=`\nRUN b \\\n c",
     "\n# escape=`\nFROM a\nRUN b \\\n c",
+    "# other=x\n# escape=`\nFROM a\nRUN b \\\n c",
+    "# syntax=x\n# Escape = `\nFROM a\nRUN b `\n c",
     "FROM --platform=linux/amd64 a AS b\nCOPY --from=b --chown=1:1 x y",
     "FROM a\nRUN --mount=type=cache,target=/x --network=none b \\\n\n# comment\n   c",
     "FROM a\nRUN <<EOF\na\n  EOF\nEOF\nRUN c",
@@ -56,6 +58,16 @@ def theirs(text: str) -> list[tuple[str, int, int, tuple[str, ...], tuple[str, .
 @pytest.mark.parametrize("text", SAMPLES)
 def test_it_is_read_as_buildkit_reads_it(text: str) -> None:
     assert ours(text) == theirs(text)
+
+
+def test_the_directive_check_goes_before_others() -> None:
+    """It came with Dockerfile 1.8, which the parser beside us does not know."""
+    assert ours("# check=skip=all\n# escape=`\nFROM a\nRUN b `\n c") == [("FROM", 3, 3, (), ()), ("RUN", 4, 5, (), ())]
+
+
+def test_a_directive_that_comes_twice_is_refused() -> None:
+    with pytest.raises(DockerfileError, match="line 2: the directive escape"):
+        parse("# escape=`\n# escape=`\nFROM a")
 
 
 LINES = st.lists(

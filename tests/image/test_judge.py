@@ -11,12 +11,13 @@ from gpuenv.image import labels
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.records import MachineVerdict, Meeting
 from gpuenv.image.check.rules import all_rules
+from gpuenv.image.check.subject import brands_of
 from gpuenv.image.check.verdict import judge_machine
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.report.report import Status
 from tests.image.admission import rows
 
@@ -55,6 +56,25 @@ def verdict(facts: ImageFacts, snapshot: Snapshot) -> MachineVerdict:
 
 def told(found: MachineVerdict) -> list[tuple[str, str]]:
     return [(each.code, each.cause.value) for each in found.findings if each.severity is not Severity.NOTE]
+
+
+@pytest.mark.parametrize(
+    ("name", "brands"),
+    [
+        ("Tesla T4", ("tesla", "nvidia")),  # nvidia-container-toolkit, issue 188: a Tesla T4 of brand NVIDIA
+        ("NVIDIA A100-SXM4-80GB", ("tesla", "nvidia")),
+        ("NVIDIA GH200 480GB", ("tesla", "nvidia")),
+        ("T4", ("tesla", "nvidia")),
+        ("NVIDIA GeForce RTX 4090", ("geforce", "geforcertx")),
+        ("NVIDIA RTX A6000", ("nvidiartx", "quadrortx")),
+        ("NVIDIA T400 4GB", ()),
+        ("NVIDIA GB10", ()),
+        ("P106-100", ()),
+        ("GRID A100-4C", ()),
+    ],
+)
+def test_a_brand_is_taken_from_a_name_only_where_the_name_tells_it(name: str, brands: tuple[str, ...]) -> None:
+    assert brands_of(Gpu(name=known(name, "nvml")))[0] == brands
 
 
 @pytest.mark.parametrize(

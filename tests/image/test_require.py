@@ -63,6 +63,8 @@ def test_nothing_is_required(text: str) -> None:
         ("cuda<12.4.0", False),
         ("cuda>12.4.0.1", False),
         ("cuda!=12.4", False),
+        ("cuda!12.4", False),  # evaluate_rule takes it for the operator that begins so
+        ("brand!geforce", True),
         ("CUDA>=12.4", True),
         ("cuda<=12.3", False),
         ("cuda>12.10", False),

@@ -1,6 +1,7 @@
 """The services of a compose file, with the lines of what they say. Pure but for the files that it is given.
 
-The Compose Specification (compose-spec, 05-services.md, deploy.md, build.md; read November 2026).
+The Compose Specification (compose-spec/compose-spec, read 2026-11-21): 05-services.md, environment, extends, gpus;
+deploy.md, devices; build.md, Build definition. Of extends, mappings are merged here; a sequence is the service's own.
 """
 
 from __future__ import annotations
@@ -129,7 +130,17 @@ def _extended(body: dict[str, Plain], services: Mapping[str, Plain], depth: int 
     other = services.get(name) if isinstance(name, str) and not elsewhere else None
     if not isinstance(other, dict) or depth > 5:  # noqa: PLR2004 - a chain longer than that goes in circles
         return body
-    return {**_extended(other, services, depth + 1), **body}
+    return _merged(_extended(other, services, depth + 1), body)
+
+
+def _merged(former: dict[str, Plain], own: dict[str, Plain]) -> dict[str, Plain]:
+    """A mapping with what another one has besides, at every depth."""
+    both = {
+        key: _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
+        for key, value in own.items()
+        for before in [former.get(key)]
+    }
+    return {**former, **both}
 
 
 class _Reader:

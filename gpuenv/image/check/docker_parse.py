@@ -1,8 +1,10 @@
-"""A Dockerfile as instructions, with continuation lines, the escape directive, comments and heredocs.
+"""A Dockerfile as instructions, with continuation lines, parser directives, comments and heredocs.
 
-Own code, because no kept parser fits: dockerfile-parse (2.0.1) knows neither heredocs nor the escape directive, and
-dockerfile (3.4.0) is BuildKit's own parser behind an extension module that some platforms have no wheel of. The tests
-hold this one against that one. Pure.
+moby/buildkit, frontend/dockerfile/docs/reference.md, Format, Parser directives and Here-documents (read 2026-11-21).
+
+Own code, because no kept parser fits: dockerfile-parse (2.0.1, tried 2026-11-21) takes the lines of a heredoc for
+instructions, and dockerfile (3.4.0) is BuildKit's own parser behind an extension module that some platforms have no
+wheel of. The tests hold this one against that one. Pure.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ _KEYWORDS = (
     *("ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR"),
 )
 _WITH_HEREDOC = ("ADD", "COPY", "RUN")
+_DIRECTIVES = ("syntax", "escape", "check")
 
 
 class DockerfileError(ValueError):
@@ -132,16 +135,23 @@ def parse(text: str) -> Dockerfile:
 
 
 def _escape(lines: list[str]) -> str:
-    """The character of the directive ``escape``, which stands at the very top or nowhere."""
+    """The character of the directive ``escape``, which stands at the very top or nowhere.
+
+    moby/buildkit, frontend/dockerfile/parser/directives.go, ParseLine (read 2026-11-21): a line that is no directive
+    ends them, as does a name that is not known; one that comes twice is refused.
+    """
+    found: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         match = _DIRECTIVE.fullmatch(line.strip())
-        if match is None:
+        if match is None or match[1].lower() not in _DIRECTIVES:
             break
-        if match[1].lower() == "escape":
-            if match[2] not in ("\\", "`"):
-                raise DockerfileError(f"line {number}: escape={match[2][:20]}: expected \\ or `")
-            return match[2]
-    return "\\"
+        name, value = match[1].lower(), match[2]
+        if name in found:
+            raise DockerfileError(f"line {number}: the directive {name} stands there twice")
+        if name == "escape" and value not in ("\\", "`"):
+            raise DockerfileError(f"line {number}: escape={value[:20]}: expected \\ or `")
+        found[name] = value
+    return found.get("escape", "\\")
 
 
 def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:

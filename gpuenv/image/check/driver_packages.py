@@ -1,8 +1,11 @@
 """Which packages, programs and files are a driver's, or bring one along. Pure.
 
-NVIDIA's CUDA Installation Guide for Linux, Meta Packages (read November 2026): ``cuda``, ``cuda-X-Y`` and
-``cuda-runtime-X-Y`` bring the driver, ``cuda-toolkit*``, ``cuda-libraries*`` and ``cuda-cudart*`` do not. Debian's and
-Ubuntu's names of the driver's packages: packages.debian.org and packages.ubuntu.com.
+NVIDIA, CUDA Installation Guide for Linux 13.0 (read 2026-11-21), 4.12.2 Meta Packages, table 4: ``cuda``, ``cuda-X-Y``
+and ``cuda-runtime-X-Y`` bring the driver, of ``cuda-toolkit*`` and ``cuda-libraries*`` no such thing is said; 6.3
+Advanced Options: what the installer puts in place, less what it is told to. The driver's packages, and what the others
+depend on, are those of the package lists of Debian 12 and unstable and of Ubuntu 24.04 with its updates (2026-11-21).
+The names of RPMs (nvidia-driver-*, kmod-nvidia-*, akmod-nvidia, xorg-x11-drv-nvidia-*, nvidia-compute-G06), and the
+installer's --samples of CUDA 10, were seen in public scripts alone.
 """
 
 from __future__ import annotations
@@ -12,22 +15,39 @@ from collections.abc import Sequence
 
 _PACKAGES = re.compile(
     r"(?:"
-    r"nvidia-(?:driver|headless|utils|dkms|kernel|open|smi|compute-utils|firmware|settings|fabricmanager)(?:[-_.].*)?"
-    r"|libnvidia-(?:compute|ml|cfg|decode|encode|extra|gl|common|fbc|nvcuvid|ptxjitcompiler)[-\d].*"
-    r"|libnvidia-ml1|libcuda1(?:-.*)?|libnvcuvid1"
+    r"nvidia-(?:tesla-|legacy-\d+xx-)?(?:\d{3}-)?"
+    r"(?:driver|headless|utils|dkms|kernel|open|smi|compute-utils|firmware|settings|fabricmanager|opencl-icd|cuda-mps)"
+    r"(?:[-_.].*)?"
+    r"|libnvidia-(?:tesla-|legacy-\d+xx-)?(?:\d{3}-)?"
+    r"(?:compute|cuda|ml|cfg|decode|encode|extra|gl|glcore|eglcore|gpucomp|common|fbc|nvcuvid|nvvm|compiler|"
+    r"allocator|opticalflow|ptxjitcompiler|cudadebugger)(?:[-\d].*)?"
+    r"|nvidia-(?:compute|gl|video)-G\d\d.*"
+    r"|libcuda1(?:-.*)?|libcudadebugger1|libnvcuvid1|libnvoptix1"
     r"|cuda-drivers(?:-.*)?|cuda-runtime-\d+-\d+|cuda-\d+-\d+|cuda"
     r"|xserver-xorg-video-nvidia.*|akmod-nvidia.*|kmod-nvidia.*|xorg-x11-drv-nvidia.*"
     r")"
 )
+# Of Debian and Ubuntu: they depend on libcuda1, or on libnvidia-compute of a branch, and on NVML.
+_BRINGING = ("nvidia-cuda-toolkit", "nvidia-cuda-dev", "libnvidia-ml-dev")
 _RUNFILE = re.compile(r"NVIDIA-Linux-[\w.-]+\.run")
 _CUDA_RUNFILE = re.compile(r"cuda_[\d.]+(?:_[\d.]+)?_linux(?:_[a-z0-9]+)?\.run")
+_LEAVES_OUT = re.compile(r"--(?:toolkit|samples|extract|uninstall)(?:=|$)")
 _LIBRARY = re.compile(r"lib(?:cuda|nvidia-ml|nvcuvid|nvidia-ptxjitcompiler)\.so[\d.]*$")
 _INSTALL = re.compile(r"\b(?:apt-get|apt|aptitude|yum|dnf|microdnf|zypper|apk)\b[^&|;]*?\b(?:install|add)\b([^&|;]*)")
 
 
 def is_driver_package(word: str) -> bool:
-    """Whether a package, as one writes it for apt or dnf, is a driver's or brings one."""
-    return bool(_PACKAGES.fullmatch(re.split(r"[=:/<>]", word)[0]))
+    """Whether a package, as one writes it for apt or dnf, is a driver's or brings one as a metapackage."""
+    return bool(_PACKAGES.fullmatch(_name(word))) and not brings_driver(word)
+
+
+def brings_driver(word: str) -> bool:
+    """Whether a package that is wanted for something else depends on the driver's libraries."""
+    return _name(word) in _BRINGING
+
+
+def _name(word: str) -> str:
+    return re.split(r"[=:/<>]", word)[0]
 
 
 def is_driver_library(path: str) -> bool:
@@ -41,7 +61,7 @@ def runfile(words: Sequence[str]) -> str | None:
         name = word.rsplit("/", 1)[-1]
         if _RUNFILE.fullmatch(name):
             return name
-        if _CUDA_RUNFILE.fullmatch(name) and ("--driver" in words or not {"--toolkit", "--samples"} & set(words)):
+        if _CUDA_RUNFILE.fullmatch(name) and ("--driver" in words or not any(map(_LEAVES_OUT.match, words))):
             return name
     return None
 
@@ -50,7 +70,7 @@ def driver_in(step: str) -> str | None:
     """The first package or file of a driver that a step of an image's history brings."""
     for match in _INSTALL.finditer(step):
         for word in match[1].split():
-            if is_driver_package(word):
+            if is_driver_package(word) or brings_driver(word):
                 return word
     copied = step.split("COPY", 1)[1].split() if "COPY" in step else []
     return next((word for word in copied if is_driver_library(word)), None)

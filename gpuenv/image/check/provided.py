@@ -13,7 +13,12 @@ from gpuenv.matrix.companions import brought
 from gpuenv.matrix.records import Companion, Flavour, Matrix
 from gpuenv.model.versions import CudaVersion
 
-# NVIDIA's CUDA Installation Guide for Linux, Meta Packages (read November 2026); Debian's package nvidia-cuda-toolkit.
+# NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and
+# cuda-runtime have the libraries, cuda-toolkit all, cuda-libraries-dev the development packages. That those need the
+# libraries beside them, and that cuda-nvcc, cuda-minimal-build and cuda-driver-dev have the headers of the runtime, is
+# assumed: it can only leave a finding out. Debian and Ubuntu (package lists of Debian 12 and Ubuntu 24.04, 2026-11-21):
+# nvidia-cuda-dev has the headers and depends on the libraries, nvidia-cuda-toolkit depends on it.
+_OF_DISTRIBUTION = ("nvidia-cuda-toolkit", "nvidia-cuda-dev")
 _WITH_LIBRARIES = re.compile(r"(?:cuda|cuda-toolkit|cuda-libraries|cuda-runtime|cuda-libraries-dev)(?:-\d+(?:-\d+)?)?")
 _WITH_HEADERS = re.compile(
     r"(?:cuda|cuda-toolkit|cuda-libraries-dev|cuda-libraries-devel|cuda-cudart-dev|cuda-cudart-devel"
@@ -73,7 +78,7 @@ def provided(built: Built) -> Provided:
 
 
 def _has_libraries(name: str) -> bool:
-    return name == "nvidia-cuda-toolkit" or _WITH_LIBRARIES.fullmatch(name) is not None
+    return name in _OF_DISTRIBUTION or _WITH_LIBRARIES.fullmatch(name) is not None
 
 
 def _is_conda_cuda(name: str) -> bool:

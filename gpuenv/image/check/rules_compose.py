@@ -19,7 +19,11 @@ from gpuenv.model.finding import Evidence, Severity
 _FAULT = Cause.DOCKERFILE_FAULT
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _CDI = "nvidia.com/gpu="
-_DRIVERS = ("nvidia", "cdi")
+# What Docker Engine takes for the capabilities of its driver nvidia, and what of it becomes NVIDIA_DRIVER_CAPABILITIES:
+# moby/moby, daemon/nvidia_linux.go, init and setNvidiaGPUs; daemon/internal/capabilities/caps.go, Match: every one that
+# is asked for must be among them (read 2026-11-21).
+_OF_LIBRARIES = ("compute", "compat32", "graphics", "utility", "video", "display")
+_OF_NVIDIA = ("gpu", "nvidia", *_OF_LIBRARIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +98,9 @@ def gpu_not_requested(running: Running) -> FileOutcome:
 def request_wrong(running: Running) -> FileOutcome:
     """A service asks for a GPU in a way that gives none.
 
-    What it means: a reservation of devices needs capabilities, and [gpu] among them; count and device_ids exclude each
-    other; and compose looks for devices under reservations alone.
+    What it means: a reservation of devices needs capabilities that the engine's driver has: gpu, or those of NVIDIA's
+    libraries, of which CUDA needs compute; count and device_ids exclude each other; and compose looks for devices under
+    reservations alone.
     How it is seen: the entries of deploy.resources.reservations.devices and gpus, and where they stand.
     What to do: write driver: nvidia, count: all, capabilities: [gpu] below deploy.resources.reservations.devices.
     """
@@ -109,22 +114,36 @@ def request_wrong(running: Running) -> FileOutcome:
     for request in service.requests:
         fault = _fault(request)
         if fault is not None:
-            title, fix = fault
-            yield spot(Place(service.file, request.line), f"Service {service.name}: {title}", fix)
+            title, fix, severity = fault
+            place = Place(service.file, request.line)
+            yield spot(place, f"Service {service.name}: {title}", fix, severity=severity)
 
 
-def _fault(request: DeviceRequest) -> tuple[str, str] | None:
+def _fault(request: DeviceRequest) -> tuple[str, str, Severity] | None:
     if request.capabilities is None:
-        return "a reservation of devices without capabilities, which compose refuses", "Add capabilities: [gpu]."
-    if request.driver != "cdi" and "gpu" not in request.capabilities:
-        told = ", ".join(request.capabilities) or "none"
-        known = request.driver in _DRIVERS or request.driver is None
-        asked = f"capabilities [{told}] without gpu" if known else f"the driver {request.driver} without gpu"
-        return f"a reservation with {asked} gives no GPU", "Write capabilities: [gpu]."
+        title = "a reservation of devices without capabilities, which compose refuses"
+        return title, "Add capabilities: [gpu].", Severity.ERROR
     if request.count is not None and request.device_ids is not None:
-        return "count and device_ids exclude each other", "Keep one of the two."
+        return "count and device_ids exclude each other", "Keep one of the two.", Severity.ERROR
     if request.count == "0":
-        return "count: 0 asks for no GPU", "Write count: all, or leave it out."
+        return "count: 0 asks for no GPU", "Write count: all, or leave it out.", Severity.ERROR
+    return _capabilities_fault(request.driver, request.capabilities)
+
+
+def _capabilities_fault(driver: str | None, asked: tuple[str, ...]) -> tuple[str, str, Severity] | None:
+    told, fix = f"a reservation with capabilities [{', '.join(asked)}]", "Write capabilities: [gpu]."
+    if driver == "cdi":
+        return None
+    if driver not in (None, "nvidia"):
+        unsure = f"{told} of the driver {driver}, without gpu: whether it gives a GPU is not known"
+        return None if "gpu" in asked else (unsure, fix, Severity.WARNING)
+    unknown = next((word for word in asked if word not in _OF_NVIDIA), None)
+    if unknown is not None:
+        return f"{told} gives no GPU: the engine's driver for NVIDIA has no {unknown}", fix, Severity.ERROR
+    if any(word in _OF_LIBRARIES for word in asked) and "compute" not in asked:
+        return f"{told} leaves out compute, and with it libcuda", fix, Severity.WARNING
+    if "gpu" not in asked:
+        return f"{told} names no gpu: Docker Engine gives one all the same, others need not", fix, Severity.WARNING
     return None
 
 

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.built import Built
-from gpuenv.image.check.driver_packages import is_driver_library, is_driver_package, runfile
+from gpuenv.image.check.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
 from gpuenv.image.check.installs import Install, Manager, Place
 from gpuenv.image.check.provided import Provided, provided
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
@@ -38,10 +38,19 @@ def driver_installed(built: Built) -> FileOutcome:
     What it means: the driver's libraries must be those of the host's kernel module; the container toolkit mounts them.
     Ones in the image are of another version sooner or later, and may be found first.
     How it is seen: packages of the driver (nvidia-driver-*, libnvidia-compute-*, cuda-drivers, also the metapackages
-    cuda and cuda-X-Y), its installer, or a copy of libcuda or NVML.
+    cuda and cuda-X-Y), its installer, or a copy of libcuda or NVML; and, as a warning, the distribution's own
+    nvidia-cuda-toolkit, which depends on them.
     What to do: leave it out; install cuda-toolkit-X-Y where the toolkit is wanted.
     """
     for entry in built.system:
+        if brings_driver(entry.text):
+            yield spot(
+                entry.place,
+                f"{entry.text} of the distribution brings the driver's libraries along, as its dependencies",
+                "Use an nvidia/cuda devel image, or cuda-toolkit-X-Y of NVIDIA's repository, which bring none.",
+                Evidence("package", entry.text, entry.place.file),
+                severity=Severity.WARNING,
+            )
         if is_driver_package(entry.text):
             meta = re.fullmatch(r"cuda(?:-runtime)?(?:-(\d+)-(\d+))?", entry.name)
             instead = f"cuda-toolkit-{meta[1]}-{meta[2]}" if meta and meta[1] else "cuda-toolkit"

@@ -18,13 +18,18 @@ from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
-# CUDA Compatibility, Forward Compatibility (read November 2026): data-centre GPUs, and some RTX of certified servers.
+# NVIDIA, CUDA Compatibility, "Forward Compatibility Support Across Major Toolkit Versions" (read 2026-11-21): for data
+# center GPUs, select NGC Server Ready SKUs of RTX cards, and Jetson boards. So a GeForce or TITAN is refused; an RTX or
+# Quadro is neither refused nor let through, for its brand does not tell whether the server is such a one.
 _NOT_FORWARD = ("geforce", "geforcertx", "titan", "titanrtx")
 _FORWARD = ("tesla", "nvidia")
 _COMPAT = re.compile(r"/cuda[^/]*/compat(?:/lib(?:\.real)?)?/?$")
+# CDI mode checks no requirement: nvidia-container-toolkit, issue 1470. From toolkit 1.18.0 on it is the runtime's
+# default: its release notes, as in SUSE-SU-2025:4187-1. Docker's --gpus may try it first: moby, pull request 50228 (all
+# read 2026-11-21).
 _TOOLKIT = (
-    "the NVIDIA container toolkit's legacy mode refuses to start the container; under CDI (Podman, --device "
-    "nvidia.com/gpu=...) nothing checks it, and it is CUDA that fails or not"
+    "the NVIDIA container toolkit's legacy mode (its default before 1.18.0) refuses to start the container; under CDI "
+    "(newer ones, Podman, --device nvidia.com/gpu=...) nothing checks it, and it is CUDA that fails or not"
 )
 
 
@@ -119,7 +124,7 @@ def requirement_unmet(subject: Subject) -> ImageOutcome:
 
     What it means: images state in NVIDIA_REQUIRE_* what they need: blanks stand between alternatives, commas between
     what must hold together, and each variable must hold for each GPU. The container toolkit's legacy mode refuses to
-    start what is not met; under CDI nothing enforces it.
+    start what is not met; under CDI, which its runtime takes by itself from 1.18.0 on, nothing enforces it.
     How it is seen: each variable is evaluated as libnvidia-container does, for each GPU of the machine, with its
     driver, CUDA level, compute capability and brand.
     What to do: update the driver, or use an image of a CUDA that this driver runs.
@@ -231,7 +236,8 @@ def forward_compatibility(subject: Subject) -> ImageOutcome:
     """Forward-compatibility libraries would be used on a GPU that does not allow them.
 
     What it means: the package cuda-compat brings a newer libcuda for an older driver. It works on data-centre GPUs;
-    on a GeForce or TITAN cuInit fails with 804, although the driver's own libcuda might do.
+    on a GeForce or TITAN cuInit fails with 804, although the driver's own libcuda might do. Container toolkits 1.17.4
+    and 1.20 or newer do not put it first of themselves, or only where the libraries say that they fit the driver.
     How it is seen: the compat folder in LD_LIBRARY_PATH of the image; or the package in an image whose CUDA is newer
     than the driver, where the container toolkit puts it first.
     What to do: leave the folder out of LD_LIBRARY_PATH, and update the driver or use an image of its CUDA.
@@ -270,7 +276,13 @@ def _forbidding(gpus: list[HostGpu]) -> tuple[Evidence, ...]:
 
 
 def _older_branch(subject: Subject) -> bool:
-    """Whether the host's driver is of an older branch than the libraries (libnvidia-container, compat_mode.c)."""
+    """Whether the host's driver is of an older branch than the libraries.
+
+    That is when a toolkit up to 1.19 puts them first: libnvidia-container, src/cli/compat_mode.c,
+    filter_by_major_version; nvidia-container-toolkit, cmd/nvidia-cdi-hook/cudacompat/cudacompat.go,
+    getContainerForwardCompatDir. Its CHANGELOG, v1.17.4: not at all; its release notes, v1.20.0: by the ELF header of
+    the image's libcuda (all read 2026-11-21). Which toolkit there is, nobody tells: the older ones are assumed.
+    """
     cuda, driver = subject.contents.cuda, subject.driver
     branch = next((row.branch for row in subject.matrix.driver_branches if row.cuda == cuda), None)
     return branch is not None and driver is not None and driver.branch < branch

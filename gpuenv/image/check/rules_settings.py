@@ -73,13 +73,15 @@ def compat_on_path(built: Built) -> FileOutcome:
 def gpu_at_build_time(built: Built) -> FileOutcome:
     """A step of the build uses a GPU.
 
-    What it means: docker build gives its steps neither a GPU nor a driver, whatever the machine has; the step fails, or
-    decides on a machine without a GPU.
+    What it means: a build gives its steps neither a GPU nor a driver, whatever the machine has, unless the step asks
+    for one (RUN --device, Dockerfile 1.27) and the builder allows it; the step fails, or decides on a machine without a
+    GPU.
     How it is seen: nvidia-smi, or Python code that makes arrays of CuPy, in a RUN that is not allowed to fail.
     What to do: move it to the program's start, or to a test that runs the image with --gpus.
     """
+    # moby/buildkit, frontend/dockerfile/docs/reference.md, RUN --device (read 2026-11-21).
     for ran in built.ran:
-        if ran.command.guarded:
+        if ran.command.guarded or ran.step.instruction.flag("device") is not None:
             continue
         what = _gpu_use(ran.command.program, ran.command.texts)
         if what is None and _PYTHON.fullmatch(ran.command.program):

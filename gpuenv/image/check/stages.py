@@ -1,4 +1,8 @@
-"""The stages of a Dockerfile, each step with the variables that are in force there. Pure."""
+"""The stages of a Dockerfile, each step with the variables that are in force there. Pure.
+
+moby/buildkit, frontend/dockerfile/docs/reference.md (read 2026-11-21): Environment replacement; Understand how ARG and
+FROM interact; ARG, Scope: a stage inherits the arguments of the stage that it starts from.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +57,7 @@ class Stage:
         end_line: likewise.
         steps: its instructions.
         environment: what is in force at its end.
+        arguments: likewise.
     """
 
     number: int
@@ -64,6 +69,7 @@ class Stage:
     end_line: int
     steps: tuple[Step, ...]
     environment: Mapping[str, Setting]
+    arguments: Mapping[str, str]
     workdir: str
 
 
@@ -105,7 +111,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
     names = {stage.name: stage.number for stage in before if stage.name}
     parent = names.get(base.lower())
     came = before[parent] if parent is not None else None
-    steps, environment, workdir = _walk(rest, came, outer, given)
+    steps, environment, arguments, workdir = _walk(rest, came, outer, given)
     return Stage(
         number=len(before),
         name=match[2].lower() if match[2] else None,
@@ -116,6 +122,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
         end_line=first.end_line,
         steps=tuple(steps),
         environment=environment,
+        arguments=arguments,
         workdir=workdir,
     )
 
@@ -135,9 +142,9 @@ def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[
 
 def _walk(
     instructions: list[Instruction], came: Stage | None, outer: Mapping[str, str], given: Mapping[str, str]
-) -> tuple[list[Step], dict[str, Setting], str]:
+) -> tuple[list[Step], dict[str, Setting], dict[str, str], str]:
     environment = dict(came.environment) if came else {}
-    arguments: dict[str, str] = {}
+    arguments = dict(came.arguments) if came else {}
     workdir = came.workdir if came else "/"
     steps = []
     for instruction in instructions:
@@ -149,7 +156,7 @@ def _walk(
             environment.update(_settings(step))
         elif instruction.keyword == "WORKDIR":
             workdir = joined(workdir, replaced(instruction.body.text.strip().strip("\"'"), step.lookup))
-    return steps, environment, workdir
+    return steps, environment, arguments, workdir
 
 
 def joined(folder: str, path: str) -> str:

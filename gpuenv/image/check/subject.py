@@ -18,15 +18,17 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 T = TypeVar("T")
 # How a product's name begins, after NVIDIA's own: the brands that it may have, where NVML was not asked for it. What a
-# driver calls a data-centre GPU changed with its branch: Tesla, then NVIDIA.
+# driver calls a data-centre GPU changed with its branch, whatever the name says: a Tesla T4 is of brand NVIDIA in the
+# nvidia-smi -q of nvidia-container-toolkit, issue 188 (read 2026-11-21). Names that are not known to be a data-centre
+# GPU's (T400, GB10, P106-100) have none: an assumption of either kind would decide too much.
 _BRANDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"GeForce"), ("geforce", "geforcertx")),
     (re.compile(r"TITAN", re.IGNORECASE), ("titan", "titanrtx")),
-    (re.compile(r"Quadro RTX"), ("quadrortx",)),
+    (re.compile(r"Quadro RTX"), ("quadrortx", "quadro")),
     (re.compile(r"Quadro"), ("quadro",)),
-    (re.compile(r"Tesla"), ("tesla",)),
+    (re.compile(r"Tesla"), ("tesla", "nvidia")),
     (re.compile(r"RTX (?:A\d|PRO |\d{4} Ada|\d{4} SFF Ada)"), ("nvidiartx", "quadrortx")),
-    (re.compile(r"(?:A|B|H|K|L|M|P|T|V|GB|GH)\d{1,3}[A-Z]?\b(?!-\d+[A-Z]$)"), ("tesla", "nvidia")),
+    (re.compile(r"(?!P10\d-)(?:(?:[ABHKLMPV]\d{1,3}|G[BH]\d{3})[A-Z]?|T4G?)\b(?!-\d+[A-Z]$)"), ("tesla", "nvidia")),
 )
 _VENDOR = re.compile(r"^NVIDIA\s+", re.IGNORECASE)
 # Variables that NVIDIA's Dockerfiles of the flavours set (container-images/cuda, dist/12.6.3, read November 2026).
