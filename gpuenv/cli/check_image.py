@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -15,6 +14,7 @@ from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, announce, get_matrix, get_snapshot
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

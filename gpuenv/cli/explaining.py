@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli import options
 from gpuenv.cli.gather import Subject, get_matrix
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.explain.records import Explanation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from gpuenv.cli.installing import (
     resolved_for,
 )
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, announce
 from gpuenv.cli.installing import Means
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.image.buildkit import Cli

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, get_snapshot
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.image.choose import Wish

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -15,6 +15,7 @@ from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, announce
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +29,7 @@ from gpuenv.cli.installing import (
     resolved_for,
 )
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.install.elsewhere import Elsewhere

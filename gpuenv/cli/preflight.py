@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -15,6 +15,7 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, announce
 from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.gather import Subject, announce, get_snapshot
 from gpuenv.cli.gpu_proof import gpu_proof
 from gpuenv.cli.installing import Means, Wanted, caller_for
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme

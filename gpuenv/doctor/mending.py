@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from packaging.utils import canonicalize_name
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gpuenv.explain.patterns import compiled
+from gpuenv.model.record import dataclass
 
 
 def _level(number: str) -> str:

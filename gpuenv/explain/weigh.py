@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from gpuenv.explain.records import Hit, Level, Signature
 from gpuenv.model.causes import Cause
+from gpuenv.model.record import dataclass
 
 _LEAST = 0.05  # a cause below it is not worth a line
 _SURE = 0.97

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuenv.image.records import Base, Choice, Kind
 from gpuenv.image.reference import split
@@ -14,6 +14,7 @@ from gpuenv.matrix.images import fits, inside_container, refusals
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.records import CudaMinor, Flavour, Image, Matrix
 from gpuenv.matrix.support import branches_for
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
 
 DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}

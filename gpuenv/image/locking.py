@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.records import Pin
 from gpuenv.install.resolving import Caller, make_lock
+from gpuenv.model.record import dataclass
 
 _LIBCS = ("2_28", "2_27", "2_24", "2_17")  # no wheel of CuPy or CUDA asks for a newer glibc, and every base has these
 _ARCH = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}

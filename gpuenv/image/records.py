@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from gpuenv.install.records import OUTCOME, PLAN, Command, Phase, Pin, Proof
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
@@ -11,6 +10,7 @@ from gpuenv.install.records import Reason
 from gpuenv.install.wants import Package, needed, parse, wants
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.lines import cuda_major, is_cupy
+from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

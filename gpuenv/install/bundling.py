@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 import tarfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +17,7 @@ from gpuenv.install.errors import InstallError
 from gpuenv.install.locking import parse_lock
 from gpuenv.install.records import Pin
 from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.bundle/1"
 MANIFEST = "manifest.json"

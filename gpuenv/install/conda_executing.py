@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from gpuenv import __version__
@@ -31,6 +31,7 @@ from gpuenv.install.records import Outcome, Plan, Proof, Result
 from gpuenv.install.resolving import complaint, remedy_for
 from gpuenv.install.restoring import forget_old, restore
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.report.redact import hide_secrets
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.install.backends.conda import CondaChange, CondaRefusal, CondaTool, parse_change
@@ -16,6 +15,7 @@ from gpuenv.install.preparing import free_space
 from gpuenv.install.records import Command, Pin, Place, Plan, Reason, Removal, Space
 from gpuenv.install.resolving import complaint, remedy_for
 from gpuenv.model.lines import is_cupy
+from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import CondaChoice
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.report.redact import hide_secrets

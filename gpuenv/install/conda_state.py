@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.atomic import replace_file
@@ -19,6 +18,7 @@ from gpuenv.install.conda_prefix import CondaPackage, read_history, read_package
 from gpuenv.install.errors import InstallError
 from gpuenv.install.journal import Store
 from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.record import dataclass
 from gpuenv.probe.children import run_child
 
 SCHEMA = "gpuenv.conda-state/1"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from packaging.version import Version
 
 from gpuenv.install.aims import aims, frozen
@@ -11,6 +9,7 @@ from gpuenv.install.backends.uv import Uv
 from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.install.resolving import Caller, Lock, make_lock, nothing_fits
 from gpuenv.install.wants import Package
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Snapshot
 
 # The platforms that uv 0.13 knows by name (uv pip compile --help, --python-platform): the glibc minors among them.

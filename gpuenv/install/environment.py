@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.model.codec import DecodeError, decode
+from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.asking import script
 from gpuenv.probe.children import Ending, run_child

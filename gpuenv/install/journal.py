@@ -13,13 +13,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from gpuenv.atomic import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.record import dataclass
 
 FOLDER = ".gpuenv"
 SCHEMA = "gpuenv.journal/1"

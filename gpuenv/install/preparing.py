@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.aims import Aims, aims, frozen, kept_working
@@ -29,6 +29,7 @@ from gpuenv.install.resolving import (
 )
 from gpuenv.install.wants import Package, same_release
 from gpuenv.model.lines import is_cupy
+from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

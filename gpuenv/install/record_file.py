@@ -6,8 +6,9 @@ import base64
 import csv
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from gpuenv.model.record import dataclass
 
 _CHUNK = 1024 * 1024
 

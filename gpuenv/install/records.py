@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from gpuenv.model.record import dataclass
 
 PLAN = "gpuenv.plan/1"
 OUTCOME = "gpuenv.outcome/1"

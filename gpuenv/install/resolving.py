@@ -6,13 +6,14 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
 from gpuenv.install.wants import same_release
+from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, Heard, run_child
 from gpuenv.report.redact import hide_secrets
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.install.environment import Installed, Scheme, read_installed
 from gpuenv.install.errors import InstallFailed
 from gpuenv.install.places import below, is_inside
 from gpuenv.install.record_file import Entry, digest, read_record
+from gpuenv.model.record import dataclass
 
 _THREADS = 4
 _UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, Change, Rejection
 
 WHAT_IF = "gpuenv.what-if/1"

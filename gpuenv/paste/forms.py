@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from gpuenv.model.record import dataclass
 
 SHOW_CONFIG, SMI, SMI_Q, SMI_L = "cupy.show_config()", "nvidia-smi", "nvidia-smi -q", "nvidia-smi -L"
 PIP, CONDA, COLLECT_ENV, NUMBA = "pip list", "conda list", "collect_env", "numba -s"

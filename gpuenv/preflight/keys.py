@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from gpuenv.model.record import dataclass
 from gpuenv.preflight import kinds, seen
 from gpuenv.preflight.kinds import Kind
 from gpuenv.preflight.seen import Seen, of_each_gpu

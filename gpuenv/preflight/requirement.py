@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 
+from gpuenv.model.record import dataclass
 from gpuenv.preflight.keys import KEYS, Key
 
 _FORM = re.compile(r"([^<>=!~,\s]+)\s*(.*)", re.DOTALL)
@@ -70,7 +70,10 @@ class Requirement:
     origin: Origin = Origin()
 
 
-def parse_requirement(text: str, origin: Origin = Origin()) -> Requirement:
+_UNSAID = Origin()
+
+
+def parse_requirement(text: str, origin: Origin = _UNSAID) -> Requirement:
     """Reads one requirement.
 
     Raises:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from gpuenv.model.record import dataclass
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bit, little endian: every platform with CUDA
 _DYNAMIC, _VERNEED = 6, 0x6FFFFFFE

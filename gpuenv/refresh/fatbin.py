@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from gpuenv.model.record import dataclass
 
 SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 _MAGIC = 0xBA55ED50

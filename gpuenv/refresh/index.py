@@ -6,13 +6,13 @@ No address of an index stands here: uv or pip is asked, as it is configured. Eac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
+from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildResult
 
 # Between them these see the wheels of every release that is judged.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.index import Index, IndexFile
 from gpuenv.refresh.rows import NewRow

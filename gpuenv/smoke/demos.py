@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.run import Setting, ask
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gpuenv.model.identity import uuid_key
+from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import TestedGpu
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
 

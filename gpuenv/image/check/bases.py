@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.names import Name, parse_name
 from gpuenv.image.check.variables import is_known
 from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
 # nvidia/cuda: X.Y.Z, then cuDNN before or within the flavour, then the distribution (supported-tags.md, November 2026).

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from gpuenv.image.check.bases import Base, base_of
 from gpuenv.image.check.docker_parse import Piece
@@ -14,6 +13,7 @@ from gpuenv.image.check.installs import Asked, FileKind, Install, Manager
 from gpuenv.image.check.shell import Command, Word, commands
 from gpuenv.image.check.stages import Setting, Stage, Step
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.record import dataclass
 
 _MARKERS = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
 

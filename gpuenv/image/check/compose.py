@@ -7,11 +7,11 @@ deploy.md, devices; build.md, Build definition. Of extends, mappings are merged 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Document, Plain

@@ -13,10 +13,10 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuenv.model.record import dataclass
 from gpuenv.probe.children import Ending, run_child
 
 _HUB = ("https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.image.check.archive import is_archive, read_archive
@@ -14,6 +13,7 @@ from gpuenv.image.check.engine import engines, local_image
 from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, parse_platform
 from gpuenv.image.check.names import Name, parse_name
 from gpuenv.image.check.registry import Registry
+from gpuenv.model.record import dataclass
 
 _ENGINE_PATIENCE = 5.0  # seconds; one that hangs must not keep the registry from being asked
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from gpuenv import __version__
@@ -17,6 +17,7 @@ from gpuenv.image.check.stages import Stage, stages_of
 from gpuenv.image.check.verdict import exit_code_of, make_finding, ranked_findings, status_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpuenv.image import reference
 from gpuenv.image.check.facts import ImageError
+from gpuenv.model.record import dataclass
 
 _HUB = "docker.io"
 _HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from packaging.version import Version
 
@@ -11,6 +10,7 @@ from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.companions import brought
 from gpuenv.matrix.records import Companion, Flavour, Matrix
+from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 # NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and

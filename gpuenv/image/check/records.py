@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.record import dataclass
 from gpuenv.report.report import Status
 
 SCHEMA = "gpuenv.image/1"

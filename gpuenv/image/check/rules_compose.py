@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
@@ -15,6 +14,7 @@ from gpuenv.image.check.rules_settings import COMPAT, STUBS
 from gpuenv.image.check.rules_variables import capabilities_fault, hides_all
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
+from gpuenv.model.record import dataclass
 
 _FAULT = Cause.DOCKERFILE_FAULT
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuenv.image.check.docker_parse import Piece, whole
 from gpuenv.image.check.variables import Lookup, is_known, replaced
+from gpuenv.model.record import dataclass
 
 _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<&?|<<<|<<-?)\s*")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from gpuenv.image import labels
@@ -13,6 +12,7 @@ from gpuenv.image.check.names import parse_name
 from gpuenv.image.require import Machine
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
 from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
