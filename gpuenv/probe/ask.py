@@ -39,11 +39,16 @@ def nvml_facts(result: ChildResult) -> tuple[NvmlFacts, Source]:
         facts = {**whole, **facts}
     nvml = replace(typed(NvmlFacts, facts), gpus=each(NvmlGpu, nested(facts, "gpu"), "index"))
     source = source_of("nvml", result, facts, finished="init" in facts and (nvml.init != 0 or "done" in facts))
-    if nvml.init == Nvml.LIBRARY_NOT_FOUND:
+    if nvml.init == Nvml.LIBRARY_NOT_FOUND and _is_absence(nvml.message):
         return nvml, replace(source, state=SourceState.ABSENT, detail=nvml.message)
     if nvml.init and source.state is SourceState.ANSWERED:
         return nvml, replace(source, state=SourceState.FAILED, detail=f"nvmlInit: {nvml.message} ({nvml.init})")
     return nvml, source
+
+
+def _is_absence(message: str | None) -> bool:
+    """NVML's code is the same for a library that is missing and for one that the loader refuses; its words are not."""
+    return message is None or "No such file" in message or ".so" not in message
 
 
 def ask_cuda(asking: Asking) -> tuple[CudaFacts, Source]:

@@ -19,7 +19,7 @@ from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, res
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda, Nvml
-from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.snapshot import Container, Module, SourceState
 
 _ABSENT = (*ABSENT, "DRV115", "DRV116")
@@ -167,19 +167,25 @@ def driver_incomplete(facts: Facts) -> Outcome:
 
 @check("DRV114", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "DRV106", "DRV108"))
 def libcuda_unloadable(facts: Facts) -> Outcome:
-    """There is a libcuda, but it cannot be loaded.
+    """There is a libcuda, or an NVML library, but it cannot be loaded.
 
     What it means: the file is empty, cut short, or of another architecture. Images that were committed from a running
     container hold empty files in the place of the driver's libraries.
-    How it is seen: the loader finds libcuda.so.1 and refuses it.
+    CUDA needs libcuda alone; nvidia-smi and whatever else reads the GPU's state need NVML.
+    How it is seen: the loader finds libcuda.so.1 or libnvidia-ml.so.1 and refuses it.
     What to do: remove the file that the loader names; in a container the host's is mounted in its place. On a host,
     reinstall the driver.
     """
     snapshot = facts.snapshot
-    if snapshot.source("libcuda").state is not SourceState.FAILED or snapshot.driver.cuda_init.known:
+    libcuda = snapshot.source("libcuda").state is SourceState.FAILED and not snapshot.driver.cuda_init.known
+    nvml = snapshot.driver.nvml_init.value == Nvml.LIBRARY_NOT_FOUND and (
+        snapshot.source("nvml").state is SourceState.FAILED
+    )
+    if not libcuda and not nvml:
         return
     yield Symptom(
-        "libcuda.so.1 is there, but cannot be loaded",
+        f"{'libcuda.so.1' if libcuda else 'libnvidia-ml.so.1'} is there, but cannot be loaded",
         source(snapshot, "libcuda") + source(snapshot, "nvml"),
         (Fix("Remove the file that the message names, or reinstall the driver that it belongs to."),),
+        Severity.ERROR if libcuda else Severity.WARNING,
     )
