@@ -11,7 +11,6 @@ from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.companions import brought
 from gpuenv.matrix.records import Companion, Flavour, Matrix
-from gpuenv.model.finding import Severity
 from gpuenv.model.versions import CudaVersion
 
 # NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and
@@ -28,12 +27,6 @@ _WITH_HEADERS = re.compile(
 _VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcusparse|libcusolver)[a-z-]*-(\d+)-(\d+)")
 _WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
 _BRINGING = ("ctk",)
-# CuPy 14 bundles no CUDA headers. What the wheels of cupy-cuda12x before it compile with where there are no others
-# (their own options and NVRTC 12.1 to 12.9, tried 2026-11-21): 13.6.0 has some for 12.1, none from 12.2 on; 13.5.1 has
-# some for 12.2 to 12.8, of which those up to 12.6 want vector_types.h of the runtime. CuPy's Installation, "CuPy always
-# raises NVRTC_ERROR_COMPILATION (6)", says of every release: from CUDA 12.2 on the headers are required.
-_FIRST_WITHOUT_HEADERS, _FIRST_WITH_FEW = Version("14"), Version("13.6")
-_FIRST_NOT_BUNDLED = CudaVersion(12, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +75,6 @@ def provided(built: Built) -> Provided:
         wheels=frozenset({*_wheels(built), *(major for _, major in frameworks)}),
         frameworks=frameworks,
     )
-
-
-def need_of_headers(cupy: str, cuda: CudaVersion | None) -> Severity | None:
-    """How surely a release fails without the headers of the CUDA runtime; None where it has its own."""
-    if Version(cupy) >= _FIRST_WITHOUT_HEADERS:
-        return Severity.ERROR
-    if cuda is None or cuda < _FIRST_NOT_BUNDLED:
-        return None
-    return Severity.ERROR if Version(cupy) >= _FIRST_WITH_FEW else Severity.WARNING
 
 
 def _has_libraries(name: str) -> bool:

@@ -10,8 +10,9 @@ from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
 from gpuenv.image.check.installs import Install, Manager, Place
-from gpuenv.image.check.provided import Provided, need_of_headers, provided
+from gpuenv.image.check.provided import Provided, provided
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
+from gpuenv.image.headers import has_own_headers
 from gpuenv.matrix.records import Flavour, Release, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -143,8 +144,8 @@ def headers_missing(built: Built) -> FileOutcome:
         line, release = _line(built, install), release_of(built, install)
         if line is None or has.headers or has.wheels_of(line.cuda_major) or not has.libraries:
             continue
-        severity = need_of_headers(release.cupy, has.cuda) if release else None
-        if built.base.flavour is Flavour.RUNTIME and release is not None and severity is not None:
+        own = has_own_headers(release.cupy, has.cuda) if release else True
+        if built.base.flavour is Flavour.RUNTIME and release is not None and own is not True:
             extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""
             yield spot(
                 install.place,
@@ -152,7 +153,7 @@ def headers_missing(built: Built) -> FileOutcome:
                 f"Install {extra}{_runtime_wheel(line, has)}; or use the devel image.",
                 Evidence("base image", built.base.text, f"line {built.first.line}"),
                 Evidence("CuPy", install.text, install.place.file),
-                severity=severity,
+                severity=Severity.WARNING if own is None else Severity.ERROR,
             )
 
 
