@@ -112,6 +112,8 @@ def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
             f"{SLIM}\nRUN pip install torch --index-url https://download.pytorch.org/whl/cu118\n{CTK}",
             at(("DKF902", 3)),
         ),
+        (f"{RUNTIME}\nRUN pip install --root-user-action ignore cupy-cuda12x==14.2.0", at(("DKF903", 2))),
+        (f"{RUNTIME}\nRUN uv pip install -n cupy-cuda12x==14.2.0 --python-platform linux", at(("DKF903", 2))),
         (f"{RUNTIME}\n{WHEEL}", at(("DKF903", 2))),
         (f"{RUNTIME}\nRUN pip install cupy-cuda12x==13.6.0", at(("DKF903", 2))),
         (f"{RUNTIME}\nRUN pip install cupy-cuda12x==13.6.0 nvidia-cuda-runtime-cu12==12.9.*", []),

@@ -11,8 +11,8 @@ from gpuenv.image.check.variables import is_known
 from gpuenv.matrix.records import Flavour, Image, Matrix
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
-# nvidia/cuda: X.Y.Z, then cuDNN before or within the flavour, then the distribution: container-images/cuda, README.md,
-# announcements (the release label; no tag latest any more), as mirrored on GitHub, read 2026-11-21.
+# nvidia/cuda: X.Y.Z, then cuDNN before or within the flavour, then the distribution: container-images/cuda,
+# doc/supported-tags.md (as the matrix cites it) and README.md, announcements: no tag latest any more (read 2026-11-21).
 _NVIDIA = re.compile(
     r"(\d+)\.(\d+)(?:\.\d+)?(?:-cudnn\d*)?(?:-(base|runtime|devel))?(?:-cudnn\d*)?(?:-([a-z]+[\d.]*))?"
 )
