@@ -22,8 +22,8 @@ eval: $(VENV)/installed-dev ## Score the explanations of error texts from public
 bench-matrix: $(VENV)/installed-dev ## What loading and resolving cost, as ratios.
 	$(BIN)/python -m pytest -n 0 -q -s -m slow tests/matrix/test_cost.py
 
-test-matrix: $(VENV)/installed-dev ## Measure the shipped rows a second time; needs a package index and about 3 GB of downloads.
-	$(BIN)/python -m pytest -n 0 -q -m "network and slow" tests/refresh
+test-matrix: $(VENV)/installed-dev ## Measure the shipped rows a second time; needs a package index and about 6 GB of downloads.
+	$(BIN)/python -m pytest -n 0 -q -m "network and slow" -o tmp_path_retention_policy=none tests/refresh
 
 answers: $(VENV)/installed-dev ## Write the table of the resolver's answers anew; read what has changed in it.
 	$(BIN)/python -m tests.matrix.table

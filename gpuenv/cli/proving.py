@@ -84,7 +84,7 @@ def prove_report(
     if terms.no_gpu:
         return without_proof(order, place, "no GPU is expected here", _now())
     try:
-        return _run(order, place, matrix, None)
+        return _run(order, place, matrix)
     except Unusable as error:
         return without_proof(order, place, str(error), _now())
 
@@ -103,11 +103,30 @@ def prove_alone(
 
     started = time.monotonic()
     snapshot, matrix = get_both(subject, None)
-    place = _place(interpreter, subject, snapshot, matrix, started)
-    return _run(order, place, matrix, baseline), snapshot, matrix
+    result = _run(order, _place(interpreter, subject, snapshot, matrix, started), matrix)
+    return (beside(result, baseline) if baseline else result), snapshot, matrix
 
 
-def _run(order: Order, place: Place, matrix: Matrix, baseline: SmokeResult | None) -> SmokeResult:
+def prove_here(order: Order, interpreter: str, subject: Subject, snapshot: Snapshot, matrix: Matrix) -> SmokeResult:
+    """The GPU tests on a machine that has been read already.
+
+    Raises:
+        Unusable: when the target environment can run no test.
+    """
+    return _run(order, _place(interpreter, subject, snapshot, matrix, time.monotonic()), matrix)
+
+
+def beside(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
+    """The result with its numbers beside an earlier run's, which may have been saved with pseudonyms for its GPUs."""
+    from gpuenv.report.redact import pseudonym
+    from gpuenv.smoke.baseline import compare
+
+    known = {pseudonym(gpu.uuid): gpu.uuid for gpu in result.gpus if gpu.uuid}
+    tests = tuple(replace(test, gpu=known.get(test.gpu or "", test.gpu)) for test in baseline.tests)
+    return replace(result, compared=compare(result, replace(baseline, tests=tests)) + result.compared)
+
+
+def _run(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
     """Runs the tests; what fails without a word on its cause is explained by its message."""
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.matrix.resolve import resolve
@@ -117,7 +136,7 @@ def _run(order: Order, place: Place, matrix: Matrix, baseline: SmokeResult | Non
         found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
-    result = prove(order, place, obstacle, announce, baseline, _now())
+    result = prove(order, place, obstacle, announce, _now())
     return replace(result, tests=tuple(_with_cause(test) for test in result.tests))
 
 

@@ -25,6 +25,7 @@ _FAMILIES: tuple[tuple[str, float, str], ...] = (
     ("driver.cuda_init", 0.65, "CUDA starts on one of them alone"),
     ("driver.nvml_init", 0.65, "NVML starts on one of them alone"),
     ("driver.module", 0.65, "the kernel module is in another state"),
+    ("driver.device_nodes./dev/nvidia-modeset", 0.2, "a device file that CUDA does not need"),
     ("driver.device_nodes.*", 0.6, "access to the driver's device files"),
     ("target.file_faults_count", 0.6, "installed files are not as they were"),
     ("driver.cuda", 0.55, "the driver supports another CUDA version"),
@@ -39,6 +40,7 @@ _FAMILIES: tuple[tuple[str, float, str], ...] = (
     ("gpus[[]].fabric.state", 0.5, "the NVSwitch fabric"),
     ("gpus[[]].health.*", 0.4, "the GPU's health"),
     ("target.packages.numpy", 0.5, "another NumPy"),
+    ("target.numpy", 0.45, "another NumPy"),
     ("target.packages.nvidia-*", 0.5, "other CUDA wheels beside CuPy"),
     ("target.packages.cuda-*", 0.5, "other CUDA packages beside CuPy"),
     ("environment.LD_LIBRARY_PATH", 0.55, "the loader looks in other places"),
@@ -61,7 +63,11 @@ _FAMILIES: tuple[tuple[str, float, str], ...] = (
     ("gpu_count", 0.3, "another number of GPUs"),
 )
 _REST = (0.15, "it differs")
+_EXTRA_NODE = (0.2, "a device file more, which hides nothing")
+_NODES = "driver.device_nodes."
 _FACT_OF_ENTRY = {"target.packages.numpy": ("target.numpy",)}
+# What comes of a cause: it shows that something is wrong, and nobody can set it.
+_OUTCOMES = ("visible_count", "gpu_count", "driver.cuda_init", "driver.nvml_init")
 
 
 def compare(
@@ -78,7 +84,10 @@ def compare(
     first, second = comparable(there), comparable(here)
     known = {(finding.code, finding.cause) for finding in findings_there}
     new = [finding for finding in findings_here if (finding.code, finding.cause) not in known]
-    differences = sorted(_differences(first, second, new), key=lambda entry: (-entry.likelihood, entry.fact))
+    differences = sorted(
+        _differences(first, second, new),
+        key=_order,
+    )
     return Comparison(
         schema=SCHEMA,
         differences=tuple(differences),
@@ -92,34 +101,49 @@ def _differences(there: Mapping[str, str], here: Mapping[str, str], new: Sequenc
     for fact in sorted(there.keys() | here.keys()):
         before, after = there.get(fact), here.get(fact)
         if before != after and not _merely_untold(fact, before, after):
-            likelihood, why = _rank(fact, new)
+            likelihood, why = _rank(fact, before, after, new)
             yield Difference(fact, before, after, likelihood, why)
 
 
 def _merely_untold(fact: str, before: str | None, after: str | None) -> bool:
     """A package, a variable or a device that is not there is a difference; a fact that nobody told is none."""
-    named = fact.startswith(("target.packages.", "environment.", "driver.device_nodes."))
+    named = fact.startswith(("target.packages.", "environment.", _NODES))
     return (before is None or after is None) and not named
 
 
-def _rank(fact: str, new: Sequence[Finding]) -> tuple[float, str]:
-    likelihood, why = next(((share, why) for pattern, share, why in _FAMILIES if fnmatchcase(fact, pattern)), _REST)
+def _order(entry: Difference) -> tuple[float, bool, float, str]:
+    """The likeliest first; of equals what can be set before what only comes of it, and the likelier family first."""
+    return (-entry.likelihood, entry.fact in _OUTCOMES, -_family(entry.fact, entry.there)[0], entry.fact)
+
+
+def _family(fact: str, before: str | None) -> tuple[float, str]:
+    """How often the family of a fact is the cause, and what it means."""
+    if fact.startswith(_NODES) and before is None:
+        return _EXTRA_NODE
+    return next(((share, why) for pattern, share, why in _FAMILIES if fnmatchcase(fact, pattern)), _REST)
+
+
+def _rank(fact: str, before: str | None, after: str | None, new: Sequence[Finding]) -> tuple[float, str]:
+    likelihood, why = _family(fact, before)
     for finding in new:
-        if finding.severity is Severity.NOTE or not _is_evidence(fact, finding):
+        if finding.severity is Severity.NOTE or not _is_evidence(_names(fact, before, after), finding):
             continue
         share = _OF_PRIMARY if finding.primary else _OF_FINDING
         return max(likelihood, share), f"{why}: evidence of {finding.code} ({finding.cause.value})"
     return likelihood, why
 
 
-def _is_evidence(fact: str, finding: Finding) -> bool:
-    """Whether a finding's evidence speaks of this fact, or of a field or entry of it."""
-    names = (fact, *_FACT_OF_ENTRY.get(fact, ()))
-    last = fact.rsplit(".", 1)[-1]
-    return any(
-        entry.fact in names or _without_index(entry.fact) in names or (last and entry.fact == last)
-        for entry in finding.evidence
-    )
+def _names(fact: str, before: str | None, after: str | None) -> tuple[str, ...]:
+    """What a finding's evidence may call a fact; a library also by the name of its file."""
+    names = (fact, *_FACT_OF_ENTRY.get(fact, ()), fact.rsplit(".", 1)[-1])
+    if not fact.startswith("target.libraries."):
+        return names
+    return (*names, *(told.split(maxsplit=1)[0] for told in (before, after) if told and ".so" in told))
+
+
+def _is_evidence(names: Sequence[str], finding: Finding) -> bool:
+    """Whether a finding's evidence speaks of a fact of these names, or of a field or entry of it."""
+    return any(entry.fact in names or _without_index(entry.fact) in names for entry in finding.evidence)
 
 
 def _without_index(path: str) -> str:
@@ -131,7 +155,8 @@ def _try_first(differences: Sequence[Difference], new: Sequence[Finding]) -> tup
     cured = next((finding.fix for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
     if cured is not None:
         return cured
-    return (_undo(differences[0]),) if differences else ()
+    causes = [entry for entry in differences if entry.fact not in _OUTCOMES]
+    return (_undo(causes[0]),) if causes else ()
 
 
 def _undo(difference: Difference) -> Fix:

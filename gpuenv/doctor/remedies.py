@@ -125,7 +125,7 @@ def restart(snapshot: Snapshot, why: str) -> Fix:
     if snapshot.host.wsl.value:
         return Fix(f"Restart WSL, in Windows, {why}.", ("wsl.exe", "--shutdown"))
     if contained(snapshot):
-        return Fix(f"Restart the host, {why}.")
+        return Fix(f"Restart the host, there, {why}.", ("sudo", "reboot"))
     return Fix(f"Restart the machine, {why}.", ("sudo", "reboot"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -76,6 +77,7 @@ def choose(wish: Wish, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
         NoImageError: when there is none.
     """
     inside = {name: _inside(needs, wish) for name, needs in machines.items()}
+    _refuse_other_platforms(inside)
     together = replace(next(iter(inside.values())), gpus=tuple(gpu for needs in inside.values() for gpu in needs.gpus))
     against: dict[str, None] = {}
     for wheel in _wheels(wish, together, matrix, against):
@@ -86,6 +88,22 @@ def choose(wish: Wish, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
             return _choice(found, wish, together, matrix)
     reasons = list(against) or ["the matrix has no such wheel"]
     raise NoImageError(f"no image of kind {wish.kind.value} can be made{_asked(wish)}: {'; '.join(reasons[:4])}")
+
+
+def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
+    """One image is of one architecture, and those for Jetson come with JetPack.
+
+    Raises:
+        NoImageError: where that rules some machine out.
+    """
+    platforms = {str(needs.platform): name for name, needs in machines.items()}
+    if len(platforms) > 1:
+        told = ", ".join(f"{platform} ({name})" for platform, name in platforms.items())
+        raise NoImageError(f"no one image is for machines of several architectures: {told}")
+    if any(needs.tegra for needs in machines.values()):
+        raise NoImageError("no image is for a GPU of the Tegra family: JetPack has images of its own")
+    if not set(platforms) <= set(DOCKER_PLATFORMS):
+        raise NoImageError(f"no image is for {', '.join(platforms)}: {' and '.join(DOCKER_PLATFORMS)} there are")
 
 
 def _asked(wish: Wish) -> str:
@@ -148,21 +166,18 @@ def _completed(
         against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_asked(wish)}"] = None
     for minor in reversed(serving):
         for image in _images(wish, minor, together, matrix, against):
-            refused = (
-                [
-                    f"{image.reference} needs {needed}, found {found}"
-                    for _, needed, found in (
-                        entry for needs in machines.values() for entry in refusals(image, needs, matrix)
-                    )
-                ]
-                if image and wish.base is None
-                else []
-            )
+            refused = list(_refused(image, machines, matrix)) if image else []
             python = _python(wheel, wish, image, against)
             against.update(dict.fromkeys(refused))
             if python is not None and not refused:
                 return _Found(wheel, minor, image, python)
     return None
+
+
+def _refused(image: Image, machines: Mapping[str, Needs], matrix: Matrix) -> Iterator[str]:
+    for name, needs in machines.items():
+        for _, needed, found in refusals(image, needs, matrix):
+            yield f"{image.reference} needs {needed}, found {found}{f' ({name})' if name else ''}"
 
 
 def _images(
@@ -183,8 +198,11 @@ def _images(
 
 def _python(wheel: WheelCandidate, wish: Wish, image: Image | None, against: dict[str, None]) -> PythonVersion | None:
     """The Python asked for, the distribution's own, or the newest one that CuPy has a wheel for."""
-    name = wish.base if wish.base and wish.kind is not Kind.WHEELS else (image.reference if image else "")
-    own = next((python for distribution, python in _PYTHON_OF.items() if name.endswith(distribution)), None)
+    name = wish.base or (image.reference if image else "")
+    own = _own_python(name)
+    if wish.base is not None and own is None and wish.python is None:
+        against[f"which Python {wish.base} has is not known here: name it with --python"] = None
+        return None
     if own is not None and wish.python is not None and str(wish.python) != own:
         against[f"{name} has Python {own}; the kind wheels takes any"] = None
         return None
@@ -194,6 +212,14 @@ def _python(wheel: WheelCandidate, wish: Wish, image: Image | None, against: dic
         return wanted
     against[f"{wheel.line.name} {wheel.release.cupy} has no wheel for Python {wanted}"] = None
     return None
+
+
+def _own_python(name: str) -> str | None:
+    """The Python that an image has by its name: that of its Ubuntu, or of a tag of the official ``python``."""
+    official = re.search(r"(?:^|/)python:(3\.\d+)", name)
+    if official:
+        return official[1]
+    return next((python for distribution, python in _PYTHON_OF.items() if name.endswith(distribution)), None)
 
 
 def _choice(found: _Found, wish: Wish, needs: Needs, matrix: Matrix) -> Choice:

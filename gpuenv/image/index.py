@@ -19,7 +19,7 @@ def pip_configuration(environment: Mapping[str, str]) -> str | None:
     rows += [f"extra-index-url = {' '.join(map(_address, extra))}"] if extra else []
     hosts = environment.get("PIP_TRUSTED_HOST")
     rows += [f"trusted-host = {' '.join(hosts.split())}"] if rows and hosts else []
-    return "\n".join(["[global]", *(row.replace("%", "%%") for row in rows), ""]) if rows else None
+    return "\n".join(["[global]", *rows, ""]) if rows else None
 
 
 def _remote(word: str) -> bool:

@@ -18,7 +18,7 @@ DOCKERFILE, LOCK, TIDY = "Dockerfile", "requirements.txt", "tidy.py"
 _OCI = "org.opencontainers.image."
 NO_WARMTH = (
     "the kernel cache starts empty: CuPy asks for a device before it compiles anything, so that it cannot be filled "
-    "without a GPU (cupy.cuda.compiler of 13.6.0 and 14.2.0)"
+    "without a GPU (seen with 14.2.0; the code of 13.6.0 does the same)"
 )
 
 

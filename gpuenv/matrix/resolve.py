@@ -68,6 +68,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
     conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
     images = () if wheels_only else judge_images(needs, matrix)
+    for_amd, against_amd = experimental(snapshot, needs, matrix)
     resolution = Resolution(
         wheel=wheel_choice(chosen.wheel, needs, matrix) if chosen else None,
         conda=_conda(conda, needs, matrix),
@@ -75,13 +76,14 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
         rejected=(
             *(rejection for entry in (*judged, *conda) for rejection in entry.rejections),
             *(rejection for entry in images for rejection in entry.rejections),
+            *against_amd,
         ),
         assumptions=tuple(dict.fromkeys(given + (chosen.assumptions if chosen else ()))),
         next_better=_next_better(judged, chosen, reachable, needs),
         reachable=reachable,
         explanation="",
         matrix_revision=matrix.revision,
-        experimental=experimental(snapshot, needs, matrix),
+        experimental=for_amd,
     )
     fits = [entry.wheel for entry in judged if entry.fits]
     fitting = [wheel.candidate for wheel in fits if wheel.line.last_cuda is None or wheel is fits[0]]

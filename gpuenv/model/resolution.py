@@ -26,6 +26,7 @@ class ConstraintName(str, Enum):
     EXTRA_FITS_PLATFORM = "extra-fits-platform"
     AGREES_WITH_PACKAGES = "agrees-with-packages"
     NO_ADVISORY = "no-advisory"
+    ROCM_VERSION = "rocm-version"
     IMAGE_ADMITS_DRIVER = "image-admits-driver"
     IMAGE_HOLDS_A_FITTING_WHEEL = "image-holds-a-fitting-wheel"
 

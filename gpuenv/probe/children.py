@@ -271,7 +271,11 @@ def _kill(process: Process) -> None:
 
 
 def _kill_group(process: Process) -> None:
-    """Ends the child and whatever it started."""
+    """Ends the child and whatever it started; a fork that was only just made has no group of its own yet."""
     if sys.platform != "win32":
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            process.kill()
+        except PermissionError:
+            pass

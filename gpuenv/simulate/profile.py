@@ -28,7 +28,24 @@ from gpuenv.simulate.records import (
     TargetSpec,
 )
 
-__all__ = ["Profile", "ProfileError", "Shown", "TargetSpec", "load"]
+__all__ = [  # whoever reads a profile has its records from here
+    "CompatSpec",
+    "Container",
+    "DeviceNodeSpec",
+    "DriverSpec",
+    "Expectation",
+    "GpuSpec",
+    "HostSpec",
+    "MigSpec",
+    "Module",
+    "PciSpec",
+    "Planted",
+    "Profile",
+    "ProfileError",
+    "Shown",
+    "TargetSpec",
+    "load",
+]
 
 
 def load(path: Path) -> Profile:

@@ -12,7 +12,7 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke import BROKEN, Level, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.take import Request, take_snapshot
-from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters, compare
+from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
 from gpuenv.smoke.catalogue import TestInfo, chosen
 from gpuenv.smoke.devices import Device, devices_of, picked
 from gpuenv.smoke.kernel_log import KernelLog
@@ -78,7 +78,6 @@ def prove(
     place: Place,
     obstacle: Callable[[Snapshot], str | None],
     announce: Announce,
-    baseline: SmokeResult | None,
     started_at: str,
 ) -> SmokeResult:
     """Runs the tests.
@@ -88,7 +87,6 @@ def prove(
         place: where.
         obstacle: the doctor's word on why no GPU can be used.
         announce: told how far it is.
-        baseline: an earlier run to compare with.
         started_at: the time of day, ISO 8601.
 
     Raises:
@@ -104,9 +102,7 @@ def prove(
         return _result(order, place, wish, (), Outcome(results, {}), started_at)
     devices = picked(devices, order.gpus)
     outcome = _run(tests, devices, wish, place, order, announce)
-    result = _result(order, place, wish, devices, outcome, started_at)
-    compared = compare(result, baseline) if baseline is not None else ()
-    return replace(result, compared=compared + result.compared)
+    return _result(order, place, wish, devices, outcome, started_at)
 
 
 def without_proof(order: Order, place: Place, reason: str, started_at: str) -> SmokeResult:

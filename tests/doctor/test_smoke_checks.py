@@ -72,7 +72,10 @@ def test_many_failures_of_one_cause_are_one_finding() -> None:
     (finding,) = found(smoke(*(replace(WRONG, name=f"blas.test{n}") for n in range(20))))
     assert finding.title.startswith("20 GPU tests failed: blas.test0, ")
     assert finding.title.endswith(" and 14 more")
-    assert finding.evidence[-1].value == "14 with the same cause"
+    (said,) = finding.evidence
+    assert said.fact.endswith(f"blas.test5 and 14 more on {UUID}")
+    (finding,) = found(smoke(*(replace(WRONG, name=f"blas.test{n}", detail=f"wrong {n}") for n in range(20))))
+    assert [entry.value for entry in finding.evidence[-2:]] == ["failed: wrong 5", "14 other messages"]
 
 
 def test_a_busy_gpu_is_not_broken() -> None:

@@ -2,8 +2,10 @@
 
 Each text goes through what the command runs, alone and with the environment that its report states. The
 ``established`` cases have a cause that was stated or follows from printed facts. Of the ``collected`` ones, no
-signature was written or changed after a look at how the half named ``held`` fared; those collected ``later`` were first
-scored when all signatures stood. A case that is ``unconfirmed`` has the reading of a thread for its cause.
+signature was written or changed after a look at how the half named ``held`` fared; those collected ``later`` were
+first scored when all signatures stood. Of the ``gathered`` ones nobody has looked at an answer to the half named
+``held``, whose numbers alone are known: it tells how unseen reports fare. A case that is ``unconfirmed`` has the
+reading of a thread for its cause.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.explaining import explained, scanned
 from gpuenv.cli.gather import Subject
+from tests.eval.printed import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -126,16 +129,20 @@ def main() -> None:
         "collected, open half": tuple(case for case in load("collected") if case.split == "open"),
         "collected, held half": tuple(case for case in load("collected") if case.split == "held"),
         "collected later": tuple(case for case in load("collected") if case.split == "later"),
+        "gathered, open half": tuple(case for case in load("gathered") if case.split == "open"),
+        "gathered, held half": tuple(case for case in load("gathered") if case.split == "held"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():
         for way, with_facts in zip(WAYS, (False, True), strict=True):
             given = answers(cases, with_facts=with_facts)
             sys.stdout.write(f"{name}, {way}\n  {row(given)}\n")
-            if chosen.misses in {"all", name}:
+            if chosen.misses in {"all", name} and name != "gathered, held half":
                 for answer in given:
                     if not answer.first:
                         sys.stdout.write(f"    {answer.case.id}: {answer.case.root_cause}: {answer.reason}\n")
+    sys.stdout.write("what libraries and tools can print, alone\n")
+    sys.stdout.writelines(f"{line}\n" for line in table())
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 pytestmark = pytest.mark.slow
-LIMIT = 60.0
+LIMIT = 120.0
 YEAR = 365 * 86400
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
-from sarif_pydantic import Sarif  # type: ignore[import-untyped]
 
 from gpuenv.data import data_path
 from gpuenv.matrix.assume import assume
@@ -24,6 +23,7 @@ from tests.cli.recorded import record
 from tests.image.admission import rows
 from tests.image.layouts import Made, layout
 from tests.image.registry_server import serving
+from tests.report.readers import sarif
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +109,7 @@ def test_the_log_for_code_scanning_names_lines(tmp_path: Path) -> None:
     done = gpuenv("check-image", "--dockerfile", "Dockerfile", "--format", "sarif", cwd=tmp_path)
     assert done.returncode == 1
     log = json.loads(done.stdout)
-    Sarif.model_validate(log)
+    sarif().validate(log)
     (run,) = log["runs"]
     (result,) = run["results"]
     place = result["locations"][0]["physicalLocation"]

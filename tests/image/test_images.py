@@ -124,6 +124,8 @@ def test_a_gpu_that_is_newer_raises_the_driver() -> None:
         (Wish(cuda=CudaVersion.parse("12.7")), "CUDA 12.7"),
         (Wish(cuda=CudaVersion.parse("11.8")), "from 14.0 on"),
         (Wish(cupy="1.2.3"), "no such wheel"),
+        (Wish(base="own/base:1"), "name it with --python"),
+        (Wish(base="python:3.11-slim", python=PythonVersion.parse("3.12")), "has Python 3.11"),
         (Wish(python=PythonVersion.parse("3.8")), "Python 3.8"),
         (Wish(python=PythonVersion.parse("3.14t")), "3.14t"),
         (Wish(kind=Kind.DEVEL, cuda=CudaVersion.parse("12.9"), python=PythonVersion.parse("3.11")), "has Python 3.12"),
@@ -135,6 +137,12 @@ def test_what_cannot_be_made_is_told_with_the_reason(wish: Wish, told: str) -> N
     with pytest.raises(NoImageError) as caught:
         made(wish)
     assert told in str(caught.value)
+
+
+def test_one_image_is_of_one_architecture() -> None:
+    with pytest.raises(NoImageError, match="several architectures"):
+        made(Wish(), machine("arch=x86_64", "gpu=H100"), machine("arch=aarch64", "gpu=H100"))
+    assert made(Wish(arch="aarch64"), machine("gpu=H100")).platform == "linux/arm64"
 
 
 def test_a_base_of_ones_own_is_taken_as_it_is() -> None:

@@ -7,7 +7,9 @@ tests/machines/two-cupy.yaml, 15 in tests/probe/test_smi.py.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,12 +17,14 @@ from gpuenv.matrix.candidates import WheelCandidate, host_toolkit, serving_minor
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.model.host import AmdGpu
 from gpuenv.model.identity import AMD
 from gpuenv.model.lines import is_cupy
-from gpuenv.model.reading import known
-from gpuenv.model.resolution import ConstraintName
+from gpuenv.model.reading import Reading, known
+from gpuenv.model.resolution import ConstraintName, Resolution
 from gpuenv.model.snapshot import PciGpu, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
+from gpuenv.probe.smi import parse_banner
 from tests.matrix.asking import chosen, machine, resolved
 
 
@@ -299,3 +303,67 @@ def test_an_amd_gpu_is_answered_with_what_could_be_tried(matrix: Matrix) -> None
     ]
     assert "Experimental: cupy-rocm-7-0 14.2.0, if ROCm is 7.0 on the host" in resolution.explanation
     assert resolve(machine(matrix, "driver=580.95.05", "gpu=H100"), matrix).experimental == ()
+
+
+def _amd(matrix: Matrix, rocm: str | None, *targets: str) -> Resolution:
+    nodes = tuple(AmdGpu(number, "some", target) for number, target in enumerate(targets, 1))
+    told: Reading[str] = known(rocm, "test") if rocm else Reading()
+    return resolve(replace(machine(matrix, "driver=none", "gpu=none"), amd_gpus=nodes, rocm=told), matrix)
+
+
+def test_rocm_and_the_gfx_target_bind_the_choice_for_amd_gpus(matrix: Matrix) -> None:
+    """As the wheels themselves tell: the soname of HIP that they need, and the bundles of code in them."""
+    fitting = _amd(matrix, "7.0.2", "gfx942")
+    assert [entry.candidate.label for entry in fitting.experimental] == ["cupy-rocm-7-0 14.2.0"]
+    assert [entry.fact for entry in fitting.experimental[0].assumptions] == ["upstream's support"]
+    older = {(entry.candidate.name, entry.constraint) for entry in fitting.rejected if "rocm" in entry.candidate.name}
+    assert ("cupy-rocm-5-0", ConstraintName.ROCM_VERSION) in older
+    unknown = [entry for entry in _amd(matrix, "7.0.2", "gfx906").rejected if entry.candidate.version == "14.2.0"]
+    told = {entry.found for entry in unknown if entry.constraint is ConstraintName.WHEEL_HAS_CODE_FOR_GPU}
+    assert "gfx906" in told
+    assert [entry.candidate.name for entry in _amd(matrix, None, "gfx906").experimental][-2:] == [
+        "cupy-rocm-5-0",
+        "cupy-rocm-4-3",
+    ]
+    assert _amd(matrix, "6.2.0", "gfx90a").experimental == ()
+
+
+def test_10_what_a_cupy_was_built_with_is_not_what_is_there(matrix: Matrix) -> None:
+    """Every minor of the major serves it, whatever it was built with."""
+    wheel = _candidate(matrix, "cupy-cuda12x", "14.2.0")
+    assert str(wheel.release.built_with) == "12.9"
+    assert _minors(matrix, "cupy-cuda12x", "14.2.0", "A100")[0] == "12.0"
+
+
+def test_2_a_real_cudart_accepts_every_level_of_its_major(matrix: Matrix) -> None:
+    """As measured against a stub libcuda: no word of PTX, of NVRTC or of images."""
+    measured = {row.cuda: row.cudart for row in matrix.cuda_minors if row.cudart is not None}
+    assert len(measured) == 15
+    assert all(level == CudaVersion(cuda.major, 0) for cuda, level in measured.items())
+
+
+@pytest.mark.parametrize(
+    ("banner", "driver", "level"),
+    [
+        ("NVIDIA-SMI 580.95.05   Driver Version: 580.95.05   CUDA Version: 13.0", "580.95.05", "13.0"),
+        ("NVIDIA-SMI 610.43.02   KMD Version: 610.43.02   CUDA UMD Version: 13.3", "610.43.02", "13.3"),
+        ("NVIDIA-SMI 570.86.15   Driver Version: 570.86.15   CUDA Version: N/A", "570.86.15", None),
+    ],
+)
+def test_15_the_banner_of_nvidia_smi_has_changed(banner: str, driver: str, level: str | None) -> None:
+    assert parse_banner(f"| {banner} |\n") == (driver, level)
+
+
+def test_17_without_a_driver_the_wheel_is_named_for_the_driver_that_is_needed(matrix: Matrix) -> None:
+    """What can be proven without one is in tests/test_real_cupy.py and the smoke tests of NVRTC."""
+    resolution = resolved(matrix, "driver=none", "gpu=H100")
+    assert resolution.wheel is None
+    assert resolution.next_better is not None
+    assert [change.fact for change in resolution.next_better.changes] == ["driver.version"]
+
+
+def test_every_trap_has_a_test_by_its_number() -> None:
+    """Seventeen traps; those about resolving are in test_installs.py too, with the real pip and uv."""
+    here = Path(__file__).parent
+    text = "".join((here / name).read_text(encoding="utf-8") for name in ("test_traps.py", "test_installs.py"))
+    assert {int(number) for number in re.findall(r"^def test_(\d+)_", text, re.MULTILINE)} == set(range(1, 18))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -22,6 +22,7 @@ from gpuenv.paste.snapshot import known_keys, to_snapshot
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "texts").glob("*.txt")}
 MATRIX = load(data_path("matrix.yaml"))
 GIB = 2**30
+T = TypeVar("T")
 
 
 def machine(name: str) -> tuple[Pasted, Snapshot]:
@@ -33,7 +34,7 @@ def wanted(pasted: Pasted, snapshot: Snapshot) -> list[str]:
     return [gap.ask for gap in gaps(pasted, snapshot)]
 
 
-def told(reading: Reading[Any]) -> str | None:  # any fact
+def told(reading: Reading[T]) -> str | None:
     return None if reading.value is None else str(reading.value)
 
 
@@ -147,8 +148,7 @@ def test_a_text_of_no_form_says_nothing(text: str) -> None:
 def test_damaged_pastes_are_read_as_far_as_they_go() -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
     for text in TEXTS.values():
-        snapshot = to_snapshot(read_paste(text), MATRIX)
-        for _ in range(25):
+        for number in range(25):
             at, much = chance.randrange(len(text)), chance.randrange(40)
             junk = "".join(chance.choice("0123456789.|: \n\x00é-=x") for _ in range(chance.randrange(12)))
             damaged = text[:at] + junk + text[at + much :]
@@ -156,7 +156,8 @@ def test_damaged_pastes_are_read_as_far_as_they_go() -> None:
             snapshot = to_snapshot(pasted, MATRIX)
             list(gaps(pasted, snapshot))
             conflicts(pasted)
-        resolve(snapshot, MATRIX)
+            if number % 10 == 0:
+                resolve(snapshot, MATRIX)
 
 
 def test_every_encoding_that_terminals_write() -> None:

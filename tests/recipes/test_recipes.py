@@ -46,6 +46,7 @@ def read(path: str) -> Any:  # noqa: ANN401 - YAML
     [
         ("github-actions", "github/action.yml"),
         ("github-workflows", "github/workflow.yml"),
+        ("github-workflows", "github/matrix-refresh.yml"),
         ("gitlab-ci", "gitlab/gitlab-ci.yml"),
         ("buildkite", "buildkite/pipeline.yml"),
         ("compose-spec", "compose/compose.yaml"),
@@ -54,6 +55,14 @@ def read(path: str) -> Any:  # noqa: ANN401 - YAML
 def test_a_recipe_is_valid_by_its_service_s_schema(schema: str, path: str) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(RECIPES / path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.network
+def test_the_hook_is_valid_by_pre_commit_itself() -> None:
+    path = RECIPES / "pre-commit/pre-commit-config.yaml"
+    command = [str(Path(sys.executable).with_name("uv")), "tool", "run", "pre-commit", "validate-config", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -185,6 +185,11 @@ class LocalIndex:
         return wheel.data
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Whoever asked was killed: that is what is tested."""
+
+
 def serve(index: LocalIndex) -> ThreadingHTTPServer:
     """Serves an index until it is shut down."""
 
@@ -203,7 +208,7 @@ def serve(index: LocalIndex) -> ThreadingHTTPServer:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     index.address = f"http://127.0.0.1:{server.server_address[1]}"
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -187,7 +187,9 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize(("line", "release", "platform"), ELSEWHERE, ids=str)
+@pytest.mark.parametrize(
+    ("line", "release", "platform"), ELSEWHERE, ids=lambda row: getattr(row, "name", getattr(row, "cupy", row))
+)
 def test_the_code_for_other_platforms_is_what_the_row_says(
     line: WheelLine, release: Release, platform: str, tmp_path: Path
 ) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import prometheus_client.parser
 import pytest
 from junitparser import JUnitXml
 
+from gpuenv.cli.proving import beside
+from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import Severity
-from gpuenv.model.smoke import TestStatus
+from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
 from gpuenv.report.github import annotations_text
 from gpuenv.report.gitlab import code_quality_text
 from gpuenv.report.html import html_text
 from gpuenv.report.junit import junit_text
 from gpuenv.report.markdown import markdown_text
 from gpuenv.report.prometheus import metrics_text
+from gpuenv.report.redact import Identity, redact
 from gpuenv.report.sarif import sarif_text
 from gpuenv.report.smoke_rows import smoke_rows, smoke_series
 from gpuenv.report.text import report_lines
@@ -61,6 +65,15 @@ def test_repetitions_are_a_series() -> None:
         ("transfer.device_copy", 2),
         ("transfer.h2d_pinned", 2),
     ]
+
+
+def test_a_saved_baseline_is_of_the_same_gpu_with_its_name_hidden() -> None:
+    now, earlier = smoke(AGAIN), smoke(replace(AGAIN, measured={"device_copy": Quantity(2e12, "B/s")}))
+    saved = decode(SmokeResult, redact(encode(earlier), Identity("", "", "")))
+    assert {test.gpu for test in saved.tests} != {UUID}
+    (found,) = beside(now, saved).compared
+    assert (found.name, found.gpu, found.against, found.ratio) == ("transfer.device_copy", UUID, "baseline", 0.855)
+    assert beside(now, earlier).compared == (found,)
 
 
 def test_a_failed_test_makes_a_finding(tested: Report) -> None:

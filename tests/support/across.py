@@ -78,7 +78,7 @@ def tried(row: Row) -> tuple[bool, str]:
     with tempfile.TemporaryDirectory(prefix="gpuenv-across-") as folder:
         venv = Path(folder) / "venv"
         python = str(venv / "bin/python")
-        made = _run([*_UV, "venv", "-q", "--no-python-downloads", "-p", row.python, str(venv)], 120)
+        made = _run([*_UV, "venv", "-q", "--no-python-downloads", "-p", _interpreter(row.python), str(venv)], 120)
         if made.returncode != 0:
             return False, _last_line(made.stderr)
         install = ["pip", "install", "-q", "--resolution", row.resolution, "-p", python, "-e", f"{HERE}[dev]"]
@@ -91,6 +91,13 @@ def tried(row: Row) -> tuple[bool, str]:
         broken = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
         sys.stderr.write("".join(f"{line}\n" for line in broken))
         return done.returncode == 0, summary[-1] if summary else _last_line(done.stdout + done.stderr)
+
+
+def _interpreter(python: str) -> str:
+    """One of pyenv's, which its shims may hide; else whatever uv finds."""
+    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found = sorted(versions.glob(f"{python}.*/bin/python"))
+    return str(found[-1]) if found else python
 
 
 def resolved(python: str) -> tuple[bool, str]:

@@ -69,7 +69,7 @@ def nothing_was_proven(facts: Facts) -> Outcome:
     if refused is not None:  # the driver has it, CuPy does not
         yield Symptom(
             "CuPy sees no GPU where the driver shows one",
-            (_evidence(refused),),
+            _told([refused]),
             (Fix("Look at the whole environment, its variables and libraries.", ("gpuenv", "doctor", "-v")),),
         )
         return
@@ -94,7 +94,7 @@ def a_test_failed(facts: Facts) -> Outcome:
     for cause, tests in _by_cause(failed).items():
         yield Symptom(
             f"{_count(tests)} failed: {_names(tests)}",
-            tuple(_evidence(test) for test in tests[:_MOST]) + _more(tests),
+            _told(tests),
             _fixes(cause, tests),
             cause=cause,
         )
@@ -114,7 +114,7 @@ def gpu_is_busy(facts: Facts) -> Outcome:
     for cause, tests in _by_cause(busy).items():
         yield Symptom(
             f"{_count(tests)} found the GPU in use by others: {_names(tests)}",
-            tuple(_evidence(test) for test in tests[:_MOST]) + _more(tests) + _holders(facts.snapshot, tests),
+            _told(tests) + _holders(facts.snapshot, tests),
             (Fix("See who holds the GPU; wait for them or take another one.", ("nvidia-smi",)),),
             cause=cause,
         )
@@ -170,14 +170,17 @@ def _names(tests: Iterable[TestResult]) -> str:
     return ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
 
 
-def _evidence(test: TestResult) -> Evidence:
-    where = f" on {test.gpu}" if test.gpu else ""
-    return Evidence(f"{test.name}{where}", f"{test.status.value}: {test.detail or test.title}", "smoke")
-
-
-def _more(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
-    left = len(tests) - _MOST
-    return (Evidence("further GPU tests", f"{left} with the same cause", "smoke"),) if left > 0 else ()
+def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
+    """What the tests said, once where several on one GPU said the same."""
+    same: dict[tuple[str, str | None], list[TestResult]] = {}
+    for test in tests:
+        same.setdefault((f"{test.status.value}: {test.detail or test.title}", test.gpu), []).append(test)
+    told = tuple(
+        Evidence(f"{_names(group)}{f' on {gpu}' if gpu else ''}", words, "smoke")
+        for (words, gpu), group in same.items()
+    )
+    left = len(told) - _MOST
+    return told[:_MOST] + ((Evidence("further GPU tests", f"{left} other messages", "smoke"),) if left > 0 else ())
 
 
 def _gpu(snapshot: Snapshot, uuid: str | None) -> tuple[int, Gpu | None]:

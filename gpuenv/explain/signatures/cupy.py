@@ -101,7 +101,7 @@ SIGNATURES = (
         pattern=r"Segmentation fault|SIGSEGV|Windows fatal exception: access violation",
         sways=(Sway("torch-there", Cause.TORCH_CUPY_CONFLICT, 4), Sway("torch-error", Cause.TORCH_CUPY_CONFLICT, 3)),
         level=Level.WARNING,
-        needs=("cupy", "cupy-there", "toolkit-there"),
+        needs=("cupy-crash-frame", "cupy-there", "toolkit-there"),
         decides="the libraries that are loaded, from /proc/PID/maps or gpuenv doctor",
     ),
     Signature(

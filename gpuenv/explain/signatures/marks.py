@@ -14,6 +14,11 @@ def _mark(mark: str, literals: tuple[str, ...], pattern: str | None = None) -> S
 SIGNATURES = (
     _mark("cupy", ("cupy",)),
     _mark("cupy-banner", ("original error",), r"Original error:"),
+    _mark(
+        "cupy-crash-frame",
+        ("cupy",),
+        r"Extension modules: .*\bcupy|File \".*[/\\]cupyx?[/\\].*\", line \d+ in |\bcupy\S*\.(?:so|pyd)\b|import cupy[^\n]{0,80}(?:Segmentation|SIGSEGV)",
+    ),
     _mark("cuda", ("cuda", "nvidia", "nvrtc", "cublas", "cudnn")),
     _mark("conda", ("conda",)),
     _mark("cupy-8", ("cupy_backends",)),

@@ -93,7 +93,7 @@ SIGNATURES = (
     Signature(
         "cupy.cache-frames",
         "CuPy and the system",
-        ("_compiler_cache.py",),
+        ("_compiler_cache",),
         ((Cause.KERNEL_CACHE_UNWRITABLE, 0.45), (Cause.KERNEL_CACHE_RACE, 0.3)),
         "CuPy 14, cupy/cuda/_compiler_cache.py: os.makedirs when it is imported, open and os.replace when a kernel is kept",
         title="CuPy could not use the folder of its kernel cache",
