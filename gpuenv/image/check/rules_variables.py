@@ -101,7 +101,10 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
 
 
 def hides_all(value: str) -> bool:
-    """Whether CUDA takes a list of devices for none: it ends at the first that there is not."""
+    """Whether CUDA takes a list of devices for none: an empty one is, and it ends at the first that there is not.
+
+    CUDA Programming Guide, 5.2.1.1 CUDA_VISIBLE_DEVICES (read 2026-11-21).
+    """
     return value.split(",", maxsplit=1)[0].strip() in ("", "-1", "NoDevFiles", "none", "void")
 
 
