@@ -1,8 +1,8 @@
 """What a person has to run on the machine at hand, by its distribution; gpuenv runs none of it. Pure.
 
-Packages: NVIDIA, Driver Installation Guide (branch 620), Kernel Modules, table 5, and the READMEs of NVIDIA's packaging
-repositories for the fabric manager (read November 2026); Debian, package nvidia-driver; Ubuntu, ubuntu-drivers; RPM
-Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Installing the NVIDIA Container Toolkit.
+Packages: NVIDIA, Driver Installation Guide (branch 620), Kernel Modules, table 5 (read 2026-11-21), and the READMEs of
+NVIDIA's packaging repositories for the fabric manager (read November 2026); Debian, package nvidia-driver; Ubuntu,
+ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Installing the NVIDIA Container Toolkit.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from gpuenv.image.headers import has_own_headers
 from gpuenv.image.records import Base, Choice, Kind
 from gpuenv.image.reference import split
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
@@ -24,7 +25,6 @@ _PYTHON_OF = {"ubuntu20.04": "3.8", "ubuntu22.04": "3.10", "ubuntu24.04": "3.12"
 # Debian 12: its glibc, 2.36, is newer than what any wheel of CuPy or CUDA asks for (docker-library/python, README).
 _SLIM = "python:{python}-slim-bookworm"
 _HEADERS = {12: "nvidia-cuda-runtime-cu12=={cuda}.*", 13: "cuda-toolkit[cudart]=={cuda}.*"}
-_FIRST_WITHOUT_OWN_HEADERS = 14  # CuPy 14 reads cudart's headers at run time; earlier wheels bring them along
 
 
 class NoImageError(ValueError):
@@ -258,8 +258,7 @@ def _requirements(found: _Found, wish: Wish) -> tuple[str, ...]:
     name, cupy, cuda = found.wheel.line.name, found.wheel.release.cupy, found.minor.cuda
     if wish.kind is Kind.WHEELS:
         return (f"{name}[{_CTK}]=={cupy}", f"cuda-toolkit=={cuda}.*")
-    needs_headers = int(re.split(r"\D", cupy)[0]) >= _FIRST_WITHOUT_OWN_HEADERS
-    if wish.kind is Kind.RUNTIME and needs_headers and cuda.major in _HEADERS:
+    if wish.kind is Kind.RUNTIME and has_own_headers(cupy, cuda) is not True and cuda.major in _HEADERS:
         return (f"{name}=={cupy}", _HEADERS[cuda.major].format(cuda=cuda))
     return (f"{name}=={cupy}",)
 

@@ -1,7 +1,8 @@
 """Names of images, as a registry reads them. Pure.
 
-The grammar is that of distribution/reference (regexp.go, read November 2026): a domain with a port, a path of parts in
-lower case, a tag of up to 128 characters, a digest.
+The grammar is that of distribution/reference (regexp.go, referencePat; reference.go, RepositoryNameTotalLengthMax; read
+2026-11-21): a domain with a port, a path of parts in lower case, a tag of up to 128 characters, a digest; of digests
+this one takes sha256 alone, and it counts the domain into the 255 characters of a name.
 """
 
 from __future__ import annotations

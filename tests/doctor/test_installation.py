@@ -172,7 +172,10 @@ def test_nvrtc_without_its_own_builtins_is_an_error(
     assert (finding.cause, finding.severity) == (Cause.NVRTC_BUILTINS_MISMATCH, Severity.ERROR)
 
 
-@pytest.mark.parametrize("folders", [(), ("/usr/local/cuda/include",)])
+@pytest.mark.parametrize(
+    "folders",
+    [(), ("/usr/local/cuda/include",), (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-12.6", "/usr/local/include")],
+)
 def test_headers_that_are_not_found_are_an_error(matrix: Matrix, healthy: Snapshot, folders: tuple[str, ...]) -> None:
     snapshot = changed(healthy, headers=known(folders, "x"), headers_cuda=Target().headers_cuda)
     finding = found(matrix, snapshot)["LIB605"]
@@ -180,8 +183,9 @@ def test_headers_that_are_not_found_are_an_error(matrix: Matrix, healthy: Snapsh
     assert any("nvidia-cuda-runtime-cu12==12.9.*" in (fix.command or ()) for fix in finding.fix)
 
 
-def test_the_headers_that_cupy_13_brings_are_enough(matrix: Matrix, healthy: Snapshot) -> None:
-    own = (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-12",)
+@pytest.mark.parametrize("cuda", ["11", "12", "12.8"])
+def test_the_headers_that_cupy_13_brings_are_enough(matrix: Matrix, healthy: Snapshot, cuda: str) -> None:
+    own = (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-{cuda}",)
     assert found(matrix, changed(healthy, headers=known(own, "x"), headers_cuda=Target().headers_cuda)) == {}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.image.choose import NoImageError, Wish, choose
+from gpuenv.image.headers import has_own_headers
 from gpuenv.image.records import Choice, Kind
 from gpuenv.image.render import RenderError, Rendering, render
 from gpuenv.matrix.assume import assume
@@ -85,6 +86,29 @@ def test_machines_that_nothing_serves_together_are_told() -> None:
 
 def test_a_machine_without_a_driver_is_where_images_are_built() -> None:
     assert made(Wish(), machine("driver=none", "gpu=none")) == made(Wish())
+
+
+@pytest.mark.parametrize(
+    ("cupy", "cuda", "own"),
+    [
+        ("14.2.0", "12.9", False),
+        ("14.0.0", None, False),
+        ("13.6.0", "12.9", False),
+        ("13.6.0", "12.2", False),
+        ("13.6.0", "12.1", True),
+        ("13.6.0", "11.8", True),
+        ("13.6.0", None, True),
+        ("13.5.1", "12.4", None),
+        ("12.3.0", "12.0", True),
+    ],
+)
+def test_which_wheels_compile_with_headers_of_their_own(cupy: str, cuda: str | None, own: bool | None) -> None:  # noqa: FBT001 - a table
+    assert has_own_headers(cupy, CudaVersion.parse(cuda) if cuda else None) is own
+
+
+def test_an_image_of_cupy_13_gets_the_headers_that_its_wheel_has_not() -> None:
+    choice = made(Wish(kind=Kind.RUNTIME, cuda=CudaVersion.parse("12.9"), cupy="13.6.0"))
+    assert choice.requirements == ("cupy-cuda12x==13.6.0", "nvidia-cuda-runtime-cu12==12.9.*")
 
 
 def test_a_gpu_that_is_newer_raises_the_driver() -> None:

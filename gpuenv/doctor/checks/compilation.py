@@ -15,6 +15,8 @@ from gpuenv.model.snapshot import Library
 
 _LIBRARIES = ("LIB602", "LIB603", "LIB601")
 _BUNDLED = "/cupy/_core/include/cupy/_cuda/"
+# Those for 12.2 to 12.6 in the wheel of cupy-cuda12x 13.5.1 want vector_types.h of the runtime; those for 12.8 do not.
+_WANTING = re.compile(r"/_cuda/cuda-12\.[2-6]/?$")
 _MINOR = re.compile(r"\.so\.(\d+\.\d+)")
 
 
@@ -66,7 +68,7 @@ def headers_missing(facts: Facts) -> Outcome:
     """The CUDA headers that run-time compilation needs are not found.
 
     What it means: CuPy compiles most of its kernels when they are first used, and they include CUDA's headers. CuPy 14
-    brings none of them; CuPy 13 brings those of CUDA 11 and of 12.0 and 12.1. An image of the kind "runtime" has none
+    brings none of them; CuPy 13.6 brings those of CUDA 11 and of 12.0 and 12.1. An image of the kind "runtime" has none
     either.
     How it is seen: CuPy's own code, and cuda-pathfinder, are asked in which folders they would be; then they are looked
     for there.
@@ -74,7 +76,9 @@ def headers_missing(facts: Facts) -> Outcome:
     """
     target = facts.snapshot.target
     folders = target.headers.value
-    if folders is None or target.headers_cuda.known or any(_BUNDLED in folder for folder in folders):
+    if folders is None or target.headers_cuda.known:
+        return
+    if any(_BUNDLED in folder and not _WANTING.search(folder) for folder in folders):
         return
     searched = ", ".join(folders) or "no folder at all"
     yield Symptom(

@@ -132,7 +132,7 @@ def wsl_libcuda(facts: Facts) -> Outcome:
 
 
 def _old_windows_driver(facts: Facts) -> Outcome:
-    """CUDA in WSL 2 needs R495 or newer (NVIDIA, CUDA on WSL User Guide, section 2, read November 2026)."""
+    """CUDA in WSL 2 needs R495 or newer (NVIDIA, CUDA on WSL User Guide, 2.1, its table, read 2026-11-21)."""
     snapshot = facts.snapshot
     driver = snapshot.driver.version.value
     if driver is None or driver.branch >= _FIRST_FOR_WSL:

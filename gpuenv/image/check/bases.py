@@ -11,7 +11,8 @@ from gpuenv.matrix.records import Flavour, Image, Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
-# nvidia/cuda: X.Y.Z, then cuDNN before or within the flavour, then the distribution (supported-tags.md, November 2026).
+# nvidia/cuda: X.Y.Z, then cuDNN before or within the flavour, then the distribution: container-images/cuda,
+# doc/supported-tags.md (as the matrix cites it) and README.md, announcements: no tag latest any more (read 2026-11-21).
 _NVIDIA = re.compile(
     r"(\d+)\.(\d+)(?:\.\d+)?(?:-cudnn\d*)?(?:-(base|runtime|devel))?(?:-cudnn\d*)?(?:-([a-z]+[\d.]*))?"
 )

@@ -24,7 +24,8 @@ _PIP = re.compile(r"pip[\d.]*")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _SYSTEM = ("apt-get", "apt", "aptitude", "yum", "dnf", "microdnf", "tdnf", "zypper", "apk")
 _CONDA = ("conda", "mamba", "micromamba")
-# Options of pip and uv that take a word of their own (pip install --help, uv pip install --help; November 2026).
+# Options that take a word of their own: pip 23.2.1, pip install --help; uv 0.13.8, uv pip install, uv add and uv sync
+# --help (run 2026-11-21). Those of conda and poetry were not looked up.
 _WITH_VALUE = frozenset(
     (
         *("-r", "--requirement", "--requirements", "-c", "--constraint", "--constraints", "-e", "--editable"),
@@ -36,9 +37,16 @@ _WITH_VALUE = frozenset(
         *("--global-option", "--report", "--log", "--exclude-newer", "--link-mode", "--prerelease", "-P"),
         *("--keyring-provider", "--override", "--overrides", "--build-constraint", "--directory", "--project"),
         *("-n", "--name", "--channel", "--file", "--reinstall-package", "--upgrade-package", "--no-build-package"),
-        *("--no-binary-package", "--refresh-package"),
+        *("--no-binary-package", "--refresh-package", "--exists-action", "--root-user-action", "--use-feature"),
+        *("--use-deprecated", "--allow-insecure-host", "--build-constraints", "-b", "--color", "--config-file"),
+        *("--config-setting", "--config-settings-package", "--exclude-newer-package", "--excludes", "--fork-strategy"),
+        *("--no-build-isolation-package", "--no-editable-package", "--no-sources-package", "--output-format"),
+        *("--prerelease-package", "--python-platform", "--upgrade-group", "--bounds", "--branch", "--marker"),
+        *("--no-install-package", "--optional", "--package", "--rev", "--script", "--tag", "--no-extra", "--no-group"),
+        *("--only-group",),
     )
 )
+_FLAGS_OF_PIP = frozenset(("-n",))  # uv's --no-cache; conda's -n names an environment
 _INDEXES = ("-i", "--index-url", "--extra-index-url", "--index", "--default-index", "-f", "--find-links")
 _CUDA_INDEX = re.compile(r"/whl/(?:nightly/)?(?:cu(\d\d)(\d)|(cpu))\b")
 
@@ -86,7 +94,8 @@ def _pip_words(command: Command) -> Sequence[Word] | None:
     return None
 
 
-def _options(words: Sequence[Word]) -> _Options:
+def _options(words: Sequence[Word], flags: frozenset[str] = frozenset()) -> _Options:
+    """The options of a call; ``flags`` are those that take no word although others' of that name do."""
     found = _Options()
     position = 0
     while position < len(words):
@@ -96,7 +105,7 @@ def _options(words: Sequence[Word]) -> _Options:
             found.positional.append(word)
         elif equals and name.startswith("--"):
             found.values.setdefault(name, []).append(Word(value, word.line, word.known))
-        elif word.text in _WITH_VALUE and position + 1 < len(words):
+        elif word.text in _WITH_VALUE - flags and position + 1 < len(words):
             position += 1
             found.values.setdefault(word.text, []).append(words[position])
         elif word.text[:2] in ("-r", "-c", "-e") and len(word.text) > len("-r"):
@@ -110,7 +119,7 @@ def _options(words: Sequence[Word]) -> _Options:
 def _pip(words: Sequence[Word], file: str, end_line: int | None) -> Asked:
     if not words:
         return Asked()
-    verb, options = words[0].text, _options(words[1:])
+    verb, options = words[0].text, _options(words[1:], _FLAGS_OF_PIP)
     if verb in ("uninstall", "remove"):
         return Asked(removes=frozenset(canonicalize_name(word.text) for word in options.positional))
     if verb not in ("install", "sync"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from packaging.version import Version
 
@@ -13,11 +12,11 @@ from gpuenv.image.check.driver_packages import brings_driver, is_driver_library,
 from gpuenv.image.check.installs import Install, Manager, Place
 from gpuenv.image.check.provided import Provided, provided
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
+from gpuenv.image.headers import has_own_headers
 from gpuenv.matrix.records import Flavour, Release, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
-_FIRST_WITHOUT_HEADERS = Version("14")  # CuPy 14 release notes: the CUDA headers are no longer bundled
 _FAULT = Cause.DOCKERFILE_FAULT
 
 
@@ -134,8 +133,9 @@ def release_of(built: Built, install: Install) -> Release | None:
 def headers_missing(built: Built) -> FileOutcome:
     """CuPy finds no CUDA headers in the image.
 
-    What it means: from CuPy 14 on the headers of the CUDA runtime are needed to compile kernels. The base and runtime
-    images of nvidia/cuda have none, so every kernel fails with "Failed to find CUDA headers".
+    What it means: CuPy 14 needs the headers of the CUDA runtime to compile kernels, older releases from CUDA 12.2 on.
+    The base and runtime images of nvidia/cuda have none, so that every kernel fails: "Failed to find CUDA headers", or
+    a cuda_fp16.h or vector_types.h that cannot be opened.
     How it is seen: the flavour in the base image's tag, and no package or wheel that brings headers.
     What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
     """
@@ -144,14 +144,16 @@ def headers_missing(built: Built) -> FileOutcome:
         line, release = _line(built, install), release_of(built, install)
         if line is None or has.headers or has.wheels_of(line.cuda_major) or not has.libraries:
             continue
-        wanted = Version(release.cupy) if release else None
-        if built.base.flavour is Flavour.RUNTIME and wanted is not None and wanted >= _FIRST_WITHOUT_HEADERS:
+        own = has_own_headers(release.cupy, has.cuda) if release else True
+        if built.base.flavour is Flavour.RUNTIME and release is not None and own is not True:
+            extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""
             yield spot(
                 install.place,
-                f"CuPy {release.cupy if release else ''} needs CUDA headers, and {built.base.text} has none",
-                f'Install "{install.name}[ctk]", or {_runtime_wheel(line, has)}; or use the devel image.',
+                f"CuPy {release.cupy} needs CUDA headers, and {built.base.text} has none",
+                f"Install {extra}{_runtime_wheel(line, has)}; or use the devel image.",
                 Evidence("base image", built.base.text, f"line {built.first.line}"),
                 Evidence("CuPy", install.text, install.place.file),
+                severity=Severity.WARNING if own is None else Severity.ERROR,
             )
 
 
@@ -259,49 +261,4 @@ def from_source(built: Built) -> FileOutcome:
             f"Install {line} instead.",
             Evidence("base image", built.base.text, f"line {built.first.line}"),
             severity=Severity.WARNING if devel else Severity.ERROR,
-        )
-
-
-@rule("DKF907", _FAULT)
-def not_pinned(built: Built) -> FileOutcome:
-    """A version is not pinned: another day, another image.
-
-    What it means: without a version the newest CuPy that fits Python and NumPy is installed, which need not be the
-    newest there is; and a base image without a tag is whatever it is that day. nvidia/cuda has no tag latest at all.
-    How it is seen: a requirement without an upper end, a base image without a tag or with latest.
-    What to do: pin CuPy with ==, or by a lock or a file of constraints, and name the base image's tag.
-    """
-    for install in built.cupy:
-        if not install.pinned and not install.from_source and install.name != "cupy":
-            newest = release_of(built, install)
-            pin = f"{install.name}{_extras(install)}=={newest.cupy}" if newest else f"{install.name}==VERSION"
-            yield spot(
-                install.place,
-                f"{install.text.split(' #', maxsplit=1)[0].strip()} is not pinned",
-                f"Pin it: {pin}",
-                severity=Severity.WARNING,
-            )
-    yield from _base_not_pinned(built)
-
-
-def _extras(install: Install) -> str:
-    return f"[{','.join(sorted(install.extras))}]" if install.extras else ""
-
-
-def _base_not_pinned(built: Built) -> Iterator[Spot]:
-    name = built.base.name
-    if name is None or name.digest is not None or name.tag not in (None, "latest") or name.familiar == "scratch":
-        return
-    if built.base.nvidia:
-        yield spot(
-            from_place(built),
-            f"{built.base.text}: nvidia/cuda has no tag latest, so the build fails",
-            "Name a tag, such as nvidia/cuda:13.0.2-base-ubuntu24.04.",
-        )
-    elif built.cupy or built.base.has_cuda:
-        yield spot(
-            from_place(built),
-            f"The base image {built.base.text} is not pinned",
-            "Name a tag, better with its digest.",
-            severity=Severity.WARNING,
         )

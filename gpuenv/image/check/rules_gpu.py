@@ -30,7 +30,9 @@ _CONSTRAINTS: tuple[tuple[Constraint, Cause], ...] = (
     (wheel_has_code_for_gpu, Cause.CUPY_TOO_OLD_FOR_GPU),
     (python, Cause.PYTHON_UNSUPPORTED),
 )
-_THOR = ComputeCapability(11, 0)  # its programs are those of servers from CUDA 13 on (CUDA 13.0 release notes)
+# From CUDA 13.0 on Thor takes the toolkit, programs and container images of Arm servers, Orin does not: NVIDIA, "What's
+# New in CUDA Toolkit 13.0 for Jetson Thor", Unifying CUDA for Arm (read 2026-11-21).
+_THOR = ComputeCapability(11, 0)
 
 
 @rule(

@@ -15,8 +15,9 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 _VISIBLE, _CAPABILITIES, _CUDA_VISIBLE = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES"
-# nvidia-container-toolkit, internal/config/image/capabilities.go and cmd/nvidia-container-runtime-hook/
-# container_config.go (read November 2026): an empty one means utility,compute; an unknown word is refused.
+# NVIDIA/nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go, getDriverCapabilities: an
+# empty one means the default, a word that is not supported is refused; the words are those that
+# internal/config/image/capabilities_test.go has (read 2026-11-21). That is its legacy mode; of CDI nothing was found.
 _KNOWN = ("compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all")
 _STUBS = re.compile(r"/stubs/?$")
 _PROOF_FAILED = ("failed", "crashed", "timed-out", "unfit")
@@ -100,7 +101,10 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
 
 
 def hides_all(value: str) -> bool:
-    """Whether CUDA takes a list of devices for none: it ends at the first that there is not."""
+    """Whether CUDA takes a list of devices for none: an empty one is, and it ends at the first that there is not.
+
+    CUDA Programming Guide, 5.2.1.1 CUDA_VISIBLE_DEVICES (read 2026-11-21).
+    """
     return value.split(",", maxsplit=1)[0].strip() in ("", "-1", "NoDevFiles", "none", "void")
 
 

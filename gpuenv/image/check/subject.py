@@ -31,7 +31,8 @@ _BRANDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"(?!P10\d-)(?:(?:[ABHKLMPV]\d{1,3}|G[BH]\d{3})[A-Z]?|T4G?)\b(?!-\d+[A-Z]$)"), ("tesla", "nvidia")),
 )
 _VENDOR = re.compile(r"^NVIDIA\s+", re.IGNORECASE)
-# Variables that NVIDIA's Dockerfiles of the flavours set (container-images/cuda, dist/12.6.3, read November 2026).
+# Variables that NVIDIA's Dockerfiles of the flavours set: container-images/cuda, dist/11.4.1, 11.7.1 and 12.6.3, devel,
+# as public Dockerfiles that were made from them repeat them (read 2026-11-21).
 _DEVEL, _RUNTIME = "NV_CUDA_CUDART_DEV_VERSION", ("NV_CUDA_LIB_VERSION", "NV_LIBCUBLAS_VERSION")
 _DEVEL_ALSO = ("NV_NVML_DEV_VERSION", "NV_LIBCUBLAS_DEV_VERSION", "NV_LIBNPP_DEV_VERSION")
 _CUDA_OF = (labels.CUDA, "com.nvidia.cuda.version")
@@ -245,7 +246,8 @@ def _compat(image: ImageFacts) -> bool | None:
         return True
     if any("cuda-compat-" in step for step in image.history):
         return True
-    # Every image of nvidia/cuda has the package (its base Dockerfiles, dist/11.0.3 to 13.1.0, read November 2026).
+    # Images of nvidia/cuda have the package, also where no variable says so: container-images/cuda, base Dockerfile of
+    # dist/12.6.3 as repeated in public (read 2026-11-21), and those that the matrix cites.
     if MAINTAINER in image.labels.get("maintainer", "") and "CUDA_VERSION" in image.environment:
         return True
     return None if "CUDA_VERSION" in image.environment else False
