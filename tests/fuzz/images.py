@@ -66,7 +66,7 @@ def check_compose(text: str) -> None:
     try:
         judged = judge_compose(file, Choice(None, None, {}), shipped())
     except ImageError as error:
-        assert str(file) in str(error), "the file is named"
+        assert str(file.parent) in str(error), "the file is named: this one, or the Dockerfile of a service"
         return
     _tell(file_report(file, "compose", judged, shipped()))
 

@@ -47,6 +47,7 @@ WHOLE: dict[str, bytes] = {
     "etc/nv_tegra_release": b"# R36 (release), REVISION: 4.3\n",
     "proc/device-tree/compatible": b"nvidia,tegra234\0",
     SECURE_BOOT: b"\x06\0\0\0\x01",
+    "sys/power/suspend_stats/success": b"2\n",
     "sys/kernel/security/lockdown": b"none [integrity] confidentiality\n",
     "sys/module/module/parameters/sig_enforce": b"Y\n",
     f"{BUS}/class": b"0x030200\n",
