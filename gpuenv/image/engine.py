@@ -22,16 +22,11 @@ from gpuenv.image.errors import EngineError, engine_error, told
 from gpuenv.image.progress import Progress
 from gpuenv.image.records import Base
 from gpuenv.image.reference import split
+from gpuenv.image.sockets import usual_sockets
 
 _ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
 _ANSWER = 60  # seconds that a call other than a build may take
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
-_SOCKETS = (
-    "/var/run/docker.sock",
-    "{XDG_RUNTIME_DIR}/docker.sock",
-    "{XDG_RUNTIME_DIR}/podman/podman.sock",
-    "/run/podman/podman.sock",
-)
 _BUILDKIT_API = (1, 39)  # Docker 18.09, the first with BuildKit
 _CDI = "nvidia.com/gpu"
 
@@ -60,8 +55,7 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
         EngineError: when there is none, or it may not be used.
     """
     given = environment.get("DOCKER_HOST")
-    runtime = environment.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
-    usual = [f"unix://{path.format(XDG_RUNTIME_DIR=runtime)}" for path in _SOCKETS]
+    usual = [f"unix://{path}" for path in usual_sockets(environment, f"/run/user/{os.getuid()}")]
     there = [host for host in usual if os.path.lexists(host.removeprefix("unix://"))]
     first: EngineError | None = None
     for host in [given] if given else there or usual[:1]:

@@ -15,6 +15,7 @@ from gpuenv.install.errors import InstallError, InstallFailed
 from gpuenv.install.executing import Announce, Clock
 from gpuenv.install.holdings import as_package
 from gpuenv.install.journal import Journal, State, Store
+from gpuenv.install.outcomes import put_back
 from gpuenv.install.planning import numbered
 from gpuenv.install.proving import (
     Child,
@@ -224,15 +225,5 @@ def _put_back(work: CondaWork, plan: Plan, journal: Journal, what: tuple[tuple[P
         work.announce("putting the former packages back")
         missing = restore(work.store, journal, work.prepared.caller.environment)
     said = "the former packages are back" if not missing else f"{len(missing)} could not be put back"
-    return Outcome(
-        status=Result.RESTORED if not missing else Result.NOT_RESTORED,
-        exit_code=ExitCode.FAILED,
-        message=f"The install failed: {why}; {said}.",
-        transaction=None if not missing else journal.number,
-        target=plan.target,
-        plan=plan,
-        proofs=made,
-        phases=tuple(work.clock.phases),
-        undo=None if not missing else plan.undo,
-        not_restored=missing,
-    )
+    outcome = put_back(plan, journal, made, why, said, missing)
+    return replace(outcome, phases=tuple(work.clock.phases))

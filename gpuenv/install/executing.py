@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuenv import __version__
@@ -15,6 +15,7 @@ from gpuenv.install.durable import write_out
 from gpuenv.install.errors import InstallError, InstallFailed
 from gpuenv.install.holdings import as_package, take_stock
 from gpuenv.install.journal import Journal, State, Store
+from gpuenv.install.outcomes import put_back
 from gpuenv.install.planning import numbered, summary_of
 from gpuenv.install.preparing import Prepared
 from gpuenv.install.proving import Child, Diagnose, Diagnosed, MoreProof, proofs, working_frameworks
@@ -249,18 +250,8 @@ def _put_back(work: Work, plan: Plan, journal: Journal, made: tuple[Proof, ...],
     with work.clock.phase("put back"):
         missing = restore(work.store, journal)
     said = "the former state is back" if not missing else f"{len(missing)} files could not be put back"
-    return Outcome(
-        status=Result.RESTORED if not missing else Result.NOT_RESTORED,
-        exit_code=ExitCode.FAILED,
-        message=f"The install failed: {why}; {said}.",
-        transaction=None if not missing else journal.number,
-        target=plan.target,
-        plan=plan,
-        proofs=made,
-        phases=tuple(work.clock.phases),
-        undo=None if not missing else plan.undo,
-        not_restored=missing,
-    )
+    outcome = put_back(plan, journal, made, why, said, missing)
+    return replace(outcome, phases=tuple(work.clock.phases))
 
 
 def _lines(announce: Announce) -> Callable[[str], None]:

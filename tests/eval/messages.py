@@ -7,8 +7,8 @@ MESSAGES: dict[str, tuple[str, ...]] = {
     "cupy-shadowed": (
         "AttributeError: partially initialized module 'cupy' has no attribute 'array' (most likely due to a circular import)",
         "ModuleNotFoundError: No module named 'cupy.cuda'; 'cupy' is not a package",
-        "ImportError: cannot import name 'fft' from 'cupy' (/srv/work/cupy.py)",
-        "AttributeError: module 'cupy' has no attribute 'array' (consider renaming '/srv/work/cupy.py' if it has the same name as a library you intended to import)",
+        "ImportError: cannot import name 'fft' from 'cupy' (/srv/jobs/cupy.py)",
+        "AttributeError: module 'cupy' has no attribute 'array' (consider renaming '/srv/jobs/cupy.py' if it has the same name as a library you intended to import)",
     ),
     "no-nvidia-gpu": (
         "[    3.104528] NVRM: No NVIDIA GPU found.",

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, of_configuration
-
-_DOCKER, _PODMAN = "/var/run/docker.sock", "/run/podman/podman.sock"
+from gpuenv.image.sockets import usual_sockets
 
 
 def engines(environment: Mapping[str, str]) -> Iterator[str]:
@@ -19,8 +18,7 @@ def engines(environment: Mapping[str, str]) -> Iterator[str]:
     if named:
         yield named
         return
-    runtime = environment.get("XDG_RUNTIME_DIR")
-    sockets = [_DOCKER, *([f"{runtime}/docker.sock", f"{runtime}/podman/podman.sock"] if runtime else []), _PODMAN]
+    sockets = usual_sockets(environment)
     yield from (f"unix://{path}" for path in sockets if Path(path).is_socket() and os.access(path, os.W_OK))
 
 

@@ -1,0 +1,33 @@
+"""How a transaction that was put back is told; the same for wheels and for conda packages. Pure."""
+
+from __future__ import annotations
+
+from gpuenv.install.journal import Journal
+from gpuenv.install.records import Outcome, Plan, Proof, Result
+from gpuenv.model.exit_codes import ExitCode
+
+
+def put_back(
+    plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str, said: str, missing: tuple[str, ...]
+) -> Outcome:
+    """The outcome of a failed install, without its phases.
+
+    Args:
+        plan: what was to be done.
+        journal: of the transaction, which stays where something is missing.
+        made: the proofs that were made.
+        why: it failed.
+        said: how much is back.
+        missing: what could not be put back.
+    """
+    return Outcome(
+        status=Result.RESTORED if not missing else Result.NOT_RESTORED,
+        exit_code=ExitCode.FAILED,
+        message=f"The install failed: {why}; {said}.",
+        transaction=None if not missing else journal.number,
+        target=plan.target,
+        plan=plan,
+        proofs=made,
+        undo=None if not missing else plan.undo,
+        not_restored=missing,
+    )
