@@ -77,7 +77,15 @@ def judge_dockerfile(path: Path, choice: Choice, matrix: Matrix) -> Judged:
     Raises:
         ImageError: for a file that cannot be read or is no Dockerfile, with the line.
     """
-    text = read_text(path)
+    return judge_text(read_text(path), path, choice, matrix)
+
+
+def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
+    """The same for a text that stands in a file.
+
+    Raises:
+        ImageError: for what is no Dockerfile, with the line.
+    """
     context = Context(choice.context or path.parent)
     if choice.context is not None and not choice.context.is_dir():
         raise ImageError(f"{choice.context}: is no folder", "name the build context with --context", is_input=True)
