@@ -88,7 +88,7 @@ def at(*places: tuple[str, int]) -> list[tuple[str, str, int]]:
         f"{SLIM}\nRUN pip install 'jax[cuda12]' cupy-cuda12x==14.2.0",
         f"{SLIM}\nRUN pip install 'tensorflow[and-cuda]==2.21.0' cupy-cuda12x==14.2.0",
         f"{DEVEL}\nRUN pip install cupy-cuda12x==14.2.0 || pip install cupy-cuda12x==13.6.0",
-        f"{SLIM}\nRUN if a; then pip install 'cupy-cuda13x[ctk]==14.2.0'; \\\n    else pip install 'cupy-cuda12x[ctk]==14.2.0'; fi",
+        f"{SLIM}\nRUN if a; then pip install 'cupy-cuda13x[ctk]==14.2.0'; else {CTK[4:]}; fi",
     ],
 )
 def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
