@@ -2,8 +2,8 @@
 
 ``python -m tests.image.docker.bench [KIND ...]``: ``added`` is over the row's own base, ``over system`` over a Debian
 with its Python, which every base here is made of: the sum that is pulled where neither base nor image is there yet.
-Cold is without the cache of the builder, warm is the same once more. The bases are made here from NVIDIA's wheels: those
-of runtime and devel hold the libraries of NVIDIA's runtime images; nvcc and the static libraries of devel are not there.
+Cold is without the builder's cache, warm is the same once more. The bases are made here, from NVIDIA's wheels: those of
+runtime and devel hold the libraries of NVIDIA's runtime images, but neither nvcc nor the static libraries of devel.
 """
 
 from __future__ import annotations
