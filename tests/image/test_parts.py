@@ -205,6 +205,8 @@ def test_the_context_is_the_same_for_the_same_files() -> None:
     assert one == other
     with tarfile.open(fileobj=io.BytesIO(one)) as tar:
         assert [(entry.name, entry.mtime, entry.uname) for entry in tar] == [("a", 7, ""), ("b", 7, "")]
+    assert len(one) == 6 * tarfile.BLOCKSIZE, "two files and the end, no filling"
+    assert not any(one[-2 * tarfile.BLOCKSIZE :])
 
 
 def test_the_bill_of_materials_names_every_wheel_and_is_the_same_each_time() -> None:

@@ -97,6 +97,11 @@ CUPYS = ("cuda-toolkit[cublas,cudart,cufft,curand,cusolver,cusparse,nvrtc,nvjitl
 NVIDIAS = (f"{CUPYS[0][:-1]},cufile,npp,nvjpeg,nvtx]", "nvidia-nccl-cu12")
 
 
+def certificates() -> dict[str, str]:
+    """What a pip needs to trust this machine's certificates, where there are any."""
+    return {"PIP_CERT": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
+
+
 def cuda_tree(folder: Path, wanted: Sequence[str], *, headers: bool) -> Path:
     """CUDA's libraries, or its headers, at the place where NVIDIA's packages put them; as a tar file."""
     wheels = folder / "wheels"
@@ -153,7 +158,10 @@ def load_root(client: Any, file: Path, tag: str, variables: Mapping[str, str]) -
         f"ENV {key}={value}"
         for key, value in {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **variables}.items()
     ]
-    client.api.import_image_from_file(str(file), repository=name, tag=version, changes=changes)
+    told = client.api.import_image_from_file(str(file), repository=name, changes=changes)
+    client.api.tag(
+        json.loads(told.splitlines()[0])["status"], name, version
+    )  # Podman 4.3 takes no tag while it imports
 
 
 def add_tree(client: Any, below: str, tree: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401
@@ -170,7 +178,7 @@ def all_bases(client: Any, folder: Path, wanted: Sequence[str] = CUPYS) -> dict[
     names = {"wheels": "stand-in/python:3.11"} | {kind: f"stand-in/cuda:12.9.1-{kind}" for kind in ("runtime", "devel")}
     if set(names.values()) <= {tag for image in client.images.list() for tag in image.tags}:
         return names
-    plain = {"PIP_CERT": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
+    plain = certificates()
     load_root(client, debian(folder), names["wheels"], plain)
     below = names["wheels"]
     for kind, headers in (("runtime", False), ("devel", True)):

@@ -157,22 +157,9 @@ def test_cupy_is_built_and_proven_through_podman(podman: Given, tmp_path: Path) 
         pytest.skip(reason)
     client = client_of(podman)
     name = "localhost/stand-in/python:3.11"
-    certificates = "/etc/ssl/certs/ca-certificates.crt"
-    bases.load_root(
-        client, bases.debian(tmp_path), name, {"PIP_CERT": certificates} if Path(certificates).exists() else {}
-    )
-    words = (
-        "--cuda",
-        "12.9",
-        "--python",
-        "3.11",
-        "--base",
-        name,
-        "--compute-capability",
-        "9.0",
-        "--builder",
-        "classic",
-    )
+    bases.load_root(client, bases.debian(tmp_path), name, bases.certificates())
+    asked = ("--cuda", "12.9", "--python", "3.11", "--base", name, "--compute-capability", "9.0")
+    words = (*asked, "--builder", "classic")
     tag = "localhost/proven/podman:1"
     code, told, said = outcome(podman.host, *words, "--tag", tag)
     assert code == 0, said
