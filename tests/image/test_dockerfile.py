@@ -328,3 +328,11 @@ def test_what_is_no_dockerfile_is_said_with_its_line(tmp_path: Path, text: str, 
     with pytest.raises(ImageError, match=message) as caught:
         judged(tmp_path, text)
     assert caught.value.is_input
+
+
+def test_a_dev_container_is_sent_to_the_file_behind_it(tmp_path: Path) -> None:
+    path = tmp_path / "devcontainer.json"
+    path.write_text('{"image": "nvidia/cuda:12.9.1-devel-ubuntu24.04"}')
+    with pytest.raises(ImageError, match="line 1: ") as caught:
+        judge_dockerfile(path, Choice(), MATRIX)
+    assert caught.value.remedy == "name the Dockerfile or compose file behind it"

@@ -92,7 +92,8 @@ def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
     try:
         stages = stages_of(parse(text), choice.arguments)
     except DockerfileError as error:
-        raise ImageError(f"{path}: {error}", is_input=True) from error
+        remedy = "name the Dockerfile or compose file behind it" if path.suffix == ".json" else None
+        raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
     wanted = _wanted(stages, choice.target, path)
     built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
     spots = [spot for each in built for spot in found_in(each)]
