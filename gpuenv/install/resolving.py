@@ -85,15 +85,23 @@ class Lock:
     pylock: str | None
 
 
-def make_lock(caller: Caller, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Lock | None, str]:
+def make_lock(
+    caller: Caller, requirements: Sequence[str], constraints: Sequence[str], words: Sequence[str] = ()
+) -> tuple[Lock | None, str]:
     """What an empty environment would be given under these constraints; where that is impossible, the reason.
+
+    Args:
+        caller: who runs the installer.
+        requirements: what is asked for.
+        constraints: what is held.
+        words: options of the installer's own beside: another Python and platform, say.
 
     Raises:
         InstallFailed: when the installer fails for another reason.
     """
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
         files = _files(Path(name), requirements, constraints)
-        result = caller.run(caller.installer.locking(caller.options, files))
+        result = caller.run((*caller.installer.locking(caller.options, files), *words))
         if result.ending is not Ending.EXITED or result.exit_code != 0:
             why = complaint(result)
             if _CONFLICT.search(result.stderr):
