@@ -71,6 +71,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
     """
     from gpuenv.doctor.mending import wound_of
     from gpuenv.install.errors import InstallError
+    from gpuenv.install.records import Result
 
     wound = wound_of(found.findings, found.snapshot)
     if wound is None:
@@ -79,7 +80,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
         outcome = _transaction(found, wish, wound)
     except InstallError as error:
         raise command_error(error) from error
-    if outcome is None:
+    if outcome is None or outcome.status is Result.UNCHANGED:
         return replace(found, repair=_nothing(found, "nothing that could be installed would mend it"))
     return _told(found, examine(), outcome)
 
@@ -96,10 +97,9 @@ def _codes(report: Report) -> tuple[str, ...]:
 
 
 def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
-    """Plans, asks, and carries it out; nothing at all where no CuPy fits, or all is as it should be already."""
-    from gpuenv.cli.consent import agree, show_plan
-    from gpuenv.cli.transaction import Examined, run_transaction, target_scheme
-    from gpuenv.install.journal import Store
+    """Plans, asks, and carries it out; nothing at all where no CuPy fits."""
+    from gpuenv.cli.transaction import Examined, Terms, by_wheels, target_scheme, transact
+    from gpuenv.install.timing import Clock
 
     interpreter = interpreter_of(wish.subject)
     put_back_first(interpreter, None, dry_run=wish.dry_run)
@@ -109,18 +109,12 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
     if requirements is None:
         return None
     shown = Shown(options.Format.TEXT, None, color=True, redacted=True, verbose=False)
-    if wish.dry_run:
-        show_plan(_prepare(scheme, requirements, wish, wound).plan, shown)
+    examined = Examined(wish.subject, found.snapshot, rows, found.resolution)
+    way = by_wheels(lambda: _prepare(scheme, requirements, wish, wound), examined)
+    done = transact(interpreter, scheme, way, Terms(shown, wish.yes, wish.dry_run), Clock())
+    if done is None:
         raise typer.Exit(ExitCode.OK)
-    store = Store(Path(scheme.root))
-    with store.locked():
-        put_back_first(interpreter, store, dry_run=False, held=True)
-        prepared = _prepare(scheme, requirements, wish, wound)
-        if prepared.plan.empty:
-            return None
-        agree(prepared.plan, shown, yes=wish.yes, allow_changes=False)
-        examined = Examined(wish.subject, found.snapshot, rows, found.resolution)
-        return run_transaction(prepared, store, examined)
+    return done
 
 
 def _means(wish: Wish) -> Means:

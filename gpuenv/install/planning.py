@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuenv.install.aims import Aims
 from gpuenv.install.holdings import Holdings, as_package
-from gpuenv.install.journal import FOLDER
+from gpuenv.install.places import JOURNALS
 from gpuenv.install.records import Command, Leftover, Pin, Place, Plan, Reason, Removal, Space
 from gpuenv.install.removal import files_of
 from gpuenv.install.resolving import Caller
@@ -48,7 +48,7 @@ class Choice:
 def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | None) -> Plan:
     """The plan; ``free`` is the room on the target's disk in bytes."""
     scheme = holdings.scheme
-    stage = Path(scheme.root, FOLDER, NUMBER, "stage")
+    stage = Path(scheme.root, JOURNALS, NUMBER, "stage")
     staging = caller.installer.staging(caller.options, stage.parent / "lock.txt", stage)
     coming = tuple(map(Command, _STAGING, staging)) if choice.install else ()
     sizes = [pin.size for pin in choice.install if pin.size is not None]
