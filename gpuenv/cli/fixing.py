@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuenv.cli import options
 from gpuenv.cli.gather import Subject, announce, get_matrix
 from gpuenv.cli.installing import (
     InstallerName,
@@ -48,6 +47,7 @@ class Wish:
         yes: no question.
         dry_run: only show the plan.
         offline: no network.
+        shown: how the plan is shown.
     """
 
     subject: Subject
@@ -55,6 +55,7 @@ class Wish:
     yes: bool
     dry_run: bool
     offline: bool
+    shown: Shown
 
 
 def mend(found: Report, examine: Examine, wish: Wish) -> Report:
@@ -76,6 +77,8 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
     wound = wound_of(found.findings, found.snapshot)
     if wound is None:
         return replace(found, repair=_nothing(found, "nothing here is for gpuenv to mend"))
+    for title in dict.fromkeys(f"{f.code}: {f.title}" for f in found.findings if f.code in wound.codes):
+        announce(f"to be mended: {title}")
     try:
         outcome = _transaction(found, wish, wound)
     except InstallError as error:
@@ -113,8 +116,7 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
     way = _way(scheme, Examined(wish.subject, found.snapshot, rows, found.resolution), wish, wound)
     if way is None:
         return None
-    shown = Shown(options.Format.TEXT, None, color=True, redacted=True, verbose=False)
-    done = transact(interpreter, scheme, way, Terms(shown, wish.yes, wish.dry_run), Clock())
+    done = transact(interpreter, scheme, way, Terms(wish.shown, wish.yes, wish.dry_run), Clock())
     if done is None:
         raise typer.Exit(ExitCode.OK)
     return done
