@@ -54,8 +54,13 @@ def alone(command: list[str]) -> list[str]:
 def test_the_doctor_names_the_cause(scenario: RealScenario, tmp_path: Path) -> None:
     if ctypes.util.find_library("nvrtc"):
         pytest.skip("the loader of this machine finds CUDA libraries")
-    command = [*PROGRAM, "doctor", "--python", str(target(tmp_path, scenario)), "--format", "json", *MACHINE]
-    done = subprocess.run(alone(command), env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=600)
+    venv = target(tmp_path, scenario)
+    libraries = {str(path.parent) for path in venv.glob("lib/python*/site-packages/nvidia/*/lib/*.so.*")}
+    found_by = {"LD_LIBRARY_PATH": ":".join(sorted(libraries))} if scenario.by_loader else {}
+    command = [*PROGRAM, "doctor", "--python", str(venv), "--format", "json", *MACHINE]
+    done = subprocess.run(
+        alone(command), env=ENVIRONMENT | found_by, capture_output=True, text=True, check=False, timeout=600
+    )
     assert done.stdout, done.stderr
     found = json.loads(done.stdout)["findings"]
     assert (scenario.code, scenario.cause) in {(f["code"], f["cause"]) for f in found}, json.dumps(found, indent=1)
