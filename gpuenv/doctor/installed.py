@@ -77,11 +77,10 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     """
     target = facts.snapshot.target
     interpreter = target.executable.value or "python"
-    named = [word for word in arguments[1:] if not word.startswith("-")]
-    condas = [name for name in map(_plain_name, named) if name in target.conda_packages]
-    if condas:
+    named = [_plain_name(word) for word in arguments[1:] if not word.startswith("-")]
+    if named and all(name in target.conda_packages for name in named):
         verb = ("remove",) if arguments[0] == "uninstall" else ("install", "--force-reinstall")
-        return Fix(f"{text} It is conda's.", ("conda", *verb, *_prefix(facts), *condas), safe=True)
+        return Fix(f"{text} Conda put it there.", ("conda", *verb, *_prefix(facts), *named), safe=True)
     if target.externally_managed.value:
         return Fix(f"{text} The system manages this Python: do it in a virtual environment of your own.")
     if "pip" in target.packages or not target.python.known:
