@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from gpuenv import began  # noqa: F401 - before all that takes time
+
 _OUTPUT_CLOSED, _INTERRUPTED, _USAGE = 141, 130, 2
 
 

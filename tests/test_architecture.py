@@ -40,12 +40,13 @@ MAY_IMPORT = {
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "atomic", "plugins", "paste"),
+        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "began"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "refresh": {"model", "matrix", "probe", "toml_text"},
-    "__main__": {"cli"},
+    "began": set[str](),
+    "__main__": {"cli", "began"},
     "__init__": set[str](),
 }
 # Libraries of others, and the one place that may import each.

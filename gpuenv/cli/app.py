@@ -10,6 +10,7 @@ import typer
 
 from gpuenv import __version__
 from gpuenv.cli.errors import CommandError, OutputClosed
+from gpuenv.cli.folding import folded
 from gpuenv.model.exit_codes import ExitCode
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
@@ -80,9 +81,9 @@ def run(arguments: list[str]) -> int:
     try:
         return _run(arguments)
     except CommandError as error:
-        sys.stderr.write(f"gpuenv: {error.message}\n")
+        sys.stderr.write(folded(f"gpuenv: {error.message}") + "\n")
         if error.remedy:
-            sys.stderr.write(f"{error.remedy}\n")
+            sys.stderr.write(folded(error.remedy) + "\n")
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("gpuenv: interrupted\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
+from gpuenv.cli.folding import folded
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
@@ -236,5 +237,5 @@ def read_snapshot(path: Path) -> Snapshot:
 
 def announce(text: str) -> None:
     """A word on standard error, so that a long wait is understood."""
-    sys.stderr.write(f"gpuenv: {text}\n")
+    sys.stderr.write(folded(f"gpuenv: {text}") + "\n")
     sys.stderr.flush()
