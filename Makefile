@@ -23,7 +23,7 @@ bench-matrix: $(VENV)/installed-dev ## What loading and resolving cost, as ratio
 	$(BIN)/python -m pytest -n 0 -q -s -m slow tests/matrix/test_cost.py
 
 test-matrix: $(VENV)/installed-dev ## Measure the shipped rows a second time; needs a package index and about 6 GB of downloads.
-	$(BIN)/python -m pytest -n 0 -q -m "network and slow" -o tmp_path_retention_policy=none tests/refresh
+	$(BIN)/python -m pytest -n 0 -q -m "network and slow" tests/refresh
 
 answers: $(VENV)/installed-dev ## Write the table of the resolver's answers anew; read what has changed in it.
 	$(BIN)/python -m tests.matrix.table

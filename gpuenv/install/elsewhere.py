@@ -105,7 +105,7 @@ def lock_elsewhere(caller: Caller, facts: Snapshot, requirements: tuple[str, ...
     aim = aims(requirements, packages, {})
     lock, why = make_lock(caller, requirements, frozen(aim, packages))
     if lock is None:
-        raise nothing_fits(why, requirements, aim.stay)
+        raise nothing_fits(why, requirements, aim.stay, caller)
     return lock
 
 
