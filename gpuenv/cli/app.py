@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from importlib import import_module
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -80,7 +78,6 @@ def root(
 
 def run(arguments: list[str]) -> int:
     """Runs a command line and answers its exit code; no traceback reaches the user."""
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
         return _run(arguments)
     except CommandError as error:
@@ -95,12 +92,6 @@ def run(arguments: list[str]) -> int:
         return ExitCode.OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
         return _fault(error)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """A polite request to end is treated like Ctrl-C, so that the children are ended too."""
-    del number, frame
-    raise KeyboardInterrupt
 
 
 def _run(arguments: list[str]) -> int:

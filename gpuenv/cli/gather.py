@@ -183,7 +183,8 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         from gpuenv.model.snapshot import Snapshot
 
         return Snapshot()
-    from gpuenv.probe.take import Inquiry, Request
+    from gpuenv.cli.ahead import take_over
+    from gpuenv.probe.take import Request
     from gpuenv.probe.target import TargetError
 
     request = Request(
@@ -195,7 +196,7 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         taken_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
     try:
-        return Inquiry(request)
+        return take_over(request)
     except TargetError as error:
         raise CommandError(ExitCode.USAGE, str(error)) from error
 

@@ -14,7 +14,8 @@ from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
 from gpuenv.install.wants import same_release
 from gpuenv.model.record import dataclass
-from gpuenv.probe.children import ChildGroup, ChildResult, Ending, Heard, run_child
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.listening import Heard
 from gpuenv.report.redact import hide_secrets
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
@@ -89,15 +90,23 @@ class Lock:
     pylock: str | None
 
 
-def make_lock(caller: Caller, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Lock | None, str]:
+def make_lock(
+    caller: Caller, requirements: Sequence[str], constraints: Sequence[str], words: Sequence[str] = ()
+) -> tuple[Lock | None, str]:
     """What an empty environment would be given under these constraints; where that is impossible, the reason.
+
+    Args:
+        caller: who runs the installer.
+        requirements: what is asked for.
+        constraints: what is held.
+        words: options of the installer's own beside: another Python and platform, say.
 
     Raises:
         InstallFailed: when the installer fails for another reason.
     """
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
         files = _files(Path(name), requirements, constraints)
-        result = caller.run(caller.installer.locking(caller.options, files))
+        result = caller.run((*caller.installer.locking(caller.options, files), *words))
         if result.ending is not Ending.EXITED or result.exit_code != 0:
             why = complaint(result)
             if _is_conflict(result):
