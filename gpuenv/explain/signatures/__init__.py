@@ -21,6 +21,7 @@ def all_signatures() -> tuple[Signature, ...]:
         cuda_rare,
         cuda_start,
         cupy,
+        cupy_words,
         driver,
         fabric,
         frameworks,
@@ -42,6 +43,6 @@ def all_signatures() -> tuple[Signature, ...]:
     families = (
         *(driver, nvml, fabric, nvrm, kernel_module, cuda_start, cuda_devices, cuda_code, cuda_kernels, cuda_rare),
         *(compiler, toolkit, libraries, loader, windows, containers, images, kubernetes),
-        *(packages, builds, cupy, arrays, memory, programs, frameworks, marks),
+        *(packages, builds, cupy, cupy_words, arrays, memory, programs, frameworks, marks),
     )
     return tuple(signature for family in families for signature in family.SIGNATURES)

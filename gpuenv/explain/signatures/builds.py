@@ -17,6 +17,8 @@ SIGNATURES = (
             "nvcc not in path",
             "cython version",
             "stub file",
+            "unknown file type",
+            "chainer",
         ),
         ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.93),),
         "CuPy, install/cupy_builder; pip, wheel_builder.py; uv, uv-build-frontend",
@@ -24,7 +26,7 @@ SIGNATURES = (
             r"Failed (?:building wheel for|to build(?: installable wheels.*\()?|to build `) ?'?cupy|Building wheel for cupy \(\S+\)(?: \.\.\.)? ?.*(?:error|failed)"
             r"|could not build wheels for cupy|Your CUDA environment is invalid|Skip installing cuda support|WARNING: Include files not found: \['cu"
             r"|WARNING: nvcc not in path|WARNING: Cannot (?:build|link|find) .*(?:cuda|nvToolsExt)|Failed to build `?cupy|setup\.py\S* .*cupy.*(?:error|failed)"
-            r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy"
+            r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy|unknown file type '\.cu'|failed with error code \d+ in \S*[/\\](?:cupy|chainer)[/\\]?(?:$|\s)"
         ),
         title="pip built CuPy from source, and the build failed",
         mark="building-cupy",

@@ -49,6 +49,19 @@ SIGNATURES = (
         mark="container",
     ),
     Signature(
+        "container.utility-only",
+        "docker inspect, the variables of a container, compose files",
+        ("capabilities",),
+        ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.72),),
+        "NVIDIA Container Toolkit, User Guide: driver capabilities; without compute no libcuda is mounted",
+        pattern=(
+            r"\"?Capabilities\"?: ?\[\[(?![^\]]*(?:compute|all))[^\]]*\butility\b|NVIDIA_DRIVER_CAPABILITIES[\"']?[=:] ?[\"']?(?!\S*(?:compute|all))[a-z,]*utility"
+            r"|capabilities: ?\[(?![^\]]*(?:compute|all))[^\]]*\butility\b"
+        ),
+        title="The container was given the GPU without the compute capability, so without libcuda",
+        mark="capabilities-lack-compute",
+    ),
+    Signature(
         "container.video-library",
         "ld.so and ffmpeg",
         ("libnvcuvid", "libnvidia-encode", "libnvidia-opticalflow", "libnvoptix", "libnvidia-rtcore"),

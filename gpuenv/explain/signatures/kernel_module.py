@@ -76,7 +76,7 @@ SIGNATURES = (
         "DKMS and driver installers",
         (
             *("dkms", "nvidia kernel module", "kernel module", "kernel headers", "kernel source tree", "nvidia.ko"),
-            *("bad return status", "bad exit status"),
+            *("bad return status", "bad exit status", "dkms.conf"),
         ),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.88),),
         "dkms; nvidia-installer, the strings of the program; dpkg, postinst of nvidia-dkms",
@@ -86,7 +86,7 @@ SIGNATURES = (
             r"|bad (?:return|exit) status.*(?:module build|nvidia)|nvidia\S* .*bad (?:return|exit) status"
             r"|kernel headers for (?:target )?kernel \S+ (?:at \S+ )?cannot be found"
             r"|error processing package (?:lib)?nvidia-(?:dkms|kernel|driver)|Error building (?:the )?nvidia"
-            r"|dkms.*nvidia\S*.*(?:failed|error)|nvidia\S*.*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
+            r"|Could not locate dkms\.conf file\.? .*nvidia|dkms.*nvidia\S*.*(?:failed|error)|nvidia\S*.*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
         ),
         title="The driver's module could not be built for the running kernel",
         mark="module-build-failed",
@@ -99,7 +99,7 @@ SIGNATURES = (
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.85),),
         "gcc and make, in the folder of nvidia's DKMS source",
         pattern=(
-            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|make.*nvidia\S* ?\] Error|gcc version check failed"
+            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|\bnvidia(?:-(?:drm|uvm|modeset|peermem))?/\S+\.[ch]:\d+:\d+: (?:fatal )?error|make.*nvidia\S* ?\] Error|gcc version check failed"
             r"|compiler used to (?:build|compile) the kernel.*(?:nvidia|does not (?:exactly )?match)"
         ),
         title="The driver's source does not compile against the running kernel",

@@ -13,6 +13,7 @@ def _mark(mark: str, literals: tuple[str, ...], pattern: str | None = None) -> S
 
 SIGNATURES = (
     _mark("cupy", ("cupy",)),
+    _mark("cupy-asks", ("cupy",), r"\.p(?:yx|xi)\"?,? (?:line \d+,? )?in (?:init )?cupy\w*\."),
     _mark("cupy-banner", ("original error",), r"Original error:"),
     _mark(
         "cupy-crash-frame",
@@ -34,6 +35,7 @@ SIGNATURES = (
     _mark("copy-frame", ("memcpy", "copy_from", "copy_to", "asnumpy"), r"memcpy\w*|copy_(?:from|to)_\w+|asnumpy"),
     _mark("launch-frame", ("launchkernel", "_launch"), r"launchKernel|function\._launch|linear_launch"),
     _mark("func-attribute", ("funcsetattribute",)),
+    _mark("smi-table", ("nvidia-smi ",), r"NVIDIA-SMI \d{3}\.\S+ .*(?:Driver|KMD) Version: \d"),
     _mark("nvrm", ("nvrm",)),
     _mark(
         "cupy-own-kernel",

@@ -38,7 +38,7 @@ SIGNATURES = (
     Signature(
         "nvrm.xid",
         "the driver's log",
-        ("xid",),
+        ("xid (", "xid:", "xid "),
         ((Cause.GPU_HARDWARE_FAULT, 0.88),),
         _XID_DOC,
         pattern=r"\bXid\b ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?(?P<xid>\d{1,3})\b",

@@ -93,7 +93,15 @@ SIGNATURES = (
     Signature(
         "build.toolkit-not-found",
         "CMake and setup scripts",
-        ("could not find cuda", "could not find nvcc", "nvcc", "cuda toolkit", "cudatoolkit", "cuda compiler"),
+        (
+            "could not find cuda",
+            "could not find nvcc",
+            "nvcc",
+            "cuda toolkit",
+            "cudatoolkit",
+            "cuda compiler",
+            "cuda is not found",
+        ),
         ((Cause.CUDA_PATH_WRONG, 0.62), (Cause.CUDA_LIBRARY_MISSING, 0.1)),
         "CMake, FindCUDA and CMakeDetermineCUDACompiler; cupy/cuda/compiler.py; the shell",
         pattern=(
