@@ -49,8 +49,13 @@ def find_plugins(own: Collection[str] = ()) -> tuple[Plugin, ...]:
     return tuple(found.values())
 
 
+def is_code(text: str) -> bool:
+    """Whether a check could have this code."""
+    return _CODE.fullmatch(text) is not None
+
+
 def _fault(name: str, own: Collection[str]) -> str | None:
-    if not _CODE.fullmatch(name):
+    if not is_code(name):
         return f"{name!r} is no code of a check; expected one like ACME101"
     families = tuple(dict.fromkeys(code[:3] for code in own))
     if families and name.startswith(families):
