@@ -18,6 +18,7 @@ def all_signatures() -> tuple[Signature, ...]:
         cuda_code,
         cuda_devices,
         cuda_kernels,
+        cuda_numbers,
         cuda_rare,
         cuda_start,
         cupy,
@@ -41,7 +42,19 @@ def all_signatures() -> tuple[Signature, ...]:
     )
 
     families = (
-        *(driver, nvml, fabric, nvrm, kernel_module, cuda_start, cuda_devices, cuda_code, cuda_kernels, cuda_rare),
+        *(
+            driver,
+            nvml,
+            fabric,
+            nvrm,
+            kernel_module,
+            cuda_start,
+            cuda_devices,
+            cuda_code,
+            cuda_kernels,
+            cuda_rare,
+            cuda_numbers,
+        ),
         *(compiler, toolkit, libraries, loader, windows, containers, images, kubernetes),
         *(packages, builds, cupy, cupy_words, arrays, memory, programs, frameworks, marks),
     )

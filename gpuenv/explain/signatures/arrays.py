@@ -9,6 +9,27 @@ _CUPY = "CuPy"
 
 SIGNATURES = (
     Signature(
+        "numpy.array-function",
+        "NumPy, of CuPy's arrays",
+        ("__array_function__", "__array_ufunc__"),
+        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.45), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.4)),
+        "NumPy, core/overrides.py and NEP 18: no type of the arguments takes the call",
+        pattern=r"no implementation found for 'numpy\.\S+' on types that implement __array_function__|all returned NotImplemented from __array_ufunc__",
+        title="NumPy's function was called with a GPU array that has none like it, or with arrays of both kinds",
+        needs=("cupy",),
+        decides="whether host and device arrays are mixed in that call",
+    ),
+    Signature(
+        "numpy.cast-rule",
+        "NumPy and CuPy",
+        ("according to the rule", "with casting rule"),
+        ((Cause.DTYPE_MISMATCH, 0.74),),
+        "NumPy, casting; CuPy, _core/_routines_manipulation.pyx",
+        pattern=r"Cannot cast (?:array data|scalar) from.* (?:according to the rule|with casting rule)",
+        title="The types of the arrays do not agree",
+        needs=("cupy",),
+    ),
+    Signature(
         "cupy.implicit-conversion",
         _CUPY,
         ("implicit conversion to a", "method not producing an array", "has no attribute '__array_"),
@@ -42,7 +63,7 @@ SIGNATURES = (
         "CuPy, _core/_kernel.pyx and core.pyx; CuPy documentation, Differences between CuPy and NumPy",
         pattern=(
             r"(?:Unsupported|Invalid index) type:? <(?:class|type) '(?:list|tuple|str|range|NoneType|object|dict|set)'>|Unsupported dtype (?:object|<U\d*|\|S\d*|datetime\S*|\[|O)"
-            r"|cupy\S* (?:does not|doesn't|do not) (?:yet )?support|only cupy\.ndarray\S* (?:is|are) supported|non-scalar numpy\.ndarray cannot be used"
+            r"|cupy\S* (?:does not|doesn't|do not) (?:yet )?support(?! bfloat)|only cupy\.ndarray\S* (?:is|are) supported|non-scalar numpy\.ndarray cannot be used"
             r"|(?:operands?|arguments?|inputs?) must be (?:a )?cupy\.ndarray"
         ),
         title="NumPy does this, CuPy does not or does it differently",

@@ -77,6 +77,8 @@ SIGNATURES = (
             "nvlink error",
             "nvlink_uncorrectable",
             "cuda_error_contained",
+            "cudaerrorcontained",
+            "ecc",
         ),
         ((Cause.GPU_HARDWARE_FAULT, 0.95),),
         f"{_SOURCE}; nvidia-smi, sections ECC and Remapped Rows",
@@ -100,7 +102,13 @@ SIGNATURES = (
     Signature(
         "cuda.invalid-handle",
         _RUNTIME,
-        ("invalid resource handle", "invalidresourcehandle", "cuda_error_invalid_handle", "cuda_error_invalid_context"),
+        (
+            "invalid resource handle",
+            "invalidresourcehandle",
+            "deviceuninitialized",
+            "cuda_error_invalid_handle",
+            "cuda_error_invalid_context",
+        ),
         ((Cause.CROSS_DEVICE_ARRAY, 0.45), (Cause.FORK_AFTER_CUDA_INIT, 0.15), (Cause.TORCH_CUPY_CONFLICT, 0.08)),
         f"{_SOURCE}; a stream or event used on another device than the one it was made on",
         pattern=r"invalid resource handle|cudaErrorInvalidResourceHandle|CUDA_ERROR_INVALID_(?:HANDLE|CONTEXT)\b|cudaErrorDeviceUninitialized",

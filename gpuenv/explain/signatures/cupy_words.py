@@ -51,7 +51,7 @@ SIGNATURES = (
     Signature(
         "cupy.hip",
         "CuPy for ROCm",
-        ("hip", "rocm"),
+        ("hip", "rocm", "backs the incoming"),
         ((Cause.ROCM_MISMATCH, 0.8),),
         _WHEELS,
         pattern=(

@@ -23,6 +23,7 @@ SIGNATURES = (
             "cuda minor version compatibility mode",
             "cuda forward compatibility mode",
             "not yet supported in this version",
+            "compatibility mode",
         ),
         ((Cause.IMAGE_REQUIRES_OTHER_DRIVER, 0.4), (Cause.FORWARD_COMPAT_UNSUPPORTED, 0.2)),
         "nvidia_entrypoint.sh, 50-gpu-driver-check",

@@ -59,6 +59,27 @@ SIGNATURES = (
         decides="what lspci -k shows as the kernel driver in use",
     ),
     Signature(
+        "modprobe.not-permitted",
+        "modprobe",
+        ("could not insert 'nvidia",),
+        ((Cause.DEVICE_NODE_PERMISSION, 0.4), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.35)),
+        "kmod, errno EPERM: not root, a container, or a kernel that is locked down",
+        pattern=r"could not insert 'nvidia\S*: (?:Operation not permitted|Permission denied)",
+        title="The driver's module may not be loaded from there",
+        sways=(Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),),
+        decides="whether it was tried as root on the host, and whether Secure Boot is on",
+    ),
+    Signature(
+        "kernel.oops",
+        "the kernel",
+        ("[nvidia",),
+        ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.5), (Cause.DRIVER_UNRESPONSIVE, 0.3)),
+        "Linux, arch/x86/kernel/dumpstack.c: a fault inside of the driver's module",
+        pattern=r"RIP: \S+:\w+\+0x\w+/0x\w+ \[nvidia\w*\]",
+        title="The kernel stopped in the driver's module",
+        decides="whether an older kernel or a newer driver does the same",
+    ),
+    Signature(
         "module.other-kernel",
         "the kernel",
         ("version magic", "disagrees about version of symbol", "unknown symbol", "exec format error", "invalid module"),
@@ -76,12 +97,12 @@ SIGNATURES = (
         "DKMS and driver installers",
         (
             *("dkms", "nvidia kernel module", "kernel module", "kernel headers", "kernel source tree", "nvidia.ko"),
-            *("bad return status", "bad exit status", "dkms.conf"),
+            *("bad return status", "bad exit status", "dkms.conf", "building kernel modules"),
         ),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.88),),
         "dkms; nvidia-installer, the strings of the program; dpkg, postinst of nvidia-dkms",
         pattern=(
-            r"Unable to (?:build|load) the NVIDIA kernel module|Unable to (?:build|load) the (?:kernel module )?'nvidia"
+            r"Unable to (?:build|load) the NVIDIA kernel module|performing the step: \"Building kernel modules|Unable to (?:build|load) the (?:kernel module )?'nvidia"
             r"|Unable to find the kernel source tree|Unable to determine the (?:path to|version of) the kernel (?:source|headers)"
             r"|bad (?:return|exit) status.*(?:module build|nvidia)|nvidia\S* .*bad (?:return|exit) status"
             r"|kernel headers for (?:target )?kernel \S+ (?:at \S+ )?cannot be found"

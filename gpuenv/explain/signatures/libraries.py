@@ -34,13 +34,24 @@ SIGNATURES = (
             "create cublas handle",
             "create cudnn handle",
             "dnn library initialization failed",
+            "cudnn failed to initialize",
         ),
         ((Cause.LIBRARY_NOT_INITIALIZED, 0.76), (Cause.OUT_OF_MEMORY, 0.1), (Cause.LIBRARY_PATH_CONFLICT, 0.07)),
         "cublas_api.h, cusolver_common.h, cusparse.h, cudnn.h, curand.h: status enumerators",
         pattern=(
-            r"CU\w+_STATUS_NOT_INITIALIZED|CURAND_STATUS_INITIALIZATION_FAILED|DNN library initialization failed|(?:failed to|could not|cannot) create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?handle"
+            r"CU\w+_STATUS_NOT_INITIALIZED|CURAND_STATUS_INITIALIZATION_FAILED|DNN library initialization failed|cuDNN failed to initialize|(?:failed to|could not|cannot) create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?handle"
         ),
         title="A CUDA library could not create its handle",
+        decides="how much memory of the GPU is free: nvidia-smi",
+    ),
+    Signature(
+        "tf.blas-launch",
+        "TensorFlow",
+        ("blas gemm", "blas xgemm", "blas sgemm", "blas gemv"),
+        ((Cause.OUT_OF_MEMORY, 0.4), (Cause.LIBRARY_NOT_INITIALIZED, 0.36), (Cause.LIBRARY_PATH_CONFLICT, 0.1)),
+        "TensorFlow, core/kernels/matmul_op.cc",
+        pattern=r"Blas \w*GEM\w+ launch failed",
+        title="cuBLAS could not run a product: it has no handle, or no memory for one",
         decides="how much memory of the GPU is free: nvidia-smi",
     ),
     Signature(
@@ -63,7 +74,10 @@ SIGNATURES = (
     Signature(
         "library.execution-failed",
         _MATH,
-        ("status_execution_failed", "cublas_status_internal_error", "cublas_status_mapping_error"),
+        (
+            *("status_execution_failed", "cublas_status_internal_error", "cublas_status_mapping_error"),
+            *("curand_status_preexisting_failure", "curand_status_launch_failure"),
+        ),
         (
             (Cause.ASYNC_ERROR_SURFACED_LATE, 0.42),
             (Cause.ILLEGAL_MEMORY_ACCESS, 0.2),
@@ -100,7 +114,7 @@ SIGNATURES = (
         ((Cause.CUFFT_PLAN_FAILURE, 0.84), (Cause.OUT_OF_MEMORY, 0.06)),
         "cufft.h: cufftResult; CuPy, cupy.cuda.cufft.CuFFTError",
         pattern=(
-            r"(?P<internal>CUFFT_INTERNAL_ERROR)|CUFFT_(?:ALLOC_FAILED|SETUP_FAILED|INVALID_SIZE|INVALID_PLAN|EXEC_FAILED|INVALID_VALUE|NO_WORKSPACE"
+            r"(?:cufft error:? )?(?P<internal>CUFFT_INTERNAL_ERROR)|CUFFT_(?:ALLOC_FAILED|SETUP_FAILED|INVALID_SIZE|INVALID_PLAN|EXEC_FAILED|INVALID_VALUE|NO_WORKSPACE"
             r"|NOT_IMPLEMENTED|NOT_SUPPORTED|PARSE_ERROR|LICENSE_ERROR|INVALID_TYPE|INVALID_DEVICE|MISSING_DEPENDENCY|NVRTC_FAILURE|NVJITLINK_FAILURE)"
             r"|cuFFT plan and a\.shape do not match|(?:array|Batch) size does not match the plan|cuFFT plan could not be created"
             r"|cufft(?:Plan|MakePlan|Create|Exec|XtMakePlan)\w*\b.{0,120}(?:\([1-9]\d? vs\. 0\)|fail|error|returned [1-9])"
@@ -133,7 +147,7 @@ SIGNATURES = (
     Signature(
         "cudnn.versions",
         "TensorFlow, torch, JAX",
-        ("cudnn", "cublas", "cusparse", "cufft"),
+        ("cudnn", "cublas", "cusparse", "cufft", "cusolver", "cupti", "installation found"),
         ((Cause.LIBRARY_PATH_CONFLICT, 0.85),),
         "xla/stream_executor/cuda/cuda_dnn.cc; torch/backends/cudnn/__init__.py; jax/_src/xla_bridge.py",
         pattern=(

@@ -158,12 +158,12 @@ SIGNATURES = (
     Signature(
         "ld.optional-library",
         _LD,
-        ("libnccl", "libcudnn", "libcutensor", "libcusparselt", "libnvshmem", "cutensor.dll", "cudnn64"),
+        ("libnccl", "libcudnn", "libcutensor", "libcusparselt", "libnvshmem", "cutensor.dll", "cudnn"),
         ((Cause.OPTIONAL_LIBRARY_MISSING, 0.88),),
         _DLERROR,
         pattern=(
             r"lib(?P<library>nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*)\.so[.\d]*: cannot open shared object"
-            r"|(?:Could not (?:load|find)|Unable to load|cannot find)[^\n]{0,60}(?:lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so|cudnn\w*64\w*\.dll|cutensor\.dll)"
+            r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so|cudnn\w*64\w*\.dll|cutensor\.dll)"
         ),
         title="An optional CUDA library is not found",
     ),

@@ -59,7 +59,7 @@ SIGNATURES = (
     _mark("wsl", ("wsl",), r"/usr/lib/wsl|\bWSL2?\b|microsoft-standard-WSL"),
     _mark(
         "windows",
-        ("c:\\", ".dll", "winerror", "win-amd64", "win32"),
+        (":\\", ".dll", "winerror", "win_amd64", "\\site-packages"),
         r"[A-Z]:\\\w|\.dll\b|\[WinError|win_amd64|\\site-packages\\",
     ),
     _mark("darwin", ("macosx", "darwin"), r"macosx_\d|Darwin Kernel|darwin"),
@@ -112,7 +112,7 @@ SIGNATURES = (
     _mark("cuda-missing-on-system", ("missing on the system",)),
     _mark(
         "cuda-13",
-        ("cuda13", "cuda-13", "cu13", "cuda 13", "libnvrtc.so.13"),
+        ("cuda13", "cuda-13", "cu13", "cuda 13", "version: 13", "libnvrtc.so.13", "nvrtc64_13"),
         r"cuda-?13|cu13\d?|CUDA (?:Version:? )?13\.|libnvrtc\.so\.13|nvrtc64_13",
     ),
     _mark(

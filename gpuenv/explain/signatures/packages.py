@@ -123,7 +123,7 @@ SIGNATURES = (
         "conda, exceptions.py: PackagesNotFoundError; libmamba",
         pattern=(
             r"(?:nothing provides|package|The following packages? (?:is|are) not available).{0,40}\bcupy\b.{0,60}(?:does not exist|not available|no candidates|nothing provides)"
-            r"|nothing provides (?:requested )?cupy\b|- cupy\S*.*(?:does not exist|is not installable|can't be installed)|not available from current channels:? +- (?:\S+::)?cupy"
+            r"|nothing provides (?:requested )?cupy\b|- cupy\S*.*(?:does not exist|is not installable|can't be installed)|(?:not available from current channels|ResolvePackageNotFound):? +- (?:\S+::)?cupy"
             r"|\bcupy\S* was not found in the (?:package registry|provided package locations)|there (?:is|are) no versions? of cupy|No candidates were found for cupy"
         ),
         sways=_FIT,

@@ -136,5 +136,6 @@ SIGNATURES = (
         ("requirement-not-met", "requirement not met"),
         ((Cause.REQUIREMENT_NOT_MET, 0.85),),
         "gpuenv preflight",
+        pattern=r"requirement not met|(?<![\"'/])\brequirement-not-met\b(?![\"'/,])",
     ),
 )
