@@ -27,6 +27,7 @@ MOST_SECONDS = 10.0  # that one check may take
 _LONGEST = 500  # characters of a text of theirs that are shown
 _LONGEST_DOC = 8000  # characters of a docstring of theirs that are shown
 _SIDE_BY_SIDE = 8
+_CHILD = (sys.executable, "-B", os.path.join(os.path.dirname(__file__), "child.py"))  # noqa: PTH118, PTH120
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def run_plugins(
 def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds: float, group: ChildGroup) -> Told:
     if plugin.fault is not None:
         return _broken(plugin, plugin.fault, 0.0)
-    result = run_child(_command(str(snapshot), plugin), environment, time.monotonic() + seconds, group)
+    result = run_child([*_CHILD, str(snapshot), plugin.function], environment, time.monotonic() + seconds, group)
     facts = parse_facts(result.stdout)
     complaint = _complaint(result, facts, "answer")
     if complaint is not None:
@@ -97,17 +98,12 @@ def described(plugin: Plugin, environment: Mapping[str, str], seconds: float = M
         return Description("", plugin.fault)
     group = ChildGroup()
     try:
-        result = run_child(_command("-", plugin), environment, time.monotonic() + seconds, group)
+        result = run_child([*_CHILD, "-", plugin.function], environment, time.monotonic() + seconds, group)
     finally:
         group.close()
     facts = parse_facts(result.stdout)
     text = facts.get("doc")
     return Description(text[:_LONGEST_DOC] if isinstance(text, str) else "", _complaint(result, facts, "doc"))
-
-
-def _command(snapshot: str, plugin: Plugin) -> list[str]:
-    child = os.path.join(os.path.dirname(__file__), "child.py")  # noqa: PTH118, PTH120
-    return [sys.executable, "-B", child, snapshot, plugin.function]
 
 
 def _complaint(result: ChildResult, facts: Mapping[str, object], wanted: str) -> str | None:
