@@ -96,7 +96,7 @@ class Sound:
             *prefix, *PROGRAM, "doctor", "--python", str(self.python.parents[1]), "--timeout", str(TIMEOUT),
             "--format", "text", "--format", f"json={written}", *options,
         ]  # fmt: skip
-        before = self._idle()
+        before = idle(self.environment)
         started = time.monotonic()
         done = subprocess.run(
             command,
@@ -110,17 +110,18 @@ class Sound:
         stderr = done.stderr.decode("utf-8", "replace")
         assert "Traceback" not in stderr, stderr
         assert done.returncode in (0, 1, 8), stderr
-        assert took < TIMEOUT + OVER + 2 * max(before, self._idle()), f"took {took:.1f} s"
+        assert took < TIMEOUT + OVER + 2 * max(before, idle(self.environment)), f"took {took:.1f} s"
         report = json.loads(written.read_text(encoding="utf-8"))
         told = Told(done.returncode, report, done.stdout.decode("utf-8", "replace"), stderr, took)
         agree(told)
         return told
 
-    def _idle(self) -> float:
-        """Seconds that starting Python and deciding for nothing takes on this host just now."""
-        started = time.monotonic()
-        subprocess.run([*PROGRAM, "--help"], env=self.environment, capture_output=True, check=True)
-        return time.monotonic() - started
+
+def idle(environment: Mapping[str, str]) -> float:
+    """Seconds that starting the program and asking nothing takes on this host just now."""
+    started = time.monotonic()
+    subprocess.run([*PROGRAM, "--help"], env=dict(environment), capture_output=True, check=True)
+    return time.monotonic() - started
 
 
 def compiled(source: str, folder: Path) -> Path:
