@@ -1,8 +1,8 @@
 """The matrix that was read before, kept in the user's cache: validated once, then read in a tenth of the time.
 
 The file decides, never the cache: an entry is found by the digest of the file's bytes and of the code that reads them,
-so a changed file or program has none. An entry that is broken, that others could have written, or that is for another
-file is ignored, and so is a folder in which nothing can be kept.
+so a changed file or program has none. An entry that is broken (it has not the digest that it tells), that others could
+have written, or that is for another file is ignored, and so is a folder in which nothing can be kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ _CODE: tuple[str, ...] = (
     "matrix/validate.py",
 )
 _CODE += ("model/codec.py", "model/generations.py", "model/lines.py", "model/versions.py")
-_BROKEN = (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 
 
 def load_matrix(path: Path, folder: Path | None) -> Matrix:
@@ -85,11 +84,10 @@ def _kept(entry: Path, key: str) -> Matrix | None:
 
     try:
         head, _, body = _own_text(entry).partition("\n")
-        if head != _head(key, body):
-            return None
-        return read_compiled(body)
-    except _BROKEN:
+    except (OSError, UnicodeDecodeError):
         return None
+    # What has this head is what this very code has written: an error in reading it is a fault of ours, and is told.
+    return read_compiled(body) if head == _head(key, body) else None
 
 
 def _head(key: str, body: str) -> str:

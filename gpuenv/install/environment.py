@@ -117,12 +117,6 @@ def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
     return tuple(found.values())
 
 
-def everywhere(folders: Iterable[str], names: frozenset[str]) -> tuple[Installed, ...]:
-    """Every copy of some distributions, also those that an earlier folder hides."""
-    entries = (_installed(found, folder) for folder in _each_once(folders) for found in distributions(path=[folder]))
-    return tuple(entry for entry in entries if entry is not None and entry.name in names)
-
-
 def _each_once(folders: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     for folder in folders:
