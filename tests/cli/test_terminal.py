@@ -22,7 +22,7 @@ import pytest
 
 from gpuenv.model.reading import known
 from tests.cli.program import LIMIT, MINIMAL, PROGRAM, gpuenv
-from tests.cli.recorded import EVERY, FIT, UNFIT, changed, record
+from tests.cli.recorded import FIT, UNFIT, changed, record
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
@@ -80,12 +80,6 @@ def _read(terminal: int) -> bytes:
                 break
             said += chunk
     return said
-
-
-@pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("recordings")
-    return {name: record(snapshot, folder / f"{name}.json") for name, snapshot in EVERY.items()}
 
 
 def too_long(lines: list[str], columns: int) -> list[str]:
