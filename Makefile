@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image test-docker docs build clean fuzz
+.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image test-docker test-docker-newer docs build clean fuzz
 .PHONY: audit test-pythons test-lowest test-newest
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
@@ -23,7 +23,7 @@ bench-matrix: $(VENV)/installed-dev ## What loading and resolving cost, as ratio
 	$(BIN)/python -m pytest -n 0 -q -s -m slow tests/matrix/test_cost.py
 
 test-matrix: $(VENV)/installed-dev ## Measure the shipped rows a second time; needs a package index and about 6 GB of downloads.
-	$(BIN)/python -m pytest -n 0 -q -m "network and slow" -o tmp_path_retention_policy=none tests/refresh
+	$(BIN)/python -m pytest -n 0 -q -m "network and slow" tests/refresh
 
 answers: $(VENV)/installed-dev ## Write the table of the resolver's answers anew; read what has changed in it.
 	$(BIN)/python -m tests.matrix.table
@@ -84,6 +84,15 @@ bench-check: compiler $(VENV)/installed-dev ## The same, and fail where a budget
 
 test-docker: $(VENV)/installed-dev ## Build real images with an engine of the tests' own; needs root, an engine and a package index.
 	$(BIN)/python -m pytest -n 0 -q -m docker tests/image
+
+# An engine of another suite of Debian beside this machine's own; nothing of it is installed.
+ENGINE_SUITE ?= sid
+test-docker-newer: .cache/engines/$(ENGINE_SUITE)/usr/sbin/dockerd $(VENV)/installed-dev ## The same builds by a newer engine, and its own check of the Dockerfiles.
+	GPUENV_TEST_ENGINES=$(CURDIR)/.cache/engines/$(ENGINE_SUITE) \
+		$(BIN)/python -m pytest -n 0 -q -m docker tests/image/docker/test_reproducible.py
+
+.cache/engines/%/usr/sbin/dockerd: | $(VENV)/installed-dev
+	$(BIN)/python -m tests.image.docker.fetch $* .cache/engines/$*
 
 bench-image: $(VENV)/installed-dev ## Size and build time of each kind of image beside a plain pip install; likewise.
 	$(BIN)/python -m tests.image.docker.bench

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from gpuenv import began  # noqa: F401 - before all that takes time
+
 _OUTPUT_CLOSED, _INTERRUPTED, _USAGE = 141, 130, 2
 
 
@@ -27,9 +29,25 @@ def _main(arguments: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.write(f"gpuenv {__version__}\n")
         return 0
-    from gpuenv.cli.app import run  # noqa: PLC0415 - Typer costs more than all the rest of --version
+    import signal  # noqa: PLC0415 - --version needs neither
 
-    return run(arguments)
+    from gpuenv.cli import ahead  # noqa: PLC0415
+
+    signal.signal(signal.SIGTERM, _interrupt)
+
+    try:
+        ahead.begin(arguments)
+        from gpuenv.cli.app import run  # noqa: PLC0415 - Typer costs more than all the rest of --version
+
+        return run(arguments)
+    finally:
+        ahead.end()
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """A polite request to end is treated like Ctrl-C, so that the children are ended too."""
+    del number, frame
+    raise KeyboardInterrupt
 
 
 def _without_output(error: OSError) -> int:

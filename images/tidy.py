@@ -2,7 +2,8 @@
 
     tidy.py ENVIRONMENT ROOT
 
-* Leaves out what CuPy never loads, and takes it out of the RECORDs too, so that every file named there is there.
+* Leaves out what CuPy never loads, and takes it out of the RECORDs too, so that every file named there is there; each
+  of them stands in left-out.txt, with its wheel. What stays is as it is in the wheel: not one byte is changed.
 * Compiles every module, checked by nothing at run time, so that neither a time nor a write is needed.
 * Makes the user that the image runs as, and its home with the folder of the kernel cache.
 * Gives every file and folder the time SOURCE_DATE_EPOCH: each that the copy makes or touches is in the tree, so that
@@ -27,7 +28,8 @@ UNUSED = re.compile(
 
 
 def trim(packages):
-    """Removes what is not used from a site-packages folder and its RECORDs."""
+    """Removes what is not used from a site-packages folder and its RECORDs; answers a line for each file."""
+    removed = []
     for name in sorted(os.listdir(packages)):
         record = os.path.join(packages, name, "RECORD")
         if not name.endswith(".dist-info") or not os.path.exists(record):
@@ -38,12 +40,14 @@ def trim(packages):
         for row in rows:
             if row not in kept and os.path.exists(os.path.join(packages, row[0])):
                 os.remove(os.path.join(packages, row[0]))
+                removed.append("%s %s\n" % (name[: -len(".dist-info")], row[0]))
         if len(kept) < len(rows):
             with open(record, "w", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(kept)
     for folder, _, _ in os.walk(packages, topdown=False):
         if not os.listdir(folder):
             os.rmdir(folder)
+    return removed
 
 
 def compile_all(environment):
@@ -80,7 +84,9 @@ def main():
     environment, root = sys.argv[1], sys.argv[2]
     packages = "lib/python%d.%d/site-packages" % sys.version_info[:2]
     shutil.rmtree(os.path.join(environment, packages, "__pycache__"), ignore_errors=True)
-    trim(os.path.join(environment, packages))
+    removed = trim(os.path.join(environment, packages))
+    with open(os.path.join(environment, "left-out.txt"), "w") as file:
+        file.writelines(removed)
     compile_all(environment)
     bill = "/build/sbom.cdx.json"
     if os.path.exists(bill):

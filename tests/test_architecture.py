@@ -40,12 +40,13 @@ MAY_IMPORT = {
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "atomic", "plugins", "paste"),
+        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "began"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "refresh": {"model", "matrix", "probe", "toml_text"},
-    "__main__": {"cli"},
+    "began": set[str](),
+    "__main__": {"cli", "began"},
     "__init__": set[str](),
 }
 # Libraries of others, and the one place that may import each.
@@ -315,7 +316,7 @@ def test_the_driver_is_loaded_in_scripts_alone() -> None:
 
 
 def test_nothing_uses_the_network() -> None:
-    """But for one question to a registry. The socket module is asked for the name of the host, and for nothing else."""
+    """But for one question to a registry."""
     asking = {"gpuenv.image.check.http": {"urllib", "http", "ssl"}, "gpuenv.image.check.registry": {"urllib"}}
 
     def used(module: Module) -> set[str]:
@@ -354,6 +355,7 @@ def test_a_script_stands_on_its_own() -> None:
         "libraries": {"cuda"},
         "files": set(),
         "scheme": set(),
+        "start": set(),
         "importing": set(),
         "nvrtc": set(),
     }
@@ -384,7 +386,7 @@ def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
         ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 
 
-@pytest.mark.parametrize("name", ["files", "interpreter", "libraries", "scheme", "importing"])
+@pytest.mark.parametrize("name", ["files", "interpreter", "libraries", "scheme", "start", "importing"])
 def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons(name: str) -> None:
     """Old interpreters run it in another test, where there are some."""
     text = (PACKAGE / f"probe/scripts/{name}.py").read_text(encoding="utf-8")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from importlib import import_module
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
 from gpuenv import __version__
 from gpuenv.cli.errors import CommandError, OutputClosed
+from gpuenv.cli.folding import folded
 from gpuenv.model.exit_codes import ExitCode
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
@@ -79,13 +78,12 @@ def root(
 
 def run(arguments: list[str]) -> int:
     """Runs a command line and answers its exit code; no traceback reaches the user."""
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
         return _run(arguments)
     except CommandError as error:
-        sys.stderr.write(f"gpuenv: {error.message}\n")
+        sys.stderr.write(folded(f"gpuenv: {error.message}") + "\n")
         if error.remedy:
-            sys.stderr.write(f"{error.remedy}\n")
+            sys.stderr.write(folded(error.remedy) + "\n")
         return error.exit_code
     except KeyboardInterrupt:
         sys.stderr.write("gpuenv: interrupted\n")
@@ -94,12 +92,6 @@ def run(arguments: list[str]) -> int:
         return ExitCode.OUTPUT_CLOSED
     except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
         return _fault(error)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """A polite request to end is treated like Ctrl-C, so that the children are ended too."""
-    del number, frame
-    raise KeyboardInterrupt
 
 
 def _run(arguments: list[str]) -> int:

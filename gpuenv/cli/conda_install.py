@@ -11,15 +11,16 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import announce
 from gpuenv.cli.gpu_proof import gpu_proof
 from gpuenv.cli.installing import CONDAS, InstallerName, Means
-from gpuenv.cli.transaction import Examined, doctor_of
+from gpuenv.cli.transaction import Doctor, Examined
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.cli.transaction import Planned, Way
     from gpuenv.install.conda_planning import CondaPrepared
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.executing import Clock
     from gpuenv.install.journal import Store
     from gpuenv.install.records import Outcome
+    from gpuenv.install.timing import Clock
     from gpuenv.model.resolution import Resolution
 
 
@@ -66,12 +67,19 @@ def plan_conda(scheme: Scheme, resolution: Resolution, means: Means) -> CondaPre
     return prepare_conda(scheme, caller, choice)
 
 
-def run_conda(prepared: CondaPrepared, store: Store, examined: Examined, clock: Clock) -> Outcome:
-    """Lets conda carry the plan out and proves it; whatever goes wrong, the former packages come back.
+def by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way:
+    """The way of conda packages."""
 
-    Raises:
-        InstallError: when nothing was changed.
-    """
+    def way() -> Planned:
+        doctor = Doctor(examined, libraries_elsewhere=False)
+        found = plan_conda(scheme, examined.resolution, means)
+        return found.plan, partial(_run, found, examined, doctor)
+
+    return way
+
+
+def _run(prepared: CondaPrepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
+    """Lets conda carry the plan out and proves it; whatever goes wrong, the former packages come back."""
     from datetime import datetime, timezone
 
     from gpuenv.install.conda_executing import CondaWork, execute_conda
@@ -83,7 +91,7 @@ def run_conda(prepared: CondaPrepared, store: Store, examined: Examined, clock: 
         prepared=prepared,
         store=store,
         child=Child(prepared.scheme.executable, dict(os.environ), seconds, ChildGroup()),
-        doctor=doctor_of(examined, libraries_elsewhere=False),
+        doctor=(doctor.before(), doctor.again),
         announce=announce,
         created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         more=(partial(gpu_proof, examined, prepared.scheme.executable),),

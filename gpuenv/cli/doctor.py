@@ -82,8 +82,11 @@ def doctor(
     report = examine(subject, matrix, terms_of, proof=proof)
     if fix:
         from gpuenv.cli.fixing import Wish, mend
+        from gpuenv.cli.installing import Shown
 
-        wish = Wish(subject, matrix, yes, dry_run, offline)
+        text = all(entry.form != "json" or entry.path is not None for entry in wanted)
+        form = options.Format.TEXT if text else options.Format.JSON
+        wish = Wish(subject, matrix, yes, dry_run, offline, Shown(form, None, not no_color, redact, verbose))
         report = mend(report, lambda: examine(subject, matrix, terms_of, proof=proof), wish)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)

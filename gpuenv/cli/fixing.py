@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuenv.cli import options
 from gpuenv.cli.gather import Subject, announce, get_matrix
 from gpuenv.cli.installing import (
     InstallerName,
@@ -26,12 +25,12 @@ from gpuenv.model.record import dataclass
 from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:
+    from gpuenv.cli.transaction import Examined, Way
     from gpuenv.doctor.mending import Wound
     from gpuenv.install.environment import Scheme
     from gpuenv.install.holdings import Holdings
     from gpuenv.install.preparing import Prepared
     from gpuenv.install.records import Outcome
-    from gpuenv.matrix.records import Matrix
     from gpuenv.report.report import Report
 
 _SECONDS = 3600.0  # that the installer may take
@@ -48,6 +47,7 @@ class Wish:
         yes: no question.
         dry_run: only show the plan.
         offline: no network.
+        shown: how the plan is shown.
     """
 
     subject: Subject
@@ -55,6 +55,7 @@ class Wish:
     yes: bool
     dry_run: bool
     offline: bool
+    shown: Shown
 
 
 def mend(found: Report, examine: Examine, wish: Wish) -> Report:
@@ -71,16 +72,24 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
     """
     from gpuenv.doctor.mending import wound_of
     from gpuenv.install.errors import InstallError
+    from gpuenv.install.records import Result
 
     wound = wound_of(found.findings, found.snapshot)
     if wound is None:
         return replace(found, repair=_nothing(found, "nothing here is for gpuenv to mend"))
+    for title in dict.fromkeys(f"{f.code}: {f.title}" for f in found.findings if f.code in wound.codes):
+        announce(f"to be mended: {title}")
     try:
         outcome = _transaction(found, wish, wound)
     except InstallError as error:
         raise command_error(error) from error
-    if outcome is None:
-        return replace(found, repair=_nothing(found, "nothing that could be installed would mend it"))
+    if outcome is None or outcome.status is Result.UNCHANGED:
+        return replace(
+            found,
+            repair=_nothing(
+                found, "nothing that gpuenv could install would mend it; what else to do stands with each finding"
+            ),
+        )
     return _told(found, examine(), outcome)
 
 
@@ -96,50 +105,55 @@ def _codes(report: Report) -> tuple[str, ...]:
 
 
 def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
-    """Plans, asks, and carries it out; nothing at all where no CuPy fits, or all is as it should be already."""
-    from gpuenv.cli.consent import agree, show_plan
-    from gpuenv.cli.transaction import Examined, run_transaction, target_scheme
-    from gpuenv.install.journal import Store
+    """Plans, asks, and carries it out; nothing at all where no CuPy fits."""
+    from gpuenv.cli.transaction import Examined, Terms, target_scheme, transact
+    from gpuenv.install.timing import Clock
 
     interpreter = interpreter_of(wish.subject)
     put_back_first(interpreter, None, dry_run=wish.dry_run)
     scheme = target_scheme(interpreter, wish.subject, _means(wish))
     rows = get_matrix(wish.matrix)
-    requirements = _requirements(found, rows, scheme, wound)
+    way = _way(scheme, Examined(wish.subject, found.snapshot, rows, found.resolution), wish, wound)
+    if way is None:
+        return None
+    done = transact(interpreter, scheme, way, Terms(wish.shown, wish.yes, wish.dry_run), Clock())
+    if done is None:
+        raise typer.Exit(ExitCode.OK)
+    return done
+
+
+def _way(scheme: Scheme, examined: Examined, wish: Wish, wound: Wound) -> Way | None:
+    """By conda where CuPy is conda's business, else by wheels; none where nothing would mend it."""
+    from gpuenv.cli.conda_install import by_conda
+    from gpuenv.cli.transaction import by_wheels
+    from gpuenv.doctor.installed import is_condas
+
+    if is_condas(examined.facts.target):
+        # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
+        return by_conda(scheme, examined, _means(wish)) if wound.choice and examined.resolution.conda else None
+    requirements = _requirements(examined, scheme, wound)
     if requirements is None:
         return None
-    shown = Shown(options.Format.TEXT, None, color=True, redacted=True, verbose=False)
-    if wish.dry_run:
-        show_plan(_prepare(scheme, requirements, wish, wound).plan, shown)
-        raise typer.Exit(ExitCode.OK)
-    store = Store(Path(scheme.root))
-    with store.locked():
-        put_back_first(interpreter, store, dry_run=False, held=True)
-        prepared = _prepare(scheme, requirements, wish, wound)
-        if prepared.plan.empty:
-            return None
-        agree(prepared.plan, shown, yes=wish.yes, allow_changes=False)
-        examined = Examined(wish.subject, found.snapshot, rows, found.resolution)
-        return run_transaction(prepared, store, examined)
+    return by_wheels(lambda: _prepare(scheme, requirements, wish, wound), examined)
 
 
 def _means(wish: Wish) -> Means:
     return Means(InstallerName.AUTO, wish.offline, break_system_packages=False, seconds=_SECONDS)
 
 
-def _requirements(found: Report, rows: Matrix, scheme: Scheme, wound: Wound) -> tuple[str, ...] | None:
+def _requirements(examined: Examined, scheme: Scheme, wound: Wound) -> tuple[str, ...] | None:
     """What to ask the installer for: what is there, if that can be kept, else what the resolver chooses."""
     from gpuenv.doctor.mending import as_it_is, choices, loses_libraries, will_do
     from gpuenv.install.holdings import take_stock
 
-    facts = found.snapshot
+    facts = examined.facts
     if not wound.choice:
         return (*as_it_is(facts), *wound.more)
     # A toolkit of the host that CuPy has not found so far is none to count on.
     counted = replace(facts, toolkits=()) if wound.with_libraries else facts
     holdings = take_stock(scheme)
     wheel = None
-    for narrowed in choices(facts, rows, found.resolution):
+    for narrowed in choices(facts, examined.rows, examined.resolution):
         wheel = resolved_for(counted, narrowed, holdings).wheel
         if wheel is not None and will_do(wheel, wound, facts):
             break

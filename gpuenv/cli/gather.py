@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
+from gpuenv.cli.folding import folded
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
@@ -182,7 +183,8 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         from gpuenv.model.snapshot import Snapshot
 
         return Snapshot()
-    from gpuenv.probe.take import Inquiry, Request
+    from gpuenv.cli.ahead import take_over
+    from gpuenv.probe.take import Request
     from gpuenv.probe.target import TargetError
 
     request = Request(
@@ -194,7 +196,7 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         taken_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
     try:
-        return Inquiry(request)
+        return take_over(request)
     except TargetError as error:
         raise CommandError(ExitCode.USAGE, str(error)) from error
 
@@ -235,5 +237,5 @@ def read_snapshot(path: Path) -> Snapshot:
 
 def announce(text: str) -> None:
     """A word on standard error, so that a long wait is understood."""
-    sys.stderr.write(f"gpuenv: {text}\n")
+    sys.stderr.write(folded(f"gpuenv: {text}") + "\n")
     sys.stderr.flush()

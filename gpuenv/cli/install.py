@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from gpuenv.began import BEGAN
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce, get_both
+from gpuenv.cli.gather import Beginning, Subject, announce, get_matrix
 from gpuenv.cli.installing import (
     Installer,
     InstallerName,
@@ -22,8 +22,10 @@ from gpuenv.cli.installing import (
     NetworkOffline,
     Shown,
     Wanted,
+    caller_for,
     choice_of,
     command_error,
+    installer_for,
     interpreter_of,
     of_lock,
     put_back_first,
@@ -36,14 +38,15 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
-    from gpuenv.cli.transaction import Examined
-    from gpuenv.install.environment import Scheme
-    from gpuenv.install.executing import Clock
-    from gpuenv.install.journal import Store
-    from gpuenv.install.records import Outcome, Plan
-    from gpuenv.model.resolution import Resolution
+    from concurrent.futures import Future
 
-    Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
+    from gpuenv.cli.transaction import Examined, Way
+    from gpuenv.install.backends.base import Installer as WheelInstaller
+    from gpuenv.install.environment import Scheme
+    from gpuenv.install.preparing import Prepared
+    from gpuenv.matrix.records import Matrix
+    from gpuenv.model.resolution import Resolution
+    from gpuenv.model.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,64 +135,93 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
         InstallError: when it ended early.
         CommandError: likewise.
     """
-    import tempfile
-    from concurrent.futures import ThreadPoolExecutor
-
-    from gpuenv.cli.consent import show_plan
-    from gpuenv.cli.transaction import Examined, target_scheme
-    from gpuenv.install.executing import Clock
-    from gpuenv.install.holdings import take_stock
-    from gpuenv.install.journal import Store
-    from gpuenv.install.records import Result
+    from gpuenv.install.timing import Clock
 
     wishes, means = how
+    clock = Clock(BEGAN)
     interpreter = interpreter_of(subject)
     recovered = put_back_first(interpreter, None, dry_run=wishes.dry_run)
-    clock = Clock()
-    with clock.phase("examination"), ThreadPoolExecutor(1) as pool:
-        asking = pool.submit(target_scheme, interpreter, subject, means)
-        facts, rows = get_both(subject, matrix)
-        require_target(facts)
-        scheme = asking.result()
+    clock.begin("examination")
+    target, facts, rows = _examination(interpreter, subject, matrix, means)
+    clock.begin("resolution")
+    import tempfile
+
+    from gpuenv.cli.transaction import Examined, Terms, transact
+    from gpuenv.install.holdings import take_stock
+    from gpuenv.install.records import Result
+
+    scheme = target.scheme
     examined = Examined(subject, facts, rows, resolved_for(facts, rows, take_stock(scheme)))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
-        planned = _way(scheme, examined, (wishes, means), Path(scratch))
-        if wishes.dry_run:
-            show_plan(planned()[0], shown)
-            return ExitCode.OK
-        store = Store(Path(scheme.root))
-        with store.locked():
-            recovered += put_back_first(interpreter, store, dry_run=False, held=True)
-            with clock.phase("plan"):
-                plan, carry_out = planned()
-            done = _go(plan, partial(carry_out, store, clock), wishes, shown)
-            if done.status in (Result.UNCHANGED, Result.INSTALLED) and wishes.guard is not None:
-                _leave_guard(scheme, wishes.guard)
-    show_outcome(replace(done, recovered=recovered), shown)
+        way = _way(target, examined, (wishes, means), Path(scratch))
+        terms = Terms(shown, wishes.yes, wishes.dry_run, wishes.allow_changes)
+        done = transact(interpreter, scheme, way, terms, clock)
+    if done is None:
+        return ExitCode.OK
+    if done.status in (Result.UNCHANGED, Result.INSTALLED) and wishes.guard is not None:
+        _leave_guard(scheme, wishes.guard)
+    show_outcome(replace(done, recovered=recovered + done.recovered), shown)
     return done.exit_code
 
 
-def _way(scheme: Scheme, examined: Examined, how: tuple[Wishes, Means], scratch: Path) -> Callable[[], Planned]:
-    """How the plan is made: of conda packages for conda's environments, of wheels for all others."""
-    from gpuenv.cli.conda_install import plan_conda, run_conda, takes_conda
-    from gpuenv.cli.transaction import plan_install, run_transaction
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target's folders, and the installer of wheels for it, which is chosen while the machine is asked."""
 
-    wishes, means = how
+    scheme: Scheme
+    choosing: Future[WheelInstaller | None]
+
+
+def _examination(
+    interpreter: str, subject: Subject, matrix: Path | None, means: Means
+) -> tuple[Target, Snapshot, Matrix]:
+    """Asks the machine and the target; what is needed later is imported while they answer.
+
+    Raises:
+        InstallError: when the target may not be installed into.
+        CommandError: when it does not answer, or there is no matrix.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    # The children first: forks can be made from a single thread only.
+    with ThreadPoolExecutor(1) as pool, closing(Beginning(subject)) as beginning:
+        from gpuenv.cli.transaction import target_scheme
+
+        asking = pool.submit(target_scheme, interpreter, subject, means)
+        choosing = pool.submit(lambda: _installer(asking.result(), means))
+        rows = get_matrix(matrix)
+        import gpuenv.install.executing
+        import gpuenv.matrix.resolve  # noqa: F401 - needed soon
+
+        facts = beginning.finish(rows)
+        require_target(facts)
+        return Target(asking.result(), choosing), facts, rows
+
+
+def _installer(scheme: Scheme, means: Means) -> WheelInstaller | None:
+    from gpuenv.cli.conda_install import takes_conda
+
+    return None if takes_conda(scheme, means) else installer_for(scheme, means)
+
+
+def _way(target: Target, examined: Examined, how: tuple[Wishes, Means], scratch: Path) -> Way:
+    """How the plan is made: of conda packages for conda's environments, of wheels for all others."""
+    from gpuenv.cli.conda_install import by_conda, takes_conda
+    from gpuenv.cli.transaction import by_wheels
+    from gpuenv.install.holdings import take_stock
+    from gpuenv.install.preparing import prepare
+
+    scheme, (wishes, means) = target.scheme, how
     if takes_conda(scheme, means):
         _refuse_for_conda(wishes)
-
-        def of_conda() -> Planned:
-            found = plan_conda(scheme, examined.resolution, means)
-            return found.plan, lambda store, clock: run_conda(found, store, examined, clock)
-
-        return of_conda
+        return by_conda(scheme, examined, means)
     wanted, means = _what(examined.resolution, wishes, (means, scheme), scratch)
 
-    def of_wheels() -> Planned:
-        found = plan_install(scheme, wanted, means)
-        return found.plan, lambda store, clock: run_transaction(found, store, examined, clock)
+    def prepared() -> Prepared:
+        caller = caller_for(scheme, means, target.choosing.result())
+        return prepare(take_stock(scheme), caller, wanted.requirements, wanted.pins)
 
-    return of_wheels
+    return by_wheels(prepared, examined)
 
 
 def _refuse_for_conda(wishes: Wishes) -> None:
@@ -215,18 +247,6 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
 
         return of_lock(read_lock(wishes.locked), resolution, wishes.locked), means
     return choice_of(resolution), means
-
-
-def _go(plan: Plan, carry_out: Callable[[], Outcome], wishes: Wishes, shown: Shown) -> Outcome:
-    """Asks and executes."""
-    from gpuenv.cli.consent import agree
-    from gpuenv.install.records import Outcome, Result
-
-    if plan.empty:
-        message = f"{' '.join(plan.requirements)} is there already"
-        return Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
-    agree(plan, shown, yes=wishes.yes, allow_changes=wishes.allow_changes)
-    return carry_out()
 
 
 def _leave_guard(scheme: Scheme, path: Path) -> None:

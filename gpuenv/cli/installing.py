@@ -18,6 +18,7 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
+    from gpuenv.install.backends.base import Installer as WheelInstaller
     from gpuenv.install.environment import Scheme
     from gpuenv.install.errors import InstallError
     from gpuenv.install.holdings import Holdings
@@ -148,6 +149,10 @@ def put_back_first(interpreter: str, store: Store | None, *, dry_run: bool, held
     Raises:
         InstallError: when it cannot be put back.
     """
+    from gpuenv.install.places import root_with_journals
+
+    if store is None and root_with_journals(interpreter) is None:
+        return ()
     from gpuenv.install.recovery import recover, store_of
 
     store = store or store_of(interpreter)
@@ -232,8 +237,8 @@ def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wante
     return Wanted(tuple(f"{pin.name}=={pin.release}" for pin in pins), pins)
 
 
-def caller_for(scheme: Scheme, means: Means) -> Caller:
-    """The installer of wheels, with the caller's own settings.
+def installer_for(scheme: Scheme, means: Means) -> WheelInstaller:
+    """The installer of wheels for a target.
 
     Raises:
         InstallError: when there is none.
@@ -245,15 +250,25 @@ def caller_for(scheme: Scheme, means: Means) -> Caller:
             f"{means.installer.value} handles conda packages, and wheels are wanted here",
             "use uv or pip",
         )
-    from gpuenv.install.backends.base import Options
     from gpuenv.install.choose import choose
+
+    return choose(means.installer.value, scheme, os.environ, time.monotonic() + means.seconds)
+
+
+def caller_for(scheme: Scheme, means: Means, installer: WheelInstaller | None = None) -> Caller:
+    """The installer of wheels, with the caller's own settings; it is chosen where it has not been already.
+
+    Raises:
+        InstallError: when there is none.
+        CommandError: when it is one of conda's.
+    """
+    from gpuenv.install.backends.base import Options
     from gpuenv.install.resolving import Caller
     from gpuenv.probe.children import ChildGroup
 
-    deadline = time.monotonic() + means.seconds
-    installer = choose(means.installer.value, scheme, os.environ, deadline)
+    installer = installer or installer_for(scheme, means)
     chosen = Options(scheme.executable, means.offline, means.find_links, means.break_system_packages)
-    return Caller(installer, chosen, dict(os.environ), deadline, ChildGroup())
+    return Caller(installer, chosen, dict(os.environ), time.monotonic() + means.seconds, ChildGroup())
 
 
 def show_outcome(outcome: Outcome, shown: Shown) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
+import platform
 import re
 import shutil
-import socket
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
@@ -216,10 +215,12 @@ def write_file(path: Path, text: str, *, shared: bool = False) -> None:
 
 def identity() -> Identity:
     """Who and where this is, so that it can be hidden."""
+    import getpass
+
     from gpuenv.report.redact import Identity
 
     try:
         user = getpass.getuser()
     except (KeyError, OSError, ImportError):
         user = ""
-    return Identity(home=os.path.expanduser("~").rstrip("/"), user=user, host=socket.gethostname())  # noqa: PTH111 - no error without a home
+    return Identity(home=os.path.expanduser("~").rstrip("/"), user=user, host=platform.node())  # noqa: PTH111 - no error without a home

@@ -17,17 +17,20 @@ if TYPE_CHECKING:
 @cache
 def plugins() -> tuple[Plugin, ...]:
     """The checks that other packages bring to this environment."""
-    from gpuenv.doctor.registry import all_checks
     from gpuenv.plugins.discover import find_plugins
 
-    return find_plugins([check.code for check in all_checks()])
+    return find_plugins(_own_codes)
+
+
+def _own_codes() -> tuple[str, ...]:
+    from gpuenv.doctor.registry import all_checks
+
+    return tuple(check.code for check in all_checks())
 
 
 def known_codes() -> tuple[str, ...]:
     """The code of every check: gpuenv's own, then those of other packages."""
-    from gpuenv.doctor.registry import all_checks
-
-    return (*(check.code for check in all_checks()), *(plugin.code for plugin in plugins()))
+    return (*_own_codes(), *(plugin.code for plugin in plugins()))
 
 
 def with_plugins(

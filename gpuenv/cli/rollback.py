@@ -128,9 +128,9 @@ def _roll_back(store: Store, interpreter: str, number: str | None, shown: Shown)
             undone: tuple[Journal, ...] = ()
         else:
             undone = roll_back(store, number, os.environ)
-    told = ", ".join(f"{journal.number} ({journal.summary})" for journal in undone)
+    told = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)
     place = Place(interpreter, str(store.root), str(store.root), "")
-    message = f"undone: {told}" if told else "the interrupted install was put back"
+    message = f"the environment is as it was before install {told}" if told else "the interrupted install was put back"
     show_outcome(
         Outcome(
             Result.ROLLED_BACK,

@@ -1,31 +1,39 @@
-"""An install as one transaction, for every command that makes one: what would be done, and doing it.
+"""The one way by which a command changes an environment: planned, agreed to, carried out, proven, kept or put back.
 
-The way of a caller: ``target_scheme``, then with ``Store(...).locked()`` held ``plan_install``, the consent of
-``gpuenv.cli.consent``, and ``run_transaction``, which keeps the result or puts the former state back.
+``install`` and ``doctor --fix`` differ in what they want; ``transact`` does all the rest for them, for wheels and for
+conda packages alike.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.gather import Subject, announce, get_snapshot
 from gpuenv.cli.gpu_proof import gpu_proof
-from gpuenv.cli.installing import Means, Wanted, caller_for
+from gpuenv.cli.installing import Means, Shown, put_back_first
+from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.executing import Clock
     from gpuenv.install.journal import Store
     from gpuenv.install.preparing import Prepared
-    from gpuenv.install.proving import Diagnose, Diagnosed
-    from gpuenv.install.records import Outcome
+    from gpuenv.install.proving import Diagnosed
+    from gpuenv.install.records import Outcome, Plan
+    from gpuenv.install.timing import Clock
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
+
+    Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
+    Way = Callable[[], Planned]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,58 @@ class Examined:
     resolution: Resolution
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the caller agrees to.
+
+    Attributes:
+        shown: how the plan and the result are shown.
+        yes: no question.
+        dry_run: only show the plan.
+        allow_changes: packages that are not CuPy's may move.
+    """
+
+    shown: Shown
+    yes: bool
+    dry_run: bool
+    allow_changes: bool = False
+
+
+def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Clock) -> Outcome | None:
+    """Plans, asks and carries it out, while nobody else may change the environment; only the plan for a dry run.
+
+    Args:
+        interpreter: the target's.
+        scheme: its folders.
+        way: makes the plan, and tells how it is carried out; called with the environment held.
+        terms: what the caller agrees to.
+        clock: where the time went so far.
+
+    Raises:
+        InstallError: when nothing was changed: there can be no plan, consent is missing, the new files cannot be had.
+    """
+    from gpuenv.cli.consent import agree, show_plan
+    from gpuenv.install.journal import Store
+    from gpuenv.install.records import Outcome, Result
+
+    if terms.dry_run:
+        show_plan(way()[0], terms.shown)
+        return None
+    store = Store(Path(scheme.root))
+    with store.locked():
+        recovered = put_back_first(interpreter, store, dry_run=False, held=True)
+        clock.begin("plan")
+        plan, carry_out = way()
+        if plan.empty:
+            message = f"{' '.join(plan.requirements)} is there already"
+            done = Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
+        else:
+            clock.begin("consent")
+            agree(plan, terms.shown, yes=terms.yes, allow_changes=terms.allow_changes)
+            done = carry_out(store, clock)
+    return replace(done, recovered=recovered, phases=clock.told())
+
+
 def target_scheme(interpreter: str, subject: Subject, means: Means) -> Scheme:
     """The folders of a target that may be installed into.
 
@@ -59,71 +119,74 @@ def target_scheme(interpreter: str, subject: Subject, means: Means) -> Scheme:
     return scheme
 
 
-def plan_install(scheme: Scheme, wanted: Wanted, means: Means) -> Prepared:
-    """What installing these requirements, or these pins of a lock file, would do; nothing is changed.
-
-    Raises:
-        InstallError: when there can be no plan.
-    """
-    from gpuenv.install.holdings import take_stock
-    from gpuenv.install.preparing import prepare
-
-    return prepare(take_stock(scheme), caller_for(scheme, means), wanted.requirements, wanted.pins)
-
-
-def run_transaction(prepared: Prepared, store: Store, examined: Examined, clock: Clock | None = None) -> Outcome:
-    """Carries a plan out and proves it; whatever goes wrong, the former state comes back.
+def by_wheels(prepare: Callable[[], Prepared], examined: Examined) -> Way:
+    """The way of wheels: with uv or pip.
 
     Args:
-        prepared: the plan, as the caller has agreed to it.
-        store: the target's journals; the caller holds their lock.
+        prepare: makes the plan.
         examined: what was known before.
-        clock: where the time went so far.
-
-    Raises:
-        InstallError: when it failed before anything of the target was moved.
     """
+    chosen = examined.resolution.wheel
+
+    def way() -> Planned:
+        doctor = Doctor(examined, libraries_elsewhere=chosen is not None and chosen.needs_toolkit is not None)
+        found = prepare()
+        return found.plan, partial(_run, found, examined, doctor)
+
+    return way
+
+
+def _run(prepared: Prepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
     from datetime import datetime, timezone
 
-    from gpuenv.install.executing import Clock, Work, execute
+    from gpuenv.install.executing import Work, execute
     from gpuenv.install.proving import Child
     from gpuenv.probe.children import ChildGroup
 
-    chosen = examined.resolution.wheel
     executable = prepared.holdings.scheme.executable
-    before, diagnose = doctor_of(examined, libraries_elsewhere=chosen is not None and chosen.needs_toolkit is not None)
-    work = Work(
-        prepared=prepared,
-        store=store,
-        child=Child(executable, dict(os.environ), max(60.0, examined.subject.timeout), ChildGroup()),
-        before=before,
-        diagnose=diagnose,
-        more=(partial(gpu_proof, examined, executable),),
-        announce=announce,
-        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        clock=clock or Clock(),
+    return execute(
+        Work(
+            prepared=prepared,
+            store=store,
+            child=Child(executable, dict(os.environ), max(60.0, examined.subject.timeout), ChildGroup()),
+            before=doctor.before(),
+            diagnose=doctor.again,
+            more=(partial(gpu_proof, examined, executable),),
+            announce=announce,
+            created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            clock=clock,
+        )
     )
-    return execute(work)
 
 
-def doctor_of(examined: Examined, *, libraries_elsewhere: bool) -> tuple[Diagnosed, Diagnose]:
-    """The doctor's errors before, and how it is asked again."""
-    rows = examined.rows
+class Doctor:
+    """The doctor's errors about a target: those before, found while the installer is asked, and those afterwards."""
 
-    def again() -> Diagnosed:
-        return _diagnosed(get_snapshot(examined.subject, rows), rows, libraries_elsewhere=libraries_elsewhere)
+    def __init__(self, examined: Examined, *, libraries_elsewhere: bool) -> None:
+        """Begins to look at what was examined; CUDA's libraries may be missing where they are said to be elsewhere."""
+        self._examined = examined
+        self._libraries_elsewhere = libraries_elsewhere
+        pool = ThreadPoolExecutor(1)
+        self._before = pool.submit(self._errors, examined.facts)
+        pool.shutdown(wait=False)
 
-    return _diagnosed(examined.facts, rows, libraries_elsewhere=libraries_elsewhere), again
+    def before(self) -> Diagnosed:
+        """Those before."""
+        return self._before.result()
 
+    def again(self) -> Diagnosed:
+        """Those now."""
+        return self._errors(get_snapshot(self._examined.subject, self._examined.rows))
 
-def _diagnosed(facts: Snapshot, rows: Matrix, *, libraries_elsewhere: bool) -> Diagnosed:
-    """The doctor's errors about the target itself; the machine's are not of the installer's making."""
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.install.proving import Diagnosed
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.model.finding import Severity
+    def _errors(self, facts: Snapshot) -> Diagnosed:
+        """The errors about the target itself; the machine's are not of the installer's making."""
+        from gpuenv.doctor.diagnose import diagnose
+        from gpuenv.install.proving import Diagnosed
+        from gpuenv.matrix.resolve import resolve
+        from gpuenv.model.finding import Severity
 
-    found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
-    families = ("WHL", "ENV") if libraries_elsewhere else ("WHL", "ENV", "LIB")
-    errors = {f.code: f.title for f in found if f.severity is Severity.ERROR and f.code.startswith(families)}
-    return Diagnosed(errors)
+        rows = self._examined.rows
+        found = diagnose(facts, rows, resolve(facts, rows), time.monotonic).findings
+        families = ("WHL", "ENV") if self._libraries_elsewhere else ("WHL", "ENV", "LIB")
+        errors = {f.code: f.title for f in found if f.severity is Severity.ERROR and f.code.startswith(families)}
+        return Diagnosed(errors)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from gpuenv.doctor.allowed import allowed_by
-from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
+from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance
-from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity
+from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity, ranked
 from gpuenv.model.record import dataclass
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
@@ -98,7 +98,7 @@ def diagnose(
         findings += allowed
         if any(_stands_in_the_way(before, after) for before, after in zip(found, allowed, strict=True)):
             blocked[check.code] = check.code
-    return Diagnosis(tuple(_rank(findings)), tuple(runs))
+    return Diagnosis(_rank(findings), tuple(runs))
 
 
 def left_out(code: str) -> CheckRun:
@@ -110,7 +110,7 @@ def extended(diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[C
     """The diagnosis with what checks of other packages have found, ranked anew; it follows from nothing of ours."""
     own = [replace(finding, primary=False, follows_from=None) for finding in diagnosis.findings]
     others = [allowed_by(finding, terms.allowances, terms.day) for finding in findings]
-    return Diagnosis(tuple(_rank([*own, *others])), (*diagnosis.checks, *runs))
+    return Diagnosis(_rank([*own, *others]), (*diagnosis.checks, *runs))
 
 
 def _stands_in_the_way(before: Finding, after: Finding) -> bool:
@@ -134,7 +134,7 @@ def _run(check: Check, facts: Facts) -> tuple[list[Finding], CheckRun]:
         said = list(check.run(facts))
     except Exception as error:  # noqa: BLE001 - a crashed check is reported as such; the others go on
         return [], CheckRun(check.code, CheckStatus.CRASHED, f"{type(error).__name__}: {error}", 0.0)
-    found = [_finding(check, symptom) for symptom in said if isinstance(symptom, Symptom)]
+    found = [finding_of(check, symptom) for symptom in said if isinstance(symptom, Symptom)]
     if found:
         return found, CheckRun(check.code, CheckStatus.FOUND, None, 0.0)
     unknown = [entry.reason for entry in said if isinstance(entry, NotKnown)]
@@ -143,27 +143,7 @@ def _run(check: Check, facts: Facts) -> tuple[list[Finding], CheckRun]:
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
 
 
-def _finding(check: Check, symptom: Symptom) -> Finding:
-    return Finding(
-        code=check.code,
-        cause=symptom.cause or check.causes[0],
-        severity=symptom.severity,
-        primary=False,
-        follows_from=None,
-        title=symptom.title,
-        evidence=symptom.evidence,
-        fix=symptom.fix,
-        docs=f"gpuenv explain {check.code}",
-    )
-
-
-def _rank(findings: Iterable[Finding]) -> list[Finding]:
-    """Errors, warnings, notes, each in the order of the checks; the first error is the one to cure first."""
-    order = list(Severity)
-    ranked = sorted(findings, key=lambda finding: order.index(finding.severity))
-    if not ranked or ranked[0].severity is not Severity.ERROR:
-        return ranked
-    primary = replace(ranked[0], primary=True)
-    explained = {check.code for check in all_checks() if primary.code.startswith(check.follows)}
-    others = [replace(f, follows_from=primary.code) if f.code in explained else f for f in ranked[1:]]
-    return [primary, *others]
+def _rank(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """In the order of the checks; of which families an error explains a finding, its check says."""
+    explaining = {check.code: check.follows for check in all_checks()}
+    return ranked(findings, lambda code, primary: primary.startswith(explaining.get(code, ())))

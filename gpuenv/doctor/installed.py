@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.doctor.registry import Facts
@@ -11,6 +14,7 @@ from gpuenv.model.finding import Fix
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import CupyInstallation, SourceState
+from gpuenv.model.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +71,16 @@ def why_not_known(facts: Facts) -> str:
 
 
 def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
-    """An install or uninstall in the target, by pip where it is there, by uv where it is not; none in a managed one."""
+    """An install or uninstall in the target, by pip where it is there, by uv where it is not; none in a managed one.
+
+    What conda has installed is for conda: pip knows of no file of it.
+    """
     target = facts.snapshot.target
     interpreter = target.executable.value or "python"
+    named = [_plain_name(word) for word in arguments[1:] if not word.startswith("-")]
+    if named and all(name in target.conda_packages for name in named):
+        verb = ("remove",) if arguments[0] == "uninstall" else ("install", "--force-reinstall")
+        return Fix(f"{text} Conda put it there.", ("conda", *verb, *_prefix(facts), *named), safe=True)
     if target.externally_managed.value:
         return Fix(f"{text} The system manages this Python: do it in a virtual environment of your own.")
     if "pip" in target.packages or not target.python.known:
@@ -78,12 +89,31 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     return Fix(text, ("uv", "pip", plain[0], "--python", interpreter, *plain[1:]), safe=True)
 
 
+def _plain_name(requirement: str) -> str:
+    return canonicalize_name(re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0])
+
+
+def _prefix(facts: Facts) -> tuple[str, ...]:
+    prefix = facts.snapshot.target.prefix.value
+    return (f"--prefix={prefix}",) if prefix else ()
+
+
+def is_condas(target: Target) -> bool:
+    """Whether CuPy is conda's business there: in an environment of conda's, and no CuPy is another installer's."""
+    return target.kind.value == "conda" and all(entry.distribution in target.conda_packages for entry in target.cupy)
+
+
 def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
     """The command that installs what the resolver chose into the target; nothing where nothing fits.
 
-    Another CuPy that is there has to go first, since all lines share the module's files.
+    Another CuPy that is there has to go first, since all lines share the module's files; conda sees to that itself.
     """
-    wheel = facts.resolution.wheel
+    wheel, conda = facts.resolution.wheel, facts.resolution.conda
+    if conda is not None and is_condas(facts.snapshot.target):
+        said = f"{text.removesuffix('.')}: {' '.join(conda.specs)}"
+        return (
+            Fix(said, ("conda", "install", *_prefix(facts), f"--channel={conda.channel}", *conda.specs), safe=True),
+        )
     if wheel is None:
         return ()
     there = facts.snapshot.target.cupy

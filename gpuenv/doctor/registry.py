@@ -10,7 +10,7 @@ from typing import Protocol
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.finding import Evidence, Finding, Fix, Severity
 from gpuenv.model.record import dataclass
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
@@ -81,6 +81,21 @@ class Explained(Protocol):
     @property
     def sections(self) -> Mapping[str, str]:
         """What it means, how it is seen, what to do."""
+
+
+def finding_of(found_by: Explained, symptom: Symptom) -> Finding:
+    """A symptom with the code of what found it, and its own cause where the symptom names none."""
+    return Finding(
+        code=found_by.code,
+        cause=symptom.cause or found_by.causes[0],
+        severity=symptom.severity,
+        primary=False,
+        follows_from=None,
+        title=symptom.title,
+        evidence=symptom.evidence,
+        fix=symptom.fix,
+        docs=f"gpuenv explain {found_by.code}",
+    )
 
 
 @dataclass(frozen=True, slots=True)

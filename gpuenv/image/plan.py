@@ -15,6 +15,8 @@ from gpuenv.model.record import dataclass
 
 REPOSITORY = "gpuenv-cupy"
 DOCKERFILE, LOCK, TIDY = "Dockerfile", "requirements.txt", "tidy.py"
+# What images/tidy.py leaves out of the wheels, which their RECORDs then do not name either.
+LEFT_OUT = ("libnvrtc.alt", "libcusolverMg", "libnvblas", "libcufftw", "static libraries", "tests of NumPy")
 _OCI = "org.opencontainers.image."
 NO_WARMTH = (
     "the kernel cache starts empty: CuPy asks for a device before it compiles anything, so that it cannot be filled "
@@ -94,6 +96,7 @@ def labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: s
         own.CUDA: str(choice.cuda),
         own.COMPUTE_CAPABILITIES: ",".join(map(str, choice.stated or choice.capabilities)),
         own.MINIMUM_DRIVER: str(choice.minimum_driver),
+        own.LEFT_OUT: ",".join(LEFT_OUT),
     }
     if choice.base.digest:
         told[f"{_OCI}base.digest"] = choice.base.digest
@@ -108,7 +111,7 @@ def files_of(plan: ImagePlan, templates: Templates) -> dict[str, str]:
     if plan.lock:
         from gpuenv.image.sbom import bill  # noqa: PLC0415 - its library is of an extra
 
-        files[SBOM] = bill(plan.choice, plan.pins, plan.lock, plan.created)
+        files[SBOM] = bill(plan.choice, plan.pins, (plan.lock, plan.created), LEFT_OUT)
     return files
 
 

@@ -12,7 +12,6 @@ from gpuenv.install.conda_planning import CondaPrepared
 from gpuenv.install.conda_prefix import read_history, read_packages, stems, wrong_files
 from gpuenv.install.conda_state import CondaState, Former, torn_packages, write_state
 from gpuenv.install.errors import InstallError, InstallFailed
-from gpuenv.install.executing import Announce, Clock
 from gpuenv.install.holdings import as_package
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.outcomes import put_back
@@ -31,6 +30,8 @@ from gpuenv.install.proving import (
 from gpuenv.install.records import Outcome, Plan, Proof, Result
 from gpuenv.install.resolving import complaint, remedy_for
 from gpuenv.install.restoring import forget_old, restore
+from gpuenv.install.staging import Announce
+from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 from gpuenv.probe.children import Ending, run_child
@@ -75,12 +76,13 @@ def execute_conda(work: CondaWork) -> Outcome:
     prefix = prepared.scheme.prefix
     if stems(prefix) != set(prepared.packages):
         raise InstallError("the environment has changed since the plan was made; nothing was changed", "Try again.")
-    with work.clock.phase("imports before"):
-        frameworks = working_frameworks(work.child, [as_package(entry) for entry in prepared.visible])
+    work.clock.begin("imports before")
+    frameworks = working_frameworks(work.child, [as_package(entry) for entry in prepared.visible])
     number = store.begin()
     plan = numbered(prepared.plan, number)
     state = _state(prepared)
     journal = _journal(work, plan, number)
+    work.clock.begin("journal")
     try:
         write_state(store, number, state)
         store.write(journal)
@@ -91,9 +93,9 @@ def execute_conda(work: CondaWork) -> Outcome:
     try:
         why = _change(work)
         if why is None:
-            with work.clock.phase("proof"):
-                work.announce("proving it")
-                made = _prove(work, frameworks)
+            work.clock.begin("proof")
+            work.announce("proving it")
+            made = _prove(work, frameworks)
             why = next((f"{proof.name}: {proof.detail}" for proof in made if proof.passed is False), None)
         if why is None:
             write_state(store, number, replace(state, after=tuple(sorted(stems(prefix)))))
@@ -101,6 +103,7 @@ def execute_conda(work: CondaWork) -> Outcome:
     except BaseException:
         work.announce(_put_back(work, plan, journal, (made, "interrupted")).message)
         raise
+    work.clock.begin("tidying")
     if why is not None:
         return _put_back(work, plan, journal, (made, why))
     forget_old(store)
@@ -112,7 +115,6 @@ def execute_conda(work: CondaWork) -> Outcome:
         target=plan.target,
         plan=plan,
         proofs=made,
-        phases=tuple(work.clock.phases),
         undo=plan.undo,
     )
 
@@ -150,9 +152,9 @@ def _journal(work: CondaWork, plan: Plan, number: str) -> Journal:
 def _change(work: CondaWork) -> str | None:
     """Lets conda do it; answers why it did not."""
     caller, command = work.prepared.caller, work.prepared.command
-    with work.clock.phase("download and unpack"):
-        work.announce(f"{caller.tool.label} changes {len(work.prepared.plan.install)} packages")
-        result = run_child([*command], caller.tool.environment(caller.environment), caller.deadline, caller.group)
+    work.clock.begin("download and unpack")
+    work.announce(f"{caller.tool.label} changes {len(work.prepared.plan.install)} packages")
+    result = run_child([*command], caller.tool.environment(caller.environment), caller.deadline, caller.group)
     if result.ending is Ending.EXITED and result.exit_code == 0:
         return None
     why = complaint(result)
@@ -221,9 +223,8 @@ def _files(prepared: CondaPrepared) -> Proof:
 
 def _put_back(work: CondaWork, plan: Plan, journal: Journal, what: tuple[tuple[Proof, ...], str]) -> Outcome:
     made, why = what
-    with work.clock.phase("put back"):
-        work.announce("putting the former packages back")
-        missing = restore(work.store, journal, work.prepared.caller.environment)
+    work.clock.begin("put back")
+    work.announce("putting the former packages back")
+    missing = restore(work.store, journal, work.prepared.caller.environment)
     said = "the former packages are back" if not missing else f"{len(missing)} could not be put back"
-    outcome = put_back(plan, journal, made, why, said, missing)
-    return replace(outcome, phases=tuple(work.clock.phases))
+    return put_back(plan, journal, made, why, said, missing)

@@ -199,7 +199,7 @@ def _plan(
         install=install,
         moves=tuple(name for name in moving if not _OURS.fullmatch(name)),
         commands=commands,
-        undo=Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix, "NUMBER")),
+        undo=Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix)),
         space=Space(answer.fetch, free_space(scheme.prefix)),
         notes=(YOUNG,),
     )

@@ -43,8 +43,13 @@ class Elsewhere:
         return f"{self.arch}-manylinux_2_{minor}"
 
     @property
+    def uv_words(self) -> tuple[str, ...]:
+        """What tells uv to resolve for it."""
+        return (f"--python-version={self.python}", f"--python-platform={self.uv_platform}")
+
+    @property
     def pip_words(self) -> tuple[str, ...]:
-        """What tells pip to download for it (its documentation, "pip download"): every tag, none implies another."""
+        """What tells pip of it (its documentation, "pip download"): every tag, for none implies another."""
         tag = f"cp{self.python.replace('.', '')}"
         minors = range(self.glibc, _OLDEST_MINOR - 1, -1)
         names = [f"manylinux_2_{minor}" for minor in minors] + ["manylinux2014", "manylinux2010", "manylinux1", "linux"]
@@ -100,7 +105,7 @@ def lock_elsewhere(caller: Caller, facts: Snapshot, requirements: tuple[str, ...
     aim = aims(requirements, packages, {})
     lock, why = make_lock(caller, requirements, frozen(aim, packages))
     if lock is None:
-        raise nothing_fits(why, requirements, aim.stay)
+        raise nothing_fits(why, requirements, aim.stay, caller)
     return lock
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import field
 from pathlib import Path
 
 from gpuenv import __version__
-from gpuenv.install.durable import write_out
+from gpuenv.install.durable import Writing, everything_in
 from gpuenv.install.errors import InstallError, InstallFailed
 from gpuenv.install.holdings import as_package, take_stock
 from gpuenv.install.journal import Journal, State, Store
@@ -19,40 +16,25 @@ from gpuenv.install.outcomes import put_back
 from gpuenv.install.planning import numbered, summary_of
 from gpuenv.install.preparing import Prepared
 from gpuenv.install.proving import Child, Diagnose, Diagnosed, MoreProof, proofs, working_frameworks
-from gpuenv.install.records import Outcome, Phase, Plan, Proof, Result
-from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.records import Outcome, Plan, Proof, Result
+from gpuenv.install.resolving import remedy_for
 from gpuenv.install.restoring import forget_old, restore
-from gpuenv.install.staged import Staged, StagedFile, broken, read_stage, same_content
+from gpuenv.install.staged import Staged, StagedFile, same_content
+from gpuenv.install.staging import Announce, checked, put_together
 from gpuenv.install.swap import (
     caches_of,
     carry_out,
+    clear_stage,
     created_by,
-    finish,
     folders_of,
     keep_of,
     put_of,
     touched,
+    whole_of,
 )
+from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.probe.children import ChildResult, Ending
-
-Announce = Callable[[str], None]
-
-
-@dataclass(slots=True)
-class Clock:
-    """Where the time goes."""
-
-    phases: list[Phase] = field(default_factory=list)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Measures a part of the work, also one that fails."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self.phases.append(Phase(name, time.monotonic() - started))
+from gpuenv.model.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +71,10 @@ def execute(work: Work) -> Outcome:
         InstallError: when it failed before anything of the target was moved.
         KeyboardInterrupt: when interrupted, after the former state has been put back.
     """
-    plan = work.prepared.plan
     number = work.store.begin()
-    plan = numbered(plan, number)
+    plan = numbered(work.prepared.plan, number)
     try:
-        staged, frameworks = _stage(work, number)
-        journal = _journal(work, number, staged)
-        with work.clock.phase("sync"):
-            write_out(work.store.root, (work.store.root / entry.staged for entry in journal.put))
-            work.store.write(journal)
+        journal, frameworks = _made_ready(work, number)
     except OSError as error:
         work.store.drop(number)
         raise InstallFailed(
@@ -114,17 +91,65 @@ def execute(work: Work) -> Outcome:
     return _swapped(work, plan, journal, frameworks)
 
 
+def _made_ready(work: Work, number: str) -> tuple[Journal, tuple[str, ...]]:
+    """The new files, whole and on the disk, and the journal of what shall go where; nothing of the target has moved.
+
+    Which frameworks can be imported is asked while the installer works, and the disk writes while files are checked.
+    """
+    store, stage = work.store, work.store.stage(number)
+    stage.mkdir()
+    if not work.prepared.plan.install:
+        return _written(work, number, Staged((), ()), None), ()
+    with ThreadPoolExecutor(1) as beside:
+        asked: Future[tuple[str, ...]] = beside.submit(_frameworks, work)
+        try:
+            work.clock.begin("download and unpack")
+            put_together(work.prepared, store.transaction(number), stage, work.announce)
+            work.clock.begin("check of files")
+            writing = Writing(store.root, everything_in(stage))
+            try:
+                staged = checked(work.prepared, stage)
+                work.clock.begin("imports before")
+                frameworks = asked.result()
+                return _written(work, number, staged, writing), frameworks
+            finally:
+                writing.stop()
+        except BaseException:
+            work.child.group.close()  # nobody waits for an import any longer
+            raise
+
+
+def _frameworks(work: Work) -> tuple[str, ...]:
+    return working_frameworks(work.child, [as_package(entry) for entry in work.prepared.holdings.visible])
+
+
+def _written(work: Work, number: str, staged: Staged, writing: Writing | None) -> Journal:
+    """The journal, on the disk after the files that it names."""
+    work.clock.begin("journal")
+    journal = _journal(work, number, staged)
+    work.clock.begin("sync")
+    if writing is not None:
+        writing.finish()
+    work.store.write(journal)
+    return journal
+
+
 def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ...]) -> Outcome:
-    """From here on the target changes; whatever goes wrong, it is put back."""
+    """From here on the target changes; whatever goes wrong, it is put back.
+
+    What was moved is written to the disk while it is proven, and kept once both are done.
+    """
     made: tuple[Proof, ...] = ()
     try:
-        with work.clock.phase("swap"):
-            carry_out(work.store, journal)
-            write_out(work.store.root, touched(work.store, journal))
-        with work.clock.phase("proof"):
-            work.announce("proving it")
-            made = _prove(work, plan, frameworks)
+        work.clock.begin("swap")
+        carry_out(work.store, journal)
+        writing = Writing(work.store.root, touched(work.store, journal))
+        work.clock.begin("proof")
+        work.announce("proving it")
+        made = _prove(work, plan, frameworks)
         failed = next((proof for proof in made if proof.passed is False), None)
+        work.clock.begin("sync")
+        writing.finish()
         if failed is None:
             work.store.mark(journal.number, State.COMMITTED)
     except OSError as error:
@@ -134,7 +159,8 @@ def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ..
         raise
     if failed is not None:
         return _put_back(work, plan, journal, made, f"{failed.name}: {failed.detail}")
-    finish(work.store, journal.number, State.COMMITTED)
+    work.clock.begin("tidying")
+    clear_stage(work.store, journal.number)
     forget_old(work.store)
     return Outcome(
         status=Result.INSTALLED,
@@ -144,62 +170,8 @@ def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ..
         target=plan.target,
         plan=plan,
         proofs=made,
-        phases=tuple(work.clock.phases),
         undo=plan.undo,
     )
-
-
-def _stage(work: Work, number: str) -> tuple[Staged, tuple[str, ...]]:
-    """Lets the installer put the wheels together in a folder of their own, and looks at every file there."""
-    prepared, store = work.prepared, work.store
-    stage = store.stage(number)
-    stage.mkdir()
-    if not prepared.plan.install:
-        return Staged((), ()), ()
-    lock = store.transaction(number) / "lock.txt"
-    lock.write_text(prepared.lock, encoding="utf-8")
-    with work.clock.phase("download and unpack"):
-        work.announce(f"{prepared.plan.installer} puts {len(prepared.plan.install)} wheels together")
-        result = _put_together(work, lock, stage)
-    if result.ending is not Ending.EXITED or result.exit_code != 0:
-        why = complaint(result)
-        raise InstallFailed(f"{prepared.plan.installer} failed: {why}; nothing was changed", remedy_for(why))
-    with work.clock.phase("check of files"):
-        staged = read_stage(stage, prepared.holdings.scheme)
-        _as_asked(prepared.plan, staged)
-        bad = broken(staged.files)
-    if bad:
-        raise InstallFailed(f"{len(bad)} files are not what their RECORD says, {bad[0]} first; nothing was changed")
-    with work.clock.phase("imports before"):
-        there = [as_package(entry) for entry in prepared.holdings.visible]
-        frameworks = working_frameworks(work.child, there)
-    return staged, frameworks
-
-
-def _put_together(work: Work, lock: Path, stage: Path) -> ChildResult:
-    """Runs the installer's commands in turn until one works; each starts with an empty folder."""
-    caller = work.prepared.caller
-    first, *others = caller.installer.staging(caller.options, lock, stage)
-    result = caller.run(first, _lines(work.announce))
-    for command in others:
-        if result.ending is Ending.EXITED and result.exit_code == 0:
-            break
-        shutil.rmtree(stage)
-        stage.mkdir()
-        result = caller.run(command, _lines(work.announce))
-    return result
-
-
-def _as_asked(plan: Plan, staged: Staged) -> None:
-    """The stage holds the planned versions, all of them and nothing else."""
-    found = {entry.name: entry.release for entry in staged.distributions}
-    wanted = {pin.name: pin.release for pin in plan.install}
-    if found != wanted:
-        odd = sorted(set(found.items()) ^ set(wanted.items()))
-        raise InstallFailed(
-            f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}; "
-            "nothing was changed"
-        )
 
 
 def _journal(work: Work, number: str, staged: Staged) -> Journal:
@@ -213,9 +185,12 @@ def _journal(work: Work, number: str, staged: Staged) -> Journal:
     if {e.name: e.release for e in now.visible} != {e.name: e.release for e in prepared.holdings.visible}:
         raise InstallError("the environment has changed since the plan was made; nothing was changed", "Try again.")
     leaving = dict.fromkeys((*prepared.leaving, *caches_of(root, prepared.leaving)))
-    moving = [file for file in staged.files if file.place in leaving or not _is_there(root, file)]
-    keep = keep_of(root, (*leaving, *(file.place for file in moving)))
-    put = put_of(root, ((file.path, file.place) for file in moving))
+    created = created_by(root, (file.place for file in staged.files))
+    there_is_none = frozenset(created)
+    new = {file.place for file in staged.files if os.path.dirname(file.place) in there_is_none}
+    moving = [f for f in staged.files if f.place in new or f.place in leaving or not _is_there(root, f)]
+    keep = keep_of(root, (*leaving, *(file.place for file in moving if file.place not in new)))
+    put = put_of(root, moving)
     plan = prepared.plan
     return Journal(
         number=number,
@@ -227,8 +202,9 @@ def _journal(work: Work, number: str, staged: Staged) -> Journal:
         installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),
         keep=keep,
         put=put,
-        created=created_by(root, put),
+        created=created,
         folders=folders_of(root, keep),
+        whole=whole_of(root, put, created),
     )
 
 
@@ -247,22 +223,7 @@ def _prove(work: Work, plan: Plan, frameworks: tuple[str, ...]) -> tuple[Proof, 
 
 
 def _put_back(work: Work, plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str) -> Outcome:
-    with work.clock.phase("put back"):
-        missing = restore(work.store, journal)
+    work.clock.begin("put back")
+    missing = restore(work.store, journal)
     said = "the former state is back" if not missing else f"{len(missing)} files could not be put back"
-    outcome = put_back(plan, journal, made, why, said, missing)
-    return replace(outcome, phases=tuple(work.clock.phases))
-
-
-def _lines(announce: Announce) -> Callable[[str], None]:
-    """What the installer says of its downloads, line by line."""
-    rest = ""
-
-    def heard(text: str) -> None:
-        nonlocal rest
-        *lines, rest = (rest + text).split("\n")
-        for line in lines:
-            if line.strip().startswith(("Download", "Prepar", "Install", "Resolved", "Building")):
-                announce(line.strip())
-
-    return heard
+    return put_back(plan, journal, made, why, said, missing)

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from gpuenv.atomic import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
+from gpuenv.install.places import JOURNALS
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.record import dataclass
 
-FOLDER = ".gpuenv"
 SCHEMA = "gpuenv.journal/1"
 _PRIVATE = 0o700
 
@@ -57,6 +57,14 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """A folder that comes from the stage with all that it holds, since there is none at its place."""
+
+    staged: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class Journal:
     """One transaction.
 
@@ -72,6 +80,7 @@ class Journal:
         put: the files that come, in this order.
         created: the folders that are made for them, outermost first.
         folders: the folders that the kept files stood in, with their permissions.
+        whole: of those that are made, the ones that come by one rename, with their files in ``put``.
     """
 
     number: str
@@ -85,6 +94,7 @@ class Journal:
     put: tuple[Put, ...]
     created: tuple[str, ...]
     folders: Mapping[str, int]
+    whole: tuple[Whole, ...] = ()
     schema: str = SCHEMA
 
 
@@ -104,7 +114,7 @@ class Store:
     @property
     def folder(self) -> Path:
         """Where they lie."""
-        return self.root / FOLDER
+        return self.root / JOURNALS
 
     def transaction(self, number: str) -> Path:
         """The folder of one transaction."""
@@ -238,6 +248,8 @@ def _paths(journal: Journal) -> Iterator[str]:
     yield from (entry.place for entry in journal.keep)
     for entry in journal.put:
         yield from (entry.place, entry.staged)
+    for folder in journal.whole:
+        yield from (folder.place, folder.staged)
     yield from journal.created
     yield from journal.folders
 

@@ -10,7 +10,7 @@ from gpuenv.model.exit_codes import ExitCode
 def put_back(
     plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str, said: str, missing: tuple[str, ...]
 ) -> Outcome:
-    """The outcome of a failed install, without its phases.
+    """The outcome of a failed install.
 
     Args:
         plan: what was to be done.

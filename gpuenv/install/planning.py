@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuenv.install.aims import Aims
 from gpuenv.install.holdings import Holdings, as_package
-from gpuenv.install.journal import FOLDER
+from gpuenv.install.places import JOURNALS
 from gpuenv.install.records import Command, Leftover, Pin, Place, Plan, Reason, Removal, Space
 from gpuenv.install.removal import files_of
 from gpuenv.install.resolving import Caller
@@ -48,7 +48,7 @@ class Choice:
 def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | None) -> Plan:
     """The plan; ``free`` is the room on the target's disk in bytes."""
     scheme = holdings.scheme
-    stage = Path(scheme.root, FOLDER, NUMBER, "stage")
+    stage = Path(scheme.root, JOURNALS, NUMBER, "stage")
     staging = caller.installer.staging(caller.options, stage.parent / "lock.txt", stage)
     coming = tuple(map(Command, _STAGING, staging)) if choice.install else ()
     sizes = [pin.size for pin in choice.install if pin.size is not None]
@@ -59,10 +59,10 @@ def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | No
         requirements=choice.requirements,
         remove=_removals(holdings, choice),
         leftovers=tuple(Leftover(path) for path in choice.strays),
-        install=choice.install,
+        install=tuple(sorted(choice.install, key=lambda pin: not is_cupy(pin.name))),
         moves=_moves(choice),
         commands=(*choice.commands, *coming),
-        undo=Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix, NUMBER)),
+        undo=Command("put the former state back", ("gpuenv", "rollback", "--python", scheme.prefix)),
         space=Space(download, free, download * _GROWTH if download is not None else None),
         notes=_notes(choice.aim, [as_package(entry) for entry in holdings.visible]),
     )
@@ -117,5 +117,5 @@ def numbered(plan: Plan, number: str) -> Plan:
     def told(command: Command) -> Command:
         return replace(command, argv=tuple(word.replace(f"/{NUMBER}/", f"/{number}/") for word in command.argv))
 
-    undo_argv = tuple(number if word == NUMBER else word for word in plan.undo.argv)
-    return replace(plan, commands=tuple(map(told, plan.commands)), undo=replace(plan.undo, argv=undo_argv))
+    undo = replace(plan.undo, argv=(*plan.undo.argv, number))
+    return replace(plan, commands=tuple(map(told, plan.commands)), undo=undo)

@@ -162,7 +162,7 @@ def _resolve(
     if why:
         resolved, why = resolve_pins(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if why:
-        raise nothing_fits(why, requirements, aim.stay)
+        raise nothing_fits(why, requirements, aim.stay, caller)
     return resolved
 
 
@@ -178,7 +178,7 @@ def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) ->
     if lock is None:
         lock, why = make_lock(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if lock is None:
-        raise nothing_fits(why, requirements, aim.stay)
+        raise nothing_fits(why, requirements, aim.stay, caller)
     return lock
 
 

@@ -118,10 +118,14 @@ def proofs(
     ]
     made: list[Proof] = []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for proof in pool.map(timed, steps):
-            made.append(proof)
-            if proof.passed is False:
-                break
+        try:
+            for proof in pool.map(timed, steps):
+                made.append(proof)
+                if proof.passed is False:
+                    break
+        except BaseException:
+            child.group.close()  # an interrupt does not wait for an import that hangs
+            raise
     return tuple(made)
 
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from gpuenv.install.conda_state import changed_by_others, read_state
 from gpuenv.install.errors import InstallError, InstallFailed
-from gpuenv.install.journal import FOLDER, Journal, State, Store
+from gpuenv.install.journal import Journal, State, Store
+from gpuenv.install.places import root_with_journals
 from gpuenv.install.restoring import restore
 from gpuenv.install.swap import changed_since
 
 _LISTED = 3
 
 
-def store_of(interpreter: str, root: str | None = None) -> Store | None:
+def store_of(interpreter: str) -> Store | None:
     """The journals of the environment that an interpreter belongs to, be the interpreter gone or not."""
-    if root is not None:
-        return Store(Path(root))
-    prefix = Path(os.path.dirname(os.path.dirname(os.path.abspath(interpreter))))  # noqa: PTH100 - no links
-    for folder in (prefix, prefix / "local"):
-        if (folder / FOLDER).is_dir():
-            return Store(folder)
-    return None
+    root = root_with_journals(interpreter)
+    return Store(Path(root)) if root is not None else None
 
 
 def recover(store: Store, environment: Mapping[str, str] | None = None) -> tuple[str, ...]:

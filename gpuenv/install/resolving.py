@@ -14,10 +14,16 @@ from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
 from gpuenv.install.wants import same_release
 from gpuenv.model.record import dataclass
-from gpuenv.probe.children import ChildGroup, ChildResult, Ending, Heard, run_child
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.listening import Heard
 from gpuenv.report.redact import hide_secrets
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
+_CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT")
+_NOTHING_THERE = re.compile(r"from versions: none")  # pip's word for an index that has none of it, or is out of reach
+_NOISE = re.compile(
+    r"Using Python|Looking in|\[notice\]|warning: Requirements file .* does not contain any dependencies"
+)
 _LONGEST = 1500
 
 
@@ -65,7 +71,7 @@ def resolve_pins(caller: Caller, requirements: Sequence[str], constraints: Seque
         told = Command("ask what would change", command)
         if result.ending is not Ending.EXITED or result.exit_code != 0:
             why = complaint(result)
-            if _CONFLICT.search(result.stderr):
+            if _is_conflict(result):
                 return Resolved((), (told,)), why
             raise InstallFailed(f"{caller.installer.label} could not tell what would change: {why}", remedy_for(why))
         try:
@@ -84,18 +90,26 @@ class Lock:
     pylock: str | None
 
 
-def make_lock(caller: Caller, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Lock | None, str]:
+def make_lock(
+    caller: Caller, requirements: Sequence[str], constraints: Sequence[str], words: Sequence[str] = ()
+) -> tuple[Lock | None, str]:
     """What an empty environment would be given under these constraints; where that is impossible, the reason.
+
+    Args:
+        caller: who runs the installer.
+        requirements: what is asked for.
+        constraints: what is held.
+        words: options of the installer's own beside: another Python and platform, say.
 
     Raises:
         InstallFailed: when the installer fails for another reason.
     """
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as name:
         files = _files(Path(name), requirements, constraints)
-        result = caller.run(caller.installer.locking(caller.options, files))
+        result = caller.run((*caller.installer.locking(caller.options, files), *words))
         if result.ending is not Ending.EXITED or result.exit_code != 0:
             why = complaint(result)
-            if _CONFLICT.search(result.stderr):
+            if _is_conflict(result):
                 return None, why
             raise InstallFailed(f"{caller.installer.label} could not make the lock: {why}", remedy_for(why))
         try:
@@ -196,7 +210,7 @@ def complaint(result: ChildResult) -> str:
         return f"it was ended by {result.signal_name}"
     said = (result.stderr.strip() or result.stdout.strip()).encode("ascii", "replace").decode()
     lines = [line.strip(" ?|") for line in said.splitlines()]
-    kept = [line for line in lines if line and not line.startswith(("Using Python", "Looking in", "[notice]"))]
+    kept = [line for line in lines if line and not _NOISE.match(line)]
     return hide_secrets(" ".join(kept))[-_LONGEST:] or f"exit code {result.exit_code}"
 
 
@@ -204,6 +218,8 @@ def remedy_for(why: str) -> str | None:
     """What to do about the commonest failures."""
     if re.search(r"No space left", why):
         return "Make room on the disk that the environment, the cache or the temporary folder is on."
+    if _NOTHING_THERE.search(why):
+        return "Look at the network, proxy and index settings (pip config list): the index in use gives nothing for it."
     if re.search(r"hash", why, re.IGNORECASE):
         return "The index gave another file than was planned: try again, and if it stays so, ask who runs the index."
     if re.search(r"network|connect|resolve host|dns|timed? ?out|name resolution|unreachable", why, re.IGNORECASE):
@@ -211,13 +227,21 @@ def remedy_for(why: str) -> str | None:
     return None
 
 
-def nothing_fits(why: str, requirements: Sequence[str], stay: Sequence[str]) -> NothingFits:
-    """What is asked for cannot live together with what is there."""
+def _is_conflict(result: ChildResult) -> bool:
+    """Whether the resolver found that it cannot be, rather than that nothing can be asked."""
+    return bool(_CONFLICT.search(result.stderr)) and not _NOTHING_THERE.search(result.stderr)
+
+
+def nothing_fits(why: str, requirements: Sequence[str], stay: Sequence[str], caller: Caller) -> NothingFits:
+    """What is asked for cannot live together with what is there, or with what the user forbids."""
     pinned = f" It holds {', '.join(stay)}, which other packages there need." if stay else ""
-    return NothingFits(
-        f"{' '.join(requirements)} cannot be installed beside what the environment holds.{pinned} {why}",
-        "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME.",
-    )
+    forbidding = [name for name in _CONSTRAINTS if caller.environment.get(name)]
+    under = "".join(f" and under {name}={hide_secrets(caller.environment[name])}" for name in forbidding)
+    remedy = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
+    if forbidding:
+        remedy = f"Look at these constraints first; to do without them: unset {' '.join(forbidding)}"
+    asked = " ".join(requirements)
+    return NothingFits(f"{asked} cannot be installed beside what the environment holds{under}.{pinned} {why}", remedy)
 
 
 def _files(folder: Path, requirements: Sequence[str], constraints: Sequence[str]) -> Files:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +16,7 @@ from gpuenv.install.record_file import Entry, digest, read_record
 from gpuenv.model.record import dataclass
 
 _THREADS = 4
+_STRAIGHT = re.compile(r"(?:[^/.][^/]*/)*[^/.][^/]*")  # down all the way: no part is empty or begins with a dot
 _UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
 
 
@@ -24,11 +27,13 @@ class StagedFile:
     Attributes:
         path: where it lies.
         place: where it belongs, relative to the root of the environment.
+        told: what the system says of it.
         entries: what the RECORDs that name it say of it.
     """
 
     path: str
     place: str
+    told: os.stat_result
     entries: tuple[Entry, ...]
 
 
@@ -48,20 +53,25 @@ def read_stage(stage: Path, scheme: Scheme) -> Staged:
     """
     folders = sorted({str(path.parent) for path in _metadata_folders(stage)})
     found = read_installed(folders)
-    entries: dict[str, tuple[str, list[Entry]]] = {}
+    files: dict[str, tuple[str, os.stat_result, list[Entry]]] = {}
     for distribution in found:
-        folder = packages_folder(distribution, stage, scheme)
+        home = _Home(distribution, packages_folder(distribution, stage, scheme), str(stage), scheme.root)
         record = read_record(distribution.metadata)
         if record is None:
             raise InstallFailed(f"{distribution.name}: its wheel brought no RECORD that can be read")
         for entry in record:
-            path = os.path.normpath(os.path.join(distribution.folder, entry.path))
-            place = _place(distribution, entry, path, folder, (str(stage), scheme.root))
-            if not os.path.lexists(path):
-                raise InstallFailed(f"{distribution.name}: {entry.path} is in its RECORD and was not installed")
-            entries.setdefault(place, (path, []))[1].append(entry)
-    files = tuple(StagedFile(path, place, tuple(said)) for place, (path, said) in entries.items())
-    return Staged(found, files)
+            path, place = _place(entry.path, home)
+            if place not in files:
+                files[place] = (path, _told(path, entry, distribution), [])
+            files[place][2].append(entry)
+    return Staged(found, tuple(StagedFile(path, at, told, tuple(said)) for at, (path, told, said) in files.items()))
+
+
+def _told(path: str, entry: Entry, distribution: Installed) -> os.stat_result:
+    try:
+        return os.lstat(path)
+    except (OSError, ValueError) as error:
+        raise InstallFailed(f"{distribution.name}: {entry.path} is in its RECORD and was not installed") from error
 
 
 def broken(files: Sequence[StagedFile]) -> tuple[str, ...]:
@@ -81,7 +91,7 @@ def same_content(one: str, other: str) -> bool:
 
 
 def _is_right(file: StagedFile) -> bool:
-    if os.path.islink(file.path):  # noqa: PTH114
+    if not stat.S_ISREG(file.told.st_mode):
         return False
     if file.path.endswith(_UNCHECKED):
         return True
@@ -100,21 +110,36 @@ def _metadata_folders(stage: Path) -> Iterator[Path]:
             names.clear()
 
 
-def _place(distribution: Installed, entry: Entry, staged: str, folder: str, roots: tuple[str, str]) -> str:
-    """The place of a RECORD's path, relative to the root of the environment.
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """Where the paths of a RECORD lead.
 
-    Args:
+    Attributes:
         distribution: whose it is.
-        entry: the line of its RECORD.
-        staged: where the file lies.
         folder: the folder of the environment that the distribution belongs in.
-        roots: of the stage and of the environment.
+        stage: the stage.
+        root: the environment.
     """
-    stage, root = roots
-    path = os.path.normpath(os.path.join(folder, entry.path))
-    if entry.path.startswith("/") or not is_inside(path, root) or not is_inside(staged, stage):
-        raise InstallFailed(f"{distribution.name}: its RECORD names a place outside of the environment: {entry.path!r}")
-    return below(path, root)
+
+    distribution: Installed
+    folder: str
+    stage: str
+    root: str
+
+
+def _place(told: str, home: _Home) -> tuple[str, str]:
+    """Where a RECORD's path lies in the stage, and its place relative to the root of the environment.
+
+    Raises:
+        InstallFailed: when it leads out of the environment.
+    """
+    if _STRAIGHT.fullmatch(told):  # nearly all of thousands
+        return f"{home.distribution.folder}/{told}", f"{below(home.folder, home.root)}/{told}"
+    staged = os.path.normpath(os.path.join(home.distribution.folder, told))
+    path = os.path.normpath(os.path.join(home.folder, told))
+    if told.startswith("/") or not is_inside(path, home.root) or not is_inside(staged, home.stage):
+        raise InstallFailed(f"{home.distribution.name}: its RECORD names a place outside of the environment: {told!r}")
+    return staged, below(path, home.root)
 
 
 def packages_folder(distribution: Installed, stage: Path, scheme: Scheme) -> str:

@@ -1,7 +1,8 @@
 """Moves a transaction's files: each leaves its place and comes to it by one rename, and so does the way back.
 
 Nothing is copied and nothing is written to: a file that left is the same file when it returns, byte for byte and to its
-time of change. Whatever the process dies of, each file is in one of two places, and the journal says which are they.
+time of change. Whatever the process dies of, each file is in one of two places, and the journal says which are they. A
+folder that is not there yet comes with all that it holds by one rename: thousands of files are as quick as one.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gpuenv.install.journal import Journal, Kept, Put, State, Store
+from gpuenv.install.journal import Journal, Kept, Put, Store, Whole
 from gpuenv.install.places import below
+from gpuenv.install.staged import StagedFile
 
 _CACHE = "__pycache__"
 
@@ -30,23 +33,67 @@ def keep_of(root: Path, places: Iterable[str]) -> tuple[Kept, ...]:
     return tuple(found)
 
 
-def put_of(root: Path, moves: Iterable[tuple[str, str]]) -> tuple[Put, ...]:
-    """Staged files with the places (relative to the root) that they shall come to."""
-    found = []
-    for staged, place in moves:
-        told = os.lstat(staged)
-        found.append(Put(below(staged, str(root)), place, told.st_ino, told.st_size, told.st_mtime_ns))
-    return tuple(found)
+def put_of(root: Path, files: Iterable[StagedFile]) -> tuple[Put, ...]:
+    """Staged files with the places that they shall come to."""
+    base = str(root)
+    return tuple(
+        Put(below(file.path, base), file.place, file.told.st_ino, file.told.st_size, file.told.st_mtime_ns)
+        for file in files
+    )
 
 
-def created_by(root: Path, put: Iterable[Put]) -> tuple[str, ...]:
-    """The folders that do not exist yet, outermost first."""
+def created_by(root: Path, places: Iterable[str]) -> tuple[str, ...]:
+    """The folders that do not exist yet and that files at these places need, outermost first."""
     found: set[str] = set()
-    for folder in {os.path.dirname(entry.place) for entry in put}:
+    for folder in set(map(os.path.dirname, places)):
         while folder and folder not in found and not (root / folder).is_dir():
             found.add(folder)
             folder = os.path.dirname(folder)  # noqa: PLW2901 - up the tree
     return tuple(sorted(found))
+
+
+def whole_of(root: Path, put: Iterable[Put], created: Sequence[str]) -> tuple[Whole, ...]:
+    """The folders that can come by one rename each: none is at the place, and all that the staged one holds comes.
+
+    Args:
+        root: the environment.
+        put: the files that come.
+        created: the folders that are made for them, outermost first.
+    """
+    tops: dict[str, str] = {}
+    for folder in created:
+        tops[folder] = tops.get(os.path.dirname(folder), folder)
+    coming: dict[str, list[Put]] = {}
+    for entry in put:
+        top = tops.get(os.path.dirname(entry.place))
+        if top is not None:
+            coming.setdefault(top, []).append(entry)
+    found = (_whole(root, top, files) for top, files in coming.items())
+    return tuple(entry for entry in found if entry is not None)
+
+
+def _whole(root: Path, top: str, files: Sequence[Put]) -> Whole | None:
+    staged = files[0].staged.removesuffix(files[0].place[len(top) :])
+    alike = all(entry.staged == staged + entry.place[len(top) :] for entry in files)
+    if not alike or _hands_on_its_group(root / os.path.dirname(top)):
+        return None
+    start = f"{root}/{staged}"
+    expected = {f"{root}/{entry.staged}" for entry in files}
+    needed = {os.path.dirname(path) for path in expected}
+    for folder, folders, names in os.walk(start):
+        # An empty folder, a file or a link that no RECORD knows of: the files that it does know come one by one.
+        empty = not folders and folder not in needed
+        linked = any(os.path.islink(f"{folder}/{name}") for name in folders)  # noqa: PTH114 - as text
+        if empty or linked or not expected.issuperset(f"{folder}/{name}" for name in names):
+            return None
+    return Whole(staged, top)
+
+
+def _hands_on_its_group(folder: Path) -> bool:
+    """Whether what is made in a folder belongs to its group (set-group-ID): a folder that is moved there does not."""
+    while not folder.exists():
+        folder = folder.parent
+    return bool(folder.stat().st_mode & stat.S_ISGID)
 
 
 def folders_of(root: Path, keep: Iterable[Kept]) -> dict[str, int]:
@@ -85,9 +132,14 @@ def carry_out(store: Store, journal: Journal) -> None:
     for index, going in enumerate(journal.keep):
         os.rename(start + going.place, store.kept(journal.number, index))  # noqa: PTH104 - thousands of files
     _prune(root, journal.folders)
-    for folder in dict.fromkeys(os.path.dirname(entry.place) for entry in journal.put):
-        (root / folder).mkdir(parents=True, exist_ok=True)
-    for coming in journal.put:
+    for folder in journal.whole:
+        (root / folder.place).parent.mkdir(parents=True, exist_ok=True)
+        os.rename(start + folder.staged, start + folder.place)  # noqa: PTH104 - likewise
+    there = tuple(f"{folder.place}/" for folder in journal.whole)
+    single = [entry for entry in journal.put if not entry.place.startswith(there)]
+    for name in dict.fromkeys(os.path.dirname(entry.place) for entry in single):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    for coming in single:
         os.rename(start + coming.staged, start + coming.place)  # noqa: PTH104 - likewise
 
 
@@ -157,9 +209,8 @@ def changed_since(store: Store, journal: Journal) -> tuple[str, ...]:
     return tuple(changed + [place for place in taken if _CACHE not in place] + lost)
 
 
-def finish(store: Store, number: str, state: State) -> None:
-    """Notes that a transaction is over, and drops what it no longer needs."""
-    store.mark(number, state)
+def clear_stage(store: Store, number: str) -> None:
+    """Drops what a kept transaction no longer needs."""
     shutil.rmtree(store.stage(number), ignore_errors=True)
 
 

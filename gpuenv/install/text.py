@@ -11,7 +11,7 @@ from gpuenv.report.text import Line, Style, command_text
 _REASONS = {
     Reason.OTHER_LINE: "another CuPy line, which owns the same files",
     Reason.REPLACED: "replaced",
-    Reason.SHARED_FILES: "put in anew: another line owned the same files, or files are missing",
+    Reason.SHARED_FILES: "put in anew: files of it were missing, changed or another line's",
     Reason.STRAY_CUDA: "CUDA of another major version, which nothing here needs",
     Reason.NO_OWNER: "no distribution owns it",
     Reason.CAME_WITH_INSTALL: "came with the install",
@@ -92,11 +92,12 @@ def _size(size: int | None) -> str:
 
 
 def _room(plan: Plan) -> Iterator[Line]:
-    told = size_text(plan.space.download) if plan.space.download is not None else "not told by the index"
+    size = plan.space.download
+    told = f"{size_text(size)}, less what is cached" if size is not None else "sizes not told by the index"
     free = f"; free on the disk: {size_text(plan.space.free)}" if plan.space.free is not None else ""
     if plan.install and plan.requirements:
-        disk = f"; on the disk at most about {size_text(plan.space.unpacked)}" if plan.space.unpacked else ""
-        yield Line(f"  to download, what is cached apart: {told}{disk}{free}", Style.QUIET, 4)
+        disk = f"; unpacked at most about {size_text(plan.space.unpacked)}" if plan.space.unpacked else ""
+        yield Line(f"  to download: {told}{disk}{free}", Style.QUIET, 4)
         if plan.space.unpacked and plan.space.free is not None and plan.space.free < plan.space.unpacked:
             yield Line("  note: the room may not do; then nothing is changed", Style.WARNING, 4)
 
@@ -149,5 +150,7 @@ def history_lines(journals: Sequence[Journal]) -> Iterator[Line]:
     """The installs that can be rolled back, the newest first."""
     if not journals:
         yield Line("There is no install to roll back in this environment.")
+        return
     for journal in journals:
         yield Line(f"{journal.number}  {journal.created_at or 'at an unknown time'}  {journal.summary}", hang=6)
+    yield Line("gpuenv rollback undoes the newest; with a number, that one and every later one.", Style.QUIET)

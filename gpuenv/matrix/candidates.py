@@ -114,35 +114,55 @@ def serves(wheel: WheelCandidate, gpu: ComputeCapability, matrix: Matrix) -> boo
 def _serving(
     wheel: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix
 ) -> tuple[CudaMinor, ...]:
-    known_bad = {row.cuda for row in advisories_for(wheel.release.cupy, matrix) if row.cuda is not None}
+    known_bad = [row.cuda for row in advisories_for(wheel.release.cupy, matrix) if row.cuda is not None]
+    compiled_for = _compiled_for(matrix)
     return tuple(
         row
         for row in minors_of(wheel, matrix)
-        if row.cuda not in known_bad and all(_serves(row, wheel.release, gpu) for gpu in capabilities)
+        if row.cuda not in known_bad
+        and all(_serves(compiled_for[row.cuda], _cap(wheel, row.cuda), wheel.release, gpu) for gpu in capabilities)
     )
 
 
-def _serves(minor: CudaMinor, release: Release, gpu: ComputeCapability) -> bool:
+@lru_cache(maxsize=4)
+def _compiled_for(matrix: Matrix) -> dict[CudaVersion, frozenset[ComputeCapability]]:
+    """The capabilities of each minor, as sets: they are asked for thousands of times."""
+    return {row.cuda: frozenset(row.capabilities) for row in matrix.cuda_minors}
+
+
+def _serves(
+    compiled_for: frozenset[ComputeCapability], cap: ComputeCapability | None, release: Release, gpu: ComputeCapability
+) -> bool:
     """CuPy asks for the GPU's capability or its cap, whichever is lower; a cubin runs on its own major version only."""
-    cap = _cap(release, minor.cuda)
     capped = cap is not None and cap < gpu and gpu not in TEGRA
     if release.caps_as_text and gpu.major >= _FIRST_OF_THREE_DIGITS:
         capped = False  # as text, "120" is less than "90"
     asked = cap if capped and cap is not None else gpu
-    return asked in minor.capabilities and asked.major == gpu.major
+    return asked.major == gpu.major and asked in compiled_for
 
 
-def _cap(release: Release, nvrtc: CudaVersion) -> ComputeCapability | None:
-    steps = [(CudaVersion.parse(start), cap) for start, cap in (release.nvrtc_caps or {}).items()]
-    below = [step for step in steps if step[0] <= nvrtc]
-    return max(below, key=lambda step: step[0])[1] if below else None
+def _cap(wheel: WheelCandidate, nvrtc: CudaVersion) -> ComputeCapability | None:
+    return next((cap for start, cap in _caps(wheel) if start <= nvrtc), None)
+
+
+@lru_cache(maxsize=1024)
+def _caps(wheel: WheelCandidate) -> tuple[tuple[CudaVersion, ComputeCapability], ...]:
+    """From which NVRTC on a release caps what it asks for, the newest first."""
+    steps = ((CudaVersion.parse(start), cap) for start, cap in (wheel.release.nvrtc_caps or {}).items())
+    return tuple(sorted(steps, key=lambda step: step[0], reverse=True))
+
+
+@lru_cache(maxsize=1024)
+def _without_extra(wheel: WheelCandidate) -> WheelCandidate:
+    """The same release without its extra: the same record each time, so that what was found out of it is kept."""
+    return WheelCandidate(wheel.line, wheel.release, None) if wheel.extra else wheel
 
 
 def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
     """The folder of a toolkit on the host that serves this candidate: libraries, headers and a fitting version."""
     if not needs.toolkits:
         return None
-    minors = {row.cuda for row in serving_minors(WheelCandidate(wheel.line, wheel.release, None), needs, matrix)}
+    minors = {row.cuda for row in serving_minors(_without_extra(wheel), needs, matrix)}
     for toolkit in needs.toolkits:
         if toolkit.toolkit.value in minors and toolkit.has_nvrtc and toolkit.has_headers:
             return toolkit.path

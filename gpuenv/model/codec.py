@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 R = TypeVar("R")
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 class DecodeError(ValueError):
@@ -22,10 +23,11 @@ class DecodeError(ValueError):
 
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
     """A record as dicts, lists and scalars, in the order of its fields."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if hasattr(type(value), "parse"):
+    kind: Any = type(value)
+    if kind not in _PLAIN and _is_record(kind):  # plain is nearly all of what a long record holds
+        if hasattr(kind, "parse"):
             return str(value)
-        return {name: encode(getattr(value, name)) for name in _field_names(type(value))}
+        return {name: encode(getattr(value, name)) for name in _field_names(kind)}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

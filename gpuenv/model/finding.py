@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Iterable
 from enum import Enum
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause
@@ -90,3 +93,39 @@ class CheckRun:
     reason: str | None
     duration: float
     undecided: bool = False
+
+
+class Rankable(Protocol):
+    """A record of something that is wrong, with ``primary`` and ``follows_from`` beside these."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    @property
+    def code(self) -> str:
+        """Stable."""
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters."""
+
+
+Found = TypeVar("Found", bound=Rankable)
+
+
+def ranked(findings: Iterable[Found], follows: Callable[[str, str], bool]) -> tuple[Found, ...]:
+    """Errors, warnings, notes, each in their order; the first error is the one to cure first.
+
+    Args:
+        findings: in the order of what found them, none of them primary.
+        follows: whether what the first code tells is a consequence of what the second one, that error's, tells.
+    """
+    order = list(Severity)
+    in_order = sorted(findings, key=lambda finding: order.index(finding.severity))
+    if not in_order or in_order[0].severity is not Severity.ERROR:
+        return tuple(in_order)
+    primary = dataclasses.replace(in_order[0], primary=True)
+    others = (
+        dataclasses.replace(entry, follows_from=primary.code) if follows(entry.code, primary.code) else entry
+        for entry in in_order[1:]
+    )
+    return (primary, *others)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from importlib.util import find_spec
 
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_driver, without_secrets
-from gpuenv.probe.children import ChildGroup, ChildResult, follow, run_child
+from gpuenv.probe.children import Answer, ChildGroup, ChildResult, follow, run_child, start_child
 from gpuenv.probe.forked import fork_script, may_fork
-
-Answer = Callable[[], ChildResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +77,20 @@ def start_cuda(asking: Asking) -> Answer:
     return start_own(asking, "cuda.py")
 
 
-def run_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> ChildResult:
-    """Runs a script under the target's interpreter, with the caller's variables but for secrets; it writes nothing."""
-    environment = without_secrets(asking.environment)
-    return run_child([interpreter, "-B", script(name), *arguments], environment, asking.deadline, asking.group)
+def start_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> Answer:
+    """Starts a script under the target's interpreter, with the caller's variables but for secrets; none writes."""
+    command = [interpreter, "-B", script("start.py"), name.removesuffix(".py"), *arguments]
+    return start_child(command, without_secrets(asking.environment), asking.deadline, asking.group)
 
 
-def run_interpreter(asking: Asking, interpreter: str) -> ChildResult:
+def start_interpreter(asking: Asking, interpreter: str) -> Answer:
     """The child in which the target's interpreter tells of itself and its distributions."""
-    return run_target(asking, interpreter, "interpreter.py")
+    return start_target(asking, interpreter, "interpreter.py")
 
 
-def run_files(asking: Asking, interpreter: str, *, deep: bool) -> ChildResult:
+def start_files(asking: Asking, interpreter: str, *, deep: bool) -> Answer:
     """The child that looks through the installed files."""
-    return run_target(asking, interpreter, "files.py", *(["deep"] if deep else []))
+    return start_target(asking, interpreter, "files.py", *(["deep"] if deep else []))
 
 
 def folder_of(module: str) -> str:

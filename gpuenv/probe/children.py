@@ -1,14 +1,12 @@
 """Child processes with a deadline: the only way this program touches a driver or a target environment.
 
-A child is started in a process group of its own and killed with it. Its output is read by a thread into bounded memory,
-so that neither a flood nor a grandchild that keeps the pipe open can hold the caller.
+A child is started in a process group of its own and killed with it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -16,15 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import IO, Protocol
 
 from gpuenv.model.record import dataclass
+from gpuenv.probe.listening import Heard, Listener, Process, listen
 
-_OUTPUT_LIMIT = 4 * 1024 * 1024
 _GRACE = 0.3  # seconds that a killed child's pipes are given to end
-
-
-Heard = Callable[[str], None]
 
 
 class Ending(str, Enum):
@@ -69,52 +63,7 @@ class ChildResult:
             return f"signal {-self.exit_code}"
 
 
-class _Drain(threading.Thread):
-    """Reads a pipe to its end, keeping the first bytes and dropping the rest; ``heard`` is told them all at once."""
-
-    def __init__(self, pipe: IO[bytes], heard: Heard | None = None) -> None:
-        super().__init__(daemon=True)
-        self._pipe = pipe
-        self._heard = heard
-        self._kept = bytearray()
-        self.start()
-
-    def run(self) -> None:
-        """Reads until the last writer closes, then closes this side."""
-        with contextlib.suppress(OSError, ValueError), self._pipe:
-            while chunk := os.read(self._pipe.fileno(), 65536):
-                self._kept += chunk[: _OUTPUT_LIMIT - len(self._kept)]
-                if self._heard is not None:
-                    self._heard(chunk.decode("utf-8", "replace"))
-
-    def finish(self, seconds: float) -> bool:
-        """Waits for the end; False where somebody still holds the other side."""
-        self.join(seconds)
-        return not self.is_alive()
-
-    def text(self) -> str:
-        """What has been read so far."""
-        return bytes(self._kept).decode("utf-8", "replace")
-
-
-class Process(Protocol):
-    """What is asked of a child that was started; a ``subprocess.Popen`` is one."""
-
-    pid: int
-    stdout: IO[bytes] | None
-    stderr: IO[bytes] | None
-
-    def poll(self) -> int | None:
-        """The exit code, or None while it runs."""
-        ...
-
-    def wait(self, timeout: float | None = None) -> int:
-        """The exit code; ``TimeoutExpired`` where there is none after so many seconds."""
-        ...
-
-    def kill(self) -> None:
-        """Ends it."""
-        ...
+Answer = Callable[[], ChildResult]
 
 
 class ChildGroup:
@@ -180,6 +129,18 @@ def run_child(
         heard: told what it writes to standard error, as it comes.
         told: a short text for its standard input: less than a pipe holds.
     """
+    return start_child(command, environment, deadline, group, heard, told)()
+
+
+def start_child(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    deadline: float,
+    group: ChildGroup | None = None,
+    heard: Heard | None = None,
+    told: str | None = None,
+) -> Answer:
+    """Starts a program at once, and answers what listens to it until it ends; for the rest see ``run_child``."""
     started = time.monotonic()
     try:
         process = subprocess.Popen(
@@ -192,9 +153,12 @@ def run_child(
         )
     except OSError as error:
         reason = error.strerror or str(error)
-        return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
+        result = ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
+        return lambda: result
+    group = group or ChildGroup()
+    group.add(process)
     _tell(process, told)
-    return follow(process, started, deadline, group, heard)
+    return lambda: follow(process, started, deadline, group, heard)
 
 
 def follow(
@@ -218,48 +182,29 @@ def _tell(process: subprocess.Popen[bytes], text: str | None) -> None:
 
 def _follow(process: Process, started: float, deadline: float, heard: Heard | None) -> ChildResult:
     """Reads a child's output and waits for its end."""
-    assert process.stdout is not None  # noqa: S101 - for the type checker
-    assert process.stderr is not None  # noqa: S101 - for the type checker
-    out, err = _Drain(process.stdout), _Drain(process.stderr, heard)
-    ending = _wait(process, deadline)
-    if not (out.finish(_GRACE) and err.finish(_GRACE)):
-        _kill_group(process)  # a grandchild keeps a pipe open
-        out.finish(_GRACE)
-        err.finish(_GRACE)
+    with contextlib.closing(listen(process, heard)) as listener:
+        ending = _wait(process, listener, deadline)
+        if not listener.finish(_GRACE):
+            _kill_group(process)  # a grandchild keeps a pipe open
+            listener.finish(_GRACE)
+        out, err = listener.texts()
     code = process.poll()
     if ending is Ending.EXITED and code is not None and code < 0:
         ending = Ending.CRASHED
     exit_code = None if ending is Ending.TIMED_OUT else code
-    return ChildResult(ending, exit_code, out.text(), err.text(), None, time.monotonic() - started, started)
+    return ChildResult(ending, exit_code, out, err, None, time.monotonic() - started, started)
 
 
-def _wait(process: Process, deadline: float) -> Ending:
+def _wait(process: Process, listener: Listener, deadline: float) -> Ending:
     """Waits for the end; kills the whole group at the deadline, or when waiting is interrupted."""
     try:
-        _await_exit(process, max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        _kill(process)
-        return Ending.TIMED_OUT
+        if listener.await_exit(max(0.0, deadline - time.monotonic())):
+            return Ending.EXITED
     except BaseException:
         _kill(process)
         raise
-    return Ending.EXITED
-
-
-def _await_exit(process: Process, seconds: float) -> None:
-    """``Popen.wait`` with a timeout looks twenty times a second; Linux tells at once, through a descriptor."""
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        process.wait(seconds)
-        return
-    try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        poll.poll(seconds * 1000)
-        process.wait(0)
-    finally:
-        os.close(descriptor)
+    _kill(process)
+    return Ending.TIMED_OUT
 
 
 def _kill(process: Process) -> None:

@@ -75,7 +75,7 @@ def fork_script(path: str, *arguments: str) -> Forked:
     Raises:
         OSError: when there is no room for another process.
     """
-    import runpy  # noqa: F401, PLC0415 - once, and not in every child
+    import importlib.util  # noqa: F401, PLC0415 - once, and not in every child
 
     out, err = os.pipe(), os.pipe()
     for stream in (sys.stdout, sys.stderr):
@@ -118,11 +118,9 @@ def _detach(out: int, err: int) -> None:
 
 
 def _run(path: str, arguments: tuple[str, ...]) -> int:
-    import runpy  # noqa: PLC0415 - is there
-
     sys.argv = [path, *arguments]
     try:
-        runpy.run_path(path, run_name="__main__")
+        _run_compiled(path)
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
@@ -134,3 +132,18 @@ def _run(path: str, arguments: tuple[str, ...]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return code
+
+
+def _run_compiled(path: str) -> None:
+    """Runs a script as the main module, from its compiled form where there is one: ``runpy`` compiles it each time.
+
+    Raises:
+        ImportError: when it is not there.
+    """
+    from importlib.util import module_from_spec, spec_from_file_location  # noqa: PLC0415 - is there
+
+    spec = spec_from_file_location("__main__", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no script")
+    sys.modules["__main__"] = module = module_from_spec(spec)
+    spec.loader.exec_module(module)

@@ -5,14 +5,17 @@ Nothing that understands an answer is imported before the children are started: 
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.model.record import dataclass
-from gpuenv.probe.asking import Answer, Asking, run_files, run_interpreter, start_cuda, start_kernel, start_nvml
+from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml
+from gpuenv.probe.children import Answer
 from gpuenv.probe.target import find_interpreter
 
 if TYPE_CHECKING:
@@ -24,6 +27,10 @@ _PATIENCE = 2.0
 _LESSER = "nvidia-smi"  # what it says decides nothing that the others have told
 _COURTESY = 4.0  # seconds that it is given once they have
 _LATE = 0.7  # seconds beyond the deadline in which a killed child is buried
+
+# Seconds after which a thread lets another one go on. The usual 5 ms are paid at each step of what waits for the
+# children, while the main thread imports what understands them.
+_INTERVAL = 0.0005
 
 Announce = Callable[[str], None]
 
@@ -50,29 +57,45 @@ class Request:
 
 
 class Inquiry:
-    """An asking that is under way: every source in a child of its own, all at the same time.
+    """An asking of every source, each in a child of its own, all at the same time.
 
     To be closed, so that nothing that was started is left behind.
-
-    Raises:
-        TargetError: when the target that the caller named is no environment.
     """
 
     def __init__(self, request: Request) -> None:
+        """Nothing is started yet.
+
+        Raises:
+            TargetError: when the target that the caller named is no environment.
+        """
         self._request = request
         self._interpreter = find_interpreter(request.python, request.environment)
+        self._usual_interval = sys.getswitchinterval()
         self._began = time.monotonic()
         self._asking = Asking(request.environment, request.root, self._began + request.timeout)
         self._answers: dict[str, Any] = {}
+        self._threads: dict[str, threading.Thread] = {}
+
+    def begin(self) -> None:
+        """Starts every child; an asking that was interrupted meanwhile is closed like any other."""
+        sys.setswitchinterval(_INTERVAL)
+        tasks = _tasks(self._asking, self._interpreter, deep=self._request.deep)
         self._threads = {
-            name: threading.Thread(target=self._work, args=(name, task), daemon=True)
-            for name, task in _tasks(self._asking, self._interpreter, deep=request.deep).items()
+            name: threading.Thread(target=self._work, args=(name, task), daemon=True) for name, task in tasks.items()
         }
         for thread in self._threads.values():
             thread.start()
 
+    def becomes(self, request: Request) -> bool:
+        """Whether this asking answers a request too, made at another time of day; from now on it is for that one."""
+        if replace(request, taken_at=None) != replace(self._request, taken_at=None):
+            return False
+        self._request = request
+        return True
+
     def close(self) -> None:
         """Ends every child that still runs."""
+        sys.setswitchinterval(self._usual_interval)
         self._asking.group.close()
 
     def finish(self, announce: Announce = lambda _: None) -> Snapshot:
@@ -116,22 +139,29 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
         TargetError: when the target that the caller named is no environment.
     """
     with closing(Inquiry(request)) as inquiry:
+        inquiry.begin()
         return inquiry.finish(announce)
 
 
 def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[str, Callable[[], Any]]:
-    """What is asked, by the name of the source; the forks are made here, before there is a second thread."""
+    """What is asked, by the name of the source.
+
+    Every child is started here, before there is a second thread: those of the target first, which take longest, then
+    the forks.
+    """
+    tasks: dict[str, Callable[[], Any]] = {}
+    if interpreter is not None:
+        target, files = start_interpreter(asking, interpreter), start_files(asking, interpreter, deep=deep)
+        tasks["target"] = lambda: _environment(asking, interpreter, target)
+        tasks["files"] = lambda: _files(files)
     cuda, nvml, kernel = start_cuda(asking), start_nvml(asking), start_kernel(asking)
-    tasks: dict[str, Callable[[], Any]] = {
+    return {
         "kernel": lambda: _kernel(asking, kernel),
         "nvml": lambda: _nvml(nvml),
         "libcuda": lambda: _cuda(cuda),
         _LESSER: lambda: _smi(asking),
+        **tasks,
     }
-    if interpreter is not None:
-        tasks["target"] = lambda: _environment(asking, interpreter)
-        tasks["files"] = lambda: _files(asking, interpreter, deep=deep)
-    return tasks
 
 
 def _kernel(asking: Asking, answer: Answer) -> Any:  # noqa: ANN401 - answers.py knows what each task gives
@@ -163,8 +193,8 @@ def _smi(asking: Asking) -> Any:  # noqa: ANN401 - likewise
     return ask_smi(asking)
 
 
-def _environment(asking: Asking, interpreter: str) -> Any:  # noqa: ANN401 - likewise
-    result = run_interpreter(asking, interpreter)
+def _environment(asking: Asking, interpreter: str, answer: Answer) -> Any:  # noqa: ANN401 - likewise
+    result = answer()
     from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - the child was to be started first
 
     target, source = target_facts(result)
@@ -172,8 +202,8 @@ def _environment(asking: Asking, interpreter: str) -> Any:  # noqa: ANN401 - lik
     return target, source, libraries, libraries_source
 
 
-def _files(asking: Asking, interpreter: str, *, deep: bool) -> Any:  # noqa: ANN401 - likewise
-    result = run_files(asking, interpreter, deep=deep)
+def _files(answer: Answer) -> Any:  # noqa: ANN401 - likewise
+    result = answer()
     from gpuenv.probe.ask_target import file_facts  # noqa: PLC0415 - the child was to be started first
 
     return file_facts(result)

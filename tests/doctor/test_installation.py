@@ -114,6 +114,23 @@ def test_a_file_at_fault_is_as_grave_as_its_use(
         assert any("cupy-cuda12x==14.2.0" in (fix.command or ()) for fix in finding.fix)
 
 
+@pytest.mark.parametrize(("of_conda", "program"), [((), "pip"), (("numpy",), "conda"), (("numpy", "scipy"), "conda")])
+def test_what_conda_put_there_only_conda_puts_in_anew(
+    matrix: Matrix, healthy: Snapshot, of_conda: tuple[str, ...], program: str
+) -> None:
+    snapshot = faulty(healthy, "numpy/__init__.py", FileState.MISSING, "numpy")
+    packages = {**snapshot.target.packages, "pip": "25.0"}
+    told = changed(
+        snapshot, packages=packages, conda_packages=dict.fromkeys(of_conda, "2.1.0"), prefix=known("/env", "")
+    )
+    (fix,) = found(matrix, told)["WHL510"].fix
+    command = " ".join(fix.command or ())
+    if program == "conda":
+        assert command == "conda install --force-reinstall --prefix=/env numpy"
+    else:
+        assert "-m pip install --force-reinstall --no-deps numpy" in command
+
+
 def test_what_is_known_in_part_is_counted_as_such(matrix: Matrix, healthy: Snapshot) -> None:
     faults = tuple(FileFault(f"{SITE}/cupy/{n}.py", FileState.MISSING, ("cupy-cuda12x",)) for n in range(50))
     snapshot = changed(healthy, file_faults=faults, file_faults_count=known(4000, "RECORD"))

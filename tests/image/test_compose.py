@@ -114,8 +114,16 @@ def test_an_extended_service_keeps_what_its_base_has_at_every_depth(tmp_path: Pa
     own = "  a:\n    extends: {service: base}\n    environment: {X: y}\n    deploy: {replicas: 2}"
     assert told(tmp_path, f"services:\n{base}\n{own}") == [
         ("CMP924", "compose.yaml", 4),
-        ("CMP924", "compose.yaml", 14),
+        ("CMP924", "compose.yaml", 4),
     ]
+
+
+def test_a_dockerfile_in_a_compose_file_is_judged_by_its_lines(tmp_path: Path) -> None:
+    inline = "FROM python:3.12-slim\n        RUN pip install cupy-cuda12x==14.2.0"
+    build = f"    build:\n      dockerfile_inline: |\n        {inline}"
+    text = f"services:\n  a:\n    gpus: all\n{build}\n  b:\n    extends: a"
+    assert told(tmp_path, text) == [("DKF904", "compose.yaml", 7)]
+    assert told(tmp_path, text.replace("python:3.12-slim", "nvidia/cuda:12.9.1-devel-ubuntu24.04")) == []
 
 
 def test_the_dockerfile_behind_a_service_is_judged_too(tmp_path: Path) -> None:

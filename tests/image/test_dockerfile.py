@@ -22,6 +22,10 @@ CTK = 'RUN pip install "cupy-cuda12x[ctk]==14.2.0"'
 DEVEL = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04"
 RUNTIME = "FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04"
 SLIM = "FROM python:3.12-slim"
+PARTS = (
+    "FROM nvidia/cuda:12.2.2-base-ubuntu22.04\nRUN apt-get install -y cuda-nvrtc-12-2 libcublas-12-2 libcufft-12-2 "
+    "libcurand-12-2 libcusolver-12-2 libcusparse-dev-12-2 cuda-cudart-dev-12-2"
+)
 WHEEL = "RUN pip install cupy-cuda12x==14.2.0"
 
 
@@ -78,6 +82,13 @@ def at(*places: tuple[str, int]) -> list[tuple[str, str, int]]:
         f"{SLIM}\n{CTK}\nRUN --device=nvidia.com/gpu=all nvidia-smi",
         f"{SLIM}\nRUN pip install torch==2.9.0 'cupy-cuda12x==14.2.0'",
         "FROM scratch\nCOPY x /x",
+        f"{PARTS}\nRUN pip install cupy-cuda12x==13.6.0",
+        f"{SLIM}\nCOPY --from=nvidia/cuda:12.9.1-devel-ubuntu24.04 /usr/local/cuda /usr/local/cuda\n{WHEEL}",
+        f"{DEVEL} AS cuda\n{SLIM}\nCOPY --from=cuda /usr/local/cuda-12.9/ /opt/cuda\n{WHEEL}",
+        f"{SLIM}\nRUN pip install 'jax[cuda12]' cupy-cuda12x==14.2.0",
+        f"{SLIM}\nRUN pip install 'tensorflow[and-cuda]==2.21.0' cupy-cuda12x==14.2.0",
+        f"{DEVEL}\nRUN pip install cupy-cuda12x==14.2.0 || pip install cupy-cuda12x==13.6.0",
+        f"{SLIM}\nRUN if a; then pip install 'cupy-cuda13x[ctk]==14.2.0'; else {CTK[4:]}; fi",
     ],
 )
 def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
@@ -125,6 +136,15 @@ def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
         (f"{SLIM}\nRUN pip install 'cupy-cuda12x[ctk]==13.6.0'", at(("DKF904", 2))),
         (f"{SLIM}\nRUN pip install cupy-cuda11x==13.6.0\n{CTK}", at(("DKF904", 2), ("DKF905", 3))),
         (f"FROM cupy/cupy:v14.2.0\n{CTK}", at(("DKF905", 2))),
+        (f"{PARTS.replace('libcurand-12-2 ', '')}\nRUN pip install cupy-cuda12x==13.6.0", at(("DKF904", 3))),
+        (f"{SLIM}\nCOPY --from=nvidia/cuda:12.9.1-runtime-ubuntu24.04 /usr/local/cuda /c\n{WHEEL}", []),
+        (f"{SLIM}\nCOPY --from=nvidia/cuda:12.9.1-devel-ubuntu24.04 /usr/bin/nvcc /c\n{WHEEL}", at(("DKF904", 3))),
+        (
+            f"{SLIM}\nCOPY --from=nvidia/cuda:11.8.0-devel-ubuntu22.04 /usr/local/cuda /usr/local/cuda\n{WHEEL}",
+            at(("DKF902", 3)),
+        ),
+        (f"{SLIM}\nRUN pip install 'jax[cuda13]' 'cupy-cuda12x[ctk]==14.2.0'", at(("DKF902", 2))),
+        ("FROM mambaorg/micromamba:2.0.5\nRUN micromamba install -y cupy cuda-version=12.9", at(("DKF907", 2))),
         (f"{DEVEL}\nRUN pip install cupy==14.2.0", at(("DKF906", 2))),
         (f"{SLIM}\nRUN pip3 install cupy", at(("DKF906", 2))),
         (f"{SLIM}\nRUN python3 -m pip install --no-binary cupy-cuda12x 'cupy-cuda12x[ctk]==14.2.0'", at(("DKF906", 2))),
@@ -188,6 +208,34 @@ def test_every_way_of_writing_is_understood(tmp_path: Path, text: str, line: int
     assert told(judged(tmp_path, text)) == at(("DKF906", line))
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{DEVEL}\nRUN if a; then pip install cupy-cuda11x==13.6.0; fi", [("DKF902", 2)]),
+        (f"{SLIM}\n{CTK}\nRUN case $x in a) pip install 'cupy-cuda13x[ctk]==14.2.0';; esac", [("DKF905", 3)]),
+        (f"{SLIM}\nRUN test -e x || pip install cupy-cuda12x==14.2.0", [("DKF904", 2)]),
+        (f"{RUNTIME}\nRUN test -e x || pip install cupy-cuda12x==14.2.0", [("DKF903", 2)]),
+    ],
+)
+def test_what_stands_in_a_condition_is_a_warning(tmp_path: Path, text: str, expected: list[tuple[str, int]]) -> None:
+    found = judged(tmp_path, text)
+    assert [(each.code, each.line) for each in found.findings] == expected
+    assert {each.severity for each in found.findings} == {Severity.WARNING}
+
+
+def test_a_line_without_the_extra_is_not_told_to_take_it(tmp_path: Path) -> None:
+    (found,) = judged(tmp_path, f"{SLIM}\nRUN pip install cupy-cuda11x==13.6.0").findings
+    assert '"cupy-cuda12x[ctk]" or "cupy-cuda13x[ctk]"' in found.fix[0].text
+
+
+def test_a_file_of_the_context_is_named_once(tmp_path: Path) -> None:
+    text = (
+        f"{SLIM} AS build\nWORKDIR /app\nCOPY pyproject.toml .\nRUN uv sync --no-install-project\nCOPY . .\nRUN uv sync"
+    )
+    files = {"pyproject.toml": '[project]\nname = "x"\ndependencies = ["cupy-cuda12x[ctk]==14.2.0"]\n'}
+    assert judged(tmp_path, text, files).files == (str(tmp_path / "Dockerfile"), str(tmp_path / "pyproject.toml"))
+
+
 def test_a_file_of_requirements_is_followed(tmp_path: Path) -> None:
     text = f"{SLIM}\nWORKDIR /app\nCOPY requirements/ ./reqs/\nRUN pip install -r reqs/all.txt"
     files = {
@@ -238,7 +286,7 @@ def test_a_project_and_an_environment_are_followed(tmp_path: Path) -> None:
     text = f"{SLIM}\nCOPY . /src\nWORKDIR /src\nRUN pip install ."
     assert told(judged(tmp_path, text, {"pyproject.toml": project})) == [("DKF907", "pyproject.toml", 6)]
     assert told(judged(tmp_path, text, {"uv.lock": ""})) == []
-    conda = "name: x\ndependencies:\n  - cupy\n  - pip:\n      - cupy-cuda12x[ctk]==14.2.0\n"
+    conda = "name: x\ndependencies:\n  - cupy=14.2.0\n  - pip:\n      - cupy-cuda12x[ctk]==14.2.0\n"
     text = (
         "FROM condaforge/miniforge3:24.11.3-0\nCOPY environment.yml /tmp/\nRUN conda env update -f /tmp/environment.yml"
     )
@@ -280,3 +328,11 @@ def test_what_is_no_dockerfile_is_said_with_its_line(tmp_path: Path, text: str, 
     with pytest.raises(ImageError, match=message) as caught:
         judged(tmp_path, text)
     assert caught.value.is_input
+
+
+def test_a_dev_container_is_sent_to_the_file_behind_it(tmp_path: Path) -> None:
+    path = tmp_path / "devcontainer.json"
+    path.write_text('{"image": "nvidia/cuda:12.9.1-devel-ubuntu24.04"}')
+    with pytest.raises(ImageError, match="line 1: ") as caught:
+        judge_dockerfile(path, Choice(), MATRIX)
+    assert caught.value.remedy == "name the Dockerfile or compose file behind it"

@@ -113,6 +113,11 @@ def test_an_image_that_runs(facts: ImageFacts, machine: tuple[str, ...]) -> None
             ("driver=580", "gpu=GeForce RTX 4090"),
             [("IMG904", "forward-compat-unsupported")],
         ),
+        (
+            image("12.4.1", LD_LIBRARY_PATH="/usr/local/cuda/compat", NV_CUDA_COMPAT_PACKAGE="cuda-compat-12-4"),
+            ("driver=580", "gpu=H100"),
+            [("IMG904", "forward-compat-unsupported")],
+        ),
         (image("13.0.2"), ("driver=580", "gpu=V100"), [("IMG905", "gpu-removed-from-toolkit")]),
         (image("12.2.2"), ("driver=580", "gpu=B200"), [("IMG905", "gpu-too-new-for-toolkit")]),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -14,10 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuenv.data import data_path
 from gpuenv.image.buildkit import Build, Cli, command
 from gpuenv.image.context import pack
 from gpuenv.image.errors import engine_error, told
 from gpuenv.image.index import pip_configuration
+from gpuenv.image.plan import LEFT_OUT
 from gpuenv.image.progress import Progress
 from gpuenv.image.reference import ImageNameError, split
 from gpuenv.image.sbom import bill
@@ -160,20 +163,60 @@ def test_pip_reads_the_configuration(tmp_path: Path) -> None:
     assert "global.index-url='https://u:p%40@own.invalid/simple'" in done.stdout.splitlines()
 
 
+# A file of each kind that is left out, and files beside them that stay.
+OUT = {
+    "libnvrtc.alt": (
+        "nvidia/cuda_nvrtc/lib/libnvrtc.alt.so.12",
+        "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.alt.so.12.9",
+        "nvidia/cu13/lib/libnvrtc.alt.so.13",
+    ),
+    "libcusolverMg": ("nvidia/cusolver/lib/libcusolverMg.so.11",),
+    "libnvblas": ("nvidia/cublas/lib/libnvblas.so.12",),
+    "libcufftw": ("nvidia/cufft/lib/libcufftw.so.11",),
+    "static libraries": ("nvidia/cuda_runtime/lib/libcudart_static.a", "numpy/random/lib/libnpyrandom.a"),
+    "tests of NumPy": ("numpy/linalg/tests/test_linalg.py",),
+}
+STAYS = (
+    *("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9"),
+    *("nvidia/cusolver/lib/libcusolver.so.11", "nvidia/cublas/lib/libcublas.so.12", "nvidia/cufft/lib/libcufft.so.11"),
+    *("nvidia/cuda_runtime/lib/libcudadevrt.a", "numpy/testing/overrides.py", "cupy/testing/tests/x.py"),
+)
+
+
+def test_what_is_left_out_is_what_the_label_says(tmp_path: Path) -> None:
+    """Every kind that the label names, nothing else, and the RECORD names neither."""
+    assert set(OUT) == set(LEFT_OUT)
+    gone = [name for names in OUT.values() for name in names]
+    record = tmp_path / "all-1.0.dist-info/RECORD"
+    for name in (*gone, *STAYS, "all-1.0.dist-info/RECORD"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    record.write_text("".join(f"{name},sha256=x,1\n" for name in (*gone, *STAYS)) + "all-1.0.dist-info/RECORD,,\n")
+    told = runpy.run_path(str(data_path("images") / "tidy.py"))["trim"](str(tmp_path))
+    assert sorted(told) == sorted(f"all-1.0 {name}\n" for name in gone)
+    assert [name for name in STAYS if not (tmp_path / name).exists()] == []
+    assert [name for name in gone if (tmp_path / name).exists()] == []
+    assert not (tmp_path / "numpy/linalg").exists()
+    assert [line.split(",")[0] for line in record.read_text().splitlines()] == [*STAYS, "all-1.0.dist-info/RECORD"]
+
+
 def test_the_context_is_the_same_for_the_same_files() -> None:
     one, other = pack({"b": "2", "a": "1"}, 7), pack({"a": "1", "b": "2"}, 7)
     assert one == other
     with tarfile.open(fileobj=io.BytesIO(one)) as tar:
         assert [(entry.name, entry.mtime, entry.uname) for entry in tar] == [("a", 7, ""), ("b", 7, "")]
+    assert len(one) == 6 * tarfile.BLOCKSIZE, "two files and the end, no filling"
+    assert not any(one[-2 * tarfile.BLOCKSIZE :])
 
 
 def test_the_bill_of_materials_names_every_wheel_and_is_the_same_each_time() -> None:
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
     pins = (Pin("cupy-cuda12x", "14.2.0", ("a" * 64,)), Pin("numpy", "2.4.6", ("b" * 64, "c" * 64)))
-    text = bill(choice, pins, DIGEST, 1795219200)
-    assert text == bill(choice, pins, DIGEST, 1795219200)
+    text = bill(choice, pins, (DIGEST, 1795219200), LEFT_OUT)
+    assert text == bill(choice, pins, (DIGEST, 1795219200), LEFT_OUT)
     read = json.loads(text)
     assert read["bomFormat"] == "CycloneDX"
     assert {part["purl"] for part in read["components"]} == {"pkg:pypi/cupy-cuda12x@14.2.0", "pkg:pypi/numpy@2.4.6"}
+    assert {entry["value"] for entry in read["metadata"]["component"]["properties"]} == set(LEFT_OUT)
     assert uuid.UUID(read["serialNumber"].removeprefix("urn:uuid:")).version == 5
     assert read["metadata"]["timestamp"].startswith("2026-11-21T00:00:00")

@@ -58,7 +58,7 @@ class Package:
 
 def cupy(line: str, release: str, *, ctk: str | None = None, numpy: str = "numpy>=1.22") -> Package:
     """One CuPy: every line has the same file names."""
-    modules = {f"cupy/part{number}.py": f"# {line} {release} {number}\n" for number in range(48)}
+    modules = {f"cupy/part{number}.py": f"# {line} {release} {number}\n" for number in range(64)}
     major = line.removeprefix("cupy-cuda").removesuffix("x")
     return Package(
         line,

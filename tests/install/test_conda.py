@@ -356,6 +356,39 @@ def test_secrets_in_addresses_reach_no_journal(conda: Conda) -> None:
     assert "sekret" not in kept
 
 
+def test_the_doctor_mends_through_conda(conda: Conda) -> None:
+    """No CuPy there: conda puts one in, by the same transaction, and its revisions lead back."""
+    before = conda.files()
+    asked = ("doctor", "--python", conda.prefix, *MACHINE, "--format", "json", "--no-redact")
+    found = json.loads(conda.gpuenv(*asked).stdout)["findings"]
+    cure = next(fix["command"] for finding in found if finding["code"] == "WHL503" for fix in finding["fix"])
+    assert cure[:3] == ["conda", "install", f"--prefix={conda.prefix}"]
+    assert cure[-2:] == ["cupy=14.1.1", "cuda-version=12"]
+    done = conda.gpuenv(*asked, "--fix", "--yes")
+    told = json.loads(done.stdout)
+    assert told["repair"]["status"] == "mended", (told["repair"], done.stderr)
+    assert "WHL503" in told["repair"]["gone"]
+    assert conda.packages() == {**FORMER, "cuda-version": "12.9", "cupy": "14.1.1", "_mutex": "0.1"}
+    done = conda.gpuenv("rollback", "--python", conda.prefix, told["repair"]["transaction"])
+    assert done.returncode == 0, done.stderr
+    assert conda.packages() == FORMER
+    assert conda.files() == before
+
+
+def test_what_conda_alone_can_put_in_anew_is_said(conda: Conda) -> None:
+    """A deleted file of a package of conda's: the command is told, and nothing is done."""
+    assert conda.install()[0] == 0
+    (info,) = (conda.prefix / SITE).glob("cupy-*.dist-info")
+    (info / "RECORD").write_text("cupy/gone.py,sha256=x,3\n", encoding="utf-8")
+    before = contents(conda.prefix)
+    done = conda.gpuenv("doctor", "--python", conda.prefix, *MACHINE, "--format", "json", "--no-redact", "--fix")
+    told = json.loads(done.stdout)
+    commands = [fix["command"] for finding in told["findings"] for fix in finding["fix"] if finding["code"] == "WHL510"]
+    assert commands == [["conda", "install", "--force-reinstall", f"--prefix={conda.prefix}", "cupy"]]
+    assert told["repair"]["status"] == "nothing-to-mend"
+    assert contents(conda.prefix) == before
+
+
 @pytest.mark.parametrize("name", ["with space and 'quotes'", "--name=x; $(touch pwned)", "%s{0}#@!"])
 def test_a_path_is_only_a_path(conda: Conda, name: str) -> None:
     moved = conda.prefix.rename(conda.prefix.with_name(name))

@@ -8,8 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -316,6 +317,7 @@ def test_the_power_fails(ground: Ground, killer: Path, tmp_path: Path) -> None:
         image.write_bytes(pristine)
         with mounted(tmp_path / "disk", "-o", "loop", str(image)):
             trial.install(KILL_AT=str(point))
+            _let_sync_end(target)  # a disk that is copied while it is written to is none that any power cut leaves
             shutil.copyfile(image, later)  # without what is still in memory alone
         with mounted(tmp_path / "disk", "-o", "loop", str(later)):
             following = ground.gpuenv("rollback", "--python", target, "--list")
@@ -324,3 +326,18 @@ def test_the_power_fails(ground: Ground, killer: Path, tmp_path: Path) -> None:
             assert found in (trial.before, new), (point, set(found.items()) ^ set(trial.before.items()))
             results["new" if found == new else "as it was"] += 1
     assert results["as it was"] > 0
+
+
+def _let_sync_end(target: Path) -> None:
+    """Waits for the sync(1) that a killed install has left behind."""
+    until = time.monotonic() + LIMIT
+    while any(str(target).encode() in line for line in _commands() if b"sync" in line):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def _commands() -> Iterator[bytes]:
+    """The command lines of all processes."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield path.read_bytes()

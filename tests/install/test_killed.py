@@ -34,7 +34,8 @@ class Trial:
     def install(self, **more: str) -> subprocess.CompletedProcess[str]:
         """An install that may be killed."""
         command = [*PROGRAM, "install", "--python", str(self.target), "--yes", *MACHINE]
-        environment = self.ground.environment(LD_PRELOAD=str(self.killer), **more)
+        # Compiled modules of gpuenv itself would be counted, the first time and never again.
+        environment = self.ground.environment(LD_PRELOAD=str(self.killer), PYTHONDONTWRITEBYTECODE="1", **more)
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT, cwd=self.ground.folder
         )

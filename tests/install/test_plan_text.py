@@ -31,7 +31,7 @@ def shown(space: Space) -> str:
     [
         (
             Space(GIB, 10 * GIB, 3 * GIB),
-            "1.0 GiB; on the disk at most about 3.0 GiB; free on the disk: 10.0 GiB",
+            "1.0 GiB, less what is cached; unpacked at most about 3.0 GiB; free on the disk: 10.0 GiB",
             False,
         ),
         (Space(GIB, 2 * GIB, 3 * GIB), "free on the disk: 2.0 GiB", True),

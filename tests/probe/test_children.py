@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.listening import PollingListener, ThreadedListener
 
 LONG = 20.0  # a deadline that no test may wait for
 SHORT = 0.6
@@ -247,7 +248,7 @@ def test_bytes_that_are_no_text_are_replaced_and_the_rest_is_kept() -> None:
     ("program", "limit"),
     [
         ("pass", LONG),
-        ("time.sleep(60)", 0.4),
+        ("time.sleep(60)", 1.5),
         ("os.kill(os.getpid(), signal.SIGKILL)", LONG),
         ("subprocess.Popen(['sleep', '60'])", LONG),
     ],
@@ -309,3 +310,38 @@ def test_a_closed_group_ends_what_runs_and_what_is_started_after() -> None:
     assert late.ending is Ending.CRASHED
     assert late.duration < 5
     assert other.ending is Ending.EXITED
+
+
+@pytest.mark.parametrize("kind", [PollingListener, ThreadedListener])
+@pytest.mark.parametrize(
+    ("program", "said", "ends"),
+    [
+        ("print('out'); sys.stderr.write('err')", ("out\n", "err"), True),
+        ("print('o' * 3_000_000); sys.stderr.write('e' * 3_000_000)", ("o" * 3_000_000 + "\n", "e" * 3_000_000), True),
+        ("print('before', flush=True); time.sleep(60)", ("before\n", ""), False),
+        ("os.close(1); os.close(2); time.sleep(60)", ("", ""), False),
+        ("os.kill(os.getpid(), 9)", ("", ""), True),
+    ],
+    ids=["says and ends", "says much", "says and stays", "stays silent", "is killed"],
+)
+def test_both_ways_of_listening_hear_the_same(
+    kind: type[PollingListener | ThreadedListener], program: str, said: tuple[str, str], *, ends: bool
+) -> None:
+    """With a thread for each pipe, as where the kernel has no descriptor for a process, and without."""
+    command = [sys.executable, "-I", "-c", f"import os, sys, time\n{program}\n"]
+    heard: list[str] = []
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        listener = (
+            PollingListener(process, os.pidfd_open(process.pid), heard.append)
+            if kind is PollingListener
+            else ThreadedListener(process, heard.append)
+        )
+        try:
+            assert listener.await_exit(LONG if ends else 1.5) is ends
+            assert listener.finish(LONG if ends else 0.1) is (ends or "close" in program)
+            assert listener.texts() == said
+            assert "".join(heard) == said[1]
+        finally:
+            process.kill()
+            process.wait()
+            listener.close()

@@ -16,6 +16,7 @@ class RealScenario:
         metadata: distributions of which nothing but the metadata matters.
         remove: files that are deleted, as patterns below the folder of the packages.
         code: of the check that finds it.
+        by_loader: whether the loader is led to the libraries of the wheels: CuPy 13 looks for them nowhere else.
     """
 
     cause: str
@@ -24,6 +25,7 @@ class RealScenario:
     code: str
     metadata: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
+    by_loader: bool = False
 
 
 CUPY = "cupy-cuda12x==14.2.0"
@@ -41,6 +43,7 @@ REAL = (
         "13.6 without the runtime's",
         ("cupy-cuda12x==13.6.0", NVRTC, f"{CUBLAS} {REST}"),
         "LIB605",
+        by_loader=True,
     ),
     RealScenario(
         "nvrtc-builtins-mismatch",

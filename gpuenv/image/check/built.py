@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from gpuenv.image.check.bases import Base, base_of
 from gpuenv.image.check.docker_parse import Piece
@@ -15,6 +16,7 @@ from gpuenv.image.check.stages import Setting, Stage, Step
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
 
+_CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
 _MARKERS = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
 
 
@@ -40,6 +42,7 @@ class Built:
         ran: every command, of the stages that it copies from too.
         environment: the variables at its end.
         matrix: the compatibility matrix.
+        copied: the images that a folder of CUDA is copied from.
     """
 
     file: str
@@ -50,6 +53,7 @@ class Built:
     ran: tuple[Ran, ...]
     environment: Mapping[str, Setting]
     matrix: Matrix
+    copied: tuple[Base, ...] = ()
 
     @property
     def first(self) -> Stage:
@@ -96,6 +100,7 @@ def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context,
         ran=ran,
         environment=target.environment,
         matrix=matrix,
+        copied=tuple(base_of(name, matrix) for name in _cuda_copied_from(chain, stages)),
     )
 
 
@@ -113,6 +118,18 @@ def _all_takes(stage: Stage, stages: tuple[Stage, ...], seen: frozenset[int] = f
             for each in _chain(stages[number], stages):
                 yield from _all_takes(each, stages, seen | {number})
                 yield each.number
+
+
+def _cuda_copied_from(chain: list[Stage], stages: tuple[Stage, ...]) -> Iterator[str]:
+    """The images, also those at the beginning of other stages, whose folder of CUDA is copied."""
+    names = {key: stage for stage in stages for key in (stage.name, str(stage.number)) if key}
+    for step in (step for each in chain for step in each.steps):
+        source = step.instruction.flag("from")
+        words = step.instruction.exec_form or step.instruction.body.text.split()
+        if step.instruction.keyword != "COPY" or source is None or not any(map(_CUDA_FOLDER.fullmatch, words[:-1])):
+            continue
+        stage = names.get(source.lower())
+        yield source if stage is None else _chain(stage, stages)[0].base or ""
 
 
 def _gives_packages(stage: Stage, chain: list[Stage]) -> bool:
@@ -167,7 +184,8 @@ def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
     for entry in ran:
         ask = asked(entry.command, file, entry.step.instruction.end_line)
         there = [install for install in there if install.name not in ask.removes]
-        there += _with_files(ask, entry, context)
+        found = _with_files(ask, entry, context)
+        there += [replace(each, perhaps=True) for each in found] if entry.command.perhaps else found
     return there
 
 

@@ -31,6 +31,8 @@ class Source:
         target: the stage.
         arguments: values for its ARGs.
         line: where it is said.
+        inline: the Dockerfile itself, where it stands in the compose file.
+        inline_line: the line above its first one.
     """
 
     context: str
@@ -38,6 +40,8 @@ class Source:
     target: str | None
     arguments: Mapping[str, str]
     line: int
+    inline: str | None = None
+    inline_line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +120,34 @@ def services_of(text: str, file: str, variables: Mapping[str, str]) -> tuple[Ser
     if not isinstance(services, dict):
         raise ComposeError("line 1: no compose file: expected services")
     return tuple(
-        _Reader(document, f"services.{name}", variables).service(name, _extended(body, services), file)
+        _Reader(document, _chain(name, services), variables).service(name, _extended(body, services), file)
         for name, body in services.items()
         if isinstance(body, dict)
     )
 
 
+def _extends(body: Plain) -> str | None:
+    """The service of the same file that one extends."""
+    named = body.get("extends") if isinstance(body, dict) else None
+    if isinstance(named, dict):
+        named = None if named.get("file") else named.get("service")
+    return named if isinstance(named, str) else None
+
+
+def _chain(name: str, services: Mapping[str, Plain]) -> tuple[str, ...]:
+    """A service and those that it extends, its own first."""
+    found: list[str] = []
+    following: str | None = name
+    while following is not None and following not in found:
+        found.append(following)
+        following = _extends(services.get(following))
+    return tuple(found)
+
+
 def _extended(body: dict[str, Plain], services: Mapping[str, Plain], depth: int = 0) -> dict[str, Plain]:
     """With what it extends in the same file; a service's own word goes first."""
-    named = body.get("extends")
-    name = named if isinstance(named, str) else named.get("service") if isinstance(named, dict) else None
-    elsewhere = isinstance(named, dict) and named.get("file")
-    other = services.get(name) if isinstance(name, str) and not elsewhere else None
+    name = _extends(body)
+    other = services.get(name) if name is not None else None
     if not isinstance(other, dict) or depth > 5:  # noqa: PLR2004 - a chain longer than that goes in circles
         return body
     return _merged(_extended(other, services, depth + 1), body)
@@ -144,16 +164,20 @@ def _merged(former: dict[str, Plain], own: dict[str, Plain]) -> dict[str, Plain]
 
 
 class _Reader:
-    """Reads what stands below a path of the document."""
+    """Reads a service of the document; what it has not itself stands in those that it extends."""
 
-    def __init__(self, document: Document, path: str, variables: Mapping[str, str]) -> None:
+    def __init__(self, document: Document, chain: tuple[str, ...], variables: Mapping[str, str]) -> None:
         self._lines = document.lines
-        self._path = path
+        self._paths = [f"services.{name}" for name in chain]
         self._variables = variables
 
     def line(self, path: str = "") -> int:
         """The line of a path, or of the nearest one above it."""
-        whole = f"{self._path}.{path}" if path else self._path
+        found = (self._lines.get(f"{above}.{path}") for above in self._paths if path)
+        exact = next(filter(None, found), None)
+        if exact is not None:
+            return exact
+        whole = f"{self._paths[0]}.{path}" if path else self._paths[0]
         while whole:
             if whole in self._lines:
                 return self._lines[whole]
@@ -187,7 +211,7 @@ class _Reader:
         line = self.line("build")
         if isinstance(value, str):
             return Source(self.text(value) or ".", "Dockerfile", None, {}, line)
-        if not isinstance(value, dict) or value.get("dockerfile_inline") is not None:
+        if not isinstance(value, dict):
             return None
         return Source(
             context=self.text(value.get("context")) or ".",
@@ -195,6 +219,8 @@ class _Reader:
             target=self.text(value.get("target")),
             arguments={name: setting.value for name, setting in self._pairs(value.get("args"), "build.args")},
             line=line,
+            inline=self.text(value.get("dockerfile_inline")),
+            inline_line=self.line("build.dockerfile_inline"),
         )
 
     def _environment(self, value: Plain) -> dict[str, Setting]:

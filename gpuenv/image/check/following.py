@@ -101,7 +101,7 @@ def in_context(path: str, step: Step, placed: list[tuple[str, str]], context: Co
         for candidate in context.names(bare) if any(mark in bare for mark in _GLOB) else [bare]:
             found = _behind(candidate, target, wanted, context)
             if found is not None:
-                return found
+                return posixpath.normpath(found)
     return path if not placed and not path.startswith("/") and (context.folder / path).is_file() else None
 
 
@@ -162,7 +162,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _project(listed: Listed, step: Step, placed: list[tuple[str, str]], context: Context) -> Asked:
-    name = in_context(posixpath.join(listed.path, "pyproject.toml"), step, placed, context)
+    name = in_context(posixpath.normpath(posixpath.join(listed.path, "pyproject.toml")), step, placed, context)
     text = context.text(name) if name else None
     if name is None or text is None:
         return Asked()

@@ -46,6 +46,7 @@ class Install:
         from_source: whether it is built rather than taken as a wheel.
         index_major: the CUDA major that the index is for; 0 for one without CUDA.
         locked: whether a lock or a constraint says which version it is.
+        perhaps: whether it may not be installed at all: it stands in a condition, or is tried after a failure.
     """
 
     manager: Manager
@@ -57,6 +58,7 @@ class Install:
     from_source: bool = False
     index_major: int | None = None
     locked: bool = False
+    perhaps: bool = False
 
     @property
     def exact(self) -> str | None:

@@ -11,7 +11,7 @@ from gpuenv.image.check.built import Built
 from gpuenv.image.check.compose import ComposeError, Source, services_of
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.following import Context
-from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, of_spots, read_text
+from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, judge_text, of_spots, read_text
 from gpuenv.image.check.records import ImageFinding
 from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.rules_compose import Running
@@ -37,7 +37,7 @@ def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
     built: list[Built] = []
     files = [str(path)]
     for service in services[:_MOST_SERVICES]:
-        judged = _source(service.source, path.parent, matrix) if service.source else None
+        judged = _source(service.source, path, matrix) if service.source else None
         base = base_of(service.image, matrix) if service.image and service.source is None else None
         running = Running(service, base, judged.built if judged else ())
         spots = [(rule.code, spot) for rule in all_rules("CMP") for spot in rule.run(running)]
@@ -50,15 +50,17 @@ def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
     return Judged(tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))
 
 
-def _source(source: Source, folder: Path, matrix: Matrix) -> Judged | None:
+def _source(source: Source, compose: Path, matrix: Matrix) -> Judged | None:
     """The Dockerfile behind a service; one that is elsewhere or is not there is left to the build."""
     if "://" in source.context or source.context.startswith("git@") or "$" in source.context + source.dockerfile:
         return None
-    context = folder / source.context
+    context = compose.parent / source.context
+    choice = Choice(context if context.is_dir() else None, source.target, source.arguments)
+    if source.inline is not None:
+        # Empty lines above it, so that its lines are those of the compose file.
+        return judge_text("\n" * source.inline_line + source.inline, compose, choice, matrix)
     dockerfile = context / source.dockerfile
-    if not dockerfile.is_file():
-        return None
-    return judge_dockerfile(dockerfile, Choice(context, source.target, source.arguments), matrix)
+    return judge_dockerfile(dockerfile, choice, matrix) if dockerfile.is_file() else None
 
 
 def _variables(folder: Path) -> Mapping[str, str]:

@@ -7,14 +7,15 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from gpuenv import __version__
+from gpuenv.doctor.registry import Symptom, finding_of
 from gpuenv.image.check.built import Built, build, targets
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.following import Context
-from gpuenv.image.check.records import ImageFinding, ImageReport
+from gpuenv.image.check.records import ImageFinding, ImageReport, as_image_finding
 from gpuenv.image.check.rules import Spot, all_rules
 from gpuenv.image.check.stages import Stage, stages_of
-from gpuenv.image.check.verdict import exit_code_of, make_finding, ranked_findings, status_of
+from gpuenv.image.check.verdict import exit_code_of, ranked_findings, status_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.record import dataclass
@@ -76,14 +77,23 @@ def judge_dockerfile(path: Path, choice: Choice, matrix: Matrix) -> Judged:
     Raises:
         ImageError: for a file that cannot be read or is no Dockerfile, with the line.
     """
-    text = read_text(path)
+    return judge_text(read_text(path), path, choice, matrix)
+
+
+def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
+    """The same for a text that stands in a file.
+
+    Raises:
+        ImageError: for what is no Dockerfile, with the line.
+    """
     context = Context(choice.context or path.parent)
     if choice.context is not None and not choice.context.is_dir():
         raise ImageError(f"{choice.context}: is no folder", "name the build context with --context", is_input=True)
     try:
         stages = stages_of(parse(text), choice.arguments)
     except DockerfileError as error:
-        raise ImageError(f"{path}: {error}", is_input=True) from error
+        remedy = "name the Dockerfile or compose file behind it" if path.suffix == ".json" else None
+        raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
     wanted = _wanted(stages, choice.target, path)
     built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
     spots = [spot for each in built for spot in found_in(each)]
@@ -114,7 +124,7 @@ def of_spots(spots: Iterable[tuple[str, Spot]], context: Context) -> list[ImageF
     for code, spot in spots:
         name = _shown(spot.file, context) if spot.file in context.read else spot.file
         key = (code, name, spot.line, spot.symptom.title)
-        finding = make_finding(rules[code], spot.symptom)
+        finding = as_image_finding(finding_of(rules[code], spot.symptom))
         found.setdefault(key, replace(finding, file=name, line=spot.line, end_line=spot.end_line))
     return list(found.values())
 
@@ -126,22 +136,16 @@ def _shown(name: str, context: Context) -> str:
 
 def _passed_over(context: Context, path: Path) -> list[ImageFinding]:
     rule = next(rule for rule in all_rules("DKF") if rule.code == "DKF907")
-    return [
-        ImageFinding(
-            code=rule.code,
-            cause=rule.causes[0],
-            severity=Severity.NOTE,
-            primary=False,
-            follows_from=None,
-            title=f"{name} was not looked at: {why}",
-            evidence=(Evidence("file", name, str(path)),),
-            fix=(Fix("Check it by itself."),),
-            docs=f"gpuenv explain {rule.code}",
-            file=str(path),
-            line=1,
+    symptoms = (
+        Symptom(
+            f"{name} was not looked at: {why}",
+            (Evidence("file", name, str(path)),),
+            (Fix("Check it by itself."),),
+            Severity.NOTE,
         )
         for name, why in context.passed_over.items()
-    ]
+    )
+    return [replace(as_image_finding(finding_of(rule, entry)), file=str(path), line=1) for entry in symptoms]
 
 
 def _place(finding: ImageFinding) -> tuple[bool, str, int]:

@@ -6,6 +6,7 @@ import re
 
 from packaging.version import Version
 
+from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.companions import brought
@@ -24,9 +25,20 @@ _WITH_HEADERS = re.compile(
     r"(?:cuda|cuda-toolkit|cuda-libraries-dev|cuda-libraries-devel|cuda-cudart-dev|cuda-cudart-devel"
     r"|cuda-minimal-build|cuda-nvcc|cuda-driver-dev|nvidia-cuda-toolkit|nvidia-cuda-dev)(?:-\d+(?:-\d+)?)?"
 )
-_VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcusparse|libcusolver)[a-z-]*-(\d+)-(\d+)")
+_VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcusolver)[a-z-]*-(\d+)-(\d+)")
+# What CuPy loads, as NVIDIA packages it one by one; a development package needs the libraries beside it.
+_PARTS = ("cuda-nvrtc", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse")
+_PART = re.compile(rf"({'|'.join(_PARTS)})(?:-dev|-devel)?-\d+-\d+")
 _WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
 _BRINGING = ("ctk",)
+# Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,
+# numba-cuda 0.15.0 and 0.30.4, tensorflow 2.15.1 to 2.21.0 (run 2026-11-21).
+_EXTRAS = {
+    "jax": re.compile(r"cuda(\d\d)(?:[-_]pip)?"),
+    "numba-cuda": re.compile(r"cu(\d\d)"),
+    "tensorflow": re.compile(r"and-cuda()"),
+}
+_OF_TENSORFLOW = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +49,7 @@ class Provided:
         cuda: of the image itself: its base or its packages.
         cuda_source: where that is said.
         libraries: whether the image itself has CuPy's libraries; also where that is not known.
+        lacking: the packages of libraries that are not there, where others of them are.
         headers: likewise the headers.
         wheels: the CUDA majors that wheels bring.
         frameworks: other frameworks and the CUDA major that they bring.
@@ -45,6 +58,7 @@ class Provided:
     cuda: CudaVersion | None
     cuda_source: str
     libraries: bool
+    lacking: tuple[str, ...]
     headers: bool
     wheels: frozenset[int]
     frameworks: tuple[tuple[str, int], ...]
@@ -64,17 +78,35 @@ def provided(built: Built) -> Provided:
         match = _VERSIONED.fullmatch(entry.name)
         if match is not None and cuda is None:
             cuda, source = CudaVersion(int(match[1]), int(match[2])), entry.text
-    by_name = base.flavour in (Flavour.RUNTIME, Flavour.DEVEL)
-    unknown = not base.plain and base.flavour is None
+    for other in built.copied:
+        if other.cuda is not None and cuda is None:
+            cuda, source = other.cuda, other.text
+    images = (base, *built.copied)
+    parts = {match[1] for name in packages if (match := _PART.fullmatch(name))}
+    whole = any(map(_brings_libraries, images)) or conda or any(_has_libraries(name) for name in packages)
     frameworks = _frameworks(built)
     return Provided(
         cuda=cuda,
         cuda_source=source,
-        libraries=by_name or unknown or conda or any(_has_libraries(name) for name in packages),
-        headers=base.flavour is Flavour.DEVEL or unknown or conda or any(map(_WITH_HEADERS.fullmatch, packages)),
+        libraries=whole or parts == set(_PARTS),
+        lacking=tuple(name for name in _PARTS if name not in parts) if parts and not whole else (),
+        headers=any(map(_brings_headers, images)) or conda or any(map(_WITH_HEADERS.fullmatch, packages)),
         wheels=frozenset({*_wheels(built), *(major for _, major in frameworks)}),
         frameworks=frameworks,
     )
+
+
+def _brings_libraries(base: Base) -> bool:
+    return base.flavour in (Flavour.RUNTIME, Flavour.DEVEL) or _is_open(base)
+
+
+def _brings_headers(base: Base) -> bool:
+    return base.flavour is Flavour.DEVEL or _is_open(base)
+
+
+def _is_open(base: Base) -> bool:
+    """Whether its name does not tell what of CUDA it has."""
+    return not base.plain and base.flavour is None
 
 
 def _has_libraries(name: str) -> bool:
@@ -113,12 +145,19 @@ def _frameworks(built: Built) -> tuple[tuple[str, int], ...]:
         rows.setdefault(row.distribution, []).append(row)
     found: dict[str, int] = {}
     for entry in built.installs:
-        if entry.manager is not Manager.PIP or entry.name not in rows:
-            continue
-        major = entry.index_major if entry.index_major is not None else _framework_major(entry, built.matrix, rows)
+        major = _extra_major(entry)
+        if major is None and entry.manager is Manager.PIP and entry.name in rows:
+            major = entry.index_major if entry.index_major is not None else _framework_major(entry, built.matrix, rows)
         if major is not None:
             found[entry.name] = major
     return tuple((name, major) for name, major in found.items() if major)
+
+
+def _extra_major(entry: Install) -> int | None:
+    """The major that an extra names."""
+    pattern = _EXTRAS.get(entry.name) if entry.manager is Manager.PIP else None
+    found = [match[1] for extra in entry.extras if pattern is not None and (match := pattern.fullmatch(extra))]
+    return int(found[0] or _OF_TENSORFLOW) if found else None
 
 
 def _framework_major(entry: Install, matrix: Matrix, rows: dict[str, list[Companion]]) -> int | None:

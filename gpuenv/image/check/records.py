@@ -8,7 +8,7 @@ from enum import Enum
 
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.finding import Evidence, Finding, Fix, Severity
 from gpuenv.model.record import dataclass
 from gpuenv.report.report import Status
 
@@ -48,6 +48,21 @@ class ImageFinding:
     file: str | None = None
     line: int | None = None
     end_line: int | None = None
+
+
+def as_image_finding(finding: Finding) -> ImageFinding:
+    """The same, of no machine and no place yet."""
+    return ImageFinding(
+        code=finding.code,
+        cause=finding.cause,
+        severity=finding.severity,
+        primary=finding.primary,
+        follows_from=finding.follows_from,
+        title=finding.title,
+        evidence=finding.evidence,
+        fix=finding.fix,
+        docs=finding.docs,
+    )
 
 
 class Meeting(str, Enum):

@@ -73,6 +73,7 @@ def rule(code: str, *causes: Cause) -> Callable[[R], R]:
 def all_rules(family: str = "") -> tuple[Rule, ...]:
     """Every rule, or those of a family: IMG, DKF or CMP."""
     import_module("gpuenv.image.check.rules_image")
+    import_module("gpuenv.image.check.rules_forward")
     import_module("gpuenv.image.check.rules_gpu")
     import_module("gpuenv.image.check.rules_variables")
     import_module("gpuenv.image.check.rules_docker")

@@ -18,6 +18,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
 _FAULT = Cause.DOCKERFILE_FAULT
+OF_CONDA = ("cupy", "cupy-core")  # CuPy's packages on conda-forge
 
 
 def spot(place: Place, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR) -> Spot:
@@ -96,6 +97,7 @@ def line_against_cuda(built: Built) -> FileOutcome:
                 f"Install the line of CUDA {has.cuda.major}{_or_extra(line)}.",
                 Evidence("CUDA", str(has.cuda), has.cuda_source),
                 Evidence("CuPy", install.text, install.place.file),
+                severity=_unless_perhaps(install),
             )
         for name, major in has.frameworks:
             if major not in (0, line.cuda_major):
@@ -104,6 +106,7 @@ def line_against_cuda(built: Built) -> FileOutcome:
                     f"{install.name} shares its environment with {name}, which brings CUDA {major}",
                     f"Install the line of CUDA {major}, or a build of {name} for CUDA {line.cuda_major}.",
                     Evidence("CuPy", install.text, install.place.file),
+                    severity=_unless_perhaps(install),
                 )
 
 
@@ -153,7 +156,7 @@ def headers_missing(built: Built) -> FileOutcome:
                 f"Install {extra}{_runtime_wheel(line, has)}; or use the devel image.",
                 Evidence("base image", built.base.text, f"line {built.first.line}"),
                 Evidence("CuPy", install.text, install.place.file),
-                severity=Severity.WARNING if own is None else Severity.ERROR,
+                severity=Severity.WARNING if own is None else _unless_perhaps(install),
             )
 
 
@@ -182,13 +185,29 @@ def libraries_missing(built: Built) -> FileOutcome:
         if "ctk" in install.extras:
             yield _without_extra(built, install)
             continue
+        what = f"no {', '.join(has.lacking)}" if has.lacking else "no CUDA libraries"
+        more = "Install those packages too; or i" if has.lacking else "I"
         yield spot(
             install.place,
-            f"{install.name} finds no CUDA libraries in {built.base.text}",
-            f'Install "{install.name}[ctk]" (CuPy 14 or newer), or use an nvidia/cuda devel image.',
+            f"{install.name} finds {what} in {built.base.text}",
+            f"{more}nstall {_with_own_cuda(built, line)}, or use an nvidia/cuda devel image.",
             Evidence("base image", built.base.text, f"line {built.first.line}"),
             Evidence("CuPy", install.text, install.place.file),
+            severity=_unless_perhaps(install),
         )
+
+
+def _with_own_cuda(built: Built, line: WheelLine) -> str:
+    """A line that brings CUDA along: this one where it can."""
+    brings = [row.name for row in built.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
+    if line.name in brings:
+        return f'"{line.name}[ctk]" (CuPy 14 or newer)'
+    return " or ".join(f'"{name}[ctk]"' for name in brings) + f" ({line.name} has no such extra)"
+
+
+def _unless_perhaps(install: Install) -> Severity:
+    """What stands in a condition may be meant for another base than this one."""
+    return Severity.WARNING if install.perhaps else Severity.ERROR
 
 
 def _without_extra(built: Built, install: Install) -> Spot:
@@ -215,22 +234,34 @@ def two_lines(built: Built) -> FileOutcome:
     """
     found = [entry for entry in built.installs if _is_cupy(built, entry)]
     own = built.base.row.line if built.base.row else None
-    names = [*([own] if own else []), *(_label(entry) for entry in found)]
-    told = set(names[:1])
+    there: list[tuple[str, Install | None]] = [(own, None)] if own else []
     for entry in found:
-        if _label(entry) not in told:
-            told.add(_label(entry))
-            yield spot(
-                entry.place,
-                f"{_label(entry)} is installed beside {names[0]}",
-                "Keep one of them; remove both and install one anew where they are there already.",
-                Evidence("CuPy", entry.text, entry.place.file),
-            )
+        others = [(name, other) for name, other in there if name != _label(entry) and not _alternatives(entry, other)]
+        known = any(name == _label(entry) for name, _ in there)
+        there.append((_label(entry), entry))
+        if not others or known:
+            continue
+        name, other = others[0]
+        sure = not (entry.perhaps or (other is not None and other.perhaps))
+        yield spot(
+            entry.place,
+            f"{_label(entry)} is installed beside {name}" + ("" if sure else ", where its condition holds"),
+            "Keep one of them; remove both and install one anew where they are there already.",
+            Evidence("CuPy", entry.text, entry.place.file),
+            severity=Severity.ERROR if sure else Severity.WARNING,
+        )
+
+
+def _alternatives(one: Install, other: Install | None) -> bool:
+    """Whether they are choices of one RUN: branches of a condition, or what is tried after a failure."""
+    if other is None or not (one.perhaps or other.perhaps):
+        return False
+    return one.place.file == other.place.file and one.place.end_line == other.place.end_line
 
 
 def _is_cupy(built: Built, install: Install) -> bool:
     if install.manager is Manager.CONDA:
-        return install.name in ("cupy", "cupy-core")
+        return install.name in OF_CONDA
     return install in built.cupy or install.name.startswith("cupy-rocm")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpuenv.doctor.evidence import fact
@@ -11,19 +10,14 @@ from gpuenv.image.check.facts import Platform, parse_platform
 from gpuenv.image.check.records import Meeting, RequirementVerdict
 from gpuenv.image.check.require_words import changes, needed, oldest_driver, runs_by_minor, wants
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
-from gpuenv.image.check.subject import HostGpu, Subject
+from gpuenv.image.check.subject import Subject
 from gpuenv.image.require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
-# NVIDIA, CUDA Compatibility, "Forward Compatibility Support Across Major Toolkit Versions" (read 2026-11-21): for data
-# center GPUs, select NGC Server Ready SKUs of RTX cards, and Jetson boards. So a GeForce or TITAN is refused; an RTX or
-# Quadro is neither refused nor let through, for its brand does not tell whether the server is such a one.
-_NOT_FORWARD = ("geforce", "geforcertx", "titan", "titanrtx")
-_FORWARD = ("tesla", "nvidia")
-_COMPAT = re.compile(r"/cuda[^/]*/compat(?:/lib(?:\.real)?)?/?$")
+_FORWARD = ("tesla", "nvidia")  # rules_forward has the source
 # CDI mode checks no requirement: nvidia-container-toolkit, issue 1470. From toolkit 1.18.0 on it is the runtime's
 # default: its release notes, as in SUSE-SU-2025:4187-1. Docker's --gpus may try it first: moby, pull request 50228 (all
 # read 2026-11-21).
@@ -124,7 +118,8 @@ def requirement_unmet(subject: Subject) -> ImageOutcome:
 
     What it means: images state in NVIDIA_REQUIRE_* what they need: blanks stand between alternatives, commas between
     what must hold together, and each variable must hold for each GPU. The container toolkit's legacy mode refuses to
-    start what is not met; under CDI, which its runtime takes by itself from 1.18.0 on, nothing enforces it.
+    start what is not met; under CDI, which its runtime takes by itself from 1.18.0 on, nothing enforces it. It is an
+    error all the same: it is what the image's maker demands, and which mode a host has, nobody tells.
     How it is seen: each variable is evaluated as libnvidia-container does, for each GPU of the machine, with its
     driver, CUDA level, compute capability and brand.
     What to do: update the driver, or use an image of a CUDA that this driver runs.
@@ -229,60 +224,3 @@ def _forward(subject: Subject) -> bool:
     allowed = bool(subject.gpus) and all(set(gpu.brands) <= set(_FORWARD) for gpu in subject.gpus)
     declared = "NVIDIA_REQUIRE_CUDA" in requirements(subject.image.environment)
     return subject.contents.compat is True and met and declared and allowed
-
-
-@rule("IMG904", Cause.FORWARD_COMPAT_UNSUPPORTED)
-def forward_compatibility(subject: Subject) -> ImageOutcome:
-    """Forward-compatibility libraries would be used on a GPU that does not allow them.
-
-    What it means: the package cuda-compat brings a newer libcuda for an older driver. It works on data-centre GPUs;
-    on a GeForce or TITAN cuInit fails with 804, although the driver's own libcuda might do. Container toolkits 1.17.4
-    and 1.20 or newer do not put it first of themselves, or only where the libraries say that they fit the driver.
-    How it is seen: the compat folder in LD_LIBRARY_PATH of the image; or the package in an image whose CUDA is newer
-    than the driver, where the container toolkit puts it first.
-    What to do: leave the folder out of LD_LIBRARY_PATH, and update the driver or use an image of its CUDA.
-    """
-    paths = [part for part in subject.image.environment.get("LD_LIBRARY_PATH", "").split(":") if _COMPAT.search(part)]
-    forbidding = [gpu for gpu in subject.gpus if gpu.brands and set(gpu.brands) <= set(_NOT_FORWARD)]
-    if paths:
-        yield _on_path(paths[0], forbidding)
-    elif forbidding and subject.contents.compat and _older_branch(subject):
-        starts = all(entry.status is not Meeting.UNMET for entry in requirement_verdicts(subject))
-        if starts:
-            yield Symptom(
-                f"The container toolkit uses the image's forward-compatibility libraries, which "
-                f"{forbidding[0].label} does not allow",
-                (*_forbidding(forbidding), *fact("driver.version", subject.snapshot.driver.version)),
-                (
-                    Fix(f"Update the driver to one of CUDA {subject.contents.cuda}."),
-                    Fix(f"Or use an image of CUDA {subject.level} or older."),
-                ),
-            )
-
-
-def _on_path(path: str, forbidding: list[HostGpu]) -> Symptom:
-    severity = Severity.ERROR if forbidding else Severity.WARNING
-    which = f": {forbidding[0].label} does not allow it" if forbidding else ", whatever driver the host has"
-    return Symptom(
-        f"LD_LIBRARY_PATH of the image puts forward-compatibility libraries first{which}",
-        (of_image("LD_LIBRARY_PATH", path), *_forbidding(forbidding)),
-        (Fix(f"Leave {path} out of LD_LIBRARY_PATH: the container toolkit finds it where it is needed."),),
-        severity,
-    )
-
-
-def _forbidding(gpus: list[HostGpu]) -> tuple[Evidence, ...]:
-    return tuple(Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
-
-
-def _older_branch(subject: Subject) -> bool:
-    """Whether the host's driver is of an older branch than the libraries.
-
-    That is when a toolkit up to 1.19 puts them first: libnvidia-container, src/cli/compat_mode.c,
-    filter_by_major_version; nvidia-container-toolkit, cmd/nvidia-cdi-hook/cudacompat/cudacompat.go,
-    getContainerForwardCompatDir. Its CHANGELOG, v1.17.4: not at all; its release notes, v1.20.0: by the ELF header of
-    the image's libcuda (all read 2026-11-21). Which toolkit there is, nobody tells: the older ones are assumed.
-    """
-    cuda, driver = subject.contents.cuda, subject.driver
-    branch = next((row.branch for row in subject.matrix.driver_branches if row.cuda == cuda), None)
-    return branch is not None and driver is not None and driver.branch < branch

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from packaging.version import Version
+
 from gpuenv.image.check.built import Built
-from gpuenv.image.check.installs import Install, Place
+from gpuenv.image.check.installs import Install, Manager, Place
 from gpuenv.image.check.provided import provided
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
-from gpuenv.image.check.rules_docker import from_place, release_of, spot
+from gpuenv.image.check.rules_docker import OF_CONDA, from_place, release_of, spot
 from gpuenv.image.check.rules_variables import capabilities_fault, hides_all
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
@@ -240,7 +242,21 @@ def not_pinned(built: Built) -> FileOutcome:
                 f"Pin it: {pin}",
                 severity=Severity.WARNING,
             )
+    for install in built.installs:
+        if install.manager is Manager.CONDA and install.name in OF_CONDA and not install.pinned:
+            yield spot(
+                install.place,
+                f"conda's {install.text} is not pinned",
+                f"Pin it: {install.name}={_newest(built)}",
+                severity=Severity.WARNING,
+            )
     yield from _base_not_pinned(built)
+
+
+def _newest(built: Built) -> str:
+    """The newest release of CuPy that the matrix has."""
+    releases = (row.cupy for line in built.matrix.wheel_lines for row in line.releases if row.yanked is None)
+    return max(releases, key=Version)
 
 
 def _extras(install: Install) -> str:

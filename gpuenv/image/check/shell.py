@@ -41,10 +41,12 @@ class Command:
     Attributes:
         words: the program and its arguments, without wrappers, assignments and redirections.
         guarded: whether its failure stops nothing, or it stands in a condition.
+        perhaps: whether it may not be run at all: it stands in a condition, or after ``||``.
     """
 
     words: tuple[Word, ...]
     guarded: bool = False
+    perhaps: bool = False
 
     @property
     def program(self) -> str:
@@ -62,14 +64,16 @@ def commands(piece: Piece, lookup: Lookup, depth: int = 0) -> tuple[Command, ...
     found: list[Command] = []
     words: list[Word] = []
     blocks: list[str] = []
+    before = ""
     for part in (*_tokens(piece, lookup), "\n"):
         if isinstance(part, Word):
             words.append(part)
             continue
         _follow_blocks(words, blocks)
-        guarded = part == "||" or any(block in _CONDITIONAL for block in blocks)
-        found += _command(tuple(words), guarded=guarded, lookup=lookup, depth=depth)
-        words = []
+        inside = any(block in _CONDITIONAL for block in blocks)
+        around = Command((), guarded=inside or part == "||", perhaps=inside or before == "||")
+        found += _command(tuple(words), around, lookup=lookup, depth=depth)
+        before, words = part, []
     return tuple(found)
 
 
@@ -82,7 +86,9 @@ def _follow_blocks(words: list[Word], blocks: list[str]) -> None:
         blocks.pop()
 
 
-def _command(words: tuple[Word, ...], *, guarded: bool, lookup: Lookup, depth: int) -> Iterator[Command]:
+def _command(words: tuple[Word, ...], around: Command, *, lookup: Lookup, depth: int) -> Iterator[Command]:
+    """The command of some words, or those of the script that it runs; ``around`` says where it stands."""
+    guarded = around.guarded
     while words and words[0].text in _KEYWORDS:
         guarded = guarded or words[0].text in _CONDITIONS
         words = words[1:]
@@ -91,7 +97,7 @@ def _command(words: tuple[Word, ...], *, guarded: bool, lookup: Lookup, depth: i
     words = _unwrapped(words)
     if not words:
         return
-    command = Command(words, guarded)
+    command = Command(words, guarded, around.perhaps)
     script = _script(command) if depth < _DEEPEST else None
     if script is None:
         yield command
@@ -100,7 +106,7 @@ def _command(words: tuple[Word, ...], *, guarded: bool, lookup: Lookup, depth: i
     lines = max(1, script.text.count("\n"))
     for entry in inner:
         placed = tuple(replace(word, line=min(word.line, script.line + lines)) for word in entry.words)
-        yield Command(placed, entry.guarded or guarded)
+        yield Command(placed, entry.guarded or guarded, entry.perhaps or around.perhaps)
 
 
 def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:

@@ -8,17 +8,17 @@ from dataclasses import replace
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.doctor.machine import contained
-from gpuenv.doctor.registry import NotKnown, Symptom
+from gpuenv.doctor.registry import NotKnown, finding_of
 from gpuenv.image.check.facts import ImageFacts
-from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict
-from gpuenv.image.check.rules import Rule, all_rules
+from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, as_image_finding
+from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.rules_image import requirement_verdicts
 from gpuenv.image.check.subject import Subject, contents_of, subject_of
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.finding import CheckStatus, Finding, Severity
+from gpuenv.model.finding import CheckStatus, Severity, ranked
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Status
 
@@ -50,19 +50,19 @@ def judge_machine(
             if isinstance(told, NotKnown):
                 open_questions.append(told.reason)
             else:
-                findings.append(_finding(rule, told, name))
-    ranked = ranked_findings([replace(entry, machine=name) for entry in findings])
+                findings.append(as_image_finding(finding_of(rule, told)))
+    in_order = ranked_findings([replace(entry, machine=name) for entry in findings])
     unknown = tuple(dict.fromkeys(open_questions))
     return MachineVerdict(
         machine=name,
-        status=status_of(ranked, unknown=bool(unknown)),
+        status=status_of(in_order, unknown=bool(unknown)),
         driver=None if subject.driver is None else str(subject.driver),
         driver_cuda=None if subject.level is None else str(subject.level),
         gpus=tuple(gpu.label for gpu in subject.gpus),
         platform=image.platform,
         requirements=requirement_verdicts(subject),
-        findings=ranked,
-        changes=_changes(ranked),
+        findings=in_order,
+        changes=_changes(in_order),
         unknown=unknown,
     )
 
@@ -82,7 +82,7 @@ def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[
     resolution = resolve(snapshot, subject.matrix)
     diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, Terms(no_cupy=True, left_out=_OF_THIS_PROCESS))
     found = [
-        _carried(entry)
+        as_image_finding(entry)
         for entry in diagnosis.findings
         if entry.code.startswith(("DRV", "GPU")) and entry.severity is not Severity.NOTE
     ]
@@ -98,51 +98,9 @@ def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[
     return found, unknown
 
 
-def _carried(finding: Finding) -> ImageFinding:
-    return ImageFinding(
-        code=finding.code,
-        cause=finding.cause,
-        severity=finding.severity,
-        primary=False,
-        follows_from=None,
-        title=finding.title,
-        evidence=finding.evidence,
-        fix=finding.fix,
-        docs=finding.docs,
-    )
-
-
-def _finding(rule: Rule, symptom: Symptom, machine: str) -> ImageFinding:
-    return replace(make_finding(rule, symptom), machine=machine)
-
-
-def make_finding(rule: Rule, symptom: Symptom) -> ImageFinding:
-    """A symptom with the code and the cause of its rule."""
-    return ImageFinding(
-        code=rule.code,
-        cause=symptom.cause or rule.causes[0],
-        severity=symptom.severity,
-        primary=False,
-        follows_from=None,
-        title=symptom.title,
-        evidence=symptom.evidence,
-        fix=symptom.fix,
-        docs=f"gpuenv explain {rule.code}",
-    )
-
-
 def ranked_findings(findings: Iterable[ImageFinding]) -> tuple[ImageFinding, ...]:
-    """Errors, warnings, notes; the first error is the one to cure first, and its consequences name it."""
-    order = list(Severity)
-    ranked = sorted(findings, key=lambda entry: order.index(entry.severity))
-    if not ranked or ranked[0].severity is not Severity.ERROR:
-        return tuple(ranked)
-    primary = replace(ranked[0], primary=True)
-    others = [
-        replace(entry, follows_from=primary.code) if primary.code in _FOLLOWS.get(entry.code, ()) else entry
-        for entry in ranked[1:]
-    ]
-    return (primary, *others)
+    """In the order of the rules; the first error is the one to cure first, and its consequences name it."""
+    return ranked(findings, lambda code, primary: primary in _FOLLOWS.get(code, ()))
 
 
 def status_of(findings: Iterable[ImageFinding], *, unknown: bool) -> Status:

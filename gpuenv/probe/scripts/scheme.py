@@ -68,7 +68,7 @@ def markers():
         "os_name": os.name,
         "platform_machine": platform.machine(),
         "platform_release": platform.release(),
-        "platform_system": platform.uname()[0],
+        "platform_system": platform.uname().system,
         "platform_version": platform.version(),
         "python_full_version": platform.python_version(),
         "platform_python_implementation": platform.python_implementation(),

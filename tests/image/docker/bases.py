@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 CUDA = "12.9"
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -91,13 +91,23 @@ def debian(folder: Path) -> Path:
     return file
 
 
-def cuda_tree(folder: Path, *, headers: bool) -> Path:
-    """CUDA's libraries, and its headers, at the place where NVIDIA's packages put them; as a tar file."""
+# What CuPy needs; and what NVIDIA's runtime images hold besides: its Dockerfiles (as of 2025-12-15) install
+# cuda-libraries, libnpp, cuda-nvtx and libnccl.
+CUPYS = ("cuda-toolkit[cublas,cudart,cufft,curand,cusolver,cusparse,nvrtc,nvjitlink]",)
+NVIDIAS = (f"{CUPYS[0][:-1]},cufile,npp,nvjpeg,nvtx]", "nvidia-nccl-cu12")
+
+
+def certificates() -> dict[str, str]:
+    """What a pip needs to trust this machine's certificates, where there are any."""
+    return {"PIP_CERT": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
+
+
+def cuda_tree(folder: Path, wanted: Sequence[str], *, headers: bool) -> Path:
+    """CUDA's libraries, or its headers, at the place where NVIDIA's packages put them; as a tar file."""
     wheels = folder / "wheels"
     if not wheels.exists():
         constraint = folder / "constraint.txt"
         constraint.write_text(f"cuda-toolkit=={CUDA}.*\n")
-        extras = "cublas,cudart,cufft,curand,cusolver,cusparse,nvrtc,nvjitlink"
         uv = str(Path(sys.executable).with_name("uv"))
         command = [
             uv,
@@ -106,16 +116,17 @@ def cuda_tree(folder: Path, *, headers: bool) -> Path:
             "--quiet",
             "--target",
             str(wheels),
-            f"cuda-toolkit[{extras}]",
+            *wanted,
             "-c",
             str(constraint),
         ]
         subprocess.run(command, check=True, timeout=900)
+    left_out = (".alt.", "cusolverMg") if wanted == CUPYS else (".alt.",)
     place = f"usr/local/cuda-{CUDA}/targets/x86_64-linux"
     file = folder / ("cuda-headers.tar" if headers else "cuda-libraries.tar")
     with tarfile.open(file, "w") as tar:
         for path in sorted((wheels / "nvidia").glob("*/include/*" if headers else "*/lib/*.so*")):
-            if ".alt." not in path.name and "cusolverMg" not in path.name:
+            if not any(part in path.name for part in left_out):
                 tar.add(path, f"{place}/{'include' if headers else 'lib'}/{path.name}")
         if not headers:
             for name, target in _links().items():
@@ -147,7 +158,10 @@ def load_root(client: Any, file: Path, tag: str, variables: Mapping[str, str]) -
         f"ENV {key}={value}"
         for key, value in {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **variables}.items()
     ]
-    client.api.import_image_from_file(str(file), repository=name, tag=version, changes=changes)
+    told = client.api.import_image_from_file(str(file), repository=name, changes=changes)
+    client.api.tag(
+        json.loads(told.splitlines()[0])["status"], name, version
+    )  # Podman 4.3 takes no tag while it imports
 
 
 def add_tree(client: Any, below: str, tree: Path, tag: str, variables: Mapping[str, str]) -> None:  # noqa: ANN401
@@ -159,17 +173,18 @@ def add_tree(client: Any, below: str, tree: Path, tag: str, variables: Mapping[s
     client.images.build(path=str(tree.parent), tag=tag, rm=True)
 
 
-def all_bases(client: Any, folder: Path) -> dict[str, str]:  # noqa: ANN401
-    """The base of each kind, made in an engine unless it has them."""
+def all_bases(client: Any, folder: Path, wanted: Sequence[str] = CUPYS) -> dict[str, str]:  # noqa: ANN401
+    """The base of each kind, made in an engine unless it has them; ``wanted`` is the CUDA of NVIDIA's."""
     names = {"wheels": "stand-in/python:3.11"} | {kind: f"stand-in/cuda:12.9.1-{kind}" for kind in ("runtime", "devel")}
     if set(names.values()) <= {tag for image in client.images.list() for tag in image.tags}:
         return names
-    plain = {"PIP_CERT": str(_CERTIFICATES)} if _CERTIFICATES.exists() else {}
+    plain = certificates()
     load_root(client, debian(folder), names["wheels"], plain)
     below = names["wheels"]
     for kind, headers in (("runtime", False), ("devel", True)):
-        tree = cuda_tree(folder, headers=headers)
+        tree = cuda_tree(folder, wanted, headers=headers)
         add_tree(client, below, tree, names[kind], {**plain, **NVIDIA})
         tree.unlink()
         below = names[kind]
+    shutil.rmtree(folder / "wheels")
     return names

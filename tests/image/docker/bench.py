@@ -1,7 +1,9 @@
 """What each kind of image adds and how long it takes, beside a plain ``pip install`` of the same on the same base.
 
-``python -m tests.image.docker.bench [KIND ...]``: cold is without the builder's cache, warm is the same once more.
-The bases are made here: what NVIDIA's own images hold beyond CUDA's libraries (NPP, NCCL, nvcc) is not in them.
+``python -m tests.image.docker.bench [KIND ...]``: ``added`` is over the row's own base, ``over system`` over a Debian
+with its Python, which every base here is made of: the sum that is pulled where neither base nor image is there yet.
+Cold is without the builder's cache, warm is the same once more. The bases are made here, from NVIDIA's wheels: those of
+runtime and devel hold the libraries of NVIDIA's runtime images, but neither nvcc nor the static libraries of devel.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _PLAIN = """FROM {base}
 RUN python3 -m venv /opt/plain \\
     && /opt/plain/bin/pip install --progress-bar off '{line}[ctk]=={cupy}' 'cuda-toolkit=={cuda}.*'
 """
-_ROW = "{:28} {:>9} {:>9} {:>9} {:>7} {:>7}"
+_ROW = "{:24} {:>6} {:>6} {:>6} {:>11} {:>6} {:>6}"
 
 
 def engine(stack: ExitStack) -> Given | Dockerd:
@@ -62,26 +64,29 @@ def plain(client: Any, base: str, made: Any) -> tuple[int, float]:  # noqa: ANN4
 
 
 def rows(host: str, client: Any, names: dict[str, str], kinds: Sequence[str]) -> Iterator[str]:  # noqa: ANN401
-    slim = client.images.get(names["wheels"]).attrs["Size"]
-    yield _ROW.format("MiB; seconds", "base", "added", "over slim", "cold", "warm")
+    system = client.images.get(names["wheels"]).attrs["Size"]
+    yield _ROW.format("MiB; seconds", "base", "added", "whole", "over system", "cold", "warm")
     for kind in kinds:
         base = client.images.get(names[kind]).attrs["Size"]
         made, cold = build(host, kind, names[kind], "--no-cache")
         _, warm = build(host, kind, names[kind])
-        whole = made["sizes"]["whole"]
-        yield _row(f"gpuenv {kind}", (base, whole, slim), (cold, warm))
-        if kind == Kind.WHEELS.value:
-            size, seconds = plain(client, names[kind], made)
-            yield _row("plain pip install [ctk]", (base, size, slim), (seconds, None))
-            client.images.remove("bench/plain:1", force=True)
-        client.images.remove(f"bench/{kind}:1", force=True)
-        client.images.prune()
+        yield _row(f"gpuenv {kind}", (base, made["sizes"]["whole"], system), (cold, warm))
+        clean(client, f"bench/{kind}:1")
+        size, seconds = plain(client, names[kind], made)
+        yield _row("plain pip install [ctk]", (base, size, system), (seconds, None))
+        clean(client, "bench/plain:1")
+
+
+def clean(client: Any, tag: str) -> None:  # noqa: ANN401
+    """Gives the room back: an image with CUDA in it is gigabytes, and the builder keeps as many."""
+    client.images.remove(tag, force=True)
+    client.images.prune()
 
 
 def _row(name: str, sizes: tuple[int, int, int], seconds: tuple[float, float | None]) -> str:
-    base, whole, slim = sizes
+    base, whole, system = sizes
     cold, warm = seconds
-    numbers = [f"{number / _MIB:.0f}" for number in (base, whole - base, whole - slim)]
+    numbers = [f"{number / _MIB:.0f}" for number in (base, whole - base, whole, whole - system)]
     return _ROW.format(name, *numbers, f"{cold:.0f}", f"{warm:.0f}" if warm is not None else "-")
 
 
@@ -91,7 +96,7 @@ def main() -> None:
         started = engine(stack)
         client = client_of(started)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        names = bases.all_bases(client, folder)
+        names = bases.all_bases(client, folder, bases.NVIDIAS)
         for row in rows(started.host, client, names, kinds):
             print(row, flush=True)  # noqa: T201 - what it is for
 

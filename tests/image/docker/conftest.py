@@ -36,6 +36,9 @@ esac
 """
 
 
+REGISTRY = "127.0.0.1:5055"
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """An engine that was there before the tests."""
@@ -105,7 +108,7 @@ def registry(tmp_path: Path) -> Path:
     subprocess.run([program, "--version"], check=True, capture_output=True)
     file = tmp_path / "registry.yml"
     file.write_text(
-        "version: 0.1\nlog: {level: warn}\nhttp: {addr: '127.0.0.1:5055'}\n"
+        f"version: 0.1\nlog: {{level: warn}}\nhttp: {{addr: '{REGISTRY}'}}\n"
         f"storage: {{filesystem: {{rootdirectory: {tmp_path / 'registry'}}}}}\n"
     )
     return file

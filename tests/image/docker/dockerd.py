@@ -115,6 +115,14 @@ class Dockerd:
         parent = self._processes[0].pid
         return int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])
 
+    def beside(self, *command: str) -> tuple[str, ...]:
+        """A command that has the engine's network, its loopback too."""
+        return ("nsenter", "--target", str(self.pid), "--net", "--", *command)
+
+    def serve(self, registry: Path) -> None:
+        """Starts a registry on the engine's loopback; it ends with the engine."""
+        self._spawn(*self.beside("docker-registry", "serve", str(registry)))
+
     def cut_network(self) -> None:
         """Takes the network away from everything inside."""
         self._end(self._processes.pop())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ import pytest
 from gpuenv.image.context import pack
 from gpuenv.image.engine import connect
 from gpuenv.image.errors import EngineError
+from tests.image.docker import bases
 from tests.image.docker.conftest import client_of, load_stand_ins
 from tests.image.docker.dockerd import Dockerd, missing
 from tests.image.docker.program import PROGRAM, SMALL, build, environment, outcome
@@ -155,8 +157,14 @@ def test_ctrl_c_stops_the_build(engine: Dockerd, client: Any, builder: str) -> N
 
 def sleeping() -> bool:
     """Whether the stand-in for Python sleeps anywhere."""
-    lines = (path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
-    return any(line == b"sleep\x00600\x00" for line in lines)
+    return any(line == b"sleep\x00600\x00" for line in running())
+
+
+def running() -> Iterator[bytes]:
+    """The command lines of every process here, in containers too."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield path.read_bytes()
 
 
 def wait_for(true: Any, seconds: float = 60.0) -> bool:  # noqa: ANN401 - a question
@@ -219,6 +227,33 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert "the disk is full" in said
     assert "Make room" in said
     assert TAG not in found
+
+
+@pytest.mark.slow
+def test_the_network_is_cut_while_wheels_are_fetched(tmp_path: Path) -> None:
+    """The real pip, in the middle of its work."""
+    reason = missing() or bases.lacking()
+    if reason:
+        pytest.skip(reason)
+    with Dockerd() as engine:
+        client = client_of(engine)
+        bases.load_root(client, bases.debian(tmp_path), "stand-in/python:3.11", bases.certificates())
+        cutter = threading.Thread(target=cut_in_the_middle, args=(engine,))
+        cutter.start()
+        code, told, said = outcome(engine.host, *of("stand-in/python:3.11"))
+        cutter.join()
+        found = tags(client)
+        client.close()
+    assert (code, told["status"]) == (4, "failed"), said
+    assert "the network cannot be reached" in said
+    assert TAG not in found
+
+
+def cut_in_the_middle(engine: Dockerd) -> None:
+    """Waits for pip in a container, gives it a moment, and takes the network away."""
+    wait_for(lambda: any(b"--require-hashes" in line and line.startswith(b"/opt/cupy") for line in running()))
+    time.sleep(1)
+    engine.cut_network()
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.image import labels
 from gpuenv.image.context import pack
 from gpuenv.image.engine import connect
 from gpuenv.image.records import Base
+from tests.image.docker import bases
 from tests.image.docker.conftest import Given, client_of, load_stand_ins
 from tests.image.docker.dockerd import SYSTEM_PATH, answers
 from tests.image.docker.program import SMALL, environment, outcome
@@ -33,6 +35,21 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 """
 TAG = "localhost/half/built:1"
+
+
+def outbound(pid: int) -> subprocess.Popen[bytes] | None:
+    """A way out of a process's network, where slirp4netns is there to make one."""
+    if not shutil.which("slirp4netns", path=SYSTEM_PATH):
+        return None
+    words = ["slirp4netns", "--configure", "--mtu=1400", "--disable-host-loopback", str(pid), "tap0"]
+    return subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", "--", *words],
+        env={"PATH": SYSTEM_PATH},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,16 +79,19 @@ def podman() -> Iterator[Given]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    network = None
     try:
         end = time.monotonic() + 30
         while not answers(folder / "podman.sock") and time.monotonic() < end:
             time.sleep(0.1)
         assert process.poll() is None, "podman's service runs"
+        network = outbound(process.pid)
         load_stand_ins(Given(address))
         yield Given(address)
     finally:
-        process.kill()
-        process.wait()
+        for started in filter(None, (network, process)):
+            started.kill()
+            started.wait()
         subprocess.run(["umount", "-l", f"{folder}/root/overlay"], check=False, capture_output=True)
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -127,3 +147,29 @@ def test_a_container_is_run_and_removed(podman: Given) -> None:
     )
     shop.close()
     assert (end.exit_code, end.stdout) == (0, "heard")
+
+
+@pytest.mark.slow
+def test_cupy_is_built_and_proven_through_podman(podman: Given, tmp_path: Path) -> None:
+    """The default kind on a Debian made here, with CuPy and CUDA really in it, and the payload run inside."""
+    reason = bases.lacking() or ("" if shutil.which("slirp4netns", path=SYSTEM_PATH) else "no slirp4netns here")
+    if reason:
+        pytest.skip(reason)
+    client = client_of(podman)
+    name = "localhost/stand-in/python:3.11"
+    bases.load_root(client, bases.debian(tmp_path), name, bases.certificates())
+    asked = ("--cuda", "12.9", "--python", "3.11", "--base", name, "--compute-capability", "9.0")
+    words = (*asked, "--builder", "classic")
+    tag = "localhost/proven/podman:1"
+    code, told, said = outcome(podman.host, *words, "--tag", tag)
+    assert code == 0, said
+    made = told["images"][0]
+    assert (made["status"], made["user"], told["engine"].split()[0]) == ("built", "10001:10001", "podman")
+    proofs = {proof["name"]: proof["passed"] for proof in made["proofs"]}
+    assert {"compiled.9.0", "library.cublas", "library.nvrtc", "user"} <= set(proofs)
+    assert set(proofs.values()) == {True}
+    first = client.images.get(tag)
+    assert first.attrs["Config"]["Labels"][labels.PROOF].startswith("passed: ")
+    code, told, said = outcome(podman.host, *words, "--tag", tag)
+    assert (code, client.images.get(tag).attrs["RootFS"]) == (0, first.attrs["RootFS"]), said
+    client.close()

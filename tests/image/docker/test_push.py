@@ -11,7 +11,7 @@ from gpuenv.image.engine import connect
 from gpuenv.image.errors import EngineError
 from gpuenv.image.progress import Progress
 from gpuenv.image.records import Base
-from tests.image.docker.conftest import client_of, load_stand_ins
+from tests.image.docker.conftest import REGISTRY, client_of, load_stand_ins
 from tests.image.docker.dockerd import Dockerd, missing
 from tests.image.docker.program import SMALL, environment, outcome
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.docker
-PLACE = "127.0.0.1:5055/own/image"
+PLACE = f"{REGISTRY}/own/image"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.buildkit import Build, build_with, find_cli
+from gpuenv.image.buildkit import Build, Cli, build_with, find_cli
 from gpuenv.image.context import pack
 from gpuenv.image.engine import connect
 from gpuenv.image.progress import Progress
@@ -116,13 +116,20 @@ def test_with_the_classic_builder(started: tuple[Dockerd, str], tmp_path: Path) 
     assert found[0] == found[1], "the same layers"
 
 
+def has_check(cli: Cli) -> bool:
+    told = subprocess.run(
+        [*cli.words, "--help"], env=dict(cli.environment), capture_output=True, text=True, check=False, timeout=60
+    )
+    return "--call" in told.stdout
+
+
 def test_the_engines_own_check_finds_nothing(started: tuple[Dockerd, str], tmp_path: Path) -> None:
     """``docker build --check`` of a Dockerfile of each kind, without and with secrets."""
     engine, folder = started
     variables = environment(engine, folder, tmp_path)
     cli = find_cli([f"{folder}/usr/bin/docker"], variables, engine.host) if folder else None
-    if cli is None or not cli.is_plugin:
-        pytest.skip("this engine's command line has no check")
+    if cli is None or not cli.is_plugin or not has_check(cli):
+        pytest.skip("this engine's BuildKit has no check: make test-docker-newer unpacks one that has")
     for kind in Kind:
         choice = next(entry for key, entry in choices().items() if key[0] == kind.value and not isinstance(entry, str))
         for how in (Rendering(CREATED), Rendering(CREATED, mounts=True, secrets=("pip", "ca", "netrc"))):

@@ -1,0 +1,79 @@
+"""Begins to ask this machine before the command line is understood: importing what understands it takes as long.
+
+The words are only looked over here. What was begun is taken over by the asking that turns out to be wanted if that is
+the very same; else it is ended, and what it was told is never read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from gpuenv.probe.take import DEFAULT_TIMEOUT, Inquiry, Request
+from gpuenv.probe.target import TargetError
+
+_COMMANDS = ("doctor", "probe", "resolve")  # whose first step is to ask this machine, for DEFAULT_TIMEOUT
+_NOT_HERE = ("--snapshot", "--no-probe", "--paste", "--list", "--help", "-h")
+_begun: list[Inquiry] = []  # to be closed at the program's end at the latest
+_ready: list[Inquiry] = []  # what nobody has taken over yet
+
+
+def begin(arguments: Sequence[str]) -> None:
+    """Begins where the words look like a command that asks this machine.
+
+    Args:
+        arguments: those of the command line.
+    """
+    if not arguments or arguments[0] not in _COMMANDS or any(word.split("=")[0] in _NOT_HERE for word in arguments):
+        return
+    try:
+        timeout = float(_value(arguments, "--timeout", str(DEFAULT_TIMEOUT)))
+        request = Request(
+            environment=dict(os.environ),
+            python=_value(arguments, "--python", "") or None,
+            root=_value(arguments, "--driver-root", os.environ.get("GPUENV_DRIVER_ROOT", "")) or "/",
+            timeout=timeout,
+            deep="--deep" in arguments,
+        )
+        if timeout > 0:
+            _ready.append(_started(request))
+    except (TargetError, ValueError, OSError):
+        return  # told by whoever understands the command line
+
+
+def take_over(request: Request) -> Inquiry:
+    """What was begun, if it is what is wanted and nobody has it yet, or else a new asking.
+
+    Raises:
+        TargetError: when the target that the caller named is no environment.
+    """
+    while _ready:
+        inquiry = _ready.pop()
+        if inquiry.becomes(request):
+            return inquiry
+        inquiry.close()
+    return _started(request)
+
+
+def end() -> None:
+    """Ends whatever was begun."""
+    for inquiry in _begun:
+        inquiry.close()
+
+
+def _started(request: Request) -> Inquiry:
+    inquiry = Inquiry(request)
+    _begun.append(inquiry)  # before there is a child, so that none is forgotten
+    inquiry.begin()
+    return inquiry
+
+
+def _value(arguments: Sequence[str], option: str, default: str) -> str:
+    """The last value of an option, in either of its two forms."""
+    value = default
+    for place, word in enumerate(arguments):
+        if word == option:
+            value = arguments[place + 1] if place + 1 < len(arguments) else default
+        elif word.startswith(option + "="):
+            value = word.partition("=")[2]
+    return value

@@ -1,0 +1,19 @@
+"""Words on standard error, folded to the width of a terminal; as they are where there is none."""
+
+from __future__ import annotations
+
+import sys
+
+_NARROWEST = 40
+
+
+def folded(text: str) -> str:
+    """The same text in lines that a terminal shows whole; a path or a command is never cut in two."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return text
+    import shutil
+    import textwrap
+
+    width = max(_NARROWEST, shutil.get_terminal_size().columns - 1)
+    whole = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line if len(line) <= width else whole.fill(line) for line in text.split("\n"))

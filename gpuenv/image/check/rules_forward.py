@@ -1,0 +1,97 @@
+"""An image's forward-compatibility libraries on a machine. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.registry import Symptom
+from gpuenv.image.check.records import Meeting
+from gpuenv.image.check.rules import ImageOutcome, of_image, rule
+from gpuenv.image.check.rules_image import requirement_verdicts
+from gpuenv.image.check.subject import HostGpu, Subject
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+
+# NVIDIA, CUDA Compatibility, "Forward Compatibility Support Across Major Toolkit Versions" (read 2026-11-21): for data
+# center GPUs, select NGC Server Ready SKUs of RTX cards, and Jetson boards. So a GeForce or TITAN is refused; an RTX or
+# Quadro is neither refused nor let through, for its brand does not tell whether the server is such a one.
+_NOT_FORWARD = ("geforce", "geforcertx", "titan", "titanrtx")
+_COMPAT = re.compile(r"/cuda[^/]*/compat(?:/lib(?:\.real)?)?/?$")
+
+
+@rule("IMG904", Cause.FORWARD_COMPAT_UNSUPPORTED)
+def forward_compatibility(subject: Subject) -> ImageOutcome:
+    """Forward-compatibility libraries would be used on a GPU that does not allow them.
+
+    What it means: the package cuda-compat brings a newer libcuda for an older driver. It works on data-centre GPUs;
+    on a GeForce or TITAN cuInit fails with 804, although the driver's own libcuda might do; and with a driver that is
+    newer than the package, on any GPU, it fails with 803. Container toolkits 1.17.4 and 1.20 or newer do not put it
+    first of themselves, or only where the libraries say that they fit the driver; all the others do, so that it is an
+    error and no warning.
+    How it is seen: the compat folder in LD_LIBRARY_PATH of the image; or the package in an image whose CUDA is newer
+    than the driver, where the container toolkit puts it first.
+    What to do: leave the folder out of LD_LIBRARY_PATH, and update the driver or use an image of its CUDA.
+    """
+    paths = [part for part in subject.image.environment.get("LD_LIBRARY_PATH", "").split(":") if _COMPAT.search(part)]
+    forbidding = [gpu for gpu in subject.gpus if gpu.brands and set(gpu.brands) <= set(_NOT_FORWARD)]
+    if paths:
+        yield _on_path(paths[0], forbidding, subject)
+    elif forbidding and subject.contents.compat and _older_branch(subject):
+        starts = all(entry.status is not Meeting.UNMET for entry in requirement_verdicts(subject))
+        if starts:
+            yield Symptom(
+                f"The container toolkit uses the image's forward-compatibility libraries, which "
+                f"{forbidding[0].label} does not allow",
+                (*_forbidding(forbidding), *fact("driver.version", subject.snapshot.driver.version)),
+                (
+                    Fix(f"Update the driver to one of CUDA {subject.contents.cuda}."),
+                    Fix(f"Or use an image of CUDA {subject.level} or older."),
+                ),
+            )
+
+
+def _on_path(path: str, forbidding: list[HostGpu], subject: Subject) -> Symptom:
+    """Fatal on a GPU that forbids it, and on a driver that is newer than the libraries, if they are there.
+
+    The latter: nvidia-container-toolkit, pull request 1679; espressomd/espresso, pull request 4090 (read 2026-11-21).
+    """
+    newer = subject.contents.compat is True and _branches(subject) > 0
+    severity = Severity.ERROR if forbidding or newer else Severity.WARNING
+    which = ", whatever driver the host has"
+    if forbidding:
+        which = f": {forbidding[0].label} does not allow it"
+    elif newer:
+        which = f": they are older than driver {subject.driver}, and fail with it"
+    return Symptom(
+        f"LD_LIBRARY_PATH of the image puts forward-compatibility libraries first{which}",
+        (
+            of_image("LD_LIBRARY_PATH", path),
+            *_forbidding(forbidding),
+            *fact("driver.version", subject.snapshot.driver.version),
+        ),
+        (Fix(f"Leave {path} out of LD_LIBRARY_PATH: the container toolkit finds it where it is needed."),),
+        severity,
+    )
+
+
+def _forbidding(gpus: list[HostGpu]) -> tuple[Evidence, ...]:
+    return tuple(Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
+
+
+def _branches(subject: Subject) -> int:
+    """How the branch of the host's driver compares with that of the libraries: -1, 0, 1; 0 where one is not known."""
+    cuda, driver = subject.contents.cuda, subject.driver
+    branch = next((row.branch for row in subject.matrix.driver_branches if row.cuda == cuda), None)
+    return 0 if branch is None or driver is None else (driver.branch > branch) - (driver.branch < branch)
+
+
+def _older_branch(subject: Subject) -> bool:
+    """Whether the host's driver is of an older branch than the libraries.
+
+    That is when a toolkit up to 1.19 puts them first: libnvidia-container, src/cli/compat_mode.c,
+    filter_by_major_version; nvidia-container-toolkit, cmd/nvidia-cdi-hook/cudacompat/cudacompat.go,
+    getContainerForwardCompatDir. Its CHANGELOG, v1.17.4: not at all; its release notes, v1.20.0: by the ELF header of
+    the image's libcuda (all read 2026-11-21). Which toolkit there is, nobody tells: the older ones are assumed.
+    """
+    return _branches(subject) < 0

@@ -1,0 +1,91 @@
+"""Lets the installer put the wheels together in a folder of their own, and looks at every file there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuenv.install.errors import InstallFailed
+from gpuenv.install.preparing import Prepared
+from gpuenv.install.records import Plan
+from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.staged import Staged, broken, read_stage
+from gpuenv.probe.children import ChildResult, Ending
+
+Announce = Callable[[str], None]
+
+
+def put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announce) -> None:
+    """Lets the installer fill the stage.
+
+    Args:
+        prepared: the plan.
+        folder: of the transaction.
+        stage: an empty folder in it.
+        announce: told what is being done.
+
+    Raises:
+        InstallFailed: when it does not come to its end.
+    """
+    lock = folder / "lock.txt"
+    lock.write_text(prepared.lock, encoding="utf-8")
+    announce(f"{prepared.plan.installer} puts {len(prepared.plan.install)} wheels together")
+    result = _filled(prepared, lock, stage, announce)
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        why = complaint(result)
+        raise InstallFailed(f"{prepared.plan.installer} failed: {why}; nothing was changed", remedy_for(why))
+
+
+def _filled(prepared: Prepared, lock: Path, stage: Path, announce: Announce) -> ChildResult:
+    """Runs the installer's commands in turn until one works; each starts with an empty folder."""
+    caller = prepared.caller
+    first, *others = caller.installer.staging(caller.options, lock, stage)
+    result = caller.run(first, _lines(announce))
+    for command in others:
+        if result.ending is Ending.EXITED and result.exit_code == 0:
+            break
+        shutil.rmtree(stage)
+        stage.mkdir()
+        result = caller.run(command, _lines(announce))
+    return result
+
+
+def checked(prepared: Prepared, stage: Path) -> Staged:
+    """What is in the stage: the planned versions and nothing else, every file as its RECORD says.
+
+    Raises:
+        InstallFailed: when it is anything else.
+    """
+    staged = read_stage(stage, prepared.holdings.scheme)
+    _as_asked(prepared.plan, staged)
+    bad = broken(staged.files)
+    if bad:
+        raise InstallFailed(f"{len(bad)} files are not what their RECORD says, {bad[0]} first; nothing was changed")
+    return staged
+
+
+def _as_asked(plan: Plan, staged: Staged) -> None:
+    """The stage holds the planned versions, all of them and nothing else."""
+    found = {entry.name: entry.release for entry in staged.distributions}
+    wanted = {pin.name: pin.release for pin in plan.install}
+    if found != wanted:
+        odd = sorted(set(found.items()) ^ set(wanted.items()))
+        raise InstallFailed(
+            f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}; "
+            "nothing was changed"
+        )
+
+
+def _lines(announce: Announce) -> Callable[[str], None]:
+    """What the installer says of its downloads, line by line."""
+    rest = ""
+
+    def heard(text: str) -> None:
+        nonlocal rest
+        *lines, rest = (rest + text).split("\n")
+        for line in lines:
+            if line.strip().startswith(("Download", "Prepar", "Install", "Resolved", "Building")):
+                announce(line.strip())
+
+    return heard

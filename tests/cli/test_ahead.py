@@ -1,0 +1,131 @@
+"""What is begun before the command line is understood: taken over where it is what is wanted, else ended unheard."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.program import MINIMAL, PROGRAM, answer, gpuenv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """An interpreter that notes its process and its arguments at each start."""
+    path = tmp_path / "noting-python"
+    path.write_text(f'#!/bin/sh\necho "$$ $*" >> "{tmp_path}/starts"\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def starts(target: Path) -> list[str]:
+    """Process and script of each start."""
+    noted = target.with_name("starts")
+    return noted.read_text(encoding="utf-8").splitlines() if noted.exists() else []
+
+
+def scripts(target: Path) -> list[str]:
+    return sorted(line.split("start.py ")[1].split()[0] for line in starts(target))
+
+
+@pytest.mark.parametrize(
+    "form", [["--python", "TARGET"], ["--python=TARGET"], ["--python", "elsewhere", "--python", "TARGET"]]
+)
+@pytest.mark.parametrize("command", ["doctor", "probe", "resolve"])
+def test_every_script_is_started_once(command: str, form: list[str], target: Path) -> None:
+    words = [word.replace("TARGET", str(target)) for word in form]
+    _, told = answer(command, *words)
+    assert scripts(target) == ["files", "interpreter"]
+    if command != "resolve":
+        snapshot = told.get("snapshot", told)
+        assert snapshot["target"]["executable"]["value"] == sys.executable
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--no-probe"],
+        ["--snapshot", "recorded.json"],
+        ["--snapshot=recorded.json"],
+        ["--help"],
+        ["-h"],
+        ["--paste", "recorded.json"],
+        ["--timeout", "soon"],
+        ["--timeout", "-1"],
+        ["--timeout", "nan"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_is_begun_where_nothing_is_asked(words: list[str], target: Path, tmp_path: Path) -> None:
+    (tmp_path / "recorded.json").write_text("{}", encoding="utf-8")
+    gpuenv("doctor", "--python", str(target), *words, cwd=tmp_path)
+    assert starts(target) == []
+
+
+def test_another_target_than_it_looked_like_is_asked_anew(target: Path, tmp_path: Path) -> None:
+    """The value of another option looks like an option: what was begun is ended, and the right target is asked."""
+    other = tmp_path / "other-python"
+    other.write_text(target.read_text(encoding="utf-8").replace("/starts", "/others"), encoding="utf-8")
+    other.chmod(0o755)
+    name = f"--python={target.name}"
+    done = gpuenv("probe", "--format", "json", "--python", other, "--output", name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / name).read_text(encoding="utf-8"))["target"]["executable"]["value"] == sys.executable
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name in {"starts", "others"}) == ["others", "starts"]
+    assert wait_until(lambda: not running(target))
+
+
+def running(target: Path) -> list[int]:
+    pids = [int(line.split()[0]) for line in starts(target)]
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 10.0) -> bool:
+    until = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture
+def hanging(target: Path) -> Path:
+    """The same, but it never answers."""
+    text = target.read_text(encoding="utf-8")
+    target.write_text(text.replace(f'exec "{sys.executable}" "$@"', "exec sleep 600"), encoding="utf-8")
+    return target
+
+
+def test_a_usage_error_leaves_nothing_behind(hanging: Path) -> None:
+    done = gpuenv("doctor", "--python", str(hanging), "--no-such-option")
+    assert done.returncode == 2
+    assert "--no-such-option" in done.stderr
+    assert wait_until(lambda: not running(hanging))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_nothing_behind(number: int, hanging: Path) -> None:
+    with subprocess.Popen(
+        [*PROGRAM, "doctor", "--python", str(hanging)],
+        env=MINIMAL,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert wait_until(lambda: len(starts(hanging)) == 2)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert wait_until(lambda: not running(hanging))
