@@ -50,4 +50,5 @@ def test_an_index(ground: Ground, installer: str, fault: str, record_property: C
         variables = {"UV_DEFAULT_INDEX": place, "PIP_INDEX_URL": place}
         words = ("--installer", installer)
         code = tried(ground, target, record_property, "index", f"{fault}, by {installer}", *words, **variables)
-    assert (code == 0) == (fault == "slow")
+    # A slow one may be too slow for the deadline; then nothing is changed.
+    assert code in ((0, 4) if fault == "slow" else (3, 4, 7))
