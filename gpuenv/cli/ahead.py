@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from gpuenv.install.places import root_with_journals
 from gpuenv.probe.take import DEFAULT_TIMEOUT, Inquiry, Request
-from gpuenv.probe.target import TargetError
+from gpuenv.probe.target import TargetError, find_interpreter
 
-_COMMANDS = ("doctor", "probe", "resolve")  # whose first step is to ask this machine, for DEFAULT_TIMEOUT
-_NOT_HERE = ("--snapshot", "--no-probe", "--paste", "--list", "--help", "-h")
+_COMMANDS = ("doctor", "probe", "resolve", "install")  # whose first step is to ask this machine, for DEFAULT_TIMEOUT
+_NOT_HERE = ("--snapshot", "--no-probe", "--paste", "--list", "--kernel", "--help", "-h")
 _begun: list[Inquiry] = []  # to be closed at the program's end at the latest
 _ready: list[Inquiry] = []  # what nobody has taken over yet
 
@@ -35,10 +36,16 @@ def begin(arguments: Sequence[str]) -> None:
             timeout=timeout,
             deep="--deep" in arguments,
         )
-        if timeout > 0:
+        if timeout > 0 and not (arguments[0] == "install" and _is_to_be_mended(request)):
             _ready.append(_started(request))
     except (TargetError, ValueError, OSError):
         return  # told by whoever understands the command line
+
+
+def _is_to_be_mended(request: Request) -> bool:
+    """Whether an interrupted install may have to be put back before the environment is looked at."""
+    interpreter = find_interpreter(request.python, request.environment)
+    return interpreter is None or root_with_journals(interpreter) is not None
 
 
 def take_over(request: Request) -> Inquiry:

@@ -59,7 +59,7 @@ def explain(
     from gpuenv.cli.explaining import Shown, explained, scanned, show
     from gpuenv.cli.gather import Subject
 
-    known = _known(what)
+    known = _known(what) or _of_a_plugin(what, timeout)
     if known is not None:
         from gpuenv.cli.output import emit_lines
 
@@ -95,6 +95,26 @@ def _known(what: str) -> Iterator[Line] | None:
 
     signature = next((entry for entry in all_signatures() if entry.name == what.lower()), None)
     return signature_lines(signature) if signature is not None else None
+
+
+def _of_a_plugin(what: str, seconds: float) -> Iterator[Line] | None:
+    """What the check of another package says of itself; None where no package brings one of this code.
+
+    Its code is imported in a child with a deadline only, and one that breaks there is told to be broken.
+    """
+    from gpuenv.plugins.discover import is_code
+
+    if not is_code(what.upper()) or _exists(what):
+        return None
+    from gpuenv.cli.plugging import plugins
+    from gpuenv.plugins.run import MOST_SECONDS, described
+    from gpuenv.report.explained import plugin_lines
+
+    plugin = next((entry for entry in plugins() if entry.code == what.upper()), None)
+    if plugin is None:
+        return None
+    said = described(plugin, os.environ, min(seconds, MOST_SECONDS))
+    return plugin_lines(plugin.code, plugin.package, plugin.function, said.text, said.complaint)
 
 
 def _exists(what: str) -> bool:

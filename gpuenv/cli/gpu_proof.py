@@ -17,15 +17,16 @@ _SHOWN = 3
 
 def gpu_proof(examined: Examined, interpreter: str) -> Proof:
     """Runs the quick smoke test in the target; where there is no GPU it says so, and nothing is shown."""
-    from gpuenv.cli.proving import prove_here
     from gpuenv.install.records import Proof
-    from gpuenv.smoke.prove import Order, Unusable
 
     facts = examined.facts
     if any(fact.startswith(("gpu", "driver")) for fact in facts.assumed):
         return Proof(_NAME, None, "the GPU or the driver is an assumed one; on the machine that is meant: gpuenv smoke")
     if not facts.gpus:
         return Proof(_NAME, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
+    from gpuenv.cli.proving import prove_here
+    from gpuenv.smoke.prove import Order, Unusable
+
     rows, subject = examined.rows, examined.subject
     try:
         result = prove_here(Order(), interpreter, subject, get_snapshot(subject, rows), rows)

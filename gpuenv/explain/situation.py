@@ -30,13 +30,24 @@ MARKS = (
     *("mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
     *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
     *("torch-there", "cupy-there", "toolkit-there"),
-    *("driver-newer", "gpu-newer-than-driver", "gpu-older-than-driver", "gpu-known", "gpu-older", "gpu-newer"),
+    *(
+        "driver-newer",
+        "gpu-newer-than-driver",
+        "gpu-older-than-driver",
+        "gpu-known",
+        "gpu-older",
+        "gpu-newer",
+        "torch-gpu-newer",
+    ),
 )
 _HIDING = ("", "-1", "none", "void", "NoDevFiles")
-_OF_TORCH = re.compile(r"\+cu(\d{2})\d")
+_OF_TORCH = re.compile(r"\+cu(\d{2})(\d)")
 # The first CUDA that compiles for a generation, where the matrix begins later: CUDA Toolkit Release Notes, "New
-# Features" of 8.0 (Pascal), 9.0 (Volta), 10.0 (Turing), 11.0 (GA100) and 11.1 (GA10x).
+# Features" of 8.0 (Pascal), 9.0 (Volta), 10.0 (Turing), 11.0 (GA100), 11.1 (GA10x),
+# 11.8 (Ada, Hopper) and 12.8 (Blackwell).
 _FIRST_CUDA = (
+    (ComputeCapability(10, 0), CudaVersion(12, 8)),
+    (ComputeCapability(8, 9), CudaVersion(11, 8)),
     (ComputeCapability(8, 6), CudaVersion(11, 1)),
     (ComputeCapability(8, 0), CudaVersion(11, 0)),
     (ComputeCapability(7, 5), CudaVersion(10, 0)),
@@ -140,6 +151,8 @@ def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) 
         yield "gpu-known"
     if capabilities and in_play is not None:
         yield from _capability_fit(capabilities, in_play, matrix)
+    if torch and any(_not_yet(entry, CudaVersion(int(torch[1]), int(torch[2]))) for entry in capabilities):
+        yield "torch-gpu-newer"
 
 
 def _driver_fit(needs: Needs, matrix: Matrix, in_play: CudaVersion | None) -> Iterator[str]:

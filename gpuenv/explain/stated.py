@@ -47,6 +47,8 @@ _STATEMENTS = (
     Statement("numpy", "numpy version", r"NumPy Version\s*: (\d[\w.]+)"),
     Statement("cupy", "cupy-cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
     Statement("cupy", "cupy_cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
+    Statement("package.torch", "+cu", r"\b(?:torch|PyTorch)(?: version)?(?:==|:? +|-)(\d+\.\d+\.\d+\w*\+cu\d{2,3})\b"),
+    Statement("gpu", ", pci bus id", r"\bname: ((?:NVIDIA |Tesla |GeForce |Quadro )[\w -]{2,40}?), pci bus id"),
     Statement("arch", "os/platform", r"\bLinux-\S+-(x86_64|aarch64)-"),
     Statement("arch", "linux_", r"manylinux\w*?_(x86_64|aarch64)\b"),
     Statement("compute-capability", "sm_", r"with CUDA capability sm_(\d{2,3})\b"),
@@ -57,7 +59,7 @@ _STATEMENTS = (
         Statement(
             "gpu",
             maker,
-            r"(?:GPU \d: |\| +\d+ +|Found GPU\d+ |Device \d+:? \"?)"
+            r"(?:GPU \d: |\| +\d+ +|Found GPU\d+ |Device \d+:? \"?|GPU(?: name)?: +|(?<![\w:] )(?<!\w))"
             r"((?:NVIDIA |Tesla |GeForce |Quadro )[\w -]{2,40}?)"
             r"(?= +(?:On|Off|WDDM|TCC)\b| \(UUID| which| with CUDA|\"|$)",
         )

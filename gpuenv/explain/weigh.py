@@ -71,6 +71,40 @@ _EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
     Cause.DEVICE_NODE_PERMISSION: (Cause.DEVICE_NODE_MISSING, Cause.VISIBLE_DEVICES_HIDE_GPU),
     Cause.WINDOWS_DLL_LOAD_FAILURE: (),
 }
+# What a text shows of its place, and what is hardly to be there: Windows knows no fork and no device nodes; where
+# nvidia-smi prints its table there are a driver and a GPU; under WSL the driver is the one of Windows.
+_UNLIKELY: Mapping[str, tuple[tuple[tuple[Cause, ...], float], ...]] = {
+    "windows": (
+        (
+            (
+                Cause.FORK_AFTER_CUDA_INIT,
+                Cause.NOUVEAU_LOADED,
+                Cause.DRIVER_KERNEL_INCOMPATIBLE,
+                Cause.DEVICE_NODE_MISSING,
+                Cause.DEVICE_NODE_PERMISSION,
+                Cause.LIBSTDCXX_MISMATCH,
+                Cause.FABRIC_MANAGER_NOT_RUNNING,
+                Cause.JETSON_TEGRA,
+            ),
+            0.15,
+        ),
+    ),
+    "smi-table": (((Cause.NO_DRIVER, Cause.NO_NVIDIA_GPU, Cause.DRIVER_MODULE_NOT_LOADED, Cause.NOUVEAU_LOADED), 0.2),),
+    "wsl": (
+        (
+            (
+                Cause.DRIVER_MODULE_NOT_LOADED,
+                Cause.NOUVEAU_LOADED,
+                Cause.DRIVER_KERNEL_INCOMPATIBLE,
+                Cause.DEVICE_NODE_MISSING,
+            ),
+            0.2,
+        ),
+        ((Cause.NO_DRIVER, Cause.NO_NVIDIA_GPU), 0.35),
+    ),
+    "aarch64": (((Cause.WSL_LIBCUDA,), 0.3),),
+    "darwin": (((Cause.WINDOWS_DLL_LOAD_FAILURE, Cause.NOUVEAU_LOADED, Cause.CONTAINER_CGROUP_LOST_GPU), 0.1),),
+}
 _EXPLAINING = 0.6  # how likely a cause must be to explain others away
 
 
@@ -126,7 +160,10 @@ def weigh(hits: Sequence[Hit], marks: Collection[str], verdict: Verdict = NOTHIN
             before = chances.get(cause, 0.0)
             high, low = max(before, chance), min(before, chance)
             chances[cause] = high + (1 - high) * low * _CORROBORATION
-    chances = {cause: _scaled(chance, _doctor(cause, verdict)) for cause, chance in chances.items()}
+    chances = {
+        cause: _scaled(chance, _doctor(cause, verdict) * _likely_there(cause, marks))
+        for cause, chance in chances.items()
+    }
     chances = _without_consequences(chances)
     total = max(1.0, sum(chances.values()))
     ranked = [
@@ -185,6 +222,15 @@ def _doctor(cause: Cause, verdict: Verdict) -> float:
     if cause in verdict.found:
         return _SUPPORTED
     return _RULED_OUT if cause in verdict.ruled_out else 1.0
+
+
+def _likely_there(cause: Cause, marks: Collection[str]) -> float:
+    """How likely a cause is in a place that the marks show; 1 where they say nothing of it."""
+    likely = 1.0
+    for mark, rows in _UNLIKELY.items():
+        if mark in marks:
+            likely *= min((factor for causes, factor in rows if cause in causes), default=1.0)
+    return likely
 
 
 def _without_consequences(chances: Mapping[Cause, float]) -> dict[Cause, float]:

@@ -11,6 +11,13 @@ from collections.abc import Iterator
 from gpuenv.report.redact import hide_secrets
 
 _LONGEST = 1500
+# How Docker's two builders and Podman say that a command of the build failed: whoever says so is alive, and a broken
+# connection in that command's output is its own.
+_COMMAND_FAILED = re.compile(
+    r"returned a non-zero code|did not complete successfully|while running runtime: exit status"
+)
+_BROKEN = r"incompleteread|connection broken|response ended prematurely|unexpected eof|connection reset"
+_ENGINE_GONE = "the engine ended in the middle of the work"
 _CAUSES: tuple[tuple[type[BaseException], str, str], ...] = (
     (PermissionError, "this user may not use the engine's socket", "Join the group docker, or use a rootless engine."),
     (FileNotFoundError, "there is no engine: its socket is not there", "Start Docker or Podman, or set DOCKER_HOST."),
@@ -25,10 +32,10 @@ _TEXTS: tuple[tuple[str, str, str | None], ...] = (
     ),
     (
         (
-            r"incompleteread|connection broken|response ended prematurely|unexpected eof|connection reset|"
-            r"error reading from server: EOF|transport is closing|broken pipe|cannot connect to the docker daemon"
+            rf"{_BROKEN}|error reading from server: EOF|transport is closing|broken pipe|"
+            r"cannot connect to the docker daemon"
         ),
-        "the engine ended in the middle of the work",
+        _ENGINE_GONE,
         "Start it again; what was built so far is in its cache.",
     ),
     (
@@ -58,7 +65,7 @@ _TEXTS: tuple[tuple[str, str, str | None], ...] = (
         (
             r"temporary failure in name resolution|temporary failure resolving|no such host|name or service not known|"
             r"could not resolve|dial tcp|network is unreachable|connection timed out|read timed out|i/o timeout|"
-            r"failed to establish a new connection|connection refused|newconnectionerror|no route to host"
+            rf"failed to establish a new connection|connection refused|newconnectionerror|no route to host|{_BROKEN}"
         ),
         "the network cannot be reached",
         "Look at the network and the proxy; a base that is there already needs none.",
@@ -93,8 +100,9 @@ def engine_error(error: BaseException, doing: str) -> EngineError:
 def told(text: str, doing: str) -> EngineError:
     """What an engine's own words mean; the words themselves follow where they say more."""
     shown = tidy_text(text)
+    alive = _COMMAND_FAILED.search(text) is not None
     for pattern, message, remedy in _TEXTS:
-        if re.search(pattern, text, re.IGNORECASE):
+        if not (alive and message == _ENGINE_GONE) and re.search(pattern, text, re.IGNORECASE):
             return EngineError(f"{doing}: {message}\n{shown}", remedy)
     return EngineError(f"{doing}: {shown}")
 

@@ -55,6 +55,11 @@ def find_plugins(own: Callable[[], Collection[str]] = tuple) -> tuple[Plugin, ..
     return tuple(found.values())
 
 
+def is_code(text: str) -> bool:
+    """Whether a check could have this code."""
+    return re.fullmatch(_CODE, text) is not None
+
+
 def _may_bring(path: Sequence[str]) -> bool:
     """Whether some distribution may have an entry point of the group: importlib is asked only where one may."""
     if any(hasattr(finder, "find_distributions") and _name(finder) != _PATH_FINDER for finder in sys.meta_path):
@@ -87,7 +92,7 @@ def _bytes_of(path: str) -> bytes:
 
 
 def _fault(name: str, own: Collection[str]) -> str | None:
-    if not re.fullmatch(_CODE, name):
+    if not is_code(name):
         return f"{name!r} is no code of a check; expected one like ACME101"
     families = tuple(dict.fromkeys(code[:3] for code in own))
     if families and name.startswith(families):

@@ -25,7 +25,17 @@ from gpuenv.probe.protocol import parse_facts
 
 MOST_SECONDS = 10.0  # that one check may take
 _LONGEST = 500  # characters of a text of theirs that are shown
+_LONGEST_DOC = 8000  # characters of a docstring of theirs that are shown
 _SIDE_BY_SIDE = 8
+_CHILD = (sys.executable, "-B", os.path.join(os.path.dirname(__file__), "child.py"))  # noqa: PTH118, PTH120
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What the check of another package says of itself: its docstring; or why it could not be asked."""
+
+    text: str
+    complaint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +74,9 @@ def run_plugins(
 def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds: float, group: ChildGroup) -> Told:
     if plugin.fault is not None:
         return _broken(plugin, plugin.fault, 0.0)
-    command = [sys.executable, "-B", os.path.join(os.path.dirname(__file__), "child.py"), str(snapshot)]  # noqa: PTH118, PTH120
-    command += [plugin.function]
-    result = run_child(command, environment, time.monotonic() + seconds, group)
+    result = run_child([*_CHILD, str(snapshot), plugin.function], environment, time.monotonic() + seconds, group)
     facts = parse_facts(result.stdout)
-    complaint = _complaint(result, facts)
+    complaint = _complaint(result, facts, "answer")
     if complaint is not None:
         return _broken(plugin, complaint, result.duration)
     try:
@@ -78,7 +86,27 @@ def _run(plugin: Plugin, snapshot: Path, environment: Mapping[str, str], seconds
     return _told(plugin, answer, result.duration)
 
 
-def _complaint(result: ChildResult, facts: Mapping[str, object]) -> str | None:
+def described(plugin: Plugin, environment: Mapping[str, str], seconds: float = MOST_SECONDS) -> Description:
+    """What a check says of itself, asked in a child with a deadline; or why it could not be asked.
+
+    Args:
+        plugin: the check.
+        environment: the caller's variables.
+        seconds: that it may take.
+    """
+    if plugin.fault is not None:
+        return Description("", plugin.fault)
+    group = ChildGroup()
+    try:
+        result = run_child([*_CHILD, "-", plugin.function], environment, time.monotonic() + seconds, group)
+    finally:
+        group.close()
+    facts = parse_facts(result.stdout)
+    text = facts.get("doc")
+    return Description(text[:_LONGEST_DOC] if isinstance(text, str) else "", _complaint(result, facts, "doc"))
+
+
+def _complaint(result: ChildResult, facts: Mapping[str, object], wanted: str) -> str | None:
     """Why there is no answer, in a few words."""
     step = {"import": "while it was imported", "run": "while it ran"}.get(str(facts.get("asking")), "at its start")
     if result.ending is Ending.TIMED_OUT:
@@ -89,7 +117,7 @@ def _complaint(result: ChildResult, facts: Mapping[str, object]) -> str | None:
         return f"could not be started: {result.error}"
     if result.exit_code != 0:
         return f"failed {step}: {last_line(result.stderr)}"
-    return None if "answer" in facts else f"ended {step}, without an answer"
+    return None if wanted in facts else f"ended {step}, without an answer"
 
 
 def _broken(plugin: Plugin, why: str, seconds: float) -> Told:

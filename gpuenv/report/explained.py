@@ -20,6 +20,26 @@ def check_lines(check: Explained) -> Iterator[Line]:
         yield Line(f"{name}: {text}", hang=2)
 
 
+def plugin_lines(code: str, package: str, function: str, text: str, complaint: str | None) -> Iterator[Line]:
+    """A check of another package, in its own words.
+
+    Args:
+        code: its code.
+        package: the distribution that brings it, with its version.
+        function: where its function is.
+        text: its docstring.
+        complaint: why it could not be asked.
+    """
+    title, _, rest = text.strip().partition("\n")
+    yield Line(f"{code}: {title or 'a check without a description'}", Style.HEADING)
+    yield Line(f"  brought by {package} ({function})", Style.QUIET, 4)
+    if complaint is not None:
+        yield Line(f"  The plug-in could not be asked what it means: it {complaint}.", Style.BAD, 4)
+    for paragraph in filter(None, (line.strip() for line in rest.split("\n"))):
+        yield Line()
+        yield Line(paragraph, hang=2)
+
+
 def cause_lines(cause: Cause, checks: Sequence[Explained]) -> Iterator[Line]:
     """A cause, and every check that can name it."""
     yield Line(f"{cause}: {cause.sentence}.", Style.HEADING, 2)

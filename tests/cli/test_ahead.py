@@ -129,3 +129,20 @@ def test_an_interruption_leaves_nothing_behind(number: int, hanging: Path) -> No
     assert process.returncode == 130
     assert "Traceback" not in err
     assert wait_until(lambda: not running(hanging))
+
+
+def test_an_install_takes_over_what_was_begun(target: Path) -> None:
+    gpuenv("install", "--dry-run", "--offline", "--python", target)
+    asked = [line.split("start.py ")[1].split()[0] for line in starts(target) if "start.py " in line]
+    assert sorted(asked) == ["files", "interpreter"]
+
+
+def test_an_install_looks_at_nothing_that_may_have_to_be_put_back_first(target: Path) -> None:
+    """These options exclude each other: it ends before it would ask by itself."""
+    environment = target.with_name("environment")
+    for name in ("bin", ".gpuenv"):
+        (environment / name).mkdir(parents=True)
+    interpreter = target.replace(environment / "bin/python3")  # which notes its starts where it did
+    done = gpuenv("install", "--python", interpreter, "--locked", "a", "--bundle", "b")
+    assert done.returncode == 2
+    assert starts(target) == []

@@ -51,7 +51,7 @@ def test_help_is_told_without_the_work(arguments: list[str]) -> None:
 
 def test_a_usage_error_is_told_without_the_work() -> None:
     """Of the commands that ask this machine, the asking has begun by then."""
-    assert imported(["install", "--no-such-option"], {2}) & {*HEAVY, "packaging"} == set()
+    assert imported(["rollback", "--no-such-option"], {2}) & {*HEAVY, "packaging"} == set()
     assert imported(["doctor", "--no-such-option"], {2}) & HEAVY == set()
 
 

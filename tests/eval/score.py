@@ -3,9 +3,16 @@
 Each text goes through what the command runs, alone and with the environment that its report states. The
 ``established`` cases have a cause that was stated or follows from printed facts. Of the ``collected`` ones, no
 signature was written or changed after a look at how the half named ``held`` fared; those collected ``later`` were
-first scored when all signatures stood. Of the ``gathered`` ones nobody has looked at an answer to the half named
-``held``, whose numbers alone are known: it tells how unseen reports fare. A case that is ``unconfirmed`` has the
-reading of a thread for its cause.
+first scored when all signatures stood. The half of the ``gathered`` ones named ``held`` was not looked at until the
+``fetched`` ones had been scored. A case that is ``unconfirmed`` has the reading of a thread for its cause.
+
+How reports fare that nobody has seen is told by the first score of each set, alone:
+
+* gathered, held half: first 69.2 % of 65;
+* fetched, 64 in all: first 75.0 %, among three 79.7 %, wrong and sure 4.7 %, silent 10.9 %;
+* fetched, those named ``later``, which came when the others had been learnt from: first 3 of 5, none wrong and sure.
+
+What is printed below is after the signatures have learnt from them.
 """
 
 from __future__ import annotations
@@ -131,13 +138,15 @@ def main() -> None:
         "collected later": tuple(case for case in load("collected") if case.split == "later"),
         "gathered, open half": tuple(case for case in load("gathered") if case.split == "open"),
         "gathered, held half": tuple(case for case in load("gathered") if case.split == "held"),
+        "fetched": tuple(case for case in load("fetched") if case.split != "later"),
+        "fetched later": tuple(case for case in load("fetched") if case.split == "later"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():
         for way, with_facts in zip(WAYS, (False, True), strict=True):
             given = answers(cases, with_facts=with_facts)
             sys.stdout.write(f"{name}, {way}\n  {row(given)}\n")
-            if chosen.misses in {"all", name} and name != "gathered, held half":
+            if chosen.misses in {"all", name}:
                 for answer in given:
                     if not answer.first:
                         sys.stdout.write(f"    {answer.case.id}: {answer.case.root_cause}: {answer.reason}\n")

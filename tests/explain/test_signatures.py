@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 
 from gpuenv.explain.cures import CURES
+from gpuenv.explain.lines import clean
 from gpuenv.explain.patterns import compiled
 from gpuenv.explain.records import Level, Signature
 from gpuenv.explain.signatures import all_signatures
 from gpuenv.explain.situation import MARKS
 from gpuenv.model.causes import Cause
+from tests.eval.messages import MESSAGES
+from tests.eval.printed import messages
+from tests.eval.score import load
 
 SIGNATURES = all_signatures()
+REPORTS = ("established", "collected", "gathered", "fetched", "unconfirmed")
 # Told by a look at the machine, or by a test, alone: no program prints that its sources disagree.
 NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE, Cause.GPU_TEST_FAILED}
 # What only one report can contain: its author's folders, its line numbers, its issue.
@@ -91,3 +97,20 @@ def test_every_cause_has_a_cure() -> None:
             assert fix.text.isascii()
             assert fix.command is None or all(word and " " not in word.strip() for word in fix.command)
             assert not fix.safe, "a text does not say whose environment it is about"
+
+
+def test_a_pattern_is_never_looked_for_without_one_of_its_literals() -> None:
+    """Over every text that is at hand: what a pattern finds, one of its literals finds before it."""
+    cases = [case.error_text for name in REPORTS for case in load(name)]
+    printed = [message.text for message in messages()]
+    texts = (*cases, *printed, *(text for texts in MESSAGES.values() for text in texts))
+    windows = {f"{line} {after}" for text in texts for line, after in pairwise((*map(clean, text.splitlines()), ""))}
+    unseen = {
+        (signature.name, match[0])
+        for signature in SIGNATURES
+        if signature.pattern is not None
+        for window in windows
+        if not any(literal in window.lower() for literal in signature.literals)
+        and (match := compiled(signature.pattern).search(window))
+    }
+    assert unseen == set()

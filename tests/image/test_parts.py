@@ -110,6 +110,7 @@ def test_an_error_is_told_by_its_cause() -> None:
     [
         ("dd: writing '/x': No space left on device\nreturned a non-zero code: 1", "the disk is full"),
         ("('Connection broken: IncompleteRead(0 bytes read)', IncompleteRead(0 bytes read))", "ended in the middle"),
+        ("Connection broken: IncompleteRead(1 bytes read)\nThe command 'pip' returned a non-zero code: 2", "network"),
         ("manifest for 127.0.0.1:5055/a@sha256:00 not found: manifest unknown", "does not exist"),
         ('Get "https://x/v2/": dial tcp: lookup x on 10.0.2.3:53: no such host', "network"),
         ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "locked"),

@@ -215,3 +215,29 @@ def test_a_cure_of_a_plug_in_is_never_for_gpuenv_to_run(home: Home) -> None:
     code, report = home.doctor(FIT)
     assert (code, report["findings"][0]["primary"]) == (1, True)
     assert report["findings"][0]["fix"] == [{"text": "run it", "command": ["rm", "-r", "x"], "safe": False}]
+
+
+def test_its_code_is_explained_in_its_own_words(example: Home) -> None:
+    done = example.gpuenv("explain", "acme101")
+    told = " ".join(done.stdout.split())
+    assert done.returncode == 0
+    assert "ACME101: A GPU has less memory than our smallest model takes." in told
+    assert "brought by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in told
+    assert "What to do: take a machine with larger GPUs." in told
+    assert example.gpuenv("explain", "ACME102").returncode == 2
+
+
+def test_one_that_cannot_be_asked_is_told_to_be_broken(home: Home) -> None:
+    for code in ("BAD105", "BAD108", "BAD110", "GPU999"):
+        home.plugin(code, BAD[code][0])
+    for code, why in (
+        ("BAD105", "No module named"),
+        ("BAD108", "no attribute"),
+        ("BAD110", "did not end"),
+        ("GPU999", "gpuenv's own"),
+    ):
+        done = home.gpuenv("explain", code, "--timeout", PATIENCE)
+        told = " ".join(done.stdout.split())
+        assert done.returncode == 0
+        assert f"brought by plugin-{code.lower()} 1.0" in told
+        assert why in told, told

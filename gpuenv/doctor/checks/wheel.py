@@ -9,7 +9,7 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.resolution import CandidateKind, ConstraintName, Rejection
+from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection, Resolution
 from gpuenv.model.snapshot import SourceState
 
 DRIVER_USABLE = ("DRV101", "GPU201", "CTR301", "CTR305", "DRV104", "DRV105", "DRV106")
@@ -73,7 +73,10 @@ def nothing_fits(facts: Facts) -> Outcome:
     if resolution.wheel is not None or facts.needs.driver_absent:
         return
     better = resolution.next_better
-    subject = better.candidate if better else resolution.rejected[0].candidate
+    subject = better.candidate if better else _nearest(resolution)
+    if subject is None:
+        yield NotKnown("the interpreter or its platform has no wheel, whatever the driver and the GPU are")
+        return
     reasons = [entry for entry in resolution.rejected if entry.candidate == subject]
     cause = _cause_of(facts, {entry.constraint for entry in reasons})
     if cause is None:
@@ -87,6 +90,13 @@ def nothing_fits(facts: Facts) -> Outcome:
         (Fix(f"Change {change}: then {better.candidate.label} fits." if better else "Use another GPU."),),
         cause=cause,
     )
+
+
+def _nearest(resolution: Resolution) -> Candidate | None:
+    """The first release that nothing of the interpreter stands against; None where that speaks against them all."""
+    barred = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}
+    wheels = (entry.candidate for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
+    return next((candidate for candidate in wheels if candidate not in barred), None)
 
 
 def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:

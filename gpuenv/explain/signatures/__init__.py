@@ -18,9 +18,11 @@ def all_signatures() -> tuple[Signature, ...]:
         cuda_code,
         cuda_devices,
         cuda_kernels,
+        cuda_numbers,
         cuda_rare,
         cuda_start,
         cupy,
+        cupy_words,
         driver,
         fabric,
         frameworks,
@@ -40,8 +42,20 @@ def all_signatures() -> tuple[Signature, ...]:
     )
 
     families = (
-        *(driver, nvml, fabric, nvrm, kernel_module, cuda_start, cuda_devices, cuda_code, cuda_kernels, cuda_rare),
+        *(
+            driver,
+            nvml,
+            fabric,
+            nvrm,
+            kernel_module,
+            cuda_start,
+            cuda_devices,
+            cuda_code,
+            cuda_kernels,
+            cuda_rare,
+            cuda_numbers,
+        ),
         *(compiler, toolkit, libraries, loader, windows, containers, images, kubernetes),
-        *(packages, builds, cupy, arrays, memory, programs, frameworks, marks),
+        *(packages, builds, cupy, cupy_words, arrays, memory, programs, frameworks, marks),
     )
     return tuple(signature for family in families for signature in family.SIGNATURES)

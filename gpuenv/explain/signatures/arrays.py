@@ -9,27 +9,50 @@ _CUPY = "CuPy"
 
 SIGNATURES = (
     Signature(
+        "numpy.array-function",
+        "NumPy, of CuPy's arrays",
+        ("__array_function__", "__array_ufunc__"),
+        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.45), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.4)),
+        "NumPy, core/overrides.py and NEP 18: no type of the arguments takes the call",
+        pattern=r"no implementation found for 'numpy\.\S+' on types that implement __array_function__|all returned NotImplemented from __array_ufunc__",
+        title="NumPy's function was called with a GPU array that has none like it, or with arrays of both kinds",
+        needs=("cupy",),
+        decides="whether host and device arrays are mixed in that call",
+    ),
+    Signature(
+        "numpy.cast-rule",
+        "NumPy and CuPy",
+        ("according to the rule", "with casting rule"),
+        ((Cause.DTYPE_MISMATCH, 0.74),),
+        "NumPy, casting; CuPy, _core/_routines_manipulation.pyx",
+        pattern=r"Cannot cast (?:array data|scalar) from.* (?:according to the rule|with casting rule)",
+        title="The types of the arrays do not agree",
+        needs=("cupy",),
+    ),
+    Signature(
         "cupy.implicit-conversion",
         _CUPY,
-        ("implicit conversion to a", "method not producing an array"),
+        ("implicit conversion to a", "method not producing an array", "has no attribute '__array_"),
         ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.95),),
         "CuPy, _core/core.pyx: __array__; cudf, frame.py",
+        pattern=r"implicit conversion to a|method not producing an array|ndarray' object has no attribute '__array_(?:interface|struct)__'",
         title="A GPU array was handed to code that wants a NumPy array",
     ),
     Signature(
         "cupy.unsupported-type",
         _CUPY,
-        ("unsupported type <class",),
+        ("unsupported type <class", "unsupported type <type"),
         ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.8), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.12)),
         "CuPy, _core/_kernel.pyx: _preprocess_args",
-        pattern=r"Unsupported type <class '(?:numpy\.\w+|pandas\.\S+|torch\.Tensor)'>",
+        pattern=r"Unsupported type <(?:class|type) '(?:numpy\.\w+|pandas\.\S+|torch\.Tensor)'>",
         title="A host array was handed to a function of CuPy",
     ),
     Signature(
         "cupy.unsupported-list",
         _CUPY,
         (
-            "unsupported type <class",
+            "unsupported type <",
+            "invalid index type",
             "expected cupy",
             "does not support",
             "only supports",
@@ -39,8 +62,8 @@ SIGNATURES = (
         ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.82),),
         "CuPy, _core/_kernel.pyx and core.pyx; CuPy documentation, Differences between CuPy and NumPy",
         pattern=(
-            r"Unsupported type <class '(?:list|tuple|str|range|NoneType|object|dict|set)'>|Unsupported dtype (?:object|<U\d*|\|S\d*|datetime\S*|\[|O)"
-            r"|cupy\S* (?:does not|doesn't|do not) (?:yet )?support|only cupy\.ndarray\S* (?:is|are) supported|non-scalar numpy\.ndarray cannot be used"
+            r"(?:Unsupported|Invalid index) type:? <(?:class|type) '(?:list|tuple|str|range|NoneType|object|dict|set)'>|Unsupported dtype (?:object|<U\d*|\|S\d*|datetime\S*|\[|O)"
+            r"|cupy\S* (?:does not|doesn't|do not) (?:yet )?support(?! bfloat)|only cupy\.ndarray\S* (?:is|are) supported|non-scalar numpy\.ndarray cannot be used"
             r"|(?:operands?|arguments?|inputs?) must be (?:a )?cupy\.ndarray"
         ),
         title="NumPy does this, CuPy does not or does it differently",
@@ -52,7 +75,7 @@ SIGNATURES = (
         ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.68), (Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.12)),
         "CuPy documentation, Differences between CuPy and NumPy: zero-dimensional arrays, indices, lists",
         pattern=(
-            r"'cupy\.(?:_core\.core\.|core\.core\.)?ndarray' object (?:cannot be interpreted|is not (?:iterable|callable|subscriptable)|has no attribute)"
+            r"'cupy\.(?:_core\.core\.|core\.core\.)?ndarray' object (?:cannot be interpreted|is not (?:iterable|callable|subscriptable)|has no attribute(?! '__array_))"
             r"|(?:only integer scalar arrays|index arrays|list indices).{0,60}cupy|NotImplementedError:.{0,80}\bcupy\b|cupy\S*.{0,60}NotImplementedError"
             r"|cupy\.\w+(?:\.\w+)* is not (?:implemented|supported)|unhashable type: 'cupy"
         ),

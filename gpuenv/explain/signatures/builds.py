@@ -17,6 +17,12 @@ SIGNATURES = (
             "nvcc not in path",
             "cython version",
             "stub file",
+            "unknown file type",
+            "-> cupy",
+            "\u2500> cupy",
+            "compute capability",
+            "nvtoolsext",
+            "chainer",
         ),
         ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.93),),
         "CuPy, install/cupy_builder; pip, wheel_builder.py; uv, uv-build-frontend",
@@ -24,7 +30,7 @@ SIGNATURES = (
             r"Failed (?:building wheel for|to build(?: installable wheels.*\()?|to build `) ?'?cupy|Building wheel for cupy \(\S+\)(?: \.\.\.)? ?.*(?:error|failed)"
             r"|could not build wheels for cupy|Your CUDA environment is invalid|Skip installing cuda support|WARNING: Include files not found: \['cu"
             r"|WARNING: nvcc not in path|WARNING: Cannot (?:build|link|find) .*(?:cuda|nvToolsExt)|Failed to build `?cupy|setup\.py\S* .*cupy.*(?:error|failed)"
-            r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy"
+            r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy|(?:\u2500>|`->|^->) cupy\b(?!-)|unknown file type '\.cu'|failed with error code \d+ in \S*[/\\](?:cupy|chainer)[/\\]?(?:$|\s)"
         ),
         title="pip built CuPy from source, and the build failed",
         mark="building-cupy",
@@ -106,7 +112,7 @@ SIGNATURES = (
         pattern=(
             r"numpy\.(?:_?core)\.multiarray failed to import|numpy\.(?:dtype|ndarray|ufunc) size changed|compiled using NumPy 1\.\S+ cannot be run in|_ARRAY_API not found"
             r"|module 'numpy' has no attribute '\w+'|cannot import name '\w+' from 'numpy"
-            r"|`?np\.\w+`? was removed in the NumPy 2\.0 release|numpy\._?core\._multiarray_umath"
+            r"|`?np\.\w+`? was removed in the NumPy 2\.0 release|(?:Error|No module named)\W.{0,40}numpy\._?core\._multiarray_umath"
         ),
         title="The NumPy there does not fit what was compiled against it",
         mark="numpy-error",

@@ -38,6 +38,7 @@ SIGNATURES = (
             Sway("nvrtc-error-named", Cause.GPU_REMOVED_FROM_TOOLKIT, 1.8),
             Sway("cuda-13", Cause.GPU_REMOVED_FROM_TOOLKIT, 5),
             Sway("torch-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2.5),
+            Sway("torch-gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),
         ),
         decides="the GPU and NVRTC's version: --assume gpu=NAME, --assume toolkit=VERSION",
     ),
@@ -134,8 +135,8 @@ SIGNATURES = (
         "cupy.nvrtc-compilation",
         "CuPy",
         ("nvrtc_error_compilation",),
-        ((Cause.LIBRARY_PATH_CONFLICT, 0.25), (Cause.CUDA_HEADERS_MISSING, 0.22), (Cause.CUPY_BUG, 0.08)),
-        "nvrtc.h, NVRTC_ERROR_COMPILATION: the source did not compile, which the lines after it explain",
+        ((Cause.CUDA_HEADERS_MISSING, 0.28), (Cause.LIBRARY_PATH_CONFLICT, 0.22), (Cause.CUPY_BUG, 0.08)),
+        "nvrtc.h, NVRTC_ERROR_COMPILATION; CuPy documentation, Installation: CuPy always raises NVRTC_ERROR_COMPILATION (6)",
         title="NVRTC could not compile a kernel",
         sways=(
             Sway("user-kernel", Cause.LIBRARY_PATH_CONFLICT, 0.4),

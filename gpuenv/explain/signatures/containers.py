@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _CLI = "libnvidia-container, nvidia-container-cli"
+
+
+def _no_device(values: Mapping[str, str]) -> Weights:
+    """Where libcuda answered, the driver's libraries are there: its module is not loaded, or there is no GPU."""
+    if "libcuda" in values:
+        return (
+            (Cause.DRIVER_MODULE_NOT_LOADED, 0.38),
+            (Cause.NO_NVIDIA_GPU, 0.26),
+            (Cause.NO_DRIVER, 0.25),
+            (Cause.WSL_LIBCUDA, 0.08),
+        )
+    return ((Cause.NO_DRIVER, 0.4), (Cause.NO_NVIDIA_GPU, 0.2), (Cause.DRIVER_MODULE_NOT_LOADED, 0.18))
+
 
 SIGNATURES = (
     Signature(
@@ -99,8 +114,9 @@ SIGNATURES = (
             (Cause.WSL_LIBCUDA, 0.08),
         ),
         "libnvidia-container, src/nvc.c: cuda error, driver error",
-        pattern=r"initialization error: (?:cuda error: no cuda-capable device|driver error: failed to process request)",
+        pattern=r"initialization error: (?:(?P<libcuda>cuda error: no cuda-capable device)|driver error: failed to process request)",
         title="The host of the container has no usable GPU driver",
+        judge=_no_device,
         mark="container",
         sways=(Sway("wsl", Cause.WSL_LIBCUDA, 15),),
         decides="whether nvidia-smi works on the host",
@@ -123,11 +139,32 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.92),),
         "container-device-interface, pkg/cdi; moby, daemon/cdi.go",
         pattern=(
-            r"unresolvable CDI devices?|failed to inject CDI devices?|no known GPU vendor found|CDI (?:device )?(?:injection|spec\w*).*(?:fail|not found|disabled|error)"
+            r"unresolvable CDI devices?|failed to inject CDI devices?|no known GPU vendor found|CDI (?:device )?(?:injection|spec\w*)(?!.*NVML).*(?:fail|not found|disabled|error)"
             r"|setting up CDI devices"
         ),
         title="The engine finds no CDI description of the GPUs",
         mark="container",
+    ),
+    Signature(
+        "podman.cdi-as-path",
+        "Podman",
+        ("stat nvidia.com/", "nvidia.com/gpu"),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.82),),
+        "libpod, specgen: a Podman before 4.1 takes the name of a CDI device for a path",
+        pattern=r"(?:stat|lstat) nvidia\.com/gpu\S*: no such file|error (?:gathering device information|adding device).{0,40}nvidia\.com/gpu",
+        title="The engine is too old for CDI devices, or was not told to look for them",
+        mark="container",
+    ),
+    Signature(
+        "nvidia-cli.root",
+        _CLI,
+        ("failed to change root directory", "/run/nvidia/driver"),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.84),),
+        "libnvidia-container, src/nvc.c: the setting root of /etc/nvidia-container-runtime/config.toml",
+        pattern=r"failed to change root directory|(?:no such file|not found|does not exist).{0,40}/run/nvidia/driver|/run/nvidia/driver\S*: (?:no such|not found)",
+        title="The container toolkit is told to look for the driver where no driver container put one",
+        mark="container",
+        needs=("container", "cuda"),
     ),
     Signature(
         "docker.device-missing",

@@ -14,6 +14,7 @@ SIGNATURES = (
         _RUNTIME,
         (
             "busy or unavailable",
+            "unavailable or busy",
             "devicesunavailable",
             "cuda_error_device_unavailable",
             "devices unavailable",
@@ -26,7 +27,7 @@ SIGNATURES = (
             (Cause.MIG_MISCONFIGURED, 0.04),
         ),
         _SOURCE,
-        pattern=r"cuda(?:-capable)? device(?:s|\(s\))? (?:is/)?are (?:busy or unavailable|unavailable or busy)|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
+        pattern=r"cuda(?:-capable)? device(?:s|\(s\))? (?:(?:is/)?are )?(?:busy or unavailable|unavailable or busy)|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
         title="The GPU is there, but takes no further program",
         sways=(
             Sway("windows", Cause.COMPUTE_MODE_EXCLUSIVE, 0.12),  # WDDM knows the default mode only
@@ -76,6 +77,8 @@ SIGNATURES = (
             "nvlink error",
             "nvlink_uncorrectable",
             "cuda_error_contained",
+            "cudaerrorcontained",
+            "ecc",
         ),
         ((Cause.GPU_HARDWARE_FAULT, 0.95),),
         f"{_SOURCE}; nvidia-smi, sections ECC and Remapped Rows",
@@ -99,7 +102,13 @@ SIGNATURES = (
     Signature(
         "cuda.invalid-handle",
         _RUNTIME,
-        ("invalid resource handle", "invalidresourcehandle", "cuda_error_invalid_handle", "cuda_error_invalid_context"),
+        (
+            "invalid resource handle",
+            "invalidresourcehandle",
+            "deviceuninitialized",
+            "cuda_error_invalid_handle",
+            "cuda_error_invalid_context",
+        ),
         ((Cause.CROSS_DEVICE_ARRAY, 0.45), (Cause.FORK_AFTER_CUDA_INIT, 0.15), (Cause.TORCH_CUPY_CONFLICT, 0.08)),
         f"{_SOURCE}; a stream or event used on another device than the one it was made on",
         pattern=r"invalid resource handle|cudaErrorInvalidResourceHandle|CUDA_ERROR_INVALID_(?:HANDLE|CONTEXT)\b|cudaErrorDeviceUninitialized",

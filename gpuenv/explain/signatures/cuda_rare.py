@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.explain.records import Signature, Weights
+from gpuenv.explain.records import Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _SOURCE = "libcudart 12.9, cudaGetErrorName and cudaGetErrorString of every number; cuda.h of CUDA 13.0"
@@ -152,13 +152,20 @@ SIGNATURES = (
     Signature(
         "cudart.driver-level",
         "CUDA runtime",
-        ("insufficient driver: ", "failed to load cuda driver!"),
-        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.6), (Cause.NO_DRIVER, 0.3)),
+        ("insufficient driver: ",),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.95),),
         "libcudart 13, the strings of the binary: the sentences behind an error",
-        pattern=r"Insufficient driver: (?P<found>\d+) < (?P<needed>\d+)|Failed to load CUDA driver!",
-        judge=lambda values: (
-            ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.95),) if "found" in values else ((Cause.NO_DRIVER, 0.62),)
-        ),
-        decides="whether nvidia-smi works there, and the driver's version",
+        pattern=r"Insufficient driver: (?P<found>\d+) < (?P<needed>\d+)",
+        title="The driver is of level {found}, the CUDA runtime wants {needed}",
+    ),
+    Signature(
+        "cudart.no-driver",
+        "CUDA runtime",
+        ("failed to load cuda driver!",),
+        ((Cause.NO_DRIVER, 0.62), (Cause.CONTAINER_WITHOUT_GPU, 0.12), (Cause.WSL_LIBCUDA, 0.05)),
+        "libcudart 13, the strings of the binary: the sentences behind an error",
+        title="The CUDA runtime found no libcuda, which only the driver brings",
+        sways=(Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8), Sway("wsl", Cause.WSL_LIBCUDA, 40)),
+        decides="whether nvidia-smi works there, and whether this is a container or WSL",
     ),
 )

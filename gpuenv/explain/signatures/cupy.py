@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from collections.abc import Mapping
+
+from gpuenv.explain.cupy_names import EVER, SOMETIMES
+from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
-_OLD_MODULES = "util|core|prof|sparse|binary|creation|cupyx_util|statistics"
-_EVER_THERE = (
-    "show_config|ndarray|array|cuda|__version__|zeros|ones|asarray|arange|get_default_memory_pool|float32|float64|RawKernel|"
-    "asnumpy|empty|random|linalg|fft|dot|sum|ElementwiseKernel|fuse|is_available|get_array_module"
+_SLIP = (
+    r"(?:AssertionError|UnboundLocalError|SystemError|ZeroDivisionError|NameError|KeyError|IndexError|OverflowError)\b"
 )
+_OLD_MODULES = "util|core|prof|sparse|binary|creation|cupyx_util|statistics"
+
+
+def _missing_name(values: Mapping[str, str]) -> Weights:
+    """Every CuPy has it, some have it, or none: its files are gone, its release is another, or only NumPy has it."""
+    if values["name"] in EVER:
+        return ((Cause.CORRUPT_INSTALLATION, 0.8), (Cause.MULTIPLE_CUPY_PACKAGES, 0.08))
+    if values["name"] in SOMETIMES:
+        return ((Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.7), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.15))
+    return ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.45), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.42))
+
 
 SIGNATURES = (
     Signature(
@@ -44,10 +56,13 @@ SIGNATURES = (
         pattern=(
             r"No module named '(?:cupy\.(?:cuda|_core|_environment|_version|random|fft|linalg|_creation)[\w.]*|cupy_backends[\w.]*|cupyx)'(?<!nccl')(?<!cudnn')(?<!cutensor')"
             r"|cannot import name '(?:_core|_environment|_version|core|cuda|_kernel|ndarray|fusion)' from (?:partially initialized module )?'cupy"
-            rf"|module 'cupy' has no attribute '(?:{_EVER_THERE})'"
         ),
         title="Files of CuPy are missing",
-        sways=(Sway("own-cupy-file", Cause.CORRUPT_INSTALLATION, 0.8),),
+        sways=(
+            Sway("own-cupy-file", Cause.CORRUPT_INSTALLATION, 0.8),
+            Sway("cupy-asks", Cause.CORRUPT_INSTALLATION, 0.35),
+            Sway("cupy-asks", Cause.CUPY_BUG, 30),
+        ),
     ),
     Signature(
         "cupy.api-changed",
@@ -57,22 +72,38 @@ SIGNATURES = (
         "CuPy, Upgrade Guide: what each major version removed; chainer, backends/cuda.py",
         pattern=(
             rf"No module named '?cupy\.(?:{_OLD_MODULES})\b|cannot import name '\w+' from '(?:cupy|cupyx)[\w.]*'(?! \(unknown)"
-            rf"|module 'cupy\.cuda' has no attribute '(?!nccl|cudnn|cutensor)\w+'|module 'cupy(?:x)?(?:\.\w+)+' has no attribute '\w+'"
+            rf"|module 'cupy\.cuda' has no attribute '(?!nccl|cudnn|cutensor)\w+'|module 'cupy(?:x)?(?:\.(?!cuda'|cuda\.nccl')\w+)+' has no attribute '\w+'"
             rf"|(?:requires?|needs) cupy\S* ?(?:[<>=~!]=?) ?\d|cupy (?:version )?\d\S* is (?:not supported|too (?:old|new)|incompatible)"
             r"|\w+ \S+ requires cupy\S*[<>=~!]\S+, but you have"
         ),
         title="A library above CuPy needs another version of it",
-        sways=(Sway("cupy-files", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.5),),
+        sways=(
+            Sway("cupy-files", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.5),
+            # It is CuPy itself that asks for a module of its own: no library above it is involved.
+            Sway("cupy-asks", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.08),
+            Sway("cupy-asks", Cause.CUPY_BUG, 50),
+            Sway("cupy-asks", Cause.CORRUPT_INSTALLATION, 25),
+        ),
     ),
     Signature(
-        "cupy.unknown-function",
+        "cupy.missing-name",
         "programs above CuPy",
-        ("module 'cupy' has no attribute",),
+        ("module 'cupy' has no attribute", "from 'cupy'"),
         ((Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.45), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.42)),
-        "CPython, AttributeError; CuPy documentation, Comparison Table: functions that are not there",
-        pattern=rf"module 'cupy' has no attribute '(?!(?:{_EVER_THERE})')(?P<name>\w+)'",
-        title="CuPy has no {name}: it was removed, is not there yet, or exists in NumPy alone",
+        "CPython, AttributeError and ImportError; the names of CuPy's releases 7 to 14: gpuenv/explain/cupy_names.py",
+        pattern=r"module 'cupy' has no attribute '(?P<name>\w+)'(?! \(consider)",
+        title="CuPy has no {name} there: files of it are missing, its release is another, or NumPy alone has it",
+        judge=_missing_name,
         decides="the CuPy release: --assume cupy=NAME==VERSION",
+    ),
+    Signature(
+        "cupyx.missing-name",
+        "programs above CuPy",
+        ("module 'cupyx",),
+        ((Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.42), (Cause.CUPY_BUG, 0.3)),
+        "CPython, AttributeError: a module of cupyx that must be imported by itself, or that the release lacks",
+        pattern=r"module 'cupyx' has no attribute '\w+'",
+        decides="the CuPy release, and whether importing that module by its full name helps",
     ),
     Signature(
         "chainer.environment",
@@ -111,11 +142,31 @@ SIGNATURES = (
         ((Cause.CUPY_BUG, 0.78),),
         "CPython's traceback: an assertion or an internal slip in CuPy's own compiled code",
         pattern=(
-            r"(?:AssertionError|SystemError)\s+Exception ignored in: 'cupy|cupy\w*[/.\\][\w/.\\]*\.p(?:yx|xi)\"?,? line \d+, in [\w.]+ "
-            r"(?:AssertionError|UnboundLocalError|SystemError|ZeroDivisionError|NameError|KeyError|IndexError|OverflowError)\b"
+            rf"Exception ignored in: 'cupy\S*' {_SLIP}|(?:AssertionError|SystemError)\s+Exception ignored in: 'cupy"
+            rf"|cupy\w*[/.\\][\w/.\\]*\.p(?:yx|xi)\"?,? line \d+, in [\w.]+ {_SLIP}"
         ),
         title="An assertion inside of CuPy failed",
         decides="whether the newest CuPy of the line does the same",
+    ),
+    Signature(
+        "cupy.init-slip",
+        "CuPy",
+        ("in init cupy",),
+        ((Cause.CUPY_BUG, 0.7), (Cause.CUPY_SDIST_BUILD_FAILURE, 0.1)),
+        "CPython's traceback: a slip while a compiled module of CuPy starts, before anything of the program runs",
+        pattern=r"\.pyx\"?,? line \d+, in init cupy[\w.]* (?:AttributeError|NameError|KeyError|UnboundLocalError|TypeError)(?!.*numpy)",
+        title="CuPy fails while it is imported, in its own code",
+        decides="whether the newest CuPy of the line does the same, and how this one was built",
+    ),
+    Signature(
+        "cupy.init-attribute",
+        "CPython",
+        ("objects is not writable",),
+        ((Cause.CUPY_BUG, 0.6), (Cause.CUPY_SDIST_BUILD_FAILURE, 0.2)),
+        "CPython, Objects/methodobject.c: a compiled function that a newer Cython made of another kind",
+        pattern=r"attribute '__\w+__' of 'builtin_function_or_method' objects is not writable",
+        needs=("cupy",),
+        decides="the Cython that built this CuPy",
     ),
     Signature(
         "cupy.internal-error",

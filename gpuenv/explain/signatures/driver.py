@@ -18,7 +18,7 @@ SIGNATURES = (
     Signature(
         "tf.kernel-driver-not-running",
         "TensorFlow",
-        ("kernel driver does not appear to be running", "/proc/driver/nvidia/version"),
+        ("kernel driver does not appear to be running", "/proc/driver/nvidia/version", "find cuda drivers"),
         (
             (Cause.DRIVER_MODULE_NOT_LOADED, 0.35),
             (Cause.NO_DRIVER, 0.3),
@@ -26,7 +26,7 @@ SIGNATURES = (
             (Cause.NO_NVIDIA_GPU, 0.1),
         ),
         "xla/stream_executor/cuda/cuda_diagnostics.cc",
-        pattern=r"kernel driver does not appear to be running|/proc/driver/nvidia/version.*(?:does not exist|no such file)",
+        pattern=r"kernel driver does not appear to be running|could not open driver version path|Could not find cuda drivers on your machine|/proc/driver/nvidia/version.*(?:does not exist|no such file)",
         sways=(
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
             Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
@@ -99,5 +99,15 @@ SIGNATURES = (
         "gpuenv probe, DRV110: a child that does not answer within its deadline",
         pattern=r"nvidia-smi (?:command )?(?:just |also |is |was |may get |gets |got )*(?:hang|hung|stuck|frozen|freezes|never returns|does not return)",
         title="A call into the driver does not come back",
+    ),
+    Signature(
+        "loader.libcuda-unfit",
+        "numba and the loader",
+        ("possible cuda driver libraries are found", "wrong elf class"),
+        ((Cause.DRIVER_INSTALL_BROKEN, 0.55), (Cause.LIBRARY_PATH_CONFLICT, 0.2), (Cause.NO_DRIVER, 0.1)),
+        "numba/cuda/cudadrv/driver.py; glibc, elf/dl-load.c",
+        pattern=r"Possible CUDA driver libraries are found but error|lib(?:cuda|nvidia-\S+)\.so\S*: wrong ELF class",
+        title="A libcuda is there that cannot be loaded",
+        decides="which libcuda it is: ldconfig -p | grep libcuda",
     ),
 )

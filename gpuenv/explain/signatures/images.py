@@ -23,6 +23,7 @@ SIGNATURES = (
             "cuda minor version compatibility mode",
             "cuda forward compatibility mode",
             "not yet supported in this version",
+            "compatibility mode",
         ),
         ((Cause.IMAGE_REQUIRES_OTHER_DRIVER, 0.4), (Cause.FORWARD_COMPAT_UNSUPPORTED, 0.2)),
         "nvidia_entrypoint.sh, 50-gpu-driver-check",
@@ -47,6 +48,19 @@ SIGNATURES = (
         "nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go",
         pattern=r"unsupported (?:driver )?capabilities|NVIDIA_DRIVER_CAPABILITIES.{0,60}(?:missing|does not|not include|must|unset|without|only)",
         mark="container",
+    ),
+    Signature(
+        "container.utility-only",
+        "docker inspect, the variables of a container, compose files",
+        ("capabilities",),
+        ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.72),),
+        "NVIDIA Container Toolkit, User Guide: driver capabilities; without compute no libcuda is mounted",
+        pattern=(
+            r"\"?Capabilities\"?: ?\[\[(?![^\]]*(?:compute|all))[^\]]*\butility\b|NVIDIA_DRIVER_CAPABILITIES[\"']?[=:] ?[\"']?(?!\S*(?:compute|all))[a-z,]*utility"
+            r"|capabilities: ?\[(?![^\]]*(?:compute|all))[^\]]*\butility\b"
+        ),
+        title="The container was given the GPU without the compute capability, so without libcuda",
+        mark="capabilities-lack-compute",
     ),
     Signature(
         "container.video-library",

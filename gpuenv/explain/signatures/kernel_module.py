@@ -59,6 +59,27 @@ SIGNATURES = (
         decides="what lspci -k shows as the kernel driver in use",
     ),
     Signature(
+        "modprobe.not-permitted",
+        "modprobe",
+        ("could not insert 'nvidia",),
+        ((Cause.DEVICE_NODE_PERMISSION, 0.4), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.35)),
+        "kmod, errno EPERM: not root, a container, or a kernel that is locked down",
+        pattern=r"could not insert 'nvidia\S*: (?:Operation not permitted|Permission denied)",
+        title="The driver's module may not be loaded from there",
+        sways=(Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),),
+        decides="whether it was tried as root on the host, and whether Secure Boot is on",
+    ),
+    Signature(
+        "kernel.oops",
+        "the kernel",
+        ("[nvidia",),
+        ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.5), (Cause.DRIVER_UNRESPONSIVE, 0.3)),
+        "Linux, arch/x86/kernel/dumpstack.c: a fault inside of the driver's module",
+        pattern=r"RIP: \S+:\w+\+0x\w+/0x\w+ \[nvidia\w*\]",
+        title="The kernel stopped in the driver's module",
+        decides="whether an older kernel or a newer driver does the same",
+    ),
+    Signature(
         "module.other-kernel",
         "the kernel",
         ("version magic", "disagrees about version of symbol", "unknown symbol", "exec format error", "invalid module"),
@@ -76,17 +97,17 @@ SIGNATURES = (
         "DKMS and driver installers",
         (
             *("dkms", "nvidia kernel module", "kernel module", "kernel headers", "kernel source tree", "nvidia.ko"),
-            *("bad return status", "bad exit status"),
+            *("bad return status", "bad exit status", "dkms.conf", "building kernel modules"),
         ),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.88),),
         "dkms; nvidia-installer, the strings of the program; dpkg, postinst of nvidia-dkms",
         pattern=(
-            r"Unable to (?:build|load) the NVIDIA kernel module|Unable to (?:build|load) the (?:kernel module )?'nvidia"
+            r"Unable to (?:build|load) the NVIDIA kernel module|performing the step: \"Building kernel modules|Unable to (?:build|load) the (?:kernel module )?'nvidia"
             r"|Unable to find the kernel source tree|Unable to determine the (?:path to|version of) the kernel (?:source|headers)"
             r"|bad (?:return|exit) status.*(?:module build|nvidia)|nvidia\S* .*bad (?:return|exit) status"
             r"|kernel headers for (?:target )?kernel \S+ (?:at \S+ )?cannot be found"
             r"|error processing package (?:lib)?nvidia-(?:dkms|kernel|driver)|Error building (?:the )?nvidia"
-            r"|dkms.*nvidia\S*.*(?:failed|error)|nvidia\S*.*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
+            r"|Could not locate dkms\.conf file\.? .*nvidia|dkms.*nvidia\S*.*(?:failed|error)|nvidia\S*.*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
         ),
         title="The driver's module could not be built for the running kernel",
         mark="module-build-failed",
@@ -99,7 +120,7 @@ SIGNATURES = (
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.85),),
         "gcc and make, in the folder of nvidia's DKMS source",
         pattern=(
-            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|make.*nvidia\S* ?\] Error|gcc version check failed"
+            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|\bnvidia(?:-(?:drm|uvm|modeset|peermem))?/\S+\.[ch]:\d+:\d+: (?:fatal )?error|make.*nvidia\S* ?\] Error|gcc version check failed"
             r"|compiler used to (?:build|compile) the kernel.*(?:nvidia|does not (?:exactly )?match)"
         ),
         title="The driver's source does not compile against the running kernel",

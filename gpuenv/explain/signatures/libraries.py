@@ -16,6 +16,14 @@ _NCCL: Mapping[str, Weights] = {
     "edcudaerror": ((Cause.ASYNC_ERROR_SURFACED_LATE, 0.25), (Cause.CUDA_INITIALIZATION_FAILED, 0.2)),
 }
 
+
+def _fft(values: Mapping[str, str]) -> Weights:
+    """The internal error of cuFFT is also what a GPU gets that is newer than the library."""
+    if "internal" in values:
+        return ((Cause.CUFFT_PLAN_FAILURE, 0.66), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.14), (Cause.OUT_OF_MEMORY, 0.1))
+    return ((Cause.CUFFT_PLAN_FAILURE, 0.84), (Cause.OUT_OF_MEMORY, 0.06))
+
+
 SIGNATURES = (
     Signature(
         "library.not-initialized",
@@ -25,13 +33,25 @@ SIGNATURES = (
             "curand_status_initialization_failed",
             "create cublas handle",
             "create cudnn handle",
+            "dnn library initialization failed",
+            "cudnn failed to initialize",
         ),
         ((Cause.LIBRARY_NOT_INITIALIZED, 0.76), (Cause.OUT_OF_MEMORY, 0.1), (Cause.LIBRARY_PATH_CONFLICT, 0.07)),
         "cublas_api.h, cusolver_common.h, cusparse.h, cudnn.h, curand.h: status enumerators",
         pattern=(
-            r"CU\w+_STATUS_NOT_INITIALIZED|CURAND_STATUS_INITIALIZATION_FAILED|(?:failed to|could not|cannot) create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?handle"
+            r"CU\w+_STATUS_NOT_INITIALIZED|CURAND_STATUS_INITIALIZATION_FAILED|DNN library initialization failed|cuDNN failed to initialize|(?:failed to|could not|cannot) create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?handle"
         ),
         title="A CUDA library could not create its handle",
+        decides="how much memory of the GPU is free: nvidia-smi",
+    ),
+    Signature(
+        "tf.blas-launch",
+        "TensorFlow",
+        ("blas gemm", "blas xgemm", "blas sgemm", "blas gemv"),
+        ((Cause.OUT_OF_MEMORY, 0.4), (Cause.LIBRARY_NOT_INITIALIZED, 0.36), (Cause.LIBRARY_PATH_CONFLICT, 0.1)),
+        "TensorFlow, core/kernels/matmul_op.cc",
+        pattern=r"Blas \w*GEM\w+ launch failed",
+        title="cuBLAS could not run a product: it has no handle, or no memory for one",
         decides="how much memory of the GPU is free: nvidia-smi",
     ),
     Signature(
@@ -54,7 +74,10 @@ SIGNATURES = (
     Signature(
         "library.execution-failed",
         _MATH,
-        ("status_execution_failed", "cublas_status_internal_error", "cublas_status_mapping_error"),
+        (
+            *("status_execution_failed", "cublas_status_internal_error", "cublas_status_mapping_error"),
+            *("curand_status_preexisting_failure", "curand_status_launch_failure"),
+        ),
         (
             (Cause.ASYNC_ERROR_SURFACED_LATE, 0.42),
             (Cause.ILLEGAL_MEMORY_ACCESS, 0.2),
@@ -91,14 +114,21 @@ SIGNATURES = (
         ((Cause.CUFFT_PLAN_FAILURE, 0.84), (Cause.OUT_OF_MEMORY, 0.06)),
         "cufft.h: cufftResult; CuPy, cupy.cuda.cufft.CuFFTError",
         pattern=(
-            r"CUFFT_(?:INTERNAL_ERROR|ALLOC_FAILED|SETUP_FAILED|INVALID_SIZE|INVALID_PLAN|EXEC_FAILED|INVALID_VALUE|NO_WORKSPACE"
+            r"(?:cufft error:? )?(?P<internal>CUFFT_INTERNAL_ERROR)|CUFFT_(?:ALLOC_FAILED|SETUP_FAILED|INVALID_SIZE|INVALID_PLAN|EXEC_FAILED|INVALID_VALUE|NO_WORKSPACE"
             r"|NOT_IMPLEMENTED|NOT_SUPPORTED|PARSE_ERROR|LICENSE_ERROR|INVALID_TYPE|INVALID_DEVICE|MISSING_DEPENDENCY|NVRTC_FAILURE|NVJITLINK_FAILURE)"
             r"|cuFFT plan and a\.shape do not match|(?:array|Batch) size does not match the plan|cuFFT plan could not be created"
             r"|cufft(?:Plan|MakePlan|Create|Exec|XtMakePlan)\w*\b.{0,120}(?:\([1-9]\d? vs\. 0\)|fail|error|returned [1-9])"
             r"|(?:failed to (?:create|make|initialize)|could not create) (?:a )?(?:batched )?cufft ?\w* ?plan|cuFFT error: "
         ),
         title="cuFFT could not make or run a plan",
-        decides="the size of the transform, and how much memory of the GPU is free",
+        judge=_fft,
+        sways=(
+            Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 40),
+            Sway("torch-gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 40),
+            Sway("gpu-newer", Cause.CUFFT_PLAN_FAILURE, 0.3),
+            Sway("torch-gpu-newer", Cause.CUFFT_PLAN_FAILURE, 0.3),
+        ),
+        decides="the GPU and the CUDA of cuFFT, the size of the transform, and how much memory of the GPU is free",
     ),
     Signature(
         "cusparse.context",
@@ -117,7 +147,7 @@ SIGNATURES = (
     Signature(
         "cudnn.versions",
         "TensorFlow, torch, JAX",
-        ("cudnn", "cublas", "cusparse", "cufft"),
+        ("cudnn", "cublas", "cusparse", "cufft", "cusolver", "cupti", "installation found"),
         ((Cause.LIBRARY_PATH_CONFLICT, 0.85),),
         "xla/stream_executor/cuda/cuda_dnn.cc; torch/backends/cudnn/__init__.py; jax/_src/xla_bridge.py",
         pattern=(
@@ -142,7 +172,7 @@ SIGNATURES = (
         "optional.not-available",
         "CuPy and programs",
         ("nccl", "cudnn", "cutensor", "cusparselt", "cupyx.cutensor"),
-        ((Cause.OPTIONAL_LIBRARY_MISSING, 0.86),),
+        ((Cause.OPTIONAL_LIBRARY_MISSING, 0.74), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.12)),
         "CuPy, cupy/_environment.py, cupy.cuda.nccl, cupyx.cutensor; cupy_backends/cuda/libs",
         pattern=(
             r"(?:NCCL|cuDNN|cuTENSOR|cuSPARSELt) (?:is not|isn't|not) (?:available|installed|found|supported|enabled|configured)"
@@ -192,7 +222,7 @@ SIGNATURES = (
         (
             *("cudnn_status_internal_error", "cusolver_status_internal_error", "status_insufficient_resources"),
             *("cusparse_status_internal_error", "curand_status_internal_error", "cutensor_status_internal_error"),
-            *("cublaslt_status_internal_error", "dnn library initialization failed"),
+            *("cublaslt_status_internal_error",),
         ),
         ((Cause.OUT_OF_MEMORY, 0.36), (Cause.LIBRARY_NOT_INITIALIZED, 0.3), (Cause.LIBRARY_PATH_CONFLICT, 0.12)),
         "cudnn.h, cusolver_common.h, cusparse.h: status enumerators",

@@ -66,6 +66,8 @@ SIGNATURES = (
             Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 2),
             Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
             Sway("smi-works", Cause.CONTAINER_DRIVER_CAPABILITIES, 20),
+            Sway("capabilities-lack-compute", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),
+            Sway("capabilities-lack-compute", Cause.CONTAINER_WITHOUT_GPU, 0.2),
             Sway("smi-works", Cause.NO_DRIVER, 0.2),
             Sway("jetson", Cause.JETSON_TEGRA, 3),
         ),
@@ -96,7 +98,7 @@ SIGNATURES = (
         pattern=r"libnvidia-ml\.so(?:\.1)?: (?:cannot open|undefined)|(?:load|open|find)\w*.{0,40}libnvidia-ml\.so",
         title="The loader does not find libnvidia-ml, a part of the driver",
         sways=(
-            Sway("wsl", Cause.WSL_LIBCUDA, 8),
+            Sway("wsl", Cause.WSL_LIBCUDA, 60),
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 3),
             Sway("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 5),
         ),
@@ -156,12 +158,12 @@ SIGNATURES = (
     Signature(
         "ld.optional-library",
         _LD,
-        ("libnccl", "libcudnn", "libcutensor", "libcusparselt", "libnvshmem", "cutensor.dll", "cudnn64"),
+        ("libnccl", "libcudnn", "libcutensor", "libcusparselt", "libnvshmem", "cutensor.dll", "cudnn"),
         ((Cause.OPTIONAL_LIBRARY_MISSING, 0.88),),
         _DLERROR,
         pattern=(
             r"lib(?P<library>nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*)\.so[.\d]*: cannot open shared object"
-            r"|(?:Could not (?:load|find)|Unable to load|cannot find)[^\n]{0,60}(?:lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so|cudnn\w*64\w*\.dll|cutensor\.dll)"
+            r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so|cudnn\w*64\w*\.dll|cutensor\.dll)"
         ),
         title="An optional CUDA library is not found",
     ),
@@ -190,7 +192,7 @@ SIGNATURES = (
         ("glibcxx_", "cxxabi_"),
         ((Cause.LIBSTDCXX_MISMATCH, 0.95),),
         _DLERROR,
-        pattern=r"version [`'](?P<symbol>(?:GLIBCXX|CXXABI)_[\d.]+)' not found",
+        pattern=r"version [`'\"]?(?P<symbol>(?:GLIBCXX|CXXABI)_[\d.]+)['\"]? (?:is )?(?:not found|required)",
         title="The libstdc++ that is found first is too old: it lacks {symbol}",
     ),
     Signature(
@@ -199,7 +201,7 @@ SIGNATURES = (
         ("glibc_",),
         ((Cause.PLATFORM_WHEEL_MISSING, 0.85), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.05)),
         _DLERROR,
-        pattern=r"version [`'](?P<symbol>GLIBC_[\d.]+)' not found",
+        pattern=r"version [`'\"]?(?P<symbol>GLIBC_[\d.]+)['\"]? (?:is )?(?:not found|required)",
         title="The C library is older than the binaries need: it lacks {symbol}",
         needs=("cupy", "cuda", "conda"),
     ),

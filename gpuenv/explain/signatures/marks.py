@@ -13,6 +13,7 @@ def _mark(mark: str, literals: tuple[str, ...], pattern: str | None = None) -> S
 
 SIGNATURES = (
     _mark("cupy", ("cupy",)),
+    _mark("cupy-asks", ("cupy",), r"\.p(?:yx|xi)\"?,? (?:line \d+,? )?in (?:init )?cupy\w*\."),
     _mark("cupy-banner", ("original error",), r"Original error:"),
     _mark(
         "cupy-crash-frame",
@@ -34,6 +35,7 @@ SIGNATURES = (
     _mark("copy-frame", ("memcpy", "copy_from", "copy_to", "asnumpy"), r"memcpy\w*|copy_(?:from|to)_\w+|asnumpy"),
     _mark("launch-frame", ("launchkernel", "_launch"), r"launchKernel|function\._launch|linear_launch"),
     _mark("func-attribute", ("funcsetattribute",)),
+    _mark("smi-table", ("nvidia-smi ",), r"NVIDIA-SMI \d{3}\.\S+ .*(?:Driver|KMD) Version: \d"),
     _mark("nvrm", ("nvrm",)),
     _mark(
         "cupy-own-kernel",
@@ -57,7 +59,7 @@ SIGNATURES = (
     _mark("wsl", ("wsl",), r"/usr/lib/wsl|\bWSL2?\b|microsoft-standard-WSL"),
     _mark(
         "windows",
-        ("c:\\", ".dll", "winerror", "win-amd64", "win32"),
+        (":\\", ".dll", "winerror", "win_amd64", "\\site-packages"),
         r"[A-Z]:\\\w|\.dll\b|\[WinError|win_amd64|\\site-packages\\",
     ),
     _mark("darwin", ("macosx", "darwin"), r"macosx_\d|Darwin Kernel|darwin"),
@@ -110,7 +112,7 @@ SIGNATURES = (
     _mark("cuda-missing-on-system", ("missing on the system",)),
     _mark(
         "cuda-13",
-        ("cuda13", "cuda-13", "cu13", "cuda 13", "libnvrtc.so.13"),
+        ("cuda13", "cuda-13", "cu13", "cuda 13", "version: 13", "libnvrtc.so.13", "nvrtc64_13"),
         r"cuda-?13|cu13\d?|CUDA (?:Version:? )?13\.|libnvrtc\.so\.13|nvrtc64_13",
     ),
     _mark(

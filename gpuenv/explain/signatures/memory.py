@@ -63,7 +63,7 @@ SIGNATURES = (
         ((Cause.KERNEL_CACHE_UNWRITABLE, 0.9),),
         "CuPy, cupy/cuda/compiler.py and jitify.pyx: the kernel cache; errno EACCES, EROFS, ENOSPC, EDQUOT",
         pattern=(
-            r"(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded|\[WinError (?:123|5|3)\]).*(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin)"
+            r"(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded|\[WinError (?:123|3)\]|\[WinError 5\](?!.* -> )).*(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin)"
             r"|(?:kernel_cache|jitify_cache|\.cupy[/\\]|cupy_cache|\.cubin).*(?:Permission denied|Read-only file system|No space left|Disk quota)"
         ),
         title="CuPy cannot write its kernel cache",
@@ -75,7 +75,7 @@ SIGNATURES = (
         ((Cause.KERNEL_CACHE_RACE, 0.82), (Cause.KERNEL_CACHE_UNWRITABLE, 0.12)),
         "CuPy, cupy/cuda/compiler.py: tempfile and shutil.move in the kernel cache; errno EEXIST, ESTALE, EBUSY",
         pattern=(
-            r"(?:\[WinError (?:32|183|17)\]|used by another process|FileExistsError|File exists|Stale file handle|Text file busy|Device or resource busy|Resource temporarily unavailable|Directory not empty).*(?:kernel_cache|jitify_cache|\.cubin|cupy_cache|\.cupy\b)"
+            r"(?:\[WinError (?:32|183|17)\]|\[WinError 5\](?=.* -> )|used by another process|FileExistsError|File exists|Stale file handle|Text file busy|Device or resource busy|Resource temporarily unavailable|Directory not empty).*(?:kernel_cache|jitify_cache|\.cubin|cupy_cache|\.cupy\b)"
             r"|(?:kernel_cache|jitify_cache|\.cubin|cupy_cache).*(?:used by another process|File exists|Stale file handle|truncated|EOFError|corrupted)"
         ),
         title="Several processes write one kernel cache",

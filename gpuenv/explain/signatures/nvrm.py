@@ -38,7 +38,7 @@ SIGNATURES = (
     Signature(
         "nvrm.xid",
         "the driver's log",
-        ("xid",),
+        ("xid (", "xid:", "xid "),
         ((Cause.GPU_HARDWARE_FAULT, 0.88),),
         _XID_DOC,
         pattern=r"\bXid\b ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?(?P<xid>\d{1,3})\b",
@@ -123,7 +123,7 @@ SIGNATURES = (
     Signature(
         "nvrm.open-needs-gsp",
         "the driver's log",
-        ("gpu system processor", "open nvidia.ko"),
+        ("gpu system processor", "system processor", "open nvidia.ko"),
         ((Cause.GPU_REMOVED_FROM_DRIVER, 0.75), (Cause.DRIVER_INSTALL_BROKEN, 0.1)),
         "open-gpu-kernel-modules, nv.c: GPU without a GSP",
         pattern=r"open nvidia\.ko because it does not include the required GPU|does not include the required GPU (?:NVRM: )?System Processor",

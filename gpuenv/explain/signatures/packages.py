@@ -119,11 +119,12 @@ SIGNATURES = (
         "conda.not-found",
         "conda, mamba",
         ("cupy",),
-        ((Cause.PLATFORM_WHEEL_MISSING, 0.6), (Cause.PYTHON_UNSUPPORTED, 0.2)),
+        ((Cause.PLATFORM_WHEEL_MISSING, 0.6), (Cause.PYTHON_UNSUPPORTED, 0.15), (Cause.UNTRUSTED_PACKAGE_NAME, 0.1)),
         "conda, exceptions.py: PackagesNotFoundError; libmamba",
         pattern=(
             r"(?:nothing provides|package|The following packages? (?:is|are) not available).{0,40}\bcupy\b.{0,60}(?:does not exist|not available|no candidates|nothing provides)"
-            r"|nothing provides (?:requested )?cupy\b|- cupy\S*.*(?:does not exist|is not installable|can't be installed)"
+            r"|nothing provides (?:requested )?cupy\b|- cupy\S*.*(?:does not exist|is not installable|can't be installed)|(?:not available from current channels|ResolvePackageNotFound):? +- (?:\S+::)?cupy"
+            r"|\bcupy\S* was not found in the (?:package registry|provided package locations)|there (?:is|are) no versions? of cupy|No candidates were found for cupy"
         ),
         sways=_FIT,
         decides="the platform and the Python of the environment",

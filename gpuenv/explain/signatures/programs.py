@@ -35,7 +35,7 @@ SIGNATURES = (
         ((Cause.STREAM_RACE, 0.6),),
         "CUDA C++ Programming Guide, Streams: implicit synchronisation; the words of reports",
         pattern=(
-            r"CUDA_LAUNCH_BLOCKING=1.{0,80}\b(?:passes|disappears?|goes? away|vanish|works|correct|succeeds)"
+            r"CUDA_LAUNCH_BLOCKING=1.{0,80}\b(?:passes|disappears?|goe?s? away|vanish|works|correct|succeeds)"
             r"|(?:results? (?:differ|are wrong)|mismatch|fails?|errors?).{0,60}(?:different|non-?blocking|multiple|several|two) streams"
             r"|(?:stream|event).{0,40}(?:not synchroni[sz]ed|missing synchroni[sz]ation|without synchroni[sz]|was not recorded|has not been waited)"
         ),
@@ -71,7 +71,7 @@ SIGNATURES = (
         ("cuda array interface", "no conversion", "is not supported by cuda", "host array"),
         ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.6),),
         "numba/cuda/api.py: as_cuda_array",
-        pattern=r"\*host array\* passed to|Argument \S+ is not a (?:cuda|device) array|does not (?:support|implement|have) (?:the )?(?:__)?cuda[ _]array[ _]interface",
+        pattern=r"\*host array\* passed to|Host array used in CUDA kernel|Argument \S+ is not a (?:cuda|device) array|does not (?:support|implement|have) (?:the )?(?:__)?cuda[ _]array[ _]interface",
         level=Level.WARNING,
     ),
     Signature(
@@ -136,5 +136,6 @@ SIGNATURES = (
         ("requirement-not-met", "requirement not met"),
         ((Cause.REQUIREMENT_NOT_MET, 0.85),),
         "gpuenv preflight",
+        pattern=r"requirement not met|(?<![\"'/])\brequirement-not-met\b(?![\"'/,])",
     ),
 )

@@ -22,6 +22,7 @@ SIGNATURES = (
             "no such file",
             "file not found",
             "cannot open include",
+            "not found: ",
         ),
         ((Cause.CUDA_HEADERS_MISSING, 0.88),),
         "libnvrtc (EDG front end), the strings of the binary; gcc, clang and MSVC (C1083)",
@@ -93,11 +94,19 @@ SIGNATURES = (
     Signature(
         "build.toolkit-not-found",
         "CMake and setup scripts",
-        ("could not find cuda", "could not find nvcc", "nvcc", "cuda toolkit", "cudatoolkit", "cuda compiler"),
+        (
+            "could not find cuda",
+            "could not find nvcc",
+            "nvcc",
+            "cuda toolkit",
+            "cudatoolkit",
+            "cuda compiler",
+            "cuda is not found",
+        ),
         ((Cause.CUDA_PATH_WRONG, 0.62), (Cause.CUDA_LIBRARY_MISSING, 0.1)),
         "CMake, FindCUDA and CMakeDetermineCUDACompiler; cupy/cuda/compiler.py; the shell",
         pattern=(
-            r"Could NOT find CUDA(?:Toolkit)?|Failed to find nvcc|nvcc does not exist|CUDA is not found\.|Cannot find compiler 'cl\.exe'|nvcc: (?:command )?not found|nvcc['\"]? is not recognized"
+            r"Could NOT find CUDA(?:Toolkit)?(?! drivers)|Failed to find nvcc|nvcc does not exist|CUDA is not found\.|Cannot find compiler 'cl\.exe'|nvcc: (?:command )?not found|nvcc['\"]? is not recognized"
             r"|No such file or directory: '?\S*nvcc|(?:could not|cannot|unable to|failed to) (?:find|locate) (?:the )?(?:CUDA toolkit|CUDA compiler|nvcc)"
             r"|Failed to run `?nvcc`? command|No CMAKE_CUDA_COMPILER could be found|CUDA toolkit (?:was |is )?not found"
         ),

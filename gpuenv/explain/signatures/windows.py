@@ -53,10 +53,10 @@ SIGNATURES = (
     Signature(
         "windows.error-126",
         "the loader of Windows",
-        ("winerror 126", "winerror 127", "zlibwapi.dll"),
+        ("winerror 126", "winerror 127", "failed with error 126", "zlibwapi.dll"),
         ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.7), (Cause.CUDA_LIBRARY_MISSING, 0.15)),
         "Windows, ERROR_MOD_NOT_FOUND and ERROR_PROC_NOT_FOUND, in CPython's OSError; cuDNN 8 needs zlibwapi.dll",
-        pattern=r"\[WinError 12[67]\]|(?:Could not locate|cannot find) zlibwapi\.dll",
+        pattern=r"\[WinError 12[67]\]|LoadLibrary failed with error 126 |(?:Could not locate|cannot find) zlibwapi\.dll",
         title="A DLL, or one that it depends on, is not found",
         needs=("cupy", "cuda"),
     ),
