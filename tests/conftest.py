@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.faults.cells import grid
 from tests.support.fault_table import fault_table, faults_of, told_of, told_table
 from tests.support.fixtures import cuda_libraries, stub_driver, targets
 
@@ -26,7 +27,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     told = told_of(report for reports in terminalreporter.stats.values() for report in reports)
     if told:
         terminalreporter.section("spoilt things: what the program answered, by thing and fault")
-        for line in told_table(told):
+        for line in (*told_table(told), "", *grid(told)):
             terminalreporter.line(line)
 
 

@@ -189,7 +189,8 @@ def test_a_part_imports_only_those_below_it() -> None:
 
 def test_a_library_of_others_is_imported_in_its_one_place() -> None:
     def out_of_place(module: Module) -> set[str]:
-        beside = {"telling", *(path.stem for path in (PACKAGE / "probe/scripts").glob("kernel_*.py"))}
+        folder = PACKAGE / "probe/scripts"
+        beside = {"telling", *(path.stem for of in ("kernel", "nvml") for path in folder.glob(f"{of}_*.py"))}
         ours = beside if module.name.startswith(f"{SCRIPTS}.") else set()
         names = {name.split(".")[0] for name in imports(module.tree)} - {"gpuenv", *sys.stdlib_module_names, *ours}
         here = {"payload"} if module.is_payload else {module.part, module.name}
@@ -346,7 +347,9 @@ def test_a_script_stands_on_its_own() -> None:
     }, "the kernel's scripts import each other alone"
     alone = {name: names for name, names in others.items() if name not in {"kernel", *family}}
     assert alone == {
-        "nvml": {"pynvml"},
+        "nvml": {"nvml_processes", "nvml_values", "pynvml", "telling"},
+        "nvml_processes": {"nvml_values"},
+        "nvml_values": set(),
         "cuda": set(),
         "interpreter": set(),
         "libraries": {"cuda"},

@@ -33,7 +33,6 @@ _CODE: tuple[str, ...] = (
     "matrix/validate.py",
 )
 _CODE += ("model/codec.py", "model/generations.py", "model/lines.py", "model/versions.py")
-_BROKEN = (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 
 
 def load_matrix(path: Path, folder: Path | None) -> Matrix:
@@ -90,11 +89,10 @@ def _kept(entry: Path, key: str) -> Matrix | None:
 
     try:
         head, _, body = _own_text(entry).partition("\n")
-        if head != _head(key, body):
-            return None
-        return read_compiled(body)
-    except _BROKEN:
+    except (OSError, UnicodeDecodeError):
         return None
+    # What has this head is what this very code has written: an error in reading it is a fault of ours, and is told.
+    return read_compiled(body) if head == _head(key, body) else None
 
 
 def _head(key: str, body: str) -> str:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Controls, and what hides or reorders text.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_LAST_OF_ONE_BYTE = 0xFF
+_PAD = "\0"  # in no line: it is a control
 _STYLES = {
     "heading": "bold",
     "good": "bold green",
@@ -95,12 +97,19 @@ def _clean(text: str, output: Path | None, *, redacted: bool) -> str:
 
 def _harmless(text: str) -> str:
     """Control characters as escapes: a recording from somebody else may neither command a terminal nor forge a line."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    return _CONTROL.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    """As Python would write it."""
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code <= _LAST_OF_ONE_BYTE else f"\\u{code:04x}"
 
 
 def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
-    wrapped = [(_encodable(part), line.style.value) for line in lines for part in _wrap(line, width)]
+    padded = (replace(line, text=_padded(line.text)) for line in lines)
+    wrapped = [(_encodable(part.replace(_PAD, "")), line.style.value) for line in padded for part in _wrap(line, width)]
     if not color:
         write_stdout("".join(part + "\n" for part, _ in wrapped))
         return
@@ -110,6 +119,15 @@ def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for part, style in wrapped:
         console.print(Text(part, style=_STYLES.get(style, "")))
+
+
+def _padded(text: str) -> str:
+    """The text with a filler behind each character that takes two columns, so that its length is its width."""
+    if text.isascii():
+        return text
+    from unicodedata import east_asian_width
+
+    return "".join(letter + _PAD if east_asian_width(letter) in "WF" else letter for letter in text)
 
 
 def _encodable(text: str) -> str:

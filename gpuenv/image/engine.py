@@ -17,6 +17,7 @@ import urllib3
 from docker.errors import DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
+from gpuenv.image.engine_answers import engine_facts, event_of, inspected
 from gpuenv.image.engine_records import ContainerEnd, EngineFacts, Inspected
 from gpuenv.image.errors import EngineError, engine_error, told
 from gpuenv.image.progress import Progress
@@ -26,8 +27,6 @@ from gpuenv.image.sockets import usual_sockets
 
 _ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
 _ANSWER = 60  # seconds that a call other than a build may take
-_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
-_BUILDKIT_API = (1, 39)  # Docker 18.09, the first with BuildKit
 _CDI = "nvidia.com/gpu"
 
 
@@ -70,28 +69,9 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
 
 def _connected(host: str, environment: Mapping[str, str], seconds: float) -> Engine:
     client = docker.from_env(environment={**environment, "DOCKER_HOST": host}, timeout=seconds)
-    told_version, info = client.version(), client.info()
-    parts = {str(entry.get("Name")): entry.get("Version") for entry in told_version.get("Components") or ()}
-    podman = "Podman Engine" in parts
-    api = tuple(int(part) for part in str(told_version.get("ApiVersion", "0.0")).split("."))
-    arch = str(info.get("Architecture", ""))
-    facts = EngineFacts(
-        name="podman" if podman else "docker",
-        version=str(parts.get("Podman Engine") or told_version.get("Version")),
-        host=host,
-        platform=f"linux/{_ARCH.get(arch, arch)}",
-        has_buildkit=not podman and api >= _BUILDKIT_API,
-        gpu_ways=_gpu_ways(info),
-    )
+    facts = engine_facts(client.version(), client.info(), host)
     client.api.timeout = _ANSWER
     return Engine(client, facts)
-
-
-def _gpu_ways(info: Mapping[str, Any]) -> tuple[str, ...]:
-    devices = [str(entry.get("ID", "")) for entry in info.get("DiscoveredDevices") or ()]
-    cdi = any(entry.startswith(_CDI) for entry in devices)
-    named = "nvidia" in (info.get("Runtimes") or {})
-    return tuple(way for way, there in (("cdi", cdi), ("gpus", named)) if there)
 
 
 class Engine:
@@ -109,18 +89,9 @@ class Engine:
         """
         with _telling(f"looking at {reference}"):
             try:
-                told_image = self._client.api.inspect_image(reference)
+                return inspected(self._client.api.inspect_image(reference))
             except (ImageNotFound, NotFound):
                 return None
-        config = told_image.get("Config") or {}
-        return Inspected(
-            id=str(told_image["Id"]),
-            size=int(told_image.get("Size") or 0),
-            user=str(config.get("User") or ""),
-            platform=f"{told_image.get('Os')}/{told_image.get('Architecture')}",
-            labels={str(name): str(value) for name, value in (config.get("Labels") or {}).items()},
-            digests=tuple(entry.partition("@")[2] for entry in told_image.get("RepoDigests") or ()),
-        )
 
     def pinned(self, base: Base) -> Base:
         """A base with the digest under which the engine has it; unchanged where there is none, or one already."""
@@ -147,7 +118,7 @@ class Engine:
                 stream = self._client.api.build(
                     fileobj=context, custom_context=True, decode=True, rm=True, forcerm=True, **how
                 )
-                for event in stream:
+                for event in map(event_of, stream):
                     if "error" in event:
                         raise told(f"{progress.log}\n{event['error']}", "the build failed")
                     progress.hear(_text(event))
@@ -186,7 +157,7 @@ class Engine:
         name, tag, _ = split(reference)
         digest = None
         with _telling(f"pushing {reference}"):
-            for event in self._client.api.push(name, tag or "latest", stream=True, decode=True):
+            for event in map(event_of, self._client.api.push(name, tag or "latest", stream=True, decode=True)):
                 if "error" in event:
                     raise told(str(event["error"]), f"pushing {reference}")
                 progress.hear(_text(event))
@@ -259,7 +230,7 @@ def _text(event: Mapping[str, Any]) -> str:
 
 def _id_of(event: Mapping[str, Any]) -> str | None:
     aux = event.get("aux")
-    if isinstance(aux, dict) and aux.get("ID"):
-        return str(aux["ID"])
+    if isinstance(aux, dict) and isinstance(aux.get("ID"), str):
+        return aux["ID"] or None
     words = str(event.get("stream", "")).split()
     return words[-1] if words[:2] == ["Successfully", "built"] else None

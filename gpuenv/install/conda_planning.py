@@ -85,6 +85,7 @@ def prepare_conda(scheme: Scheme, caller: CondaCaller, choice: CondaChoice) -> C
         raise TargetUnusable(f"{prefix}: the environment cannot be written", "Install as a user who may write there.")
     packages = read_packages(prefix)
     asking, hold, change = _ask(prefix, caller, choice)
+    _refuse_silence(caller.tool, choice.specs, change, packages)
     told = {"offline": caller.offline, "hold": hold}
     command = caller.tool.installing(prefix, choice.specs, choice.channel, dry_run=False, **told)
     commands = (Command("ask what would change", asking), Command("let conda change the environment", command))
@@ -145,6 +146,27 @@ def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[s
         f"Install into an environment of its own: {caller.tool.family} create -n NAME python, then "
         "gpuenv install --python its folder.",
     )
+
+
+def _refuse_silence(
+    tool: CondaTool, specs: tuple[str, ...], change: CondaChange, packages: Mapping[str, CondaPackage]
+) -> None:
+    """What was asked for is there afterwards, or it comes: conda's word that all is well is held against its records.
+
+    Raises:
+        InstallFailed: when it would not be.
+    """
+    after = {entry.name: entry.release for entry in packages.values() if entry.name not in change.unlink}
+    after.update({pin.name: pin.release for pin in change.link})
+    for spec in specs:
+        name, _, wanted = spec.partition("=")
+        found = after.get(name)
+        if found is None or not f"{found}.".startswith(f"{wanted.strip('=*.')}."):
+            told = f"{name} would be {found}" if found else f"{name} would not be there"
+            raise InstallFailed(
+                f"{tool.label} says that {spec} can be installed, and by what else it says {told}",
+                f"Look at what it answers: {command_text((tool.program, 'install', '--dry-run', spec))}",
+            )
 
 
 def _plan(

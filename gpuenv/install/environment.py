@@ -103,7 +103,11 @@ def ask_scheme(interpreter: str, environment: Mapping[str, str], deadline: float
 
 
 def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
-    """Every distribution in these folders, each name once, as imports would meet them."""
+    """Every distribution in these folders, each name once, as imports would meet them.
+
+    Raises:
+        TargetUnusable: where the metadata of one cannot be read.
+    """
     found: dict[str, Installed] = {}
     for folder in _each_once(folders):
         for distribution in distributions(path=[folder]):
@@ -111,12 +115,6 @@ def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
             if entry is not None:
                 found.setdefault(entry.name, entry)
     return tuple(found.values())
-
-
-def everywhere(folders: Iterable[str], names: frozenset[str]) -> tuple[Installed, ...]:
-    """Every copy of some distributions, also those that an earlier folder hides."""
-    entries = (_installed(found, folder) for folder in _each_once(folders) for found in distributions(path=[folder]))
-    return tuple(entry for entry in entries if entry is not None and entry.name in names)
 
 
 def _each_once(folders: Iterable[str]) -> Iterator[str]:
@@ -132,7 +130,20 @@ def _installed(distribution: Distribution, folder: str) -> Installed | None:
     """Nothing for what has no name or no version: remains of a broken uninstall, mostly.
 
     Names and versions are handed to installers in files, one a line: what could be read as an option is no name.
+
+    Raises:
+        TargetUnusable: where the disk, or the text's encoding, lets nobody read it.
     """
+    try:
+        return _read(distribution, folder)
+    except (OSError, UnicodeDecodeError) as error:
+        place = getattr(distribution, "_path", folder)
+        raise TargetUnusable(
+            f"{place}: what is installed there cannot be read: {error}", "Reinstall or remove that package."
+        ) from error
+
+
+def _read(distribution: Distribution, folder: str) -> Installed | None:
     metadata: Any = distribution.metadata
     name, release = metadata["Name"], metadata["Version"]
     place = getattr(distribution, "_path", None)

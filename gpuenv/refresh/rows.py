@@ -11,9 +11,6 @@ from gpuenv.model.record import dataclass
 
 _QUOTED = re.compile(r"[:#,\[\]{}&*!|>'\"%@`]|^[-?\s]|\s$|^$|^(null|~|yes|no|true|false)$")
 
-Value = "str | bool | Sequence[str] | Mapping[str, Value] | None"
-
-
 _RELEASE = r"      - \{cupy: "
 
 

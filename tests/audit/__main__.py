@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packaging.utils import canonicalize_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def installed() -> dict[str, str]:
     """The distributions of this environment but for our own, which is on no index."""
-    found = {entry.metadata["Name"].lower().replace("_", "-"): entry.version for entry in metadata.distributions()}
+    found = {canonicalize_name(entry.metadata["Name"]): entry.version for entry in metadata.distributions()}
     return {name: release for name, release in found.items() if name != "gpuenv"}
 
 
@@ -63,8 +65,8 @@ def audit(packages: Mapping[str, str], options: Sequence[str] = ()) -> Verdict:
         for entry in told
         if entry.get("vulns")
     )
-    asked = {entry["name"].lower().replace("_", "-") for entry in told}
-    missing = sorted(set(packages) - asked)
+    asked = {canonicalize_name(entry["name"]) for entry in told}
+    missing = sorted(name for name in packages if canonicalize_name(name) not in asked)
     doubts = [
         *(f"the planted {name} {PLANTED[name]} was not flagged" for name in sorted(set(PLANTED) - flagged)),
         *(f"no word on {name}" for name in missing[:3]),
@@ -96,7 +98,8 @@ def _ask(packages: Mapping[str, str], options: Sequence[str]) -> tuple[list[dict
         found: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
     except (ValueError, KeyError):
         return [], lines[-1][:200] if lines else f"pip-audit ended with {done.returncode}"
-    return found, lines[-1][:200] if lines else ""
+    # Its last word is that nothing was found, also where nobody answered.
+    return found, ""
 
 
 def _ids(entries: Iterable[Mapping[str, Any]]) -> list[str]:

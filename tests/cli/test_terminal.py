@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unicodedata import combining, east_asian_width
 
 import pytest
 
 from gpuenv.model.reading import known
 from tests.cli.program import LIMIT, MINIMAL, PROGRAM, gpuenv
-from tests.cli.recorded import EVERY, FIT, UNFIT, changed, record
+from tests.cli.recorded import FIT, UNFIT, changed, record
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
@@ -79,12 +80,6 @@ def _read(terminal: int) -> bytes:
                 break
             said += chunk
     return said
-
-
-@pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("recordings")
-    return {name: record(snapshot, folder / f"{name}.json") for name, snapshot in EVERY.items()}
 
 
 def too_long(lines: list[str], columns: int) -> list[str]:
@@ -207,3 +202,37 @@ def test_a_fact_cannot_forge_a_line_of_the_report(tmp_path: Path) -> None:
     recording = record(named(FIT, "ubuntu\n\nUNFIT: forged"), tmp_path / "forged.json")
     lines = gpuenv("doctor", "--snapshot", recording).stdout.splitlines()
     assert [line for line in lines if line.startswith("UNFIT")] == []
+
+
+def columns_of(line: str) -> int:
+    """How many columns a terminal gives to a line: two to a wide character (Unicode Standard Annex 11)."""
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in line)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "超級計算 機械学習 環境構築 検証済み 計算機群 管理番号 運用部門",
+        "מחשב על של המכון למדעי המחשב והמתמטיקה",
+        "e\u0301te\u0301 " * 12,
+    ],
+    ids=["wide", "right to left", "combining"],
+)
+@pytest.mark.parametrize("columns", [80, 40])
+def test_names_of_all_scripts_stay_within_the_terminal(tmp_path: Path, words: str, columns: int) -> None:
+    recording = record(named(FIT, words), tmp_path / "named.json")
+    shown = on_terminal("probe", "--snapshot", recording, columns=columns)
+    assert shown.code == 0
+    assert set(words.split()) <= set(" ".join(shown.plain).split()), "no word is lost"
+    too_wide = [line for line in shown.plain if columns_of(line) > columns and len(line.split()) > 1]
+    assert too_wide == []
+
+
+@pytest.mark.parametrize(
+    "evil", ["\u202e", "\u2066", "\u200b", "\u2028"], ids=["override", "isolate", "nothing", "line"]
+)
+def test_what_reorders_or_hides_text_is_shown_as_an_escape(tmp_path: Path, evil: str) -> None:
+    recording = record(named(FIT, f"ubuntu{evil}24.04"), tmp_path / "evil.json")
+    text = on_terminal("probe", "--snapshot", recording, "--no-color").text
+    assert evil not in text
+    assert f"\\u{ord(evil):04x}" in text

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.data import data_path
+from gpuenv.simulate.build import FLAGS
 from gpuenv.simulate.machine import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import PROGRAM
+from tests.faults.spoiling import as_opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,6 +84,10 @@ class Sound:
     python: Path
     environment: dict[str, str]
 
+    def as_opened(self, folder: Path, how: str) -> dict[str, str]:
+        """The variables under which what lies below a folder is spoilt as it is opened."""
+        return as_opened(compiled("files.c", self.folder), folder, how, self.environment)
+
     def doctor(self, *options: str, environment: Mapping[str, str] | None = None, prefix: tuple[str, ...] = ()) -> Told:
         """Runs the doctor for text and JSON at once, and holds the answer against what is always true."""
         written = self.folder / "report.json"
@@ -90,7 +96,7 @@ class Sound:
             *prefix, *PROGRAM, "doctor", "--python", str(self.python.parents[1]), "--timeout", str(TIMEOUT),
             "--format", "text", "--format", f"json={written}", *options,
         ]  # fmt: skip
-        before = self._idle()
+        before = idle(self.environment)
         started = time.monotonic()
         done = subprocess.run(
             command,
@@ -104,17 +110,27 @@ class Sound:
         stderr = done.stderr.decode("utf-8", "replace")
         assert "Traceback" not in stderr, stderr
         assert done.returncode in (0, 1, 8), stderr
-        assert took < TIMEOUT + OVER + 2 * max(before, self._idle()), f"took {took:.1f} s"
+        assert took < TIMEOUT + OVER + 2 * max(before, idle(self.environment)), f"took {took:.1f} s"
         report = json.loads(written.read_text(encoding="utf-8"))
         told = Told(done.returncode, report, done.stdout.decode("utf-8", "replace"), stderr, took)
         agree(told)
         return told
 
-    def _idle(self) -> float:
-        """Seconds that starting Python and deciding for nothing takes on this host just now."""
-        started = time.monotonic()
-        subprocess.run([*PROGRAM, "--help"], env=self.environment, capture_output=True, check=True)
-        return time.monotonic() - started
+
+def idle(environment: Mapping[str, str]) -> float:
+    """Seconds that starting the program and asking nothing takes on this host just now."""
+    started = time.monotonic()
+    subprocess.run([*PROGRAM, "--help"], env=dict(environment), capture_output=True, check=True)
+    return time.monotonic() - started
+
+
+def compiled(source: str, folder: Path) -> Path:
+    """A library for LD_PRELOAD, of one of the C files of tests/native."""
+    library = folder / f"{source.removesuffix('.c')}.so"
+    if not library.exists():
+        command = ["cc", *FLAGS, "-o", str(library), str(data_path("native") / source)]
+        subprocess.run(command, check=True)
+    return library
 
 
 def agree(told: Told) -> None:

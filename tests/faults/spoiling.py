@@ -1,4 +1,7 @@
-"""Ways to spoil a file or a program, each a function of the path of the sound one."""
+"""Ways to spoil a file or a program, each a function of the path of the sound one, under the names of the table.
+
+A name is one of the nine faults of tests/faults/cells.py, and after a colon how it came about.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from pathlib import Path
 
 Spoil = Callable[[Path], None]
 HUGE = 64 * 1024 * 1024
+# Root may read everything, but not without this right of its (capabilities(7), CAP_DAC_OVERRIDE).
+AS_NOBODY_SPECIAL = ("setpriv", "--inh-caps=-all", "--bounding-set=-all")
+# What tests/native/files.c does to each file below a folder as it is opened, read or written.
+AS_OPENED = ("unreadable", "slow", "hung", "dying")
 
 
 def _replaced(path: Path) -> Path:
@@ -86,22 +93,35 @@ FILE: dict[str, Spoil] = {
     "rubbish": _file(RUBBISH),
     "huge": _huge,
     "hung": _fifo,
-    "cut in the middle": _cut,
-    "a folder": _folder,
-    "a loop": _loop,
+    "dying: cut in the middle": _cut,
+    "unreadable: a folder": _folder,
+    "unreadable: a loop": _loop,
 }
 PROGRAM: dict[str, Spoil] = {
     "absent": Path.unlink,
     "unreadable": _unreadable,
     "empty": _file(b""),
     "rubbish": _file(RUBBISH),
-    "a folder": _folder,
-    "says nothing": _program("exit 0"),
-    "says rubbish": _program("head -c 100000 /dev/urandom"),
+    "unreadable: a folder": _folder,
+    "empty: says nothing": _program("exit 0"),
+    "rubbish: says it": _program("head -c 100000 /dev/urandom"),
     "huge": _program("while :; do head -c 1000000 /dev/zero | tr '\\0' x; done"),
     "slow": _program('sleep 0.5; exec "$sound" "$@"'),
     "hung": _program("exec sleep 600"),
-    "hung with a child": _program("sleep 600 & sleep 600"),
-    "dies in the middle": _program('"$sound" "$@" | head -c 200; kill -SEGV $$'),
-    "fails": _program("echo it went wrong >&2; exit 3"),
+    "hung: with a child": _program("sleep 600 & sleep 600"),
+    "dying": _program('"$sound" "$@" | head -c 200; kill -SEGV $$'),
+    "dying: fails": _program("echo it went wrong >&2; exit 3"),
 }
+
+
+def as_opened(library: Path, folder: Path, how: str, environment: dict[str, str]) -> dict[str, str]:
+    """The variables under which files below a folder are spoilt as they are opened.
+
+    Args:
+        library: tests/native/files.c, compiled.
+        folder: where they lie.
+        how: one of the library's words.
+        environment: what is loaded beforehand already stays so.
+    """
+    loaded = [str(library), *filter(None, [environment.get("LD_PRELOAD")])]
+    return {"LD_PRELOAD": ":".join(loaded), "GPUENV_SPOILT": str(folder), "GPUENV_SPOILT_HOW": how}

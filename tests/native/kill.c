@@ -1,8 +1,9 @@
 /* Ends a process with SIGKILL before its N-th call that changes a file system, or counts these calls; sets its clock.
  *
  * For LD_PRELOAD. KILL_AT=N: which call is not made any more; COUNT_TO=FILE: how many there were, written at exit;
- * CLOCK_BACK=S: the time of day is S seconds earlier. All are taken out of the environment at once, so that children
- * are left alone.
+ * CLOCK_BACK=S: the time of day is S seconds earlier; CLOCK_HOW: "stands" (it does not go on), "jumps" (from the third
+ * question on, it is a day earlier and a day later in turn), "slow" (it goes at a tenth of its speed). All are taken out
+ * of the environment at once, so that children are left alone.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,6 +22,9 @@
 static atomic_long calls;
 static long kill_at, clock_back;
 static char count_to[4096];
+static enum { RIGHT, STANDS, JUMPS, SLOW } clock_how;
+static atomic_long asked;
+static time_t first;
 static pid_t counted;
 
 __attribute__((constructor)) static void begin(void) {
@@ -29,10 +33,13 @@ __attribute__((constructor)) static void begin(void) {
     kill_at = at ? atol(at) : 0;
     clock_back = back ? atol(back) : 0;
     if (to) snprintf(count_to, sizeof count_to, "%s", to);
+    const char *how = getenv("CLOCK_HOW");
+    clock_how = !how ? RIGHT : !strcmp(how, "stands") ? STANDS : !strcmp(how, "jumps") ? JUMPS : SLOW;
     counted = getpid();
     unsetenv("KILL_AT");
     unsetenv("COUNT_TO");
     unsetenv("CLOCK_BACK");
+    unsetenv("CLOCK_HOW");
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -59,9 +66,18 @@ VISIBLE int mkdir(const char *path, mode_t mode) { step(); return NEXT(mkdir)(pa
 VISIBLE int rmdir(const char *path) { step(); return NEXT(rmdir)(path); }
 VISIBLE int fsync(int file) { step(); return NEXT(fsync)(file); }
 
+static void spoil_clock(struct timespec *told) {
+    long times = atomic_fetch_add(&asked, 1);
+    if (times == 0) first = told->tv_sec;
+    if (clock_how == STANDS) *told = (struct timespec){first, 0};
+    if (clock_how == JUMPS && times > 2) told->tv_sec += times % 2 ? 86400 : -86400;
+    if (clock_how == SLOW) told->tv_sec = first + (told->tv_sec - first) / 10;
+    told->tv_sec -= clock_back;
+}
+
 VISIBLE int clock_gettime(clockid_t which, struct timespec *told) {
     int result = NEXT(clock_gettime)(which, told);
-    if (result == 0 && which == CLOCK_REALTIME) told->tv_sec -= clock_back;
+    if (result == 0 && which == CLOCK_REALTIME) spoil_clock(told);
     return result;
 }
 

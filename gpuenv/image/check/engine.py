@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, of_configuration
+from gpuenv.image.engine_answers import list_of, object_of
 from gpuenv.image.sockets import usual_sockets
 
 
@@ -37,29 +37,33 @@ def local_image(reference: str, address: str, timeout: float) -> ImageFacts | No
         client = docker.DockerClient(base_url=address, timeout=max(1, int(timeout)), version="auto")
         try:
             told = client.api.inspect_image(reference)
-            history = client.api.history(reference)
+            return _facts(told, client.api.history(reference), reference)
         finally:
             client.close()
     except docker.errors.ImageNotFound:
         return None
     except (docker.errors.DockerException, requests.exceptions.RequestException, OSError, ValueError) as error:
         raise ImageError(f"the engine at {address} does not answer: {str(error)[:160]}") from error
-    return _facts(told, history, reference)
 
 
-def _facts(told: Mapping[str, Any], history: object, reference: str) -> ImageFacts:
-    """An engine's answer has the configuration's content under names of its own."""
+def _facts(answer: object, history: object, reference: str) -> ImageFacts:
+    """An engine's answer has the configuration's content under names of its own.
+
+    Raises:
+        ValueError: when it is none of an engine's.
+    """
+    told = object_of(answer, "an image")
     steps = [step for step in reversed(history) if isinstance(step, dict)] if isinstance(history, list) else []
     configuration = {
         "os": told.get("Os"),
         "architecture": told.get("Architecture"),
         "variant": told.get("Variant"),
         "config": told.get("Config"),
-        "rootfs": {"diff_ids": (told.get("RootFS") or {}).get("Layers")},
+        "rootfs": {"diff_ids": object_of(told.get("RootFS"), "an image's layers").get("Layers")},
         "history": [{"created_by": step.get("CreatedBy")} for step in steps],
         "created": told.get("Created"),
     }
-    digests = told.get("RepoDigests") or []
+    digests = list_of(told.get("RepoDigests"), "an image's digests")
     size = told.get("Size")
     return replace(
         of_configuration(configuration, reference, "engine"),
