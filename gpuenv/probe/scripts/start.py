@@ -4,6 +4,7 @@ Python keeps no compiled form of a program that it is given, but it takes that o
 is short, the others are not. Standard library only, and syntax that old Pythons parse.
 """
 
+import importlib
 import os
 import sys
 
@@ -13,7 +14,7 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     if here not in sys.path:
         sys.path.insert(0, here)  # PYTHONSAFEPATH leaves it out
-    __import__(sys.argv.pop(1)).main()
+    importlib.import_module(sys.argv.pop(1)).main()
 
 
 if __name__ == "__main__":
