@@ -16,6 +16,7 @@ from typing import IO, Protocol
 
 _LIMIT = 4 * 1024 * 1024  # bytes of a stream that are kept
 _CHUNK = 65536
+_LONGEST = 60.0  # seconds of one look: the kernel counts milliseconds in an int
 _MOMENT = 0.01  # seconds between two looks, where the kernel cannot tell of an end
 
 Heard = Callable[[str], None]
@@ -140,7 +141,7 @@ class PollingListener:
         while not over and not enough():
             left = until - time.monotonic()
             over = left <= 0
-            for descriptor, _ in self._poll.poll(max(0.0, left) * 1000):
+            for descriptor, _ in self._poll.poll(min(max(0.0, left), _LONGEST) * 1000):
                 stream = self._open.get(descriptor)
                 if stream is not None and not stream.read():
                     del self._open[descriptor]

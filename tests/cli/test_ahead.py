@@ -62,6 +62,7 @@ def test_every_script_is_started_once(command: str, form: list[str], target: Pat
         ["--timeout", "soon"],
         ["--timeout", "-1"],
         ["--timeout", "nan"],
+        ["--timeout", "1e9"],
     ],
     ids=" ".join,
 )

@@ -345,3 +345,7 @@ def test_both_ways_of_listening_hear_the_same(
             process.kill()
             process.wait()
             listener.close()
+
+
+def test_a_deadline_beyond_what_the_kernel_counts_is_waited_for_all_the_same() -> None:
+    assert python("print('here')", 1e12).words == ["here"]
