@@ -5,7 +5,6 @@ Nothing that understands an answer is imported before the children are started: 
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -27,10 +26,6 @@ _PATIENCE = 2.0
 _LESSER = "nvidia-smi"  # what it says decides nothing that the others have told
 _COURTESY = 4.0  # seconds that it is given once they have
 _LATE = 0.7  # seconds beyond the deadline in which a killed child is buried
-
-# Seconds after which a thread lets another one go on. The usual 5 ms are paid at each step of what waits for the
-# children, while the main thread imports what understands them.
-_INTERVAL = 0.0005
 
 Announce = Callable[[str], None]
 
@@ -70,7 +65,6 @@ class Inquiry:
         """
         self._request = request
         self._interpreter = find_interpreter(request.python, request.environment)
-        self._usual_interval = sys.getswitchinterval()
         self._began = time.monotonic()
         self._asking = Asking(request.environment, request.root, self._began + request.timeout)
         self._answers: dict[str, Any] = {}
@@ -78,7 +72,6 @@ class Inquiry:
 
     def begin(self) -> None:
         """Starts every child; an asking that was interrupted meanwhile is closed like any other."""
-        sys.setswitchinterval(_INTERVAL)
         tasks = _tasks(self._asking, self._interpreter, deep=self._request.deep)
         self._threads = {
             name: threading.Thread(target=self._work, args=(name, task), daemon=True) for name, task in tasks.items()
@@ -95,7 +88,6 @@ class Inquiry:
 
     def close(self) -> None:
         """Ends every child that still runs."""
-        sys.setswitchinterval(self._usual_interval)
         self._asking.group.close()
 
     def finish(self, announce: Announce = lambda _: None) -> Snapshot:
