@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BEHAVIOURS = {
     "fine": "true",
     "failing": "echo something is wrong >&2; exit 3",
-    "slow": "sleep 600",
+    "slow": "sleep 617",
     "seeing": "grep -q hunter2 /etc/pip.conf && echo the secret was there; exit 1",
     "filling": "dd if=/dev/zero of=/opt/big bs=1M",
     "offline": "wget -T 5 http://packages.invalid/ || { echo Temporary failure in name resolution; exit 1; }",

@@ -156,8 +156,8 @@ def test_ctrl_c_stops_the_build(engine: Dockerd, client: Any, builder: str) -> N
 
 
 def sleeping() -> bool:
-    """Whether the stand-in for Python sleeps anywhere."""
-    return any(line == b"sleep\x00600\x00" for line in running())
+    """Whether the stand-in for Python sleeps anywhere; no other test sleeps for so long."""
+    return any(line == b"sleep\x00617\x00" for line in running())
 
 
 def running() -> Iterator[bytes]:
