@@ -32,6 +32,11 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def for_the_target(environment: Mapping[str, str]) -> dict[str, str]:
+    """What a script of ours is run with in the target: all but secrets, and text in the encoding that is read here."""
+    return {**without_secrets(environment), "PYTHONIOENCODING": "utf-8"}
+
+
 def for_the_driver(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that the driver, the kernel's files and NVIDIA's programs are asked with, and no other."""
     return {

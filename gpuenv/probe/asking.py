@@ -10,7 +10,7 @@ from dataclasses import field
 from importlib.util import find_spec
 
 from gpuenv.model.record import dataclass
-from gpuenv.model.secrets import for_the_driver, without_secrets
+from gpuenv.model.secrets import for_the_driver, for_the_target
 from gpuenv.probe.children import Answer, ChildGroup, ChildResult, follow, run_child, start_child
 from gpuenv.probe.forked import fork_script, may_fork
 
@@ -80,7 +80,7 @@ def start_cuda(asking: Asking) -> Answer:
 def start_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> Answer:
     """Starts a script under the target's interpreter, with the caller's variables but for secrets; none writes."""
     command = [interpreter, "-B", script("start.py"), name.removesuffix(".py"), *arguments]
-    return start_child(command, without_secrets(asking.environment), asking.deadline, asking.group)
+    return start_child(command, for_the_target(asking.environment), asking.deadline, asking.group)
 
 
 def start_interpreter(asking: Asking, interpreter: str) -> Answer:
