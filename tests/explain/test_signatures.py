@@ -45,8 +45,7 @@ def test_a_name_is_given_once() -> None:
 @pytest.mark.parametrize("signature", SIGNATURES, ids=name_of)
 def test_a_signature_brings_what_it_must(signature: Signature) -> None:
     assert signature.literals
-    shortest = 2 if signature.level is Level.MARK else 3  # what a drive letter is followed by
-    assert all(literal == literal.lower() and len(literal) >= shortest for literal in signature.literals)
+    assert all(literal == literal.lower() and len(literal) >= 3 for literal in signature.literals)
     assert signature.source
     assert signature.scope
     if signature.pattern is not None:

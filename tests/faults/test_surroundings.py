@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
 import time
@@ -269,6 +270,11 @@ def comparable(done: Done, encoding: str = "utf-8") -> str:
     return "" if done.call.name.endswith("here") else text
 
 
+def _named(text: str) -> set[str]:
+    """What begins the lines of a help text: its options and commands, and a word of what stands beside."""
+    return set(re.findall(r"^  (-[^ ,]+|[a-z-]+)", text, re.MULTILINE))
+
+
 @pytest.mark.parametrize(("thing", "fault"), SPOILT, ids=[cell(thing, fault) for thing, fault in SPOILT])
 def test_every_command(
     surroundings: Surroundings, tmp_path: Path, thing: str, fault: str, record_property: Callable[[str, object], None]
@@ -283,9 +289,10 @@ def test_every_command(
         else:
             assert done.code == sound.code, f"{call.name}: {done.stderr}"
             told, usual = comparable(done, variables.get("PYTHONIOENCODING") or "utf-8"), comparable(sound)
-            if thing == "terminal" and call.name == "--help":  # Typer shortens it to the columns that it is told of
-                told, usual = told[:14], usual[:14]
-            assert told == usual, call.name
+            if variables.get("COLUMNS") == "1" and call.name == "--help":  # Typer shortens what stands beside the names
+                assert _named(told) >= _named(usual) > set()
+            else:
+                assert told == usual, call.name
         assert "\x1b" not in done.stdout.decode("utf-8", "replace") + done.stderr
         outcomes[f"exit code {done.code}"] += 1
     record_property("told", [thing, fault, ", ".join(f"{count} x {name}" for name, count in sorted(outcomes.items()))])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
+
 from gpuenv.explain.records import Level, Signature
 
 _TEXT = "the text around an error"
@@ -59,7 +61,7 @@ SIGNATURES = (
     _mark("wsl", ("wsl",), r"/usr/lib/wsl|\bWSL2?\b|microsoft-standard-WSL"),
     _mark(
         "windows",
-        (":\\", ".dll", "winerror", "win_amd64", "\\site-packages"),
+        (*(f"{drive}:\\" for drive in ascii_lowercase), ".dll", "winerror", "win_amd64", "\\site-packages"),
         r"[A-Z]:\\\w|\.dll\b|\[WinError|win_amd64|\\site-packages\\",
     ),
     _mark("darwin", ("macosx", "darwin"), r"macosx_\d|Darwin Kernel|darwin"),
