@@ -1,1 +1,1 @@
-"""The command line: one file a command, each importing its work inside its function."""
+"""The command line: the application, and what its commands share."""

@@ -16,27 +16,26 @@ from gpuenv.model.exit_codes import ExitCode
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-# Command: its module below gpuenv.cli, which has a function of the same name (with _ for -), or an ``app`` of several
-# commands.
-_COMMANDS = {
-    "doctor": "doctor",
-    "preflight": "preflight",
-    "resolve": "resolve",
-    "install": "install",
-    "rollback": "rollback",
-    "lock": "lock",
-    "bundle": "bundle",
-    "probe": "probe",
-    "smoke": "smoke",
-    "explain": "explain",
-    "diff": "diff",
-    "run": "run",
-    "schema": "schema",
-    "simulate": "simulate",
-    "matrix": "matrix",
-    "check-image": "check_image",
-    "build-image": "build_image",
-}
+# Each has a module in gpuenv.cli.commands (with _ for -), with a function of the same name or an ``app`` of several.
+_COMMANDS = (
+    "doctor",
+    "preflight",
+    "resolve",
+    "install",
+    "rollback",
+    "lock",
+    "bundle",
+    "probe",
+    "smoke",
+    "explain",
+    "diff",
+    "run",
+    "schema",
+    "simulate",
+    "matrix",
+    "check-image",
+    "build-image",
+)
 _PROVING = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
 _SETTINGS: dict[str, dict[str, Any]] = {
     "run": {"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -57,11 +56,12 @@ def make_app(arguments: list[str]) -> typer.Typer:
     )
     app.callback()(root)
     for name in arguments[:1] if arguments[:1] and arguments[0] in _COMMANDS else _COMMANDS:
-        module = import_module(f"gpuenv.cli.{_COMMANDS[name]}")
+        function = name.replace("-", "_")
+        module = import_module(f"gpuenv.cli.commands.{function}")
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            app.command(name, context_settings=_SETTINGS.get(name))(getattr(module, name.replace("-", "_")))
+            app.command(name, context_settings=_SETTINGS.get(name))(getattr(module, function))
     return app
 
 

@@ -33,7 +33,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], P
 def test_every_command_is_called_or_uses_the_network() -> None:
     here = Path(__file__).parent
     called = {line.split('"')[3] for line in (here / "commands.py").read_text().splitlines() if "Call(" in line[:20]}
-    assert set(_COMMANDS) - called == ON_THE_NETWORK & set(_COMMANDS)
+    assert {*_COMMANDS} - called == ON_THE_NETWORK & {*_COMMANDS}
 
 
 def test_the_watch_sees_a_socket(watched: tuple[dict[str, str], Path, tuple[Call, ...]]) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli import options
+from gpuenv.cli.changing.choices import Shown, command_error
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import Subject, announce, get_matrix
-from gpuenv.cli.imaging_site import Making, Site, host_ways, site_of, site_or_none
-from gpuenv.cli.imaging_words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
-from gpuenv.cli.installing import Shown, command_error
+from gpuenv.cli.imaging.site import Making, Site, host_ways, site_of, site_or_none
+from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _plan(asked: Asked, choice: Choice, pins: tuple[Pin, ...], how: Rendering, r
 
 def _lock(choice: Choice, making: Making) -> tuple[Pin, ...]:
     """The exact wheels; asked of the installer as it is set up on this machine."""
-    from gpuenv.cli.installing import caller_for
+    from gpuenv.cli.changing.choices import caller_for
     from gpuenv.image.locking import lock_image
     from gpuenv.install.environment import ask_scheme
 

@@ -133,7 +133,7 @@ def check_image(
         raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
     from dataclasses import replace
 
-    from gpuenv.cli.image_output import emit_image
+    from gpuenv.cli.imaging.output import emit_image
 
     emit_image(
         replace(report, duration=time.monotonic() - started),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuenv.cli.gather import get_snapshot
 
 if TYPE_CHECKING:
-    from gpuenv.cli.transaction import Examined
+    from gpuenv.cli.changing.transaction import Examined
     from gpuenv.install.records import Proof
     from gpuenv.model.smoke import SmokeResult
 

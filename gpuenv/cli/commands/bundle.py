@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce
-from gpuenv.cli.installing import (
+from gpuenv.cli.changing.choices import (
     Installer,
     InstallerName,
     InstallTimeout,
@@ -21,10 +19,12 @@ from gpuenv.cli.installing import (
     caller_for,
     command_error,
 )
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject, announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.lock import Made
+    from gpuenv.cli.commands.lock import Made
     from gpuenv.install.bundling import Bundle
     from gpuenv.install.environment import Scheme
 
@@ -48,7 +48,7 @@ def bundle(
 
     Exit code: 0 written, 2 it is there already, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.lock import make
+    from gpuenv.cli.commands.lock import make
     from gpuenv.install.errors import InstallError
 
     if output.exists():

@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.changing.choices import Means, Shown, put_back_first
+from gpuenv.cli.changing.gpu_proof import gpu_proof
 from gpuenv.cli.gather import Subject, announce, get_snapshot
-from gpuenv.cli.gpu_proof import gpu_proof
-from gpuenv.cli.installing import Means, Shown, put_back_first
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
@@ -83,7 +83,7 @@ def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Cl
     Raises:
         InstallError: when nothing was changed: there can be no plan, consent is missing, the new files cannot be had.
     """
-    from gpuenv.cli.consent import agree, show_plan
+    from gpuenv.cli.changing.consent import agree, show_plan
     from gpuenv.install.journal import Store
     from gpuenv.install.records import Outcome, Result
 

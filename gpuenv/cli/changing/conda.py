@@ -7,15 +7,15 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.changing.choices import CONDAS, InstallerName, Means
+from gpuenv.cli.changing.gpu_proof import gpu_proof
+from gpuenv.cli.changing.transaction import Doctor, Examined
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.gather import announce
-from gpuenv.cli.gpu_proof import gpu_proof
-from gpuenv.cli.installing import CONDAS, InstallerName, Means
-from gpuenv.cli.transaction import Doctor, Examined
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.transaction import Planned, Way
+    from gpuenv.cli.changing.transaction import Planned, Way
     from gpuenv.install.conda_planning import CondaPrepared
     from gpuenv.install.environment import Scheme
     from gpuenv.install.journal import Store

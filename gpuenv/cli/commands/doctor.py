@@ -81,8 +81,8 @@ def doctor(
     proof = Proof(smoke) if smoke else None
     report = examine(subject, matrix, terms_of, proof=proof)
     if fix:
-        from gpuenv.cli.fixing import Wish, mend
-        from gpuenv.cli.installing import Shown
+        from gpuenv.cli.changing.choices import Shown
+        from gpuenv.cli.changing.fixing import Wish, mend
 
         text = all(entry.form != "json" or entry.path is not None for entry in wanted)
         form = options.Format.TEXT if text else options.Format.JSON

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, get_both
-from gpuenv.cli.installing import (
+from gpuenv.cli.changing.choices import (
     Installer,
     InstallerName,
     InstallTimeout,
@@ -28,6 +26,8 @@ from gpuenv.cli.installing import (
     require_target,
     resolved_for,
 )
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject, get_both
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.installing import Shown
+from gpuenv.cli.changing.choices import Shown
 
 if TYPE_CHECKING:
     from gpuenv.install.records import Plan

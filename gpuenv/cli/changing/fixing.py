@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuenv.cli.gather import Subject, announce, get_matrix
-from gpuenv.cli.installing import (
+from gpuenv.cli.changing.choices import (
     InstallerName,
     Means,
     Shown,
@@ -20,12 +19,13 @@ from gpuenv.cli.installing import (
     put_back_first,
     resolved_for,
 )
+from gpuenv.cli.gather import Subject, announce, get_matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:
-    from gpuenv.cli.transaction import Examined, Way
+    from gpuenv.cli.changing.transaction import Examined, Way
     from gpuenv.doctor.mending import Wound
     from gpuenv.install.environment import Scheme
     from gpuenv.install.holdings import Holdings
@@ -106,7 +106,7 @@ def _codes(report: Report) -> tuple[str, ...]:
 
 def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
     """Plans, asks, and carries it out; nothing at all where no CuPy fits."""
-    from gpuenv.cli.transaction import Examined, Terms, target_scheme, transact
+    from gpuenv.cli.changing.transaction import Examined, Terms, target_scheme, transact
     from gpuenv.install.timing import Clock
 
     interpreter = interpreter_of(wish.subject)
@@ -124,8 +124,8 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
 
 def _way(scheme: Scheme, examined: Examined, wish: Wish, wound: Wound) -> Way | None:
     """By conda where CuPy is conda's business, else by wheels; none where nothing would mend it."""
-    from gpuenv.cli.conda_install import by_conda
-    from gpuenv.cli.transaction import by_wheels
+    from gpuenv.cli.changing.conda import by_conda
+    from gpuenv.cli.changing.transaction import by_wheels
     from gpuenv.doctor.installed import is_condas
 
     if is_condas(examined.facts.target):

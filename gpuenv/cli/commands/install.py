@@ -11,9 +11,7 @@ import typer
 
 from gpuenv.began import BEGAN
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Beginning, Subject, announce, get_matrix
-from gpuenv.cli.installing import (
+from gpuenv.cli.changing.choices import (
     Installer,
     InstallerName,
     InstallTimeout,
@@ -34,13 +32,15 @@ from gpuenv.cli.installing import (
     show_outcome,
     target_of,
 )
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Beginning, Subject, announce, get_matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from gpuenv.cli.transaction import Examined, Way
+    from gpuenv.cli.changing.transaction import Examined, Way
     from gpuenv.install.backends.base import Installer as WheelInstaller
     from gpuenv.install.environment import Scheme
     from gpuenv.install.preparing import Prepared
@@ -146,7 +146,7 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
     clock.begin("resolution")
     import tempfile
 
-    from gpuenv.cli.transaction import Examined, Terms, transact
+    from gpuenv.cli.changing.transaction import Examined, Terms, transact
     from gpuenv.install.holdings import take_stock
     from gpuenv.install.records import Result
 
@@ -185,7 +185,7 @@ def _examination(
 
     # The children first: forks can be made from a single thread only.
     with ThreadPoolExecutor(1) as pool, closing(Beginning(subject)) as beginning:
-        from gpuenv.cli.transaction import target_scheme
+        from gpuenv.cli.changing.transaction import target_scheme
 
         asking = pool.submit(target_scheme, interpreter, subject, means)
         choosing = pool.submit(lambda: _installer(asking.result(), means))
@@ -199,15 +199,15 @@ def _examination(
 
 
 def _installer(scheme: Scheme, means: Means) -> WheelInstaller | None:
-    from gpuenv.cli.conda_install import takes_conda
+    from gpuenv.cli.changing.conda import takes_conda
 
     return None if takes_conda(scheme, means) else installer_for(scheme, means)
 
 
 def _way(target: Target, examined: Examined, how: tuple[Wishes, Means], scratch: Path) -> Way:
     """How the plan is made: of conda packages for conda's environments, of wheels for all others."""
-    from gpuenv.cli.conda_install import by_conda, takes_conda
-    from gpuenv.cli.transaction import by_wheels
+    from gpuenv.cli.changing.conda import by_conda, takes_conda
+    from gpuenv.cli.changing.transaction import by_wheels
     from gpuenv.install.holdings import take_stock
     from gpuenv.install.preparing import prepare
 
@@ -238,12 +238,12 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
     """What to install, and from where: as the resolver chose, as a lock file names, or out of a bundle."""
     means, scheme = where
     if wishes.bundle is not None:
-        from gpuenv.cli.bundle import fitting_bundle
+        from gpuenv.cli.commands.bundle import fitting_bundle
 
         found = fitting_bundle(wishes.bundle, scratch, scheme)
         return of_lock(found.pins, resolution, wishes.bundle), replace(means, find_links=str(found.wheels))
     if wishes.locked is not None:
-        from gpuenv.cli.lockfile import read_lock
+        from gpuenv.cli.changing.lockfile import read_lock
 
         return of_lock(read_lock(wishes.locked), resolution, wishes.locked), means
     return choice_of(resolution), means

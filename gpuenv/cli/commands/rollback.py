@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject
-from gpuenv.cli.installing import (
+from gpuenv.cli.changing.choices import (
     Kernel,
     Shown,
     command_error,
@@ -21,6 +19,8 @@ from gpuenv.cli.installing import (
     show_outcome,
     target_of,
 )
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.gather import Subject
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

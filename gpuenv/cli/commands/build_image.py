@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.changing.choices import Installer, InstallerName, NetworkOffline
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.installing import Installer, InstallerName, NetworkOffline
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.imaging_site import Making
+    from gpuenv.cli.imaging.site import Making
 
 
 class KindName(str, Enum):
@@ -114,11 +114,11 @@ def build_image(
 
     Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed.
     """
+    from gpuenv.cli.changing.choices import Means, Shown
     from gpuenv.cli.gather import Subject
-    from gpuenv.cli.imaging import run
-    from gpuenv.cli.imaging_site import Making
-    from gpuenv.cli.imaging_words import Asked
-    from gpuenv.cli.installing import Means, Shown
+    from gpuenv.cli.imaging.site import Making
+    from gpuenv.cli.imaging.words import Asked
+    from gpuenv.cli.imaging.work import run
 
     asked = Asked(
         kinds=tuple(entry.value for entry in kind or ()),

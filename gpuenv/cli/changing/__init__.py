@@ -1,0 +1,1 @@
+"""What the commands share that change an environment: what is wanted, consent, and the one transaction."""

@@ -1,0 +1,1 @@
+"""One file a command: its options, and its work imported inside its function."""
