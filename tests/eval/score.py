@@ -4,7 +4,9 @@ Each text goes through what the command runs, alone and with the environment tha
 ``established`` cases have a cause that was stated or follows from printed facts. Of the ``collected`` ones, no
 signature was written or changed after a look at how the half named ``held`` fared; those collected ``later`` were
 first scored when all signatures stood. The half of the ``gathered`` ones named ``held`` was not looked at until the
-``fetched`` ones had been scored. A case that is ``unconfirmed`` has the reading of a thread for its cause.
+``fetched`` ones had been scored. The ``reported`` ones are retold: what programs print as the report has it, with
+other paths, fewer frames and the prose in other words; their halves are by a hash of the id, and were written before
+any was scored. A case that is ``unconfirmed`` has the reading of a thread for its cause.
 
 How reports fare that nobody has seen is told by the first score of each set, alone:
 
@@ -140,6 +142,8 @@ def main() -> None:
         "gathered, held half": tuple(case for case in load("gathered") if case.split == "held"),
         "fetched": tuple(case for case in load("fetched") if case.split != "later"),
         "fetched later": tuple(case for case in load("fetched") if case.split == "later"),
+        "reported, open half": tuple(case for case in load("reported") if case.split == "open"),
+        "reported, held half": tuple(case for case in load("reported") if case.split == "held"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():
