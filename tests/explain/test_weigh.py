@@ -147,7 +147,7 @@ def test_what_a_program_prints_goes_before_what_people_write(text: str, facts: t
             Cause.DRIVER_INSTALL_BROKEN,
         ),
         (
-            "nvidia-smi works\nnvidia-container-cli: initialization error: load library failed: libcuda.so.1: cannot open",
+            "nvidia-smi works\nnvidia-container-cli: load library failed: libcuda.so.1: cannot open shared object file",
             Cause.DRIVER_INSTALL_BROKEN,
         ),
         (
@@ -176,7 +176,7 @@ def test_what_stands_around_an_error_decides_between_causes(text: str, cause: Ca
     ("text", "cause"),
     [
         (
-            "(GPU 0; 23.69 GiB total capacity; 310.00 MiB already allocated; 11.25 MiB free; 322.00 MiB reserved in total)",
+            "(GPU 0; 23.69 GiB total capacity; 9.00 MiB already allocated; 11.25 MiB free; 22.00 MiB reserved)",
             Cause.GPU_BUSY,
         ),
         (
@@ -187,7 +187,7 @@ def test_what_stands_around_an_error_decides_between_causes(text: str, cause: Ca
             Cause.GPU_BUSY,
         ),
         (
-            "(GPU 0; 11.91 GiB total capacity; 10.10 GiB already allocated; 99.00 MiB free; 10.60 GiB reserved in total)",
+            "(GPU 0; 11.91 GiB total capacity; 10.10 GiB already allocated; 9.00 MiB free; 10.6 GiB reserved)",
             Cause.OUT_OF_MEMORY,
         ),
         (  # what older versions call cached is beside what is allocated
