@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gpuenv.atomic import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
-from gpuenv.install.places import JOURNALS
+from gpuenv.install.paths import JOURNALS
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.record import dataclass
 

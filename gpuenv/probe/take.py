@@ -20,8 +20,8 @@ from gpuenv.probe.target import find_interpreter
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
-# The first initialisation on an eight-GPU host without persistence mode takes long.
-DEFAULT_TIMEOUT = 30.0
+# In seconds. The first initialisation on an eight-GPU host without persistence mode takes long.
+DEFAULT_TIMEOUT, LONGEST_TIMEOUT = 30.0, 3600
 _PATIENCE = 2.0
 _LESSER = "nvidia-smi"  # what it says decides nothing that the others have told
 _COURTESY = 4.0  # seconds that it is given once they have
