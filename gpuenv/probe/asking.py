@@ -47,10 +47,9 @@ def start_own(asking: Asking, name: str, *arguments: str) -> Answer:
         return lambda: _run_own(asking, name, *arguments)
     started = time.monotonic()
     try:
-        process = fork_script(script(name), *arguments)
+        process = asking.group.start(lambda: fork_script(script(name), *arguments))
     except OSError:
         return lambda: _run_own(asking, name, *arguments)
-    asking.group.add(process)
     return lambda: follow(process, started, asking.deadline, asking.group)
 
 

@@ -14,11 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from typing import TypeVar
 
 from gpuenv.model.record import dataclass
+from gpuenv.probe.interruption import interruptions_held_back
 from gpuenv.probe.listening import Heard, Listener, Process, listen
 
 _GRACE = 0.3  # seconds that a killed child's pipes are given to end
+
+_Started = TypeVar("_Started", bound=Process)
 
 
 class Ending(str, Enum):
@@ -77,6 +81,13 @@ class ChildGroup:
         self._running: set[Process] = set()
         self._closed = False
 
+    def start(self, start: Callable[[], _Started]) -> _Started:
+        """Starts a child and takes it in; an interruption waits for that, or the child would be forgotten."""
+        with interruptions_held_back():
+            process = start()
+            self.add(process)
+        return process
+
     def add(self, process: Process) -> None:
         """Takes in a child that was just started."""
         with self._lock:
@@ -129,6 +140,9 @@ def run_child(
         heard: told what it writes to standard error, as it comes.
         told: a short text for its standard input: less than a pipe holds.
     """
+    if group is None:
+        with contextlib.closing(ChildGroup()) as own:
+            return run_child(command, environment, deadline, own, heard, told)
     return start_child(command, environment, deadline, group, heard, told)()
 
 
@@ -136,27 +150,27 @@ def start_child(
     command: Sequence[str],
     environment: Mapping[str, str],
     deadline: float,
-    group: ChildGroup | None = None,
+    group: ChildGroup,
     heard: Heard | None = None,
     told: str | None = None,
 ) -> Answer:
     """Starts a program at once, and answers what listens to it until it ends; for the rest see ``run_child``."""
     started = time.monotonic()
     try:
-        process = subprocess.Popen(
-            command,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL if told is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=sys.platform != "win32",
+        process = group.start(
+            lambda: subprocess.Popen(
+                command,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL if told is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=sys.platform != "win32",
+            )
         )
     except OSError as error:
         reason = error.strerror or str(error)
         result = ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
         return lambda: result
-    group = group or ChildGroup()
-    group.add(process)
     _tell(process, told)
     return lambda: follow(process, started, deadline, group, heard)
 
