@@ -105,7 +105,7 @@ def _load(asking: Asking, interpreter: str, cupy: Distribution, major: int, lost
         "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
         "without": _steps(lost),
     }
-    return start_target(asking, interpreter, "libraries.py", json.dumps(asked))()
+    return start_target(asking, interpreter, "libraries", json.dumps(asked))()
 
 
 def _steps(lost: list[Lost]) -> list[str]:
