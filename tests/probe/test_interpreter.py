@@ -13,7 +13,7 @@ import pytest
 
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.ask_target import ask_libraries, ask_target
-from gpuenv.probe.asking import script
+from gpuenv.probe.asking import in_target
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw_target import Distribution, TargetFacts
 from gpuenv.probe.target import TargetError, find_interpreter
@@ -72,7 +72,7 @@ def test_an_interpreter_of_any_age_tells_what_it_is(version: str) -> None:
 def test_an_interpreter_of_any_age_can_be_asked_for_libraries(version: str) -> None:
     wanted = [{"name": "c", "soname": "libc.so.6"}, {"name": "no", "soname": "libnothing.so.1"}]
     for finder in ("loader", "pathfinder"):
-        command = [str(python(version)), "-B", script("libraries.py"), libraries_request(finder, wanted)]
+        command = [*in_target(str(python(version)), "libraries", libraries_request(finder, wanted))]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=20)
         assert done.returncode == 0, done.stderr
         facts = parse_facts(done.stdout)
@@ -255,7 +255,7 @@ def test_modules_beside_the_script_do_not_shadow_those_of_the_target(venv: Path)
         encoding="utf-8",
     )
     wanted = libraries_request("pathfinder", [{"name": "nvrtc", "soname": "libnothing.so.1"}])
-    command = [str(interpreter_of(venv)), "-B", script("libraries.py"), wanted]
+    command = [*in_target(str(interpreter_of(venv)), "libraries", wanted)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=MINIMAL, timeout=20)
     assert "pathfinder_error" not in parse_facts(done.stdout)
 
