@@ -13,7 +13,8 @@ from functools import lru_cache
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.records import Advisory, Companion, Matrix
+from gpuenv.matrix.packages import Advisory, Companion
+from gpuenv.matrix.records import Matrix
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
