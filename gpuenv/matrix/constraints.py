@@ -11,7 +11,7 @@ from functools import lru_cache
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.candidates import MOST_COMMON, TEGRA, WheelCandidate, minors_of, serves, serving_minors
+from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
 from gpuenv.matrix.companions import Brings, advisories_for
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
@@ -60,11 +60,9 @@ def not_yanked(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 
 def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release has wheels for this operating system and architecture."""
-    if needs.platform is None:
-        return Unknown("host.os and host.arch", MOST_COMMON)
     if wheel.platform(needs) is not None:
-        return Fits() if needs.os_known else Unknown("host.os", "linux")
-    return Rejected(" or ".join(wheel.release.platforms), needs.platform, matrix.cite(wheel.release.source))
+        return Unknown(*needs.platform_assumed) if needs.platform_assumed else Fits()
+    return Rejected(" or ".join(wheel.release.platforms), needs.likely_platform, matrix.cite(wheel.release.source))
 
 
 def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -73,7 +71,8 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     if row is None or row.libc is None:
         return Fits()
     if needs.libc is None:
-        return Unknown("host.libc", f"at least {row.libc}")
+        also = wheel.brings.libc if wheel.brings else None
+        return Unknown("host.libc", f"at least {max(row.libc, also) if also else row.libc}")
     if needs.libc.family == row.libc.family and needs.libc >= row.libc:
         return Fits()
     return Rejected(f"at least {row.libc}", str(needs.libc), matrix.cite(wheel.release.source))
@@ -266,10 +265,10 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     brings = wheel.brings
     if brings is not None and needs.tegra:
         return Unknown("the GPU code in the CUDA wheels for aarch64", "made for Tegra")
-    if brings is None or brings.libc is None or not (needs.platform or "linux").startswith("linux"):
+    if brings is None or brings.libc is None or not needs.likely_platform.startswith("linux-"):
         return Fits()
     if needs.libc is None:
-        return Unknown("host.libc", f"at least {brings.libc}")
+        return Fits()  # ``libc`` tells what is assumed
     if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
         return Fits()
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
