@@ -191,11 +191,9 @@ def _images(
         yield None
         return
     rows = [row for row in matrix.images if row.line is None and row.cuda == minor.cuda]
-    fitting = [
-        row for row in rows if row.flavour is Flavour.DEVEL and (needs.platform or "linux-x86_64") in row.platforms
-    ]
+    fitting = [row for row in rows if row.flavour is Flavour.DEVEL and needs.likely_platform in row.platforms]
     if not fitting:
-        against[f"there is no image of NVIDIA's with CUDA {minor.cuda} for {needs.platform or 'linux-x86_64'}"] = None
+        against[f"there is no image of NVIDIA's with CUDA {minor.cuda} for {needs.likely_platform}"] = None
     yield from fitting
 
 
@@ -232,7 +230,7 @@ def _choice(found: _Found, wish: Wish, needs: Needs, matrix: Matrix) -> Choice:
     return Choice(
         kind=wish.kind,
         base=_base(found, wish),
-        platform=DOCKER_PLATFORMS[needs.platform or "linux-x86_64"],
+        platform=DOCKER_PLATFORMS[needs.likely_platform],
         python=str(found.python),
         line=wheel.line.name,
         cupy=wheel.release.cupy,

@@ -19,7 +19,6 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion
 TEGRA = frozenset(map(ComputeCapability.parse, ("3.2", "5.3", "6.2", "7.2", "8.7")))
 
 _FIRST_OF_THREE_DIGITS = 10
-MOST_COMMON = "linux-x86_64"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,8 +41,8 @@ class WheelCandidate:
         return self.release.extras[self.extra] if self.extra else None
 
     def platform(self, needs: Needs) -> Platform | None:
-        """The row of the platform, where it has one; an unknown platform is taken for the most common one."""
-        return self.release.platforms.get(needs.platform or MOST_COMMON)
+        """The row of the platform, where it has one."""
+        return self.release.platforms.get(needs.likely_platform)
 
 
 @lru_cache(maxsize=4)

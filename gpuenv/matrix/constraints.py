@@ -189,10 +189,10 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     brings = wheel.brings
     if brings is not None and needs.tegra:
         return Unknown("the GPU code in the CUDA wheels for aarch64", "made for Tegra")
-    if brings is None or brings.libc is None or not (needs.platform or "linux").startswith("linux"):
+    if brings is None or brings.libc is None or not needs.likely_platform.startswith("linux-"):
         return Fits()
     if needs.libc is None:
-        return Unknown("host.libc", f"at least {brings.libc}")
+        return Fits()  # ``libc`` tells what is assumed
     if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
         return Fits()
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))

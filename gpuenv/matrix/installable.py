@@ -8,7 +8,7 @@ from functools import lru_cache
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.candidates import MOST_COMMON, WheelCandidate
+from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
@@ -52,11 +52,9 @@ def not_yanked(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 
 def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release has wheels for this operating system and architecture."""
-    if needs.platform is None:
-        return Unknown("host.os and host.arch", MOST_COMMON)
     if wheel.platform(needs) is not None:
-        return Fits() if needs.os_known else Unknown("host.os", "linux")
-    return Rejected(" or ".join(wheel.release.platforms), needs.platform, matrix.cite(wheel.release.source))
+        return Unknown(*needs.platform_assumed) if needs.platform_assumed else Fits()
+    return Rejected(" or ".join(wheel.release.platforms), needs.likely_platform, matrix.cite(wheel.release.source))
 
 
 def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -65,7 +63,8 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     if row is None or row.libc is None:
         return Fits()
     if needs.libc is None:
-        return Unknown("host.libc", f"at least {row.libc}")
+        also = wheel.brings.libc if wheel.brings else None
+        return Unknown("host.libc", f"at least {max(row.libc, also) if also else row.libc}")
     if needs.libc.family == row.libc.family and needs.libc >= row.libc:
         return Fits()
     return Rejected(f"at least {row.libc}", str(needs.libc), matrix.cite(wheel.release.source))
