@@ -25,7 +25,18 @@ _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Which machine is meant: this one, a recorded one, a pasted one, or none but what is assumed."""
+    """Which machine is meant: this one, a recorded one, a pasted one, or none but what is assumed.
+
+    Attributes:
+        python: the target, as the caller named it.
+        snapshot: the recording.
+        assume: facts in place of those that are read, ``KEY=VALUE``.
+        no_probe: start from nothing.
+        timeout: seconds that the machine may take to answer.
+        driver_root: the folder under which ``/proc``, ``/sys`` and ``/dev`` are looked for.
+        deep: also what takes long.
+        paste: the file with what was pasted; ``-`` is standard input.
+    """
 
     python: str | None
     snapshot: Path | None

@@ -49,7 +49,15 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How the import of a module ended."""
+    """How the import of a module ended.
+
+    Attributes:
+        module: its name.
+        works: whether it could be imported.
+        detail: its release and file, or what went wrong.
+        file: that it was imported from.
+        release: what it says of its version.
+    """
 
     module: str
     works: bool

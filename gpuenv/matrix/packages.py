@@ -78,7 +78,16 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class WheelLine:
-    """A distribution that serves the minors of a CUDA major from ``first_cuda`` on, to ``last_cuda`` where it ends."""
+    """A distribution of CuPy for a CUDA major version, or for some of its minors.
+
+    Attributes:
+        name: ``cupy-cuda12x``.
+        cuda_major: the major version.
+        first_cuda: the first minor that it serves.
+        source: where this was read.
+        releases: its versions.
+        last_cuda: the last minor that it serves; null: every later one of the major.
+    """
 
     name: str
     cuda_major: int

@@ -25,6 +25,13 @@ class MatrixSource:
     """A binary (``file`` and ``sha256``) or a document (``title`` and ``section``), and when it was read.
 
     Attributes:
+        kind: a binary or a document.
+        seen: when it was read, ISO 8601.
+        title: the document's title.
+        section: and its section.
+        file: the binary's file name.
+        sha256: its digest.
+        note: what else a reader should know.
         also: further files that were read for the row, each with its sha256.
     """
 
@@ -125,6 +132,9 @@ class Generation:
     """GPUs that entered and left driver support together.
 
     Attributes:
+        name: as NVIDIA calls it.
+        capabilities: their compute capabilities.
+        source: where this was read.
         first_branch: the first driver branch that knows them; null where it is older than the matrix.
         last_branch: the last one; null while support goes on.
     """
@@ -138,7 +148,15 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A GPU product by the names it is known under, and its PCI device ids."""
+    """A GPU product by the names it is known under, and its PCI device ids.
+
+    Attributes:
+        name: as NVIDIA sells it.
+        compute_capability: of the GPU.
+        source: where this was read.
+        aliases: further names, such as those that people use.
+        pci: device ids, four hexadecimal digits.
+    """
 
     name: str
     compute_capability: ComputeCapability
@@ -170,7 +188,25 @@ class Peak:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept."""
+    """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept.
+
+    Attributes:
+        schema: name and major version of the form.
+        revision: the day of the last change, ISO 8601.
+        sources: by the name under which rows cite them.
+        driver_branches: of the driver.
+        cuda_majors: of CUDA.
+        cuda_minors: of CUDA.
+        generations: of GPUs.
+        wheel_lines: of CuPy for CUDA.
+        products: GPUs by name.
+        conda_builds: of CuPy.
+        images: container images.
+        companions: packages that bring CUDA libraries.
+        advisories: combinations that are known to be bad.
+        rocm_lines: of CuPy for AMD GPUs.
+        peaks: what products do at most.
+    """
 
     schema: str
     revision: str

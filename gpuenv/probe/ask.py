@@ -13,7 +13,8 @@ from gpuenv.probe.asking import Asking, start_cuda, start_kernel, start_nvml
 from gpuenv.probe.children import ChildResult
 from gpuenv.probe.outcome import each, source_of, typed
 from gpuenv.probe.protocol import nested, parse_facts
-from gpuenv.probe.raw import CudaDevice, CudaFacts, KernelFacts, NvmlFacts, NvmlGpu
+from gpuenv.probe.raw import CudaDevice, CudaFacts, NvmlFacts, NvmlGpu
+from gpuenv.probe.raw_kernel import KernelFacts
 
 
 def ask_kernel(asking: Asking) -> tuple[KernelFacts, Source]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuenv.model.snapshot import Source
-    from gpuenv.probe.raw import KernelFacts
+    from gpuenv.probe.raw_kernel import KernelFacts
     from gpuenv.probe.raw_target import TargetFacts
 
 LONG = 20.0  # a deadline that no test may wait for

@@ -13,21 +13,8 @@ from gpuenv.model.codec import decode, encode
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Module, Snapshot, Source, SourceState
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.raw import (
-    CudaDevice,
-    CudaFacts,
-    DriverGpu,
-    KernelFacts,
-    KernelModules,
-    NvmlFacts,
-    NvmlGpu,
-    RawFacts,
-    RawMigInstance,
-    RawToolkit,
-    SmiFacts,
-    SmiGpu,
-    Uname,
-)
+from gpuenv.probe.raw import CudaDevice, CudaFacts, NvmlFacts, NvmlGpu, RawFacts, RawMigInstance, SmiFacts, SmiGpu
+from gpuenv.probe.raw_kernel import DriverGpu, KernelFacts, KernelModules, RawToolkit, Uname
 from gpuenv.probe.raw_target import Distribution, LibraryFact, LibraryFacts, TargetFacts
 
 MIB = 1024 * 1024

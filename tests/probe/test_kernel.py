@@ -15,7 +15,7 @@ import pytest
 from gpuenv.model.snapshot import PciGpu
 from gpuenv.probe.asking import script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw import DriverGpu, KernelModules
+from gpuenv.probe.raw_kernel import DriverGpu, KernelModules
 from tests.probe.asking import kernel_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import CdiFile, DkmsBuild
-from gpuenv.probe.raw import RawContainerToolkit, RawLibrary, RawMps, RawRules
+from gpuenv.probe.raw_kernel import RawContainerToolkit, RawLibrary, RawMps, RawRules
 from tests.probe.asking import kernel_of
 
 if TYPE_CHECKING:
