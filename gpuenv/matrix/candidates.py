@@ -7,7 +7,7 @@ from functools import lru_cache
 from packaging.version import Version
 
 from gpuenv.matrix.companions import advisories_for
-from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.packages import Extra, Platform, Release, WheelLine
 from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.model.record import dataclass
@@ -108,6 +108,16 @@ def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple
 def serves(wheel: WheelCandidate, gpu: ComputeCapability, matrix: Matrix) -> bool:
     """Whether some minor serves a GPU by itself."""
     return bool(_serving(wheel, frozenset((gpu,)), matrix))
+
+
+def left_out(wheel: WheelCandidate, needs: Needs, row: CudaMinor, matrix: Matrix) -> tuple[NeededGpu, ...]:
+    """The GPUs there that the NVRTC of one CUDA minor, asked by this CuPy, makes no code for."""
+    compiled_for, cap = _compiled_for(matrix)[row.cuda], _cap(wheel, row.cuda)
+    return tuple(
+        gpu
+        for gpu in needs.gpus
+        if gpu.compute_capability and not _serves(compiled_for, cap, wheel.release, gpu.compute_capability)
+    )
 
 
 @lru_cache(maxsize=8192)

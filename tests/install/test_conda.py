@@ -142,7 +142,7 @@ def conda(tmp_path: Path, cuda_libraries: CudaLibraries) -> Conda:
         program.chmod(0o755)
     prefix = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
-    made = Conda(tmp_path, prefix, cuda_libraries.of_major(12))
+    made = Conda(tmp_path, prefix, cuda_libraries.of("12.9"))
     (prefix / "conda-meta").mkdir()
     specs = [f"{name}={release}" for name, release in FORMER.items()]
     command = ["conda", "install", f"--prefix={prefix}", "--yes", "--json", "--channel=conda-forge", *specs]

@@ -41,7 +41,7 @@ def machine(
 ) -> SimulatedMachine:
     """One H200."""
     profile = load(MACHINES / "h200-580.yaml")
-    return materialise(profile, tmp_path_factory.mktemp("machine"), stub_driver, cuda_libraries.of_major)
+    return materialise(profile, tmp_path_factory.mktemp("machine"), stub_driver, cuda_libraries.of)
 
 
 def asked(command: str, *arguments: str | Path, **variables: str) -> tuple[int, Any]:
