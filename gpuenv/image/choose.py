@@ -10,10 +10,12 @@ from gpuenv.image.headers import has_own_headers
 from gpuenv.image.records import Base, Choice, Kind
 from gpuenv.image.reference import split
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
+from gpuenv.matrix.constraints import CONSTRAINTS
 from gpuenv.matrix.images import fits, inside_container, refusals
+from gpuenv.matrix.installable import Rejected
 from gpuenv.matrix.needs import NeededGpu, Needs
-from gpuenv.matrix.records import CudaMinor, Flavour, Image, Matrix
+from gpuenv.matrix.packages import Flavour, Image
+from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.matrix.support import branches_for
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion

@@ -8,7 +8,8 @@ from packaging.version import Version
 
 from gpuenv.matrix.companions import advisories_for
 from gpuenv.matrix.needs import NeededGpu, Needs
-from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine
+from gpuenv.matrix.packages import Extra, Platform, Release, WheelLine
+from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion

@@ -9,9 +9,11 @@ from functools import lru_cache
 from packaging.version import Version
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, serving_minors
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
+from gpuenv.matrix.constraints import CONSTRAINTS
+from gpuenv.matrix.installable import Rejected
 from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.matrix.packages import Flavour, Image
+from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection

@@ -36,11 +36,16 @@ class Needs:
         platform: ``linux-x86_64`` and the like, as the matrix spells it; where one half alone is known, with the most
             common other half.
         platform_assumed: the fact behind that other half, and what it is taken for; None where both are known.
+        libc: of the target.
+        python: of the target.
         implementation: of the target's Python.
+        numpy: version in the target; None for none, too.
+        driver: version of the driver.
         driver_absent: no driver is there, which is not the same as unknown.
         driver_cuda: the CUDA level of the libcuda in use.
         forward_compatible: the libcuda in use is newer than the kernel module's driver.
         windows: driver numbers are those of Windows, also under WSL.
+        tegra: it is a Jetson.
         gpus: every GPU that CUDA programs see; those on the PCI bus where no driver lists any.
         toolkits: CUDA toolkits on the host.
         packages: the distributions of the target, other than CuPy.

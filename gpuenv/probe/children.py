@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from typing import TypeVar
 
 from gpuenv.model.record import dataclass
@@ -143,18 +144,44 @@ def run_child(
     if group is None:
         with contextlib.closing(ChildGroup()) as own:
             return run_child(command, environment, deadline, own, heard, told)
-    return start_child(command, environment, deadline, group, heard, told)()
+    started = time.monotonic()
+    process = _start(command, environment, group, told)
+    return process if isinstance(process, ChildResult) else follow(process, started, deadline, group, heard)
 
 
-def start_child(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    deadline: float,
-    group: ChildGroup,
-    heard: Heard | None = None,
-    told: str | None = None,
-) -> Answer:
+def start_child(command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup) -> Answer:
     """Starts a program at once, and answers what listens to it until it ends; for the rest see ``run_child``."""
+    started = time.monotonic()
+    process = _start(command, environment, group)
+    if isinstance(process, ChildResult):
+        not_started = process
+        return lambda: not_started
+    return partial(follow, process, started, deadline, group)
+
+
+def follow(
+    process: Process, started: float, deadline: float, group: ChildGroup, heard: Heard | None = None
+) -> ChildResult:
+    """Reads the output of a child that runs, in a process group of its own, until it ends or the deadline comes.
+
+    Args:
+        process: the child, which has been started with pipes.
+        started: reading of ``time.monotonic`` when it was.
+        deadline: reading of ``time.monotonic`` after which it is killed.
+        group: the children that it shall be ended with.
+        heard: told what it writes to standard error, as it comes.
+    """
+    group.add(process)
+    try:
+        return _follow(process, started, deadline, heard)
+    finally:
+        group.discard(process)
+
+
+def _start(
+    command: Sequence[str], environment: Mapping[str, str], group: ChildGroup, told: str | None = None
+) -> Process | ChildResult:
+    """A program that runs, and has been told what it is to be told; or why it does not."""
     started = time.monotonic()
     try:
         process = group.start(
@@ -169,22 +196,9 @@ def start_child(
         )
     except OSError as error:
         reason = error.strerror or str(error)
-        result = ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
-        return lambda: result
+        return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
     _tell(process, told)
-    return lambda: follow(process, started, deadline, group, heard)
-
-
-def follow(
-    process: Process, started: float, deadline: float, group: ChildGroup | None = None, heard: Heard | None = None
-) -> ChildResult:
-    """Reads the output of a child that runs, in a process group of its own, until it ends or the deadline comes."""
-    group = group or ChildGroup()
-    group.add(process)
-    try:
-        return _follow(process, started, deadline, heard)
-    finally:
-        group.discard(process)
+    return process
 
 
 def _tell(process: subprocess.Popen[bytes], text: str | None) -> None:

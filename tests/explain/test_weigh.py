@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.cli.explaining import explained, scanned
-from gpuenv.cli.gather import Subject
+from gpuenv.cli.inputs import Subject
 from gpuenv.data import data_path
 from gpuenv.explain.answer import explanation, verdict_of
 from gpuenv.explain.records import LikelyCause

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuenv.cli.proving import with_level
+from gpuenv.cli.gpu_tests import with_level
 from gpuenv.model.json_schema import json_schema
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, materialise

@@ -10,16 +10,8 @@ from gpuenv.doctor.installed import Installed, install_fix, installed, pip_fix, 
 from gpuenv.doctor.machine import driver_sees_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.candidates import minors_of
-from gpuenv.matrix.constraints import (
-    Rejected,
-    driver_minimum,
-    in_range,
-    libc,
-    nvrtc_compiles_for_gpu,
-    platform,
-    python,
-    wheel_has_code_for_gpu,
-)
+from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
+from gpuenv.matrix.installable import Rejected, in_range, libc, platform, python
 from gpuenv.matrix.needs import NeededGpu
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
