@@ -21,6 +21,7 @@ NAMES = ("established", "collected", "gathered", "fetched", "reported", "unconfi
         ("collected", False, 0.84, 0.92),
         ("gathered", False, 0.86, 0.91),
         ("fetched", False, 0.87, 0.93),
+        ("reported", False, 0.84, 0.88),
         ("unconfirmed", False, 0.8, 0.9),
     ],
 )
