@@ -13,7 +13,7 @@ _LEAST = 0.05  # a cause below it is not worth a line
 _SURE = 0.97
 _WARNING = 0.6  # what a warning's odds are multiplied with where an error speaks too
 _CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
-_SUPPORTED, _RULED_OUT = 10.0, 0.35
+_SUPPORTED, _RULED_OUT = 5.0, 0.35
 _CONSEQUENCE = 0.25
 # What a cause brings about: the messages of these are its consequences, where both are in one text.
 _EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
