@@ -6,7 +6,6 @@ extra; pathfinder tries the library names of the newest CUDA major first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -15,12 +14,13 @@ from packaging.version import InvalidVersion, Version
 
 from gpuenv.matrix.records import Advisory, Companion, Matrix
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 # The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).
-_LOADED = re.compile(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
-_LOCAL = re.compile(r"cu(\d\d)(\d)")
+_LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
+_LOCAL = pattern(r"cu(\d\d)(\d)")
 
 
 @dataclass(frozen=True, slots=True)

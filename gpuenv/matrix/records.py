@@ -1,7 +1,5 @@
 """The rows of the compatibility matrix. Every row names its source: a binary that was measured or a document."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum

@@ -9,15 +9,16 @@ import re
 from dataclasses import field
 from functools import lru_cache, total_ordering
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 
-_DRIVER = re.compile(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
-_CUDA = re.compile(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)
-_CUDA_COMPACT = re.compile(r"cu(\d{2})(\d)", re.IGNORECASE)
-_CAPABILITY = re.compile(r"(?:sm|compute)?[_-]?(\d{1,2})\.?(\d)[af]?", re.IGNORECASE)
-_LIBC = re.compile(r"(glibc|musl)[-= ]?(\d{1,2})\.(\d{1,3})(?:\.\d+)*", re.IGNORECASE)
-_PYTHON = re.compile(r"(?:cp|python)?[ ]?(\d)\.(\d{1,2})(?:\.(\d{1,3}))?(?:(?:a|b|rc)\d+)?\+?(t)?", re.IGNORECASE)
-_PYTHON_TAG = re.compile(r"cp(\d)(\d{1,2})()(t)?", re.IGNORECASE)
+_DRIVER = pattern(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
+_CUDA = pattern(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)
+_CUDA_COMPACT = pattern(r"cu(\d{2})(\d)", re.IGNORECASE)
+_CAPABILITY = pattern(r"(?:sm|compute)?[_-]?(\d{1,2})\.?(\d)[af]?", re.IGNORECASE)
+_LIBC = pattern(r"(glibc|musl)[-= ]?(\d{1,2})\.(\d{1,3})(?:\.\d+)*", re.IGNORECASE)
+_PYTHON = pattern(r"(?:cp|python)?[ ]?(\d)\.(\d{1,2})(?:\.(\d{1,3}))?(?:(?:a|b|rc)\d+)?\+?(t)?", re.IGNORECASE)
+_PYTHON_TAG = pattern(r"cp(\d)(\d{1,2})()(t)?", re.IGNORECASE)
 _LARGEST_CUDA_MAJOR = 99
 _LAST_WITH_M = (3, 7)
 

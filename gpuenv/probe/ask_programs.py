@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
 from dataclasses import replace
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe import smi
@@ -14,10 +14,9 @@ from gpuenv.probe.asking import Asking
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.probe.outcome import first_words, source_of, worse
 from gpuenv.probe.raw import KernelFacts, SmiFacts
-from gpuenv.probe.smi_xml import parse_xml
 
 _NVCC_COURTESY = 2.0  # seconds for all compilers together: files tell the same, and a sound one answers in 0.1 s
-_NVCC_RELEASE = re.compile(r"\brelease (\d{1,2}\.\d{1,2})\b")
+_NVCC_RELEASE = pattern(r"\brelease (\d{1,2}\.\d{1,2})\b")
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
 
@@ -81,6 +80,8 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
 
 def _ask_smi_at_length(asking: Asking, facts: SmiFacts, listing: ChildResult) -> tuple[SmiFacts, Source]:
     """The long answer in XML, where a release refuses the short query."""
+    from gpuenv.probe.smi_xml import parse_xml  # noqa: PLC0415 - seldom needed, and the library of XML takes long to load
+
     longer = run_child(
         [facts.path or "", "-q", "-x"], for_the_driver(asking.environment), asking.deadline, asking.group
     )

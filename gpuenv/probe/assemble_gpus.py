@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.identity import pci_key, uuid_key
+from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import Gpu, MigInstance
 from gpuenv.model.versions import ComputeCapability
@@ -27,7 +27,7 @@ from gpuenv.probe.hidden import hidden_by
 from gpuenv.probe.parse import parsed
 from gpuenv.probe.raw import CudaDevice, DriverGpu, NvmlGpu, RawFacts, SmiGpu
 
-_MIG_NAME = re.compile(r" MIG \d+g\.\d+gb")
+_MIG_NAME = pattern(r" MIG \d+g\.\d+gb")
 _MIG_MODE = "nvmlDeviceGetMigMode"
 _NOBODY = "no source could tell"
 _HIDDEN = "this process does not see the GPU"

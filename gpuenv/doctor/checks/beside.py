@@ -11,9 +11,10 @@ from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import is_cupy
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import NeedOfCupy
 
-_LOOKALIKE = re.compile(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
+_LOOKALIKE = pattern(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
 # CuPy, Installation, "Installing CuPy from PyPI" of the releases 4 to 14: the lines that there were and are.
 _CUDA_LINES = frozenset(
     f"cupy-cuda{tag}"

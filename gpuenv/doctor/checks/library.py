@@ -11,11 +11,12 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library, SourceState
 
 _THERE = ("WHL502", "WHL503")
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
-_SONAME = re.compile(r"(lib\w+\.so\.\d+)")
+_SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
 
 @check("LIB602", Cause.CORRUPT_INSTALLATION, requires=_THERE, unless=_OTHER_WHEEL)
