@@ -7,11 +7,10 @@ extra; pathfinder tries the library names of the newest CUDA major first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
+from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import Advisory, Companion, Matrix
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.pattern import pattern
@@ -64,16 +63,6 @@ def _row(name: str, version: str, matrix: Matrix) -> Companion | None:
         return next((row for row in rows if within(version, row.versions)), None)
     except InvalidVersion:
         return None
-
-
-@lru_cache(maxsize=4096)
-def within(version: str, wanted: str) -> bool:
-    """Whether a version is in a range, pre-releases too.
-
-    Raises:
-        InvalidVersion: where it is no version.
-    """
-    return SpecifierSet(wanted).contains(Version(version), prereleases=True)
 
 
 def advisories_for(cupy: str, matrix: Matrix) -> tuple[Advisory, ...]:

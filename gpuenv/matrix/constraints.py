@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from gpuenv.matrix.candidates import MOST_COMMON, TEGRA, WheelCandidate, minors_of, serves, serving_minors
 from gpuenv.matrix.companions import Brings, advisories_for
 from gpuenv.matrix.needs import NeededGpu, Needs
+from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.record import dataclass
@@ -312,11 +312,10 @@ def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     return Fits()
 
 
-@lru_cache(maxsize=4096)
 def in_range(release: str, wanted: str) -> bool | None:
     """Whether a release is in a version range; None where it is no version."""
     try:
-        return SpecifierSet(wanted).contains(Version(release), prereleases=True)
+        return within(release, wanted)
     except InvalidVersion:
         return None
 

@@ -68,8 +68,10 @@ class _Fields:
     def __get__(self, record: object, kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:
         # With a docstring: the standard decorator would work out a signature for one that lacks it, which is slow.
         namespace = {"__doc__": kind.__name__, "__module__": kind.__module__, "__annotations__": kind.__annotations__}
-        described = dataclasses.dataclass(init=False, repr=False, eq=False)(type("", (), namespace | self._values))
-        kind.__dataclass_fields__ = fields = described.__dataclass_fields__
+        described: Any = type(kind.__name__, (), namespace | self._values)
+        described = dataclasses.dataclass(init=False, repr=False, eq=False)(described)
+        fields: dict[str, dataclasses.Field[Any]] = described.__dataclass_fields__
+        kind.__dataclass_fields__ = fields
         return fields
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
@@ -86,6 +85,7 @@ def needs_another_cupy(facts: Facts) -> Outcome:
 def _unmet(need: NeedOfCupy, there: dict[str, str]) -> str | None:
     """What is needed and not there; None where it is, where it cannot be understood, or is no CuPy."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few need CuPy
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
 
     try:
         requirement = Requirement(need.requirement)
