@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.atomic import replace_file
 from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.pattern import pattern
@@ -205,6 +204,8 @@ def write_file(path: Path, text: str, *, shared: bool = False) -> None:
     Raises:
         CommandError: when it cannot be written.
     """
+    from gpuenv.atomic import replace_file
+
     try:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8", errors="backslashreplace")

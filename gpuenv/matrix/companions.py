@@ -7,6 +7,7 @@ extra; pathfinder tries the library names of the newest CUDA major first.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from packaging.version import InvalidVersion
 
@@ -65,6 +66,7 @@ def _row(name: str, version: str, matrix: Matrix) -> Companion | None:
         return None
 
 
+@lru_cache(maxsize=1024)
 def advisories_for(cupy: str, matrix: Matrix) -> tuple[Advisory, ...]:
     """What is known to be bad of a CuPy release."""
     return tuple(row for row in matrix.advisories if within(cupy, row.cupy))

@@ -1,5 +1,7 @@
 """The rows of the compatibility matrix. Every row names its source: a binary that was measured or a document."""
 
+# Annotations are no texts here: the compiled matrix is read by them at every start.
+
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
@@ -212,8 +214,12 @@ class WheelLine:
 
     def serves(self, cuda: CudaVersion) -> bool:
         """Whether a CUDA version is of this line."""
-        below = self.last_cuda is None or cuda <= self.last_cuda
-        return cuda.major == self.cuda_major and cuda >= self.first_cuda and below
+        return in_span(cuda, self.cuda_major, self.first_cuda, self.last_cuda)
+
+
+def in_span(cuda: CudaVersion, major: int, first: CudaVersion, last: CudaVersion | None) -> bool:
+    """Whether a CUDA version is of a major, from its first minor on, to a last one where there is one."""
+    return cuda.major == major and cuda >= first and (last is None or cuda <= last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,12 @@ class CudaVersion:
     def __lt__(self, other: CudaVersion) -> bool:
         return (self.major, self.minor) < (other.major, other.minor)
 
+    def __le__(self, other: CudaVersion) -> bool:
+        return (self.major, self.minor) <= (other.major, other.minor)
+
+    def __ge__(self, other: CudaVersion) -> bool:
+        return (self.major, self.minor) >= (other.major, other.minor)
+
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
 
@@ -119,6 +125,12 @@ class ComputeCapability:
 
     def __lt__(self, other: ComputeCapability) -> bool:
         return (self.major, self.minor) < (other.major, other.minor)
+
+    def __le__(self, other: ComputeCapability) -> bool:
+        return (self.major, self.minor) <= (other.major, other.minor)
+
+    def __ge__(self, other: ComputeCapability) -> bool:
+        return (self.major, self.minor) >= (other.major, other.minor)
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
