@@ -46,6 +46,7 @@ class Unknown:
 
 _FIRST_COMPATIBLE_MAJOR = 11  # minor-version compatibility begins with CUDA 11 (CUDA Compatibility)
 
+FITS = Fits()
 Verdict = Fits | Rejected | Unknown
 Constraint = Callable[[WheelCandidate, Needs, Matrix], Verdict]
 
@@ -54,7 +55,7 @@ def not_yanked(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """A withdrawn release is not chosen."""
     del needs
     if wheel.release.yanked is None:
-        return Fits()
+        return FITS
     return Rejected("a release that stands", f"withdrawn: {wheel.release.yanked}", matrix.cite(wheel.release.source))
 
 
@@ -63,7 +64,7 @@ def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     if needs.platform is None:
         return Unknown("host.os and host.arch", MOST_COMMON)
     if wheel.platform(needs) is not None:
-        return Fits() if needs.os_known else Unknown("host.os", "linux")
+        return FITS if needs.os_known else Unknown("host.os", "linux")
     return Rejected(" or ".join(wheel.release.platforms), needs.platform, matrix.cite(wheel.release.source))
 
 
@@ -71,11 +72,11 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The C library is of the family, and no older than the one, that the wheels are built for."""
     row = wheel.platform(needs)
     if row is None or row.libc is None:
-        return Fits()
+        return FITS
     if needs.libc is None:
         return Unknown("host.libc", f"at least {row.libc}")
     if needs.libc.family == row.libc.family and needs.libc >= row.libc:
-        return Fits()
+        return FITS
     return Rejected(f"at least {row.libc}", str(needs.libc), matrix.cite(wheel.release.source))
 
 
@@ -90,7 +91,7 @@ def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
         and known.tag in wheel.release.pythons
         and known.tag not in without
     ):
-        return Fits()
+        return FITS
     offered = ", ".join(_python_of(tag) for tag in wheel.release.pythons if tag not in without)
     if known is None:
         return Unknown("target.python", f"one of {offered}")
@@ -103,7 +104,7 @@ def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The NumPy that is there is in the range that CuPy asks for; none there is no hindrance."""
     if needs.numpy is None or in_range(needs.numpy, wheel.release.numpy):
-        return Fits()
+        return FITS
     if in_range(needs.numpy, wheel.release.numpy) is None:
         return Unknown("target.numpy", wheel.release.numpy)
     change = Change("target.numpy", wheel.release.numpy, needs.numpy)
@@ -122,7 +123,7 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     if needs.driver is None and needs.driver_cuda is None:
         return Unknown("driver.version", f">= {minimum}")
     if _driver_runs(wheel, needs, minimum):
-        return Fits()
+        return FITS
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
     found = f"driver {needs.driver or 'unknown'}{level}"
     wanted = f">= {minimum}"
@@ -140,7 +141,7 @@ def _jetpack_minimum(needs: Needs, row: CudaMajor, source: str) -> Verdict:
     if needs.driver_cuda is None:
         return Unknown("driver.cuda", f">= {row.major}.0")
     if needs.driver_cuda.major >= row.major:
-        return Fits()
+        return FITS
     needed = f"a JetPack with CUDA {row.major}"
     return Rejected(
         needed, f"CUDA {needs.driver_cuda}", source, Change("JetPack", f"with CUDA {row.major}", str(needs.driver_cuda))
@@ -170,7 +171,7 @@ def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     """The driver branch still supports every GPU, and already does; one that it lists is believed."""
     del wheel
     if needs.driver is None or needs.tegra:
-        return Fits()
+        return FITS
     branch = branch_of(needs.driver, matrix)
     for gpu in needs.gpus:
         row = None if gpu.driven else branches_for(gpu.compute_capability, matrix)
@@ -178,7 +179,7 @@ def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
         if row is not None and wanted is not None:
             change = Change("driver.version", wanted, str(needs.driver))
             return Rejected(f"driver {wanted} for {gpu.label}", f"driver {needs.driver}", row.source, change)
-    return Fits()
+    return FITS
 
 
 def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -191,7 +192,7 @@ def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
     if not needs.gpus or any(gpu.compute_capability is None for gpu in needs.gpus):
         supported = sorted({capability for row in serving for capability in row.capabilities})
         return Unknown("gpus[].compute_capability", f"one of {', '.join(map(str, supported))}")
-    return Fits()
+    return FITS
 
 
 def _unserved(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[NeededGpu, ...]:
@@ -227,13 +228,13 @@ def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
     row = wheel.platform(needs)
     known = [gpu for gpu in needs.gpus if gpu.compute_capability]
     if row is None or not known:
-        return Fits()
+        return FITS
     if row.sass is None:
         return Unknown("the GPU code in this platform's wheel", f"made for {_labels(tuple(known))}")
     codes = (*row.sass, *_usable_ptx(wheel, row, needs))
     lacking = tuple(gpu for gpu in known if not any(runs(code, gpu.compute_capability) for code in codes))
     if not lacking:
-        return Fits()
+        return FITS
     needed = f"a GPU that runs the wheel's code, {', '.join(row.sass)}"
     return Rejected(needed, _labels(lacking), matrix.cite(wheel.release.source))
 
@@ -267,11 +268,11 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     if brings is not None and needs.tegra:
         return Unknown("the GPU code in the CUDA wheels for aarch64", "made for Tegra")
     if brings is None or brings.libc is None or not (needs.platform or "linux").startswith("linux"):
-        return Fits()
+        return FITS
     if needs.libc is None:
         return Unknown("host.libc", f"at least {brings.libc}")
     if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
-        return Fits()
+        return FITS
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
 
 
@@ -283,7 +284,7 @@ def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) ->
             change = Change(f"target.packages.{other.distribution}", wanted, other.version)
             found = f"{other.distribution} {other.version}, CUDA {other.cuda_major}"
             return Rejected(f"{other.distribution} {wanted}", found, other.source, change)
-    return Fits()
+    return FITS
 
 
 def _quarrel(wheel: WheelCandidate, needs: Needs, other: Brings, matrix: Matrix) -> str | None:
@@ -309,7 +310,7 @@ def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
             beside = f" beside {row.package}" if row.package else ""
             needed = f"CuPy {row.mended_by} or newer{beside}" if row.mended_by else f"another CuPy{beside}"
             return Rejected(needed, f"{row.text} ({row.date})", matrix.cite(row.source))
-    return Fits()
+    return FITS
 
 
 def in_range(release: str, wanted: str) -> bool | None:

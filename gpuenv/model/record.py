@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 Decorator = Callable[[type[Any]], type[Any]]
-_put = object.__setattr__
 
 
 def _dataclass(*, frozen: bool, slots: bool, eq: bool = True) -> Decorator:
@@ -49,11 +47,15 @@ def _made(plain: type[Any], methods: dict[str, Any]) -> type[Any]:
     namespace = {key: value for key, value in vars(plain).items() if key not in left_out}
     namespace |= {key: value for key, value in methods.items() if key not in namespace or key == "__hash__"}
     namespace |= {"__slots__": names, "__match_args__": names, "__qualname__": plain.__qualname__}
-    namespace |= {"__init__": _initialiser(plain.__name__, names, values), "__dataclass_fields__": _Fields(values)}
+    setters: list[Callable[[Any, Any], None]] = []  # of the slots, once there are any
+    namespace |= {"__init__": _initialiser(plain.__name__, names, values, setters)}
+    namespace |= {"__dataclass_fields__": _Fields(values)}
     compared = [name for name in names if name not in described or described[name].compare]
     namespace["_compared"] = staticmethod(_getter(compared))
     metaclass: Any = type(plain)
-    return cast("type[Any]", metaclass(plain.__name__, plain.__bases__, namespace))
+    made = metaclass(plain.__name__, plain.__bases__, namespace)
+    setters.extend(vars(made)[name].__set__ for name in names)
+    return cast("type[Any]", made)
 
 
 class _Fields:
@@ -82,8 +84,10 @@ def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda record: tuple(getattr(record, name) for name in names)
 
 
-def _initialiser(title: str, names: tuple[str, ...], values: dict[str, Any]) -> Callable[..., None]:
-    defaults, factories = {}, {}
+def _defaults(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
+    """The values that need not be given, and what makes them."""
+    defaults: dict[str, Any] = {}
+    factories: dict[str, Callable[[], Any]] = {}
     for name, value in values.items():
         if not isinstance(value, dataclasses.Field):
             defaults[name] = value
@@ -91,6 +95,13 @@ def _initialiser(title: str, names: tuple[str, ...], values: dict[str, Any]) -> 
             defaults[name] = value.default
         elif value.default_factory is not dataclasses.MISSING:
             factories[name] = value.default_factory
+    return defaults, factories
+
+
+def _initialiser(
+    title: str, names: tuple[str, ...], values: dict[str, Any], setters: Iterable[Callable[[Any, Any], None]]
+) -> Callable[..., None]:
+    defaults, factories = _defaults(values)
 
     def completed(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         left = names[len(given) :]
@@ -106,7 +117,8 @@ def _initialiser(title: str, names: tuple[str, ...], values: dict[str, Any]) -> 
     def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: ANN401, N807 - it becomes the method
         if named or len(given) != len(names):
             given = completed(given, named)
-        any(map(_put, repeat(self), names, given))  # a loop in C: none of them answers anything
+        for put, value in zip(setters, given):  # noqa: B905 - as many, and strict costs time
+            put(self, value)
 
     return __init__
 
@@ -140,7 +152,7 @@ def _getstate(self: Any) -> list[Any]:  # noqa: ANN401 - any record
 
 def _setstate(self: Any, state: Iterable[Any]) -> None:  # noqa: ANN401 - any record
     for name, value in zip(self.__slots__, state, strict=True):
-        _put(self, name, value)
+        object.__setattr__(self, name, value)
 
 
 _SHARED: dict[str, Any] = {
