@@ -159,6 +159,7 @@ _SHARED: dict[str, Any] = {
     "__repr__": _repr,
     "__setattr__": _setattr,
     "__delattr__": _delattr,
+    "__replace__": dataclasses.replace,
     "__getstate__": _getstate,
     "__setstate__": _setstate,
 }
