@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import TypeAlias
 
 from packaging.version import Version
 
 from gpuenv.matrix.companions import advisories_for
-from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
+from gpuenv.matrix.needs import NeededGpu, Needs
+from gpuenv.matrix.packages import Extra, Platform, Release, WheelLine, in_span
+from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion
@@ -19,7 +21,6 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion
 TEGRA = frozenset(map(ComputeCapability.parse, ("3.2", "5.3", "6.2", "7.2", "8.7")))
 
 _FIRST_OF_THREE_DIGITS = 10
-MOST_COMMON = "linux-x86_64"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +48,8 @@ class WheelCandidate:
         return self.release.extras[self.extra] if self.extra else None
 
     def platform(self, needs: Needs) -> Platform | None:
-        """The row of the platform, where it has one; an unknown platform is taken for the most common one."""
-        return self.release.platforms.get(needs.platform or MOST_COMMON)
+        """The row of the platform, where it has one."""
+        return self.release.platforms.get(needs.likely_platform)
 
 
 @lru_cache(maxsize=4)
@@ -119,14 +120,29 @@ def _minors(
 def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[CudaMinor, ...]:
     """The CUDA minors whose NVRTC, asked by this CuPy, makes code that runs on every GPU there."""
     capabilities = frozenset(gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability)
-    rows = _serving(wheel.bare or wheel, capabilities, matrix)
-    return rows if wheel.extra is None else tuple(row for row in rows if row.toolkit_wheels)
+    return _serving_all(wheel, capabilities, matrix)
 
 
 def serves(wheel: WheelCandidate, gpu: ComputeCapability, matrix: Matrix) -> bool:
     """Whether some minor serves a GPU by itself."""
-    return any(
-        row.toolkit_wheels or wheel.extra is None for row in _serving(wheel.bare or wheel, frozenset((gpu,)), matrix)
+    return bool(_serving_all(wheel, frozenset((gpu,)), matrix))
+
+
+def _serving_all(
+    wheel: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix
+) -> tuple[CudaMinor, ...]:
+    """Of the minors that serve the bare release, those that an extra can install."""
+    rows = _serving(wheel.bare or wheel, capabilities, matrix)
+    return rows if wheel.extra is None else tuple(row for row in rows if row.toolkit_wheels)
+
+
+def left_out(wheel: WheelCandidate, needs: Needs, row: CudaMinor, matrix: Matrix) -> tuple[NeededGpu, ...]:
+    """The GPUs there that the NVRTC of one CUDA minor, asked by this CuPy, makes no code for."""
+    compiled_for, cap = _compiled_for(matrix)[row.cuda], _cap(_caps(wheel.release), row.cuda)
+    return tuple(
+        gpu
+        for gpu in needs.gpus
+        if gpu.compute_capability and not _serves(compiled_for, cap, wheel.release, gpu.compute_capability)
     )
 
 
@@ -136,7 +152,7 @@ def _serving(bare: WheelCandidate, capabilities: frozenset[ComputeCapability], m
     compiled_for, caps = _compiled_for(matrix), _caps(bare.release)
 
     def serves_all(nvrtc: CudaVersion) -> bool:
-        cap = next((cap for start, cap in caps if start <= nvrtc), None)
+        cap = _cap(caps, nvrtc)
         return all(_serves(compiled_for[nvrtc], cap, bare.release, gpu) for gpu in capabilities)
 
     return tuple(row for row in minors_of(bare, matrix) if row.cuda not in known_bad and serves_all(row.cuda))
@@ -159,10 +175,17 @@ def _serves(
     return asked.major == gpu.major and asked in compiled_for
 
 
-def _caps(release: Release) -> tuple[tuple[CudaVersion, ComputeCapability], ...]:
+_Caps: TypeAlias = "tuple[tuple[CudaVersion, ComputeCapability], ...]"
+
+
+def _caps(release: Release) -> _Caps:
     """From which NVRTC on a release caps what it asks for, the newest first."""
     steps = ((CudaVersion.parse(start), cap) for start, cap in (release.nvrtc_caps or {}).items())
     return tuple(sorted(steps, key=lambda step: step[0], reverse=True))
+
+
+def _cap(caps: _Caps, nvrtc: CudaVersion) -> ComputeCapability | None:
+    return next((cap for start, cap in caps if start <= nvrtc), None)
 
 
 def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:

@@ -111,8 +111,8 @@ def library_missing(facts: Facts) -> Outcome:
     needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
     missing = [library for library in needed if library.path is None]
     if not missing:
-        if state.state is SourceState.FAILED:
-            yield NotKnown(state.detail or "the target's libraries could not be asked for")
+        if state.state is not SourceState.ANSWERED:
+            yield NotKnown(state.detail or "not all of the target's libraries were asked for")
         return
     others = _other_toolkits(facts) + _cuda_wheels(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
