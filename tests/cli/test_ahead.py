@@ -135,7 +135,7 @@ def test_an_interruption_leaves_nothing_behind(number: int, hanging: Path) -> No
 def test_an_install_takes_over_what_was_begun(target: Path) -> None:
     gpuenv("install", "--dry-run", "--offline", "--python", target)
     asked = [line.split("start.py ")[1].split()[0] for line in starts(target) if "start.py " in line]
-    assert sorted(asked) == ["files", "interpreter"]
+    assert sorted(asked) == ["files", "interpreter", "scheme"]
 
 
 def test_an_install_looks_at_nothing_that_may_have_to_be_put_back_first(target: Path) -> None:

@@ -39,6 +39,7 @@ INDIRECT = (
     ("nvJitLink", r"libnvJitLink\.so\.\d+"),
     ("cudart", r"libcudart\.so\.\d+"),
 )
+NOT_FOUND = "DynamicLibNotFoundError"  # what cuda-pathfinder raises for a library that is nowhere
 FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder spells it otherwise than CuPy
 NVRTC_LOG_LIMIT = 100000
 NVRTC_INVALID_OPTION = 5
@@ -77,22 +78,24 @@ def finder(wanted):
 def look(library, load):
     """Lets the finder load what it takes for the library, then asks the loader for the very name CuPy needs."""
     answer = {"name": library["name"], "soname": library["soname"], "path": None, "found_via": None, "error": None}
+    refused = None
     if load is not None:
         try:
             found = load(FINDER_NAMES.get(library["name"], library["name"]))
             answer["found_via"] = getattr(found, "found_via", None) or "pathfinder"
             answer["finder_path"] = found.abs_path
         except Exception as error:  # noqa: BLE001 - the finder raises its own errors and the loader's
-            answer["error"] = str(error).split("\n")[0]
+            # A file that is there and cannot be loaded: the loader, which does not look there, will say "not found".
+            if type(error).__name__ != NOT_FOUND:
+                refused = str(error).split("\n")[0]
     try:
         handle = ctypes.CDLL(library["soname"])
     except OSError as error:
         answer["found_via"] = None
-        answer["error"] = str(error)
+        answer["error"] = refused or str(error)
         return answer
     answer["path"] = mapped(library["soname"])
     answer["found_via"] = answer["found_via"] or "loader"
-    answer["error"] = None
     answer["release"] = release(library["name"], handle)
     return answer
 
