@@ -49,7 +49,7 @@ def _made(plain: type[Any], methods: dict[str, Any]) -> type[Any]:
     namespace |= {"__slots__": names, "__match_args__": names, "__qualname__": plain.__qualname__}
     setters: list[Callable[[Any, Any], None]] = []  # of the slots, once there are any
     namespace |= {"__init__": _initialiser(plain.__name__, names, values, setters)}
-    namespace |= {"__dataclass_fields__": _Fields(values)}
+    namespace |= {"__dataclass_fields__": _Fields(plain, values)}
     compared = [name for name in names if name not in described or described[name].compare]
     namespace["_compared"] = staticmethod(_getter(compared))
     metaclass: Any = type(plain)
@@ -64,13 +64,13 @@ class _Fields:
     Of a class of its own, so that two threads that ask at once are told the same.
     """
 
-    def __init__(self, values: dict[str, Any]) -> None:
-        self._values = values
+    def __init__(self, plain: type[Any], values: dict[str, Any]) -> None:
+        # With a docstring: the standard decorator would work out a signature for one that lacks it, which is slow.
+        told = {"__doc__": plain.__name__, "__module__": plain.__module__, "__annotations__": plain.__annotations__}
+        self._namespace = told | values
 
     def __get__(self, record: object, kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:
-        # With a docstring: the standard decorator would work out a signature for one that lacks it, which is slow.
-        namespace = {"__doc__": kind.__name__, "__module__": kind.__module__, "__annotations__": kind.__annotations__}
-        described: Any = type(kind.__name__, (), namespace | self._values)
+        described: Any = type(kind.__name__, (), dict(self._namespace))
         described = dataclasses.dataclass(init=False, repr=False, eq=False)(described)
         fields: dict[str, dataclasses.Field[Any]] = described.__dataclass_fields__
         kind.__dataclass_fields__ = fields
