@@ -17,6 +17,20 @@ _BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff]")
+# What forums, mails and chats make of quotes, and what a text is full of that was HTML or a string's notation.
+_QUOTES = str.maketrans("\u2018\u2019\u00b4\u2032\u201c\u201d\u201e\u00a0", "''''\"\"\" ")
+_ENTITIES = {
+    "&lt;": "<",
+    "&gt;": ">",
+    "&quot;": '"',
+    "&#34;": '"',
+    "&#39;": "'",
+    "&#x27;": "'",
+    "&nbsp;": " ",
+    "&amp;": "&",
+}
+_ENTITY = re.compile("|".join(_ENTITIES))
+_ESCAPED_QUOTE = re.compile(r"\\(['\"])")
 # What logging systems write before a line, each at most a few times.
 _PREFIXES = re.compile(
     r"""\s*(?:
@@ -36,8 +50,14 @@ _PREFIXES = re.compile(
 
 
 def clean(text: str) -> str:
-    """A line without colours, control characters and the prefixes of logging systems."""
+    """A line without colours, control characters and the prefixes of logging systems, and with plain quotes."""
     text = _CONTROL.sub(" ", _ESCAPES.sub("", text))
+    if not text.isascii():
+        text = text.translate(_QUOTES)
+    if "&" in text:
+        text = _ENTITY.sub(lambda match: _ENTITIES[match[0]], text)
+    if "\\" in text:
+        text = _ESCAPED_QUOTE.sub(r"\1", text)
     for _ in range(4):
         match = _PREFIXES.match(text)
         if match is None or not match[0].strip():

@@ -22,14 +22,20 @@ class Statement:
         literal: a lower-case text that the line must contain.
         pattern: its last group is the value.
         read: makes the value what ``--assume`` takes.
+        loose: whether it is what people write, which counts where no program's output states the fact.
     """
 
     key: str
     literal: str
     pattern: str
     read: Callable[[str], str] = str
+    loose: bool = False
 
 
+# What is said of a driver, or of what something needs, is not what is installed.
+_OF_OTHERS = (
+    r"^(?!.*(?:driver|nvidia-smi|requir|support|needs?\b|at least|minimum|capability|built|compiled|>=|<=|http))"
+)
 _STATEMENTS = (
     Statement("driver", "driver version", r"(?:NVIDIA-SMI.*)?Driver Version\s*: (\d{3}\.\d+(?:\.\d+)?)"),
     Statement("driver", "nvidia-smi", r"NVIDIA-SMI \d\S* +KMD Version: (\d{3}\.\d+(?:\.\d+)?)"),
@@ -41,17 +47,50 @@ _STATEMENTS = (
     Statement("toolkit", "cuda compilation tools", r"Cuda compilation tools, release (\d+\.\d)"),
     Statement("toolkit", "/cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b"),
     Statement("toolkit", "cuda\\v", r"CUDA\\+v(\d{1,2}\.\d)\b"),
+    Statement("toolkit", "runtime api version", r"Runtime API Version: (\d{1,2}\.\d)\b"),
+    Statement("driver-cuda", "driver api version", r"Driver API Version: (\d{1,2}\.\d)\b"),
+    Statement("toolkit", "runtime version", r"CUDA Driver Version / Runtime Version +\d\S* / (\d{1,2}\.\d)\b"),
+    Statement("driver-cuda", "runtime version", r"CUDA Driver Version / Runtime Version +(\d{1,2}\.\d) /"),
+    Statement("toolkit", "pytorch-cuda", r"\bpytorch-cuda(?:=| +)(\d{1,2}\.\d)\b", loose=True),
+    Statement("toolkit", "cudatoolkit", r"\bcudatoolkit(?:={1,2}| +)(\d{1,2}\.\d)\b", loose=True),
+    Statement("toolkit", "version.cuda", r"version\.cuda\W{0,6} (?:\w+ )?(\d{1,2}\.\d)\b", loose=True),
+    Statement("toolkit", "+cu", r"\+cu(1[0-3]\d)\b", lambda digits: f"{digits[:2]}.{digits[2]}", loose=True),
+    Statement("toolkit", "cuda/", r"\bcuda/(\d{1,2}\.\d)(?:\.\d+)?\b", loose=True),
+    Statement(
+        "toolkit",
+        "cuda",
+        _OF_OTHERS
+        + r".*\bCUDA(?: ?toolkit)?(?: ?version|\u7248\u672c|-)?(?: (?:is|are|of)| ?[\u662f\u4e3a:=\uff1a])? ?v?"
+        + r"(\d{1,2}\.\d)(?:\.\d+)?(?![\w.])",
+        loose=True,
+    ),
     Statement("python", "python version", r"Python Version\s*: (\d\.\d+)"),
     Statement("python", "/python3", r"/(?:lib/)?python(3\.\d+)/"),
     Statement("python", "cp3", r"-cp3(\d{1,2})-cp3", lambda minor: f"3.{minor}"),
     Statement("numpy", "numpy version", r"NumPy Version\s*: (\d[\w.]+)"),
     Statement("cupy", "cupy-cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
+    Statement(
+        "cupy",
+        "cupy-cuda",
+        r"\b(cupy-cuda\d\dx +v?\d+\.\d+\.\d+)(?!\S)",
+        lambda pair: "==".join(pair.replace(" v", " ").split()),
+        loose=True,
+    ),
     Statement("cupy", "cupy_cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
     Statement("package.torch", "+cu", r"\b(?:torch|PyTorch)(?: version)?(?:==|:? +|-)(\d+\.\d+\.\d+\w*\+cu\d{2,3})\b"),
     Statement("gpu", ", pci bus id", r"\bname: ((?:NVIDIA |Tesla |GeForce |Quadro )[\w -]{2,40}?), pci bus id"),
     Statement("arch", "os/platform", r"\bLinux-\S+-(x86_64|aarch64)-"),
     Statement("arch", "linux_", r"manylinux\w*?_(x86_64|aarch64)\b"),
     Statement("compute-capability", "sm_", r"with CUDA capability sm_(\d{2,3})\b"),
+    *(
+        Statement(
+            "gpu",
+            series,
+            r"\b((?:NVIDIA )?(?:GeForce )?(?:RTX|GTX) ?A?\d{3,4}(?: ?Ti)?(?: ?SUPER)?)(?![\d*x])",
+            loose=True,
+        )
+        for series in ("rtx", "gtx")
+    ),
     # CuPy prints the options of a compile that failed; what it asks for is what the GPU is, or less.
     Statement("compute-capability", "-arch=compute_", r"Options: .*-arch=compute_(\d{2,3})\b"),
     Statement("compute-capability", "compute capability", r"compute capability:? (\d{1,2}\.\d)\b"),
@@ -76,7 +115,8 @@ _STATEMENTS = (
         )
     ),
 )
-LITERALS = tuple(statement.literal for statement in _STATEMENTS)
+# Where a text is long, what people write in it is not looked for.
+LITERALS = tuple(statement.literal for statement in _STATEMENTS if not statement.loose)
 _MOST = 3  # different values of one fact that are kept; two already make it useless
 
 
@@ -85,6 +125,7 @@ class Stated:
 
     def __init__(self) -> None:
         self._values: dict[str, list[str]] = {}
+        self._loose: dict[str, list[str]] = {}
 
     def look(self, line: str) -> None:
         """Takes a line."""
@@ -96,7 +137,7 @@ class Stated:
             if match is None:
                 continue
             value = statement.read(match[match.lastindex or 0].strip())
-            values = self._values.setdefault(statement.key, [])
+            values = (self._loose if statement.loose else self._values).setdefault(statement.key, [])
             if value not in values and len(values) < _MOST:
                 values.append(value)
 
@@ -105,7 +146,7 @@ class Stated:
         """``KEY=VALUE`` texts, as ``--assume`` takes them."""
         return tuple(
             f"{key}={_spelled(key, values[0])}"
-            for key, values in self._values.items()
+            for key, values in {**self._loose, **self._values}.items()
             if len(values) == 1 or (key == "gpu" and len(values) < _MOST)
         )
 

@@ -36,6 +36,8 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "file /usr/lib64/libcuda.so.1 from install of nvidia-driver-cuda-libs conflicts with file from package xorg-x11-drv-nvidia-cuda-libs",
     ),
     "driver-kernel-incompatible": (
+        "make -C /lib/modules/6.6.1/build M=/var/lib/dkms/nvidia/535.54.03/build modules\n/bin/sh: 1: scripts/mod/modpost: not found",
+        "building nvidia.ko\n  ERROR: Kernel configuration is invalid.\n         include/generated/autoconf.h or include/config/auto.conf are missing.",
         "modprobe: ERROR: could not insert 'nvidia': Required key not available",
         "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service",
         "ERROR: Unable to build the NVIDIA kernel module.",
@@ -55,6 +57,8 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "kernel version 470.63.1 does not match DSO version 470.82.0 -- cannot find working devices in this configuration",
     ),
     "driver-too-old-for-cuda": (
+        "ERROR: CUDA toolkit 11.2 is not supported by your driver (which supports up to 10.1)",
+        "This version of CUDA.jl only supports NVIDIA drivers for CUDA 11.0 or higher (yours is for CUDA 10.2)",
         "The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver",
         "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version",
         "CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the provided PTX was compiled with an unsupported toolchain.",
@@ -218,6 +222,7 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "OSError: nvidia/cublas/lib/libcublas.so.12: file too short",
     ),
     "python-unsupported": (
+        "RuntimeError: Didn't find wheel for cuml-cu12 24.10.0",
         "ERROR: Package 'cupy-cuda12x' requires a different Python: 3.8.10 not in '>=3.10'",
         "hint: You require CPython 3.14 (`cp314`), but we only found wheels for `cupy-cuda12x` (v13.6.0) with the following Python ABI tags: `cp39`, `cp310`",
         "ERROR: Could not find a version that satisfies the requirement cupy-cuda13x (from versions: none)",
@@ -296,6 +301,7 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "nvJitLinkError: NVJITLINK_ERROR_PTX_COMPILE",
     ),
     "cuda-path-wrong": (
+        "FileNotFoundError: CUDA root not found in $CUDA_HOME or /opt/cuda",
         "RuntimeError: Failed to auto-detect CUDA root directory. Please specify `CUDA_PATH` environment variable",
         "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.",
         "UserWarning: CUDA path could not be detected. Set CUDA_PATH environment variable if CuPy fails to load.",
@@ -411,6 +417,7 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "========= Error: Race reported between Write access and Read access",
     ),
     "implicit-host-device-conversion": (
+        "TypeError: Argument 'a' has incorrect type (expected cupy._core.core._ndarray_base, got numpy.ndarray)",
         "TypeError: Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly.",
         "TypeError: Unsupported type <class 'numpy.ndarray'>",
         "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",

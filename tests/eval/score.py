@@ -4,13 +4,19 @@ Each text goes through what the command runs, alone and with the environment tha
 ``established`` cases have a cause that was stated or follows from printed facts. Of the ``collected`` ones, no
 signature was written or changed after a look at how the half named ``held`` fared; those collected ``later`` were
 first scored when all signatures stood. The half of the ``gathered`` ones named ``held`` was not looked at until the
-``fetched`` ones had been scored. A case that is ``unconfirmed`` has the reading of a thread for its cause.
+``fetched`` ones had been scored. The ``reported`` ones are retold: what programs print as the report has it, with
+other paths, fewer frames and the prose in other words; their halves are by a hash of the id, and were written before
+any was scored. A case that is ``unconfirmed`` has the reading of a thread for its cause.
 
 How reports fare that nobody has seen is told by the first score of each set, alone:
 
 * gathered, held half: first 69.2 % of 65;
 * fetched, 64 in all: first 75.0 %, among three 79.7 %, wrong and sure 4.7 %, silent 10.9 %;
-* fetched, those named ``later``, which came when the others had been learnt from: first 3 of 5, none wrong and sure.
+* fetched, those named ``later``, which came when the others had been learnt from: first 3 of 5, none wrong and sure;
+* reported, 114 in all: first 66.7 %, among three 82.5 %, wrong and sure 1.8 %, silent 9.6 %; the open half 67.2 % and
+  85.2 %, the held half 66.0 % and 79.2 %;
+* reported, held half, scored once when the open half had been learnt from (which reached 98.4 % and 98.4 %): first
+  71.7 %, among three 79.2 %, none wrong and sure, silent 11.3 %; with the stated environment first 73.6 %.
 
 What is printed below is after the signatures have learnt from them.
 """
@@ -140,6 +146,8 @@ def main() -> None:
         "gathered, held half": tuple(case for case in load("gathered") if case.split == "held"),
         "fetched": tuple(case for case in load("fetched") if case.split != "later"),
         "fetched later": tuple(case for case in load("fetched") if case.split == "later"),
+        "reported, open half": tuple(case for case in load("reported") if case.split == "open"),
+        "reported, held half": tuple(case for case in load("reported") if case.split == "held"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():

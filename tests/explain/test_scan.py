@@ -48,6 +48,19 @@ def test_any_encoding_is_read(encoding: str) -> None:
     assert FOUND in names(text.encode(encoding))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "AttributeError: module &#39;cupy&#39; has no attribute &#x27;bool8&#x27;",
+        "AttributeError: module \u2018cupy\u2019 has no attribute \u2018bool8\u2019",
+        r"b'AttributeError: module \'cupy\' has no attribute \'bool8\''",
+        "AttributeError:\u00a0module 'cupy' has&nbsp;no\u00a0attribute 'bool8'",
+    ],
+)
+def test_quotes_that_a_page_or_a_string_has_changed_are_plain_again(line: str) -> None:
+    assert [hit.signature.name for hit in scan(line.encode()).hits if hit.signature.causes]
+
+
 def test_lines_are_numbered_as_an_editor_does() -> None:
     scanner = scan(b"one\r\ntwo\r\n" + ERROR.encode() + b"\r\nfour")
     (hit,) = [hit for hit in scanner.hits if hit.signature.name == FOUND]

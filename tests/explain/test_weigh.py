@@ -123,6 +123,112 @@ def test_the_callers_facts_go_before_those_of_the_text() -> None:
     assert first(text, "gpu=RTX 5090", "toolkit=12.4") is Cause.GPU_TOO_NEW_FOR_TOOLKIT
 
 
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("nvrtc: error: invalid value for --gpu-architecture (-arch)\nmy card is an rtx 5080, cuda is 12.4", "new"),
+        ("nvrtc: error: invalid value for --gpu-architecture (-arch)\nGTX 970, CUDA\u7248\u672c\uff1a13.0", "removed"),
+        ("cuFFT error: CUFFT_INTERNAL_ERROR\nRTX 4080 SUPER, torch==1.13.1+cu116", "new"),
+        ("cuFFT error: CUFFT_INTERNAL_ERROR\nGeForce RTX 4060 Ti and cudatoolkit=11.3", "new"),
+    ],
+)
+def test_what_people_write_of_their_machine_is_a_fact(text: str, cause: str) -> None:
+    wanted = {"new": Cause.GPU_TOO_NEW_FOR_TOOLKIT, "removed": Cause.GPU_REMOVED_FROM_TOOLKIT}[cause]
+    assert first(text) is wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("I have CUDA 11.8 here\nCuda compilation tools, release 12.4, V12.4.131", ("toolkit=12.4",)),
+        ("this needs at least CUDA 12.0", ()),
+        (
+            "| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: 12.4 |",
+            ("driver=550.54.14", "driver-cuda=12.4"),
+        ),
+        ("CUDA 11.8 on one node\nCUDA 12.1 on the other", ()),
+        ("cupy-cuda11x       12.3.0", ("cupy=cupy-cuda11x==12.3.0",)),
+        (
+            "Please NOTE: device: 0, Driver API Version: 11.4, Runtime API Version: 11.6",
+            ("toolkit=11.6", "driver-cuda=11.4"),
+        ),
+    ],
+)
+def test_what_a_program_prints_goes_before_what_people_write(text: str, facts: tuple[str, ...]) -> None:
+    assert scan(text.encode()).stated.facts == facts
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            "$ docker run --rm -it trainer:latest python fit.py\nRuntimeError: Found no NVIDIA driver on your system.",
+            Cause.CONTAINER_WITHOUT_GPU,
+        ),
+        (
+            "$ docker run --gpus all trainer python fit.py\nRuntimeError: Found no NVIDIA driver on your system.",
+            Cause.NO_DRIVER,
+        ),
+        (
+            "kernel reported version is: 470.57.2\ndlerror: libcuda.so.1: cannot open shared object file: No such file",
+            Cause.DRIVER_INSTALL_BROKEN,
+        ),
+        (
+            "nvidia-smi works\nnvidia-container-cli: load library failed: libcuda.so.1: cannot open shared object file",
+            Cause.DRIVER_INSTALL_BROKEN,
+        ),
+        (
+            "no-cgroups=true\n$ docker exec a nvidia-smi\nFailed to initialize NVML: Unknown Error",
+            Cause.CONTAINER_TOOLKIT_BROKEN,
+        ),
+        (
+            'docker exec job strace true\nopenat(-100, "/dev/nvidia0", O_RDWR) = -1 EPERM (Operation not permitted)',
+            Cause.CONTAINER_CGROUP_LOST_GPU,
+        ),
+        (
+            'openat(AT_FDCWD, "/dev/nvidia0", O_RDWR) = -1 EACCES (Permission denied)',
+            Cause.DEVICE_NODE_PERMISSION,
+        ),
+        (
+            'os.environ["CUDA_VISIBLE_DEVICES"] = gpu\ndevice >= 0 && device < num_gpus INTERNAL ASSERT FAILED',
+            Cause.VISIBLE_DEVICES_SET_TOO_LATE,
+        ),
+    ],
+)
+def test_what_stands_around_an_error_decides_between_causes(text: str, cause: Cause) -> None:
+    assert first(text) is cause
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            "(GPU 0; 23.69 GiB total capacity; 9.00 MiB already allocated; 11.25 MiB free; 22.00 MiB reserved)",
+            Cause.GPU_BUSY,
+        ),
+        (
+            (
+                ". GPU 0 has a total capacity of 79.15 GiB of which 512.00 KiB is free. Including non-PyTorch memory,"
+                " this process has 3.10 GiB memory in use."
+            ),
+            Cause.GPU_BUSY,
+        ),
+        (
+            "(GPU 0; 11.91 GiB total capacity; 10.10 GiB already allocated; 9.00 MiB free; 10.6 GiB reserved)",
+            Cause.OUT_OF_MEMORY,
+        ),
+        (  # what older versions call cached is beside what is allocated
+            "(GPU 1; 7.80 GiB total capacity; 6.90 GiB already allocated; 9.00 MiB free; 20.00 MiB cached)",
+            Cause.OUT_OF_MEMORY,
+        ),
+        ("", Cause.OUT_OF_MEMORY),
+    ],
+)
+def test_the_numbers_of_an_allocation_tell_who_holds_the_memory(text: str, cause: Cause) -> None:
+    separator = "" if text.startswith(".") else " "
+    assert first(f"RuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB{separator}{text}") is cause
+
+
 def test_an_error_outranks_a_warning() -> None:
     warning = "UserWarning: CUDA path could not be detected. Set CUDA_PATH environment variable if CuPy fails to load."
     late = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 1,000 bytes (allocated so far: 2,000 bytes)."

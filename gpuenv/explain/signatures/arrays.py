@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Signature, Weights
 from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
+
+
+def _argument(values: Mapping[str, str]) -> Weights:
+    """A host array was not moved; a list or a number is what NumPy would have taken."""
+    if values["got"].split(".")[0] in ("numpy", "pandas", "torch"):
+        return ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.88), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.06))
+    return ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.7), (Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.2))
+
 
 SIGNATURES = (
     Signature(
@@ -46,6 +56,16 @@ SIGNATURES = (
         "CuPy, _core/_kernel.pyx: _preprocess_args",
         pattern=r"Unsupported type <(?:class|type) '(?:numpy\.\w+|pandas\.\S+|torch\.Tensor)'>",
         title="A host array was handed to a function of CuPy",
+    ),
+    Signature(
+        "cupy.argument-type",
+        "Cython, of CuPy's functions",
+        ("has incorrect type (expected cupy", "has incorrect type (expected _ndarray"),
+        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.88),),
+        "Cython, Utility/FunctionArguments.c: ArgTypeTest",
+        pattern=r"has incorrect type \(expected (?:cupy[\w.]*\.)?\w*ndarray\w*, got (?P<got>[\w.]+)\)",
+        title="A function of CuPy was given a {got} in place of a GPU array",
+        judge=_argument,
     ),
     Signature(
         "cupy.unsupported-list",

@@ -81,6 +81,21 @@ SIGNATURES = (
         sways=(Sway("jetson", Cause.JETSON_TEGRA, 30), Sway("aarch64", Cause.JETSON_TEGRA, 20)),
     ),
     Signature(
+        "stub.no-wheel",
+        "the placeholder packages of NVIDIA on PyPI",
+        ("-stub:testing wheel", "didn't find wheel for"),
+        ((Cause.PYTHON_UNSUPPORTED, 0.55), (Cause.PLATFORM_WHEEL_MISSING, 0.35)),
+        "wheel-stub and nvidia-stub, wheel.py: each wheel of the index against each tag of the interpreter",
+        pattern=r"(?:wheel|nvidia)-stub:Testing wheel|Didn't find wheel for \S+ \d",
+        title="The index has no wheel of that package for this Python and platform",
+        sways=(
+            Sway("windows", Cause.PLATFORM_WHEEL_MISSING, 12),
+            Sway("darwin", Cause.PLATFORM_WHEEL_MISSING, 12),
+            Sway("musl", Cause.PLATFORM_WHEEL_MISSING, 12),
+        ),
+        decides="the version of Python and the platform: the names of the wheels tell which there are",
+    ),
+    Signature(
         "numpy.required",
         "pip's consistency check",
         ("requires numpy",),

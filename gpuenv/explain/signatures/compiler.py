@@ -37,6 +37,9 @@ SIGNATURES = (
             Sway("cupy-8", Cause.GPU_REMOVED_FROM_TOOLKIT, 4),
             Sway("nvrtc-error-named", Cause.GPU_REMOVED_FROM_TOOLKIT, 1.8),
             Sway("cuda-13", Cause.GPU_REMOVED_FROM_TOOLKIT, 5),
+            # No CUDA that an older CuPy can be built with has dropped more than Fermi and the first Kepler.
+            Sway("old-cupy", Cause.GPU_REMOVED_FROM_TOOLKIT, 0.3),
+            Sway("asked-fermi-kepler", Cause.GPU_REMOVED_FROM_TOOLKIT, 8),
             Sway("torch-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2.5),
             Sway("torch-gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),
         ),

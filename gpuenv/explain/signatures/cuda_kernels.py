@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"
 _SOURCE = "libcudart, cudaGetErrorString; driver_types.h and cuda.h of CUDA 13.0"
+
+_SIZE = r"[\d.]+ [KMGT]iB"
+_TORCH_NUMBERS = (  # torch, c10/cuda/CUDACachingAllocator.cpp, before and since 2.1
+    rf"Tried to allocate (?P<asked>{_SIZE})(?: \(GPU \d+; (?P<total>{_SIZE}) total capacity; (?P<own>{_SIZE}) already allocated;"
+    rf" (?P<free>{_SIZE}|0 bytes) free(?:; (?P<reserved>{_SIZE}) (?:reserved|cached))?"
+    rf"|\. GPU(?: \d+)? has a total capacity of (?P<capacity>{_SIZE}) of which (?P<left>{_SIZE}|0 bytes) is free\."
+    rf"(?: Process \d+ has {_SIZE} memory in use\.)*(?: Including non-PyTorch memory, this process has (?P<process>{_SIZE}))?)"
+)
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_MUCH = 0.5  # of a GPU's memory
+
+
+def _bytes(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * _UNITS[unit]
+
+
+def _memory(values: Mapping[str, str]) -> Weights:
+    """Where others hold most of the GPU, and the request would fit without them, they are the cause."""
+    total = values.get("total") or values.get("capacity")
+    told = [values[name] for name in ("process", "reserved", "own") if name in values]
+    if total and told:
+        size, mine, asked = _bytes(total), max(map(_bytes, told)), _bytes(values["asked"])
+        others = size - mine - _bytes(values.get("free") or values.get("left") or "0 bytes")
+        if others >= _MUCH * size and mine + asked < _MUCH * size:
+            return ((Cause.GPU_BUSY, 0.7), (Cause.OUT_OF_MEMORY, 0.28))
+    return ((Cause.OUT_OF_MEMORY, 0.9), (Cause.GPU_BUSY, 0.06))
+
 
 SIGNATURES = (
     Signature(
@@ -16,11 +46,13 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.9), (Cause.GPU_BUSY, 0.06)),
         f"{_SOURCE}; cupy.cuda.memory.OutOfMemoryError; torch, c10/cuda/CUDACachingAllocator.cpp; XLA, bfc_allocator.cc",
         pattern=(
-            r"cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|CUDA error: out of memory|cuda(?!\.memory\.OutOf).{0,80}out[ _]of[ _]memory(?! allocating)"
+            r"(?:cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|CUDA error: out of memory|cuda(?!\.memory\.OutOf).{0,80}out[ _]of[ _]memory(?! allocating)"
             r"|(?:cupy\S*|cuda\S*)\.OutOfMemoryError(?!: Out of memory allocating)|^OutOfMemoryError: out of memory|OutOfMemoryError: CUDA"
             r"|RESOURCE_EXHAUSTED: Out of memory|failed to allocate \S+ (?:\S+ )?\(\d+ bytes\) from device|out of memory to allocate"
-            r"|(?:insufficient|not enough|out of) (?:GPU|VRAM|device|video) memory|GPU (?:is )?out of memory"
+            r"|(?:insufficient|not enough|out of) (?:GPU|VRAM|device|video) memory|GPU (?:is )?out of memory)"
+            rf"(?:.*?{_TORCH_NUMBERS})?"
         ),
+        judge=_memory,
         title="An allocation on the GPU is larger than what is free",
         decides="how much is free and who holds the rest: nvidia-smi",
     ),

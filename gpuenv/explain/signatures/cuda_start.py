@@ -12,6 +12,7 @@ _NO_DEVICE_SWAYS = (
     Sway("wsl", Cause.WSL_LIBCUDA, 25),
     Sway("!wsl", Cause.WSL_LIBCUDA, 0.5),
     Sway("container", Cause.CONTAINER_WITHOUT_GPU, 9),
+    Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 6),
     Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
     Sway("driver-none", Cause.NO_DRIVER, 15),
     Sway("gpu-none", Cause.NO_NVIDIA_GPU, 15),
@@ -72,12 +73,25 @@ SIGNATURES = (
             Sway("driver-none", Cause.NO_DRIVER, 25),
             Sway("gpu-none", Cause.NO_DRIVER, 5),
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 3),
+            Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
             Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.1),
             # Under WSL the driver is the one of Windows, or a Linux libcuda shadows it: both are this cause.
             Sway("wsl", Cause.WSL_LIBCUDA, 80),
             Sway("wsl", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.3),
         ),
         decides="the driver's version: --assume driver=VERSION, or driver=none",
+    ),
+    Signature(
+        "cuda.not-by-driver",
+        "CUDA bindings of other languages",
+        ("not supported by", "only supports nvidia drivers", "driver only supports", "driver supports"),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.85),),
+        "CUDA.jl and CUDAapi.jl: what they say where cuDriverGetVersion is below the toolkit",
+        pattern=(
+            r"(?:CUDA|toolkit) (?:toolkit |version )?v?\d[\d.]* (?:toolkit )?(?:is )?not supported by (?:your|the|this) (?:\w+ )?driver"
+            r"|only supports NVIDIA drivers for CUDA \d\S* or (?:higher|newer)|driver (?:only )?supports (?:only )?(?:up to )?CUDA \d[\d.]*,? (?:but|while)"
+        ),
+        title="The driver is older than the CUDA that the program brings",
     ),
     Signature(
         "cuda.newer-driver-call",
@@ -108,7 +122,8 @@ SIGNATURES = (
         pattern=r"unsupported display driver|SYSTEM_?DRIVER_?MISMATCH|(?:error|returned) \(?803\b",
         title="libcuda does not belong to the loaded kernel module",
         sways=(
-            Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 15),
+            Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 40),
+            Sway("compat", Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.4),
             Sway("container", Cause.FORWARD_COMPAT_UNSUPPORTED, 2),
         ),
         decides="whether a libcuda of cuda-compat is loaded: LD_LIBRARY_PATH, /usr/local/cuda/compat",

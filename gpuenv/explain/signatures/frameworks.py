@@ -12,6 +12,8 @@ _ON_TEGRA_ONLY = (53, 62, 72, 87, 101)  # CUDA GPU Compute Capability, table of 
 _ABSENT = (
     Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
     Sway("container", Cause.CONTAINER_WITHOUT_GPU, 6),
+    Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
+    Sway("started-without-gpu", Cause.NO_DRIVER, 0.2),
     Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
     Sway("wsl", Cause.WSL_LIBCUDA, 12),
     Sway("driver-none", Cause.NO_DRIVER, 15),
@@ -181,7 +183,11 @@ SIGNATURES = (
         "torch, aten/src/ATen/cuda/CUDAContext.cpp",
         pattern=r"device >= 0 && device < num_gpus",
         title="torch counts other GPUs than CUDA lets it use",
-        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 10), Sway("visible-set", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 4)),
+        sways=(
+            Sway("mig", Cause.MIG_MISCONFIGURED, 10),
+            Sway("visible-set", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 4),
+            Sway("visible-in-code", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 8),
+        ),
         decides="whether MIG is on (nvidia-smi -L), and where CUDA_VISIBLE_DEVICES is set",
     ),
     Signature(

@@ -154,14 +154,49 @@ SIGNATURES = (
         sways=(Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),),
     ),
     Signature(
+        "node.eperm",
+        "CUDA programs and the shell",
+        ("operation not permitted", "eperm"),
+        ((Cause.CONTAINER_CGROUP_LOST_GPU, 0.46), (Cause.DEVICE_NODE_PERMISSION, 0.44)),
+        "errno EPERM of open: a cgroup's device filter; a file's mode would be EACCES (Linux, security/device_cgroup.c)",
+        pattern=(
+            r"/dev/nvidia[\w/-]*.*(?:EPERM|operation not permitted)|(?:EPERM|operation not permitted).*/dev/nvidia"
+        ),
+        title="The driver's device nodes are there, and this cgroup may not open them",
+        sways=(
+            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
+            Sway("kubernetes", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
+            Sway("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.1),
+        ),
+        decides="whether the container could use the GPU before, and whether it is unprivileged",
+    ),
+    Signature(
+        "kbuild.not-prepared",
+        "the kernel's build system, for the driver's module",
+        (
+            *("kernel configuration is invalid", "autoconf.h", "auto.conf", "scripts/mod/modpost"),
+            *("scripts/basic/fixdep", "module.symvers", "objtool"),
+        ),
+        ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.85),),
+        "Linux, Makefile and scripts/Makefile.modpost",
+        pattern=(
+            r"Kernel configuration is invalid|include/(?:generated/autoconf\.h|config/auto\.conf)\b.{0,60}(?:missing|No such file)"
+            r"|(?:scripts/(?:mod/modpost|basic/fixdep)|objtool/objtool): (?:not found|No such file|Permission denied|Exec format)"
+            r"|Symbol version dump .{0,80}Module\.symvers\W* is missing"
+        ),
+        title="The headers of the running kernel are not complete, so the driver's module cannot be built",
+        needs=("cuda", "nvrm"),
+        mark="module-build-failed",
+    ),
+    Signature(
         "node.permission",
         "CUDA programs and the shell",
-        ("permission denied", "permissions", "operation not permitted", "eacces"),
+        ("permission denied", "permissions", "not permitted", "eacces"),
         ((Cause.DEVICE_NODE_PERMISSION, 0.92),),
         "errno EACCES and EPERM on the driver's device files; NVRM, nvidia.ko",
         pattern=(
-            r"/dev/(?:nvidia|nvhost|nvmap|nvgpu|dri|kfd)[\w/-]*.*(?:permission denied|not permitted|EACCES)"
-            r"|(?:permission denied|not permitted|EACCES).*/dev/(?:nvidia|nvhost|nvmap|nvgpu|dri|kfd)"
+            r"/dev/(?:nvidia|nvhost|nvmap|nvgpu|dri|kfd)[\w/-]*.*(?:permission denied|(?<!operation )not permitted|EACCES)"
+            r"|(?:permission denied|(?<!operation )not permitted|EACCES).*/dev/(?:nvidia|nvhost|nvmap|nvgpu|dri|kfd)"
             r"|Nv\w+(?:Init|Open)\w* .*permission denied|user does not have permission to access.*GPU"
         ),
         title="This user may not open the driver's device nodes",

@@ -24,7 +24,7 @@ def _by_age(values: Mapping[str, str]) -> Weights:
         return ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.3))
     number = values.get("soname", "").strip(".").split(".")[0]
     major = int(number) if number.isdigit() else 0
-    if values.get("failed"):  # CuPy and TensorFlow open it by name when it is first used
+    if values.get("failed"):  # CuPy, TensorFlow and what goes through ctypes open it by name when it is first used
         return ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.32))
     if 0 < major <= _SHARED_MAJOR:
         return ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.32))
@@ -69,6 +69,16 @@ SIGNATURES = (
             Sway("capabilities-lack-compute", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),
             Sway("capabilities-lack-compute", Cause.CONTAINER_WITHOUT_GPU, 0.2),
             Sway("smi-works", Cause.NO_DRIVER, 0.2),
+            Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 6),
+            # The kernel has the driver's module: only its libraries are not there.
+            Sway("module-loaded", Cause.DRIVER_INSTALL_BROKEN, 20),
+            Sway("module-loaded", Cause.NO_DRIVER, 0.25),
+            Sway("smi-said-to-work", Cause.DRIVER_INSTALL_BROKEN, 10),
+            Sway("smi-said-to-work", Cause.NO_DRIVER, 0.4),
+            Sway("smi-table", Cause.DRIVER_INSTALL_BROKEN, 4),
+            Sway("hook", Cause.CONTAINER_WITHOUT_GPU, 0.02),
+            Sway("hook", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
+            Sway("hook", Cause.DRIVER_INSTALL_BROKEN, 3),
             Sway("jetson", Cause.JETSON_TEGRA, 3),
         ),
         decides="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
@@ -101,6 +111,7 @@ SIGNATURES = (
             Sway("wsl", Cause.WSL_LIBCUDA, 60),
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 3),
             Sway("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 5),
+            Sway("hook", Cause.CONTAINER_WITHOUT_GPU, 0.1),
         ),
         decides="whether nvidia-smi works on the host",
     ),
@@ -110,7 +121,7 @@ SIGNATURES = (
         ("cannot open shared object file", "dlerror: lib", "shared object file: no such"),
         ((Cause.CUDA_LIBRARY_MISSING, 0.48), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.42)),
         _DLERROR,
-        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |dlerror: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
+        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |dlerror: |OSError: |Could not load \w+ native library: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
         title="lib{library}.so{soname} is not found",
         judge=_by_age,
         sways=_MAJOR_SWAYS,

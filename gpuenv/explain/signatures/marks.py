@@ -57,6 +57,24 @@ SIGNATURES = (
         ("docker", "podman", "container", "kubectl", "apptainer", "singularity"),
         r"docker(?:d|:| run| exec| compose|-compose|\.io)|podman|nvidia-container-cli|nvidia-docker|containerd|\(container\)|in (?:a|the|my) (?:docker )?container|apptainer|singularity|OCI runtime",
     ),
+    # An engine's command line that passes no GPU; one that goes on in the next line may do so there.
+    _mark(
+        "started-without-gpu",
+        ("docker run", "podman run", "docker create"),
+        r"\b(?:docker|podman) (?:run|create) (?=.*\w)(?!.*(?:--gpus|--runtime|nvidia|--device|--help|\\\s*$))",
+    ),
+    _mark("hook", ("nvidia-container-cli",)),  # it runs on the host
+    _mark("no-cgroups", ("no-cgroups",), r"no-cgroups ?= ?true"),
+    _mark(
+        "module-loaded",
+        ("nvrm version", "kernel reported version"),
+        r"NVRM version: NVIDIA UNIX|kernel reported version is: \d",
+    ),
+    _mark(
+        "smi-said-to-work",
+        ("nvidia-smi",),
+        r"nvidia-smi\W{0,3} (?:(?:on|from) (?:the|my) host )?(?:itself )?(?:works|shows|runs|lists|prints|is (?:fine|ok|working|showing)|does work|works? (?:fine|well))\b(?!.{0,20}(?:error|fail|no dev))|nvidia-smi ?(?:可以|正常|能)",
+    ),
     _mark("kubernetes", ("kubectl", "kubelet", "kubernetes", "nvidia.com/gpu", "device-plugin")),
     _mark("wsl", ("wsl",), r"/usr/lib/wsl|\bWSL2?\b|microsoft-standard-WSL"),
     _mark(
@@ -91,6 +109,17 @@ SIGNATURES = (
         r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*(?:['\"]?-1\b|['\"]{2}|None|\(empty\)|['\"]?NoDevFiles)",
     ),
     _mark("visible-set", ("cuda_visible_devices",), r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*['\"]?[\dGM]"),
+    _mark(
+        "visible-in-code",
+        ("cuda_visible_devices",),
+        r"environ(?:\[|\.(?:setdefault|update)\(|.{0,4}\{)\W{0,3}CUDA_VISIBLE_DEVICES|(?:setenv|putenv)\W{1,3}CUDA_VISIBLE_DEVICES",
+    ),
+    _mark(
+        "old-cupy",  # before CuPy 8, whose newest CUDA is 11.0
+        ("cupy/core/", "cupy/cuda/nvrtc", "cupy\\core\\", "cupy.cuda.nvrtc", "cupy.core."),
+        r"cupy[/\\]core[/\\]|cupy[/\\]cuda[/\\]nvrtc\.pyx|cupy\.cuda\.nvrtc\.|cupy\.core\.",
+    ),
+    _mark("asked-fermi-kepler", ("-arch=compute_",), r"-arch=compute_(?:2\d|30)\b"),
     _mark("exclusive", ("e. process", "e. thread", "exclusive_process"), r"E\. (?:Process|Thread)|Exclusive_Process"),
     _mark("cache-folder", ("makedirs", "mkdir"), r"makedirs\(self\._cache_dir|\bmakedirs\b.*cache"),
     _mark("os-refused", ("permissionerror", "oserror", "read-only file system", "no space left")),
@@ -119,7 +148,7 @@ SIGNATURES = (
     ),
     _mark(
         "server-gpu",
-        ("tesla", "a100", "h100", "h200", "v100", "l40"),
+        ("tesla", "a100", "h100", "h200", "v100", "a40", "l40", "b200"),
         r"\b(?:Tesla|A100|H100|H200|V100|A40|L40S?|B200|GB200)\b",
     ),
     _mark("nvswitch-gpu", ("sxm", "hgx", "dgx", "nvswitch"), r"\b(?:SXM\d?|HGX|DGX|NVSwitch)\b"),

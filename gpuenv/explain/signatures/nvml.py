@@ -83,6 +83,9 @@ SIGNATURES = (
             Sway("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.05),
             Sway("host", Cause.GPU_HARDWARE_FAULT, 4),
             Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 8),
+            # The hook was told to leave the cgroup alone, as only rootless engines need it.
+            Sway("no-cgroups", Cause.CONTAINER_TOOLKIT_BROKEN, 100),
+            Sway("no-cgroups", Cause.CONTAINER_CGROUP_LOST_GPU, 0.2),
         ),
         decides="whether nvidia-smi works on the host at the same time",
     ),

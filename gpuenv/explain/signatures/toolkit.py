@@ -102,13 +102,15 @@ SIGNATURES = (
             "cudatoolkit",
             "cuda compiler",
             "cuda is not found",
+            "cuda installation",
+            "cuda root",
         ),
         ((Cause.CUDA_PATH_WRONG, 0.62), (Cause.CUDA_LIBRARY_MISSING, 0.1)),
         "CMake, FindCUDA and CMakeDetermineCUDACompiler; cupy/cuda/compiler.py; the shell",
         pattern=(
             r"Could NOT find CUDA(?:Toolkit)?(?! drivers)|Failed to find nvcc|nvcc does not exist|CUDA is not found\.|Cannot find compiler 'cl\.exe'|nvcc: (?:command )?not found|nvcc['\"]? is not recognized"
             r"|No such file or directory: '?\S*nvcc|(?:could not|cannot|unable to|failed to) (?:find|locate) (?:the )?(?:CUDA toolkit|CUDA compiler|nvcc)"
-            r"|Failed to run `?nvcc`? command|No CMAKE_CUDA_COMPILER could be found|CUDA toolkit (?:was |is )?not found"
+            r"|Failed to run `?nvcc`? command|No CMAKE_CUDA_COMPILER could be found|CUDA (?:toolkit|installation|root|home)(?: directory| folder)? (?:was |is |could )?not (?:be )?found"
         ),
         title="The CUDA toolkit's compiler is not found",
         sways=(Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),),
