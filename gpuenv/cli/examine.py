@@ -44,12 +44,14 @@ def examine(
 
         check_subject(subject)
     with closing(Beginning(subject)) as beginning:
-        from gpuenv.doctor.diagnose import diagnose  # imported while the machine answers
+        from gpuenv.doctor.diagnose import diagnose  # all is imported while the machine answers
+        from gpuenv.doctor.registry import all_checks
         from gpuenv.matrix.resolve import resolve
         from gpuenv.report.report import make_report
 
         rows = get_matrix(matrix)
         found = plugins()
+        all_checks()
         facts = beginning.finish(rows)
     resolution = resolve(facts, rows)
     terms = terms_of(facts)

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.atomic import replace_file
 from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpuenv.report.text import Line
 
 # Controls, and what hides or reorders text.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_CONTROL = pattern("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _LAST_OF_ONE_BYTE = 0xFF
 _PAD = "\0"  # in no line: it is a control
 _STYLES = {
@@ -213,6 +213,8 @@ def write_file(path: Path, text: str, *, shared: bool = False) -> None:
     Raises:
         CommandError: when it cannot be written.
     """
+    from gpuenv.atomic import replace_file
+
     try:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.doctor.registry import Facts
@@ -90,6 +89,8 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
 
 
 def _plain_name(requirement: str) -> str:
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - takes long to load, and is for broken targets alone
+
     return canonicalize_name(re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0])
 
 

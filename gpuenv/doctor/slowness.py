@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from gpuenv.doctor.evidence import fact
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
 from gpuenv.model.gpu import Gpu
+from gpuenv.model.pattern import pattern
 
 # Reasons that say something of heat, power or a fault, as NVML's facts name them; the others are a clock's usual ones.
-GRAVE = re.compile(r"thermal|hardware-slowdown|power")
+GRAVE = pattern(r"thermal|hardware-slowdown|power")
 
 
 def blame(place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:

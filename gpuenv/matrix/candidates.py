@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import TypeAlias
 
 from packaging.version import Version
 
 from gpuenv.matrix.companions import advisories_for
 from gpuenv.matrix.needs import NeededGpu, Needs
-from gpuenv.matrix.packages import Extra, Platform, Release, WheelLine
+from gpuenv.matrix.packages import Extra, Platform, Release, WheelLine, in_span
 from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind
@@ -23,12 +25,17 @@ _FIRST_OF_THREE_DIGITS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WheelCandidate:
-    """One release of one line, with or without an extra; the same one only if it is the very same record."""
+    """One release of one line, with or without an extra; the same one only if it is the very same record.
+
+    Attributes:
+        bare: with an extra, the same release without it.
+    """
 
     line: WheelLine
     release: Release
     extra: str | None
     kind: CandidateKind = CandidateKind.WHEEL
+    bare: WheelCandidate | None = None
 
     @property
     def candidate(self) -> Candidate:
@@ -49,11 +56,15 @@ class WheelCandidate:
 def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
     """Every line, release and extra; the same records each time, so that what was found out of one is kept."""
     return tuple(
-        WheelCandidate(line, release, extra)
-        for line in matrix.wheel_lines
-        for release in line.releases
-        for extra in (*release.extras, None)
+        candidate for line in matrix.wheel_lines for release in line.releases for candidate in _of(line, release)
     )
+
+
+def _of(line: WheelLine, release: Release) -> Iterator[WheelCandidate]:
+    bare = WheelCandidate(line, release, None)
+    for extra in release.extras:
+        yield WheelCandidate(line, release, extra, bare=bare)
+    yield bare
 
 
 def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
@@ -90,29 +101,44 @@ def _version(text: str) -> Version:
 
 def minors_of(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:
     """The CUDA minors that a candidate can use, oldest first; with an extra, those that the extra can install."""
-    return _minors(wheel, matrix)
+    line = wheel.line
+    return _minors(line.cuda_major, line.first_cuda, line.last_cuda, wheel.extra is not None, matrix)
 
 
-@lru_cache(maxsize=1024)
-def _minors(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:
-    rows = [row for row in matrix.cuda_minors if wheel.line.serves(row.cuda)]
-    return tuple(sorted((row for row in rows if row.toolkit_wheels or wheel.extra is None), key=lambda row: row.cuda))
+@lru_cache(maxsize=64)
+def _minors(
+    major: int,
+    first: CudaVersion,
+    last: CudaVersion | None,
+    from_wheels: bool,  # noqa: FBT001 - what a cache is asked with
+    matrix: Matrix,
+) -> tuple[CudaMinor, ...]:
+    rows = (row for row in matrix.cuda_minors if in_span(row.cuda, major, first, last))
+    return tuple(sorted((row for row in rows if row.toolkit_wheels or not from_wheels), key=lambda row: row.cuda))
 
 
 def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[CudaMinor, ...]:
     """The CUDA minors whose NVRTC, asked by this CuPy, makes code that runs on every GPU there."""
-    capabilities = {gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability}
-    return _serving(wheel, frozenset(capabilities), matrix)
+    capabilities = frozenset(gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability)
+    return _serving_all(wheel, capabilities, matrix)
 
 
 def serves(wheel: WheelCandidate, gpu: ComputeCapability, matrix: Matrix) -> bool:
     """Whether some minor serves a GPU by itself."""
-    return bool(_serving(wheel, frozenset((gpu,)), matrix))
+    return bool(_serving_all(wheel, frozenset((gpu,)), matrix))
+
+
+def _serving_all(
+    wheel: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix
+) -> tuple[CudaMinor, ...]:
+    """Of the minors that serve the bare release, those that an extra can install."""
+    rows = _serving(wheel.bare or wheel, capabilities, matrix)
+    return rows if wheel.extra is None else tuple(row for row in rows if row.toolkit_wheels)
 
 
 def left_out(wheel: WheelCandidate, needs: Needs, row: CudaMinor, matrix: Matrix) -> tuple[NeededGpu, ...]:
     """The GPUs there that the NVRTC of one CUDA minor, asked by this CuPy, makes no code for."""
-    compiled_for, cap = _compiled_for(matrix)[row.cuda], _cap(wheel, row.cuda)
+    compiled_for, cap = _compiled_for(matrix)[row.cuda], _cap(_caps(wheel.release), row.cuda)
     return tuple(
         gpu
         for gpu in needs.gpus
@@ -121,17 +147,15 @@ def left_out(wheel: WheelCandidate, needs: Needs, row: CudaMinor, matrix: Matrix
 
 
 @lru_cache(maxsize=8192)
-def _serving(
-    wheel: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix
-) -> tuple[CudaMinor, ...]:
-    known_bad = [row.cuda for row in advisories_for(wheel.release.cupy, matrix) if row.cuda is not None]
-    compiled_for = _compiled_for(matrix)
-    return tuple(
-        row
-        for row in minors_of(wheel, matrix)
-        if row.cuda not in known_bad
-        and all(_serves(compiled_for[row.cuda], _cap(wheel, row.cuda), wheel.release, gpu) for gpu in capabilities)
-    )
+def _serving(bare: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix) -> tuple[CudaMinor, ...]:
+    known_bad = [row.cuda for row in advisories_for(bare.release.cupy, matrix) if row.cuda is not None]
+    compiled_for, caps = _compiled_for(matrix), _caps(bare.release)
+
+    def serves_all(nvrtc: CudaVersion) -> bool:
+        cap = _cap(caps, nvrtc)
+        return all(_serves(compiled_for[nvrtc], cap, bare.release, gpu) for gpu in capabilities)
+
+    return tuple(row for row in minors_of(bare, matrix) if row.cuda not in known_bad and serves_all(row.cuda))
 
 
 @lru_cache(maxsize=4)
@@ -151,28 +175,24 @@ def _serves(
     return asked.major == gpu.major and asked in compiled_for
 
 
-def _cap(wheel: WheelCandidate, nvrtc: CudaVersion) -> ComputeCapability | None:
-    return next((cap for start, cap in _caps(wheel) if start <= nvrtc), None)
+_Caps: TypeAlias = "tuple[tuple[CudaVersion, ComputeCapability], ...]"
 
 
-@lru_cache(maxsize=1024)
-def _caps(wheel: WheelCandidate) -> tuple[tuple[CudaVersion, ComputeCapability], ...]:
+def _caps(release: Release) -> _Caps:
     """From which NVRTC on a release caps what it asks for, the newest first."""
-    steps = ((CudaVersion.parse(start), cap) for start, cap in (wheel.release.nvrtc_caps or {}).items())
+    steps = ((CudaVersion.parse(start), cap) for start, cap in (release.nvrtc_caps or {}).items())
     return tuple(sorted(steps, key=lambda step: step[0], reverse=True))
 
 
-@lru_cache(maxsize=1024)
-def _without_extra(wheel: WheelCandidate) -> WheelCandidate:
-    """The same release without its extra: the same record each time, so that what was found out of it is kept."""
-    return WheelCandidate(wheel.line, wheel.release, None) if wheel.extra else wheel
+def _cap(caps: _Caps, nvrtc: CudaVersion) -> ComputeCapability | None:
+    return next((cap for start, cap in caps if start <= nvrtc), None)
 
 
 def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
     """The folder of a toolkit on the host that serves this candidate: libraries, headers and a fitting version."""
     if not needs.toolkits:
         return None
-    minors = {row.cuda for row in serving_minors(_without_extra(wheel), needs, matrix)}
+    minors = {row.cuda for row in serving_minors(wheel.bare or wheel, needs, matrix)}
     for toolkit in needs.toolkits:
         if toolkit.toolkit.value in minors and toolkit.has_nvrtc and toolkit.has_headers:
             return toolkit.path

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.resolution import Change
 from gpuenv.model.versions import DriverVersion
 
-_FLOOR = re.compile(r">= (\d+(?:\.\d+)*)|branch (\d+) or newer")
-_CEILING = re.compile(r"branch (\d+) or older")
+_FLOOR = pattern(r">= (\d+(?:\.\d+)*)|branch (\d+) or newer")
+_CEILING = pattern(r"branch (\d+) or older")
 
 
 def merged(changes: Sequence[Change]) -> tuple[Change, ...] | None:

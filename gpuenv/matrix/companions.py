@@ -6,22 +6,22 @@ extra; pathfinder tries the library names of the newest CUDA major first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from gpuenv.matrix.packages import Advisory, Companion
+from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
 # The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).
-_LOADED = re.compile(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
-_LOCAL = re.compile(r"cu(\d\d)(\d)")
+_LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
+_LOCAL = pattern(r"cu(\d\d)(\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +77,7 @@ def _row(name: str, version: str, matrix: Matrix) -> Companion | None:
         return None
 
 
-@lru_cache(maxsize=4096)
-def within(version: str, wanted: str) -> bool:
-    """Whether a version is in a range, pre-releases too.
-
-    Raises:
-        InvalidVersion: where it is no version.
-    """
-    return SpecifierSet(wanted).contains(Version(version), prereleases=True)
-
-
+@lru_cache(maxsize=1024)
 def advisories_for(cupy: str, matrix: Matrix) -> tuple[Advisory, ...]:
     """What is known to be bad of a CuPy release."""
     return tuple(row for row in matrix.advisories if within(cupy, row.cupy))

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from packaging.version import Version
 
-from gpuenv.matrix.candidates import WheelCandidate, by_preference, serving_minors
+from gpuenv.matrix.candidates import WheelCandidate, by_preference, serving_minors, wheel_candidates
 from gpuenv.matrix.constraints import CONSTRAINTS
 from gpuenv.matrix.installable import Rejected
 from gpuenv.matrix.needs import Needs
@@ -82,8 +82,8 @@ def _judge(
 @lru_cache(maxsize=256)
 def _installed(image: Image, matrix: Matrix) -> WheelCandidate | None:
     """The wheel that is in an image of CuPy."""
-    rows = ((line, row) for line in matrix.wheel_lines if line.name == image.line for row in line.releases)
-    return next((WheelCandidate(line, row, None) for line, row in rows if row.cupy == image.cupy), None)
+    wheels = (wheel for wheel in wheel_candidates(matrix) if wheel.extra is None and wheel.line.name == image.line)
+    return next((wheel for wheel in wheels if wheel.release.cupy == image.cupy), None)
 
 
 _Told = Iterator[tuple[ConstraintName, str, str]]

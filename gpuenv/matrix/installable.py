@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Change
@@ -101,11 +100,10 @@ def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     return Rejected(f"NumPy {wheel.release.numpy}", needs.numpy, matrix.cite(wheel.release.source), change)
 
 
-@lru_cache(maxsize=4096)
 def in_range(release: str, wanted: str) -> bool | None:
     """Whether a release is in a version range; None where it is no version."""
     try:
-        return SpecifierSet(wanted).contains(Version(release), prereleases=True)
+        return within(release, wanted)
     except InvalidVersion:
         return None
 

@@ -1,6 +1,6 @@
 """The rows of the matrix about what can be installed: wheels, conda builds, images, and what they meet."""
 
-from __future__ import annotations
+# Annotations are no texts here: the compiled matrix is read by them at every start.
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -98,8 +98,12 @@ class WheelLine:
 
     def serves(self, cuda: CudaVersion) -> bool:
         """Whether a CUDA version is of this line."""
-        below = self.last_cuda is None or cuda <= self.last_cuda
-        return cuda.major == self.cuda_major and cuda >= self.first_cuda and below
+        return in_span(cuda, self.cuda_major, self.first_cuda, self.last_cuda)
+
+
+def in_span(cuda: CudaVersion, major: int, first: CudaVersion, last: CudaVersion | None) -> bool:
+    """Whether a CUDA version is of a major, from its first minor on, to a last one where there is one."""
+    return cuda.major == major and cuda >= first and (last is None or cuda <= last)
 
 
 @dataclass(frozen=True, slots=True)

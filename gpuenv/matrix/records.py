@@ -1,6 +1,6 @@
 """The rows of the compatibility matrix. Every row names its source: a binary that was measured or a document."""
 
-from __future__ import annotations
+# Annotations are no texts here: the compiled matrix is read by them at every start.
 
 from collections.abc import Mapping
 from dataclasses import field

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpuenv.matrix.candidates import WheelCandidate
@@ -11,6 +10,7 @@ from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import Platform, RocmLine, WheelLine
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.identity import AMD
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Assumption, ConstraintName, Experimental, Rejection
 from gpuenv.model.snapshot import Snapshot
@@ -23,7 +23,7 @@ _CONSTRAINTS = (
     (ConstraintName.PYTHON, python),
     (ConstraintName.NUMPY, numpy),
 )
-_HIP = re.compile(r"libamdhip64\.so\.(\d+)")
+_HIP = pattern(r"libamdhip64\.so\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,8 @@ def decode(kind: type[R], data: object, *, texts: bool = False) -> R:
     return cast("R", _Decoder(texts).value(kind, data, "", {}))
 
 
-@cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+def _field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a record's class
+    return cast("tuple[str, ...]", kind.__match_args__)
 
 
 @cache
@@ -73,7 +72,8 @@ def _args(kind: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a type hint
 
 @cache
 def _is_record(kind: Any) -> bool:  # noqa: ANN401 - a type hint
-    return dataclasses.is_dataclass(kind)
+    # Not dataclasses.is_dataclass: it would have a record work out its fields.
+    return isinstance(kind, type) and "__dataclass_fields__" in vars(kind)
 
 
 class _Decoder:

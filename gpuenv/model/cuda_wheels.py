@@ -6,9 +6,9 @@ version in their names; those of CUDA 13 do not, and some count by their own lib
 
 from __future__ import annotations
 
-import re
+from gpuenv.model.pattern import pattern
 
-_SUFFIXED = re.compile(r"nvidia-[a-z0-9-]+-cu(\d\d)")
+_SUFFIXED = pattern(r"nvidia-[a-z0-9-]+-cu(\d\d)")
 _BY_CUDA_VERSION = frozenset(
     f"nvidia-{name}"
     for name in (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-_LINE = re.compile(r"cupy-cuda(?:(1\d)[x\d]|([789])\d)")
-_ROCM_LINE = re.compile(r"cupy-rocm-\d+-\d+")
+from gpuenv.model.pattern import pattern
+
+_LINE = pattern(r"cupy-cuda(?:(1\d)[x\d]|([789])\d)")
+_ROCM_LINE = pattern(r"cupy-rocm-\d+-\d+")
 _OTHER_DISTRIBUTIONS = ("cupy", "cupy-core")  # source or conda, and conda's core package
 
 

@@ -37,23 +37,44 @@ def _with_identity(plain: type[Any]) -> type[Any]:
 
 def _made(plain: type[Any], methods: dict[str, Any]) -> type[Any]:
     """The class anew with slots, as the standard decorator makes it, but with the methods that all records share."""
-    if plain.__doc__ is None:
-        plain.__doc__ = plain.__name__  # the standard decorator would work out a signature, which is slow
-    described = dataclasses.dataclass(init=False, repr=False, eq=False)(plain)
-    fields = dataclasses.fields(described)
-    unusual = [field.name for field in fields if not field.init or field.kw_only or not field.repr]
+    names = tuple(plain.__annotations__)
+    values = {name: value for name, value in vars(plain).items() if name in names}
+    described = {name: value for name, value in values.items() if isinstance(value, dataclasses.Field)}
+    unusual = [name for name, field in described.items() if not field.init or field.kw_only is True or not field.repr]
     if unusual or hasattr(plain, "__post_init__") or any(map(dataclasses.is_dataclass, plain.__bases__)):
         raise TypeError(f"{plain.__qualname__}: a record has plain fields, and no record as its base")
-    names = tuple(field.name for field in fields)
-    left_out = {*names, "__dict__", "__weakref__"}
-    namespace = {key: value for key, value in vars(described).items() if key not in left_out}
+    left_out = {*values, "__dict__", "__weakref__"}
+    namespace = {key: value for key, value in vars(plain).items() if key not in left_out}
     namespace |= {key: value for key, value in methods.items() if key not in namespace or key == "__hash__"}
     namespace |= {"__slots__": names, "__match_args__": names, "__qualname__": plain.__qualname__}
-    namespace["_compared"] = staticmethod(_getter([field.name for field in fields if field.compare]))
+    setters: list[Callable[[Any, Any], None]] = []  # of the slots, once there are any
+    namespace |= {"__init__": _initialiser(plain.__name__, names, values, setters)}
+    namespace |= {"__dataclass_fields__": _Fields(plain, values)}
+    compared = [name for name in names if name not in described or described[name].compare]
+    namespace["_compared"] = staticmethod(_getter(compared))
     metaclass: Any = type(plain)
     made = metaclass(plain.__name__, plain.__bases__, namespace)
-    made.__init__ = _initialiser(made, fields)
+    setters.extend(vars(made)[name].__set__ for name in names)
     return cast("type[Any]", made)
+
+
+class _Fields:
+    """``__dataclass_fields__`` of a record: worked out where somebody asks, as the standard decorator does.
+
+    Of a class of its own, so that two threads that ask at once are told the same.
+    """
+
+    def __init__(self, plain: type[Any], values: dict[str, Any]) -> None:
+        # With a docstring: the standard decorator would work out a signature for one that lacks it, which is slow.
+        told = {"__doc__": plain.__name__, "__module__": plain.__module__, "__annotations__": plain.__annotations__}
+        self._namespace = told | values
+
+    def __get__(self, record: object, kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:
+        described: Any = type(kind.__name__, (), dict(self._namespace))
+        described = dataclasses.dataclass(init=False, repr=False, eq=False)(described)
+        fields: dict[str, dataclasses.Field[Any]] = described.__dataclass_fields__
+        kind.__dataclass_fields__ = fields
+        return fields
 
 
 def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
@@ -63,28 +84,41 @@ def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda record: tuple(getattr(record, name) for name in names)
 
 
-def _initialiser(kind: type[Any], fields: Iterable[dataclasses.Field[Any]]) -> Callable[..., None]:
-    setters = tuple((field.name, vars(kind)[field.name].__set__) for field in fields)
-    missing = dataclasses.MISSING
-    defaults = {field.name: field.default for field in fields if field.default is not missing}
-    factories = {field.name: field.default_factory for field in fields if field.default_factory is not missing}
+def _defaults(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
+    """The values that need not be given, and what makes them."""
+    defaults: dict[str, Any] = {}
+    factories: dict[str, Callable[[], Any]] = {}
+    for name, value in values.items():
+        if not isinstance(value, dataclasses.Field):
+            defaults[name] = value
+        elif value.default is not dataclasses.MISSING:
+            defaults[name] = value.default
+        elif value.default_factory is not dataclasses.MISSING:
+            factories[name] = value.default_factory
+    return defaults, factories
+
+
+def _initialiser(
+    title: str, names: tuple[str, ...], values: dict[str, Any], setters: Iterable[Callable[[Any, Any], None]]
+) -> Callable[..., None]:
+    defaults, factories = _defaults(values)
+
+    def completed(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        left = names[len(given) :]
+        if len(given) > len(names) or not named.keys() <= set(left):
+            raise TypeError(f"{title}: no such field, or given twice: {', '.join(named) or given[len(names) :]}")
+        made = {name: make() for name, make in factories.items() if name in left and name not in named}
+        told = {**defaults, **made, **named}
+        try:
+            return (*given, *[told[name] for name in left])
+        except KeyError as error:
+            raise TypeError(f"{title} lacks a value for {error}") from None
 
     def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: ANN401, N807 - it becomes the method
-        if len(given) > len(setters):
-            raise TypeError(f"{kind.__name__} takes {len(setters)} values, and {len(given)} were given")
-        for (_, put), value in zip(setters, given):  # noqa: B905 - fewer may be given
+        if named or len(given) != len(names):
+            given = completed(given, named)
+        for put, value in zip(setters, given):  # noqa: B905 - as many, and strict costs time
             put(self, value)
-        for name, put in setters[len(given) :]:
-            if name in named:
-                put(self, named.pop(name))
-            elif name in defaults:
-                put(self, defaults[name])
-            elif name in factories:
-                put(self, factories[name]())
-            else:
-                raise TypeError(f"{kind.__name__} lacks a value for {name!r}")
-        if named:
-            raise TypeError(f"{kind.__name__}: no such field, or given twice: {', '.join(named)}")
 
     return __init__
 
@@ -125,6 +159,7 @@ _SHARED: dict[str, Any] = {
     "__repr__": _repr,
     "__setattr__": _setattr,
     "__delattr__": _delattr,
+    "__replace__": dataclasses.replace,
     "__getstate__": _getstate,
     "__setstate__": _setstate,
 }

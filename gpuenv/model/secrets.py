@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
-CREDENTIALS = re.compile(r"(\w+://)[^\s'\"]+@(?=[\w.\[-])")
+from gpuenv.model.pattern import pattern
+
+SECRET_NAME = pattern(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
+CREDENTIALS = pattern(r"(\w+://)[^\s'\"]+@(?=[\w.\[-])")
 # They name devices, folders and switches, whatever word of the above is in them.
 _OF_CUDA = ("CUDA", "NVIDIA", "CUPY_", "NVCC", "LD_", "PYTHON", "CONDA_PREFIX", "VIRTUAL_ENV")
 # What the driver, the kernel's files and NVIDIA's own programs are asked with.

@@ -9,15 +9,16 @@ import re
 from dataclasses import field
 from functools import lru_cache, total_ordering
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 
-_DRIVER = re.compile(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
-_CUDA = re.compile(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)
-_CUDA_COMPACT = re.compile(r"cu(\d{2})(\d)", re.IGNORECASE)
-_CAPABILITY = re.compile(r"(?:sm|compute)?[_-]?(\d{1,2})\.?(\d)[af]?", re.IGNORECASE)
-_LIBC = re.compile(r"(glibc|musl)[-= ]?(\d{1,2})\.(\d{1,3})(?:\.\d+)*", re.IGNORECASE)
-_PYTHON = re.compile(r"(?:cp|python)?[ ]?(\d)\.(\d{1,2})(?:\.(\d{1,3}))?(?:(?:a|b|rc)\d+)?\+?(t)?", re.IGNORECASE)
-_PYTHON_TAG = re.compile(r"cp(\d)(\d{1,2})()(t)?", re.IGNORECASE)
+_DRIVER = pattern(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
+_CUDA = pattern(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)
+_CUDA_COMPACT = pattern(r"cu(\d{2})(\d)", re.IGNORECASE)
+_CAPABILITY = pattern(r"(?:sm|compute)?[_-]?(\d{1,2})\.?(\d)[af]?", re.IGNORECASE)
+_LIBC = pattern(r"(glibc|musl)[-= ]?(\d{1,2})\.(\d{1,3})(?:\.\d+)*", re.IGNORECASE)
+_PYTHON = pattern(r"(?:cp|python)?[ ]?(\d)\.(\d{1,2})(?:\.(\d{1,3}))?(?:(?:a|b|rc)\d+)?\+?(t)?", re.IGNORECASE)
+_PYTHON_TAG = pattern(r"cp(\d)(\d{1,2})()(t)?", re.IGNORECASE)
 _LARGEST_CUDA_MAJOR = 99
 _LAST_WITH_M = (3, 7)
 
@@ -85,6 +86,12 @@ class CudaVersion:
     def __lt__(self, other: CudaVersion) -> bool:
         return (self.major, self.minor) < (other.major, other.minor)
 
+    def __le__(self, other: CudaVersion) -> bool:
+        return (self.major, self.minor) <= (other.major, other.minor)
+
+    def __ge__(self, other: CudaVersion) -> bool:
+        return (self.major, self.minor) >= (other.major, other.minor)
+
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
 
@@ -118,6 +125,12 @@ class ComputeCapability:
 
     def __lt__(self, other: ComputeCapability) -> bool:
         return (self.major, self.minor) < (other.major, other.minor)
+
+    def __le__(self, other: ComputeCapability) -> bool:
+        return (self.major, self.minor) <= (other.major, other.minor)
+
+    def __ge__(self, other: ComputeCapability) -> bool:
+        return (self.major, self.minor) >= (other.major, other.minor)
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"

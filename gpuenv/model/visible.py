@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Gpu
 
-_OLD_INSTANCE = re.compile(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")
+_OLD_INSTANCE = pattern(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")
 
 
 @dataclass(frozen=True, slots=True)

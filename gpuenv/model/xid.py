@@ -5,9 +5,9 @@ NVIDIA, Xid Errors, Analyzing Xid Errors with the Xid Catalog (catalogue of Octo
 
 from __future__ import annotations
 
-import re
+from gpuenv.model.pattern import pattern
 
-MESSAGE = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
+MESSAGE = pattern(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
 
 # Those that are resolved by a reset, a restart or a look at the board, and then by support. Left out are those that the
 # catalogue resolves by restarting the application (13, 31, 69, 94), by nothing (43, 44, 45, 63, 92), or by its software

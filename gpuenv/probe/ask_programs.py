@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import time
 from dataclasses import replace
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe import smi
-from gpuenv.probe.asking import Asking
-from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.asking import Asking, start_smi
+from gpuenv.probe.children import Answer, ChildResult, Ending, run_child
 from gpuenv.probe.outcome import first_words, source_of, worse
 from gpuenv.probe.raw import SmiFacts
 from gpuenv.probe.raw_kernel import KernelFacts
-from gpuenv.probe.smi_xml import parse_xml
 
 _NVCC_COURTESY = 2.0  # seconds for all compilers together: files tell the same, and a sound one answers in 0.1 s
-_NVCC_RELEASE = re.compile(r"\brelease (\d{1,2}\.\d{1,2})\b")
-_WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
+_NVCC_RELEASE = pattern(r"\brelease (\d{1,2}\.\d{1,2})\b")
 
 
 def ask_nvcc(asking: Asking, kernel: KernelFacts) -> tuple[dict[str, str], Source]:
@@ -56,10 +53,15 @@ def _nvcc_source(path: str, result: ChildResult, *, answered: bool) -> Source:
 
 def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
     """nvidia-smi, the last to be believed: its banner, then its list of GPUs."""
-    path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(_WSL_SMI)
-    if path is None:
+    return smi_facts(asking, start_smi(asking))
+
+
+def smi_facts(asking: Asking, begun: tuple[str, Answer] | None) -> tuple[SmiFacts, Source]:
+    """What nvidia-smi says, once it has been started, and to a second question where its banner is whole."""
+    if begun is None:
         return SmiFacts(), Source("nvidia-smi", SourceState.ABSENT, "not on PATH")
-    banner = run_child([path], for_the_driver(asking.environment), asking.deadline, asking.group)
+    path, answer = begun
+    banner = answer()
     driver, cuda = smi.parse_banner(banner.stdout)
     if not _whole(banner):
         complaint = banner.error or first_words(banner.stdout, banner.stderr)
@@ -82,6 +84,8 @@ def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
 
 def _ask_smi_at_length(asking: Asking, facts: SmiFacts, listing: ChildResult) -> tuple[SmiFacts, Source]:
     """The long answer in XML, where a release refuses the short query."""
+    from gpuenv.probe.smi_xml import parse_xml  # noqa: PLC0415 - seldom needed, and the library of XML takes long to load
+
     longer = run_child(
         [facts.path or "", "-q", "-x"], for_the_driver(asking.environment), asking.deadline, asking.group
     )

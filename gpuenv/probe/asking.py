@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_driver, for_the_target
 from gpuenv.probe.children import Answer, ChildGroup, ChildResult, follow, run_child, start_child
 from gpuenv.probe.forked import fork_script, may_fork
+
+_WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,14 @@ def start_interpreter(asking: Asking, interpreter: str) -> Answer:
 def start_files(asking: Asking, interpreter: str, *, deep: bool) -> Answer:
     """The child that looks through the installed files."""
     return start_target(asking, interpreter, "files", *(["deep"] if deep else []))
+
+
+def start_smi(asking: Asking) -> tuple[str, Answer] | None:
+    """Starts nvidia-smi for its banner, and answers its path and what waits for it; None where it is not on PATH."""
+    path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(_WSL_SMI)
+    if path is None:
+        return None
+    return path, start_child([path], for_the_driver(asking.environment), asking.deadline, asking.group)
 
 
 def folder_of(module: str) -> str:

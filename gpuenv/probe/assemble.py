@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from gpuenv import __version__
+from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import (
     Container,
@@ -27,7 +26,7 @@ from gpuenv.probe.raw_target import TargetFacts
 PROC_VERSION = "/proc/driver/nvidia/version"
 SYS_VERSION = "/sys/module/nvidia/version"
 NO_SOURCE = "no source could tell"
-_MODULE_VERSION = re.compile(r"(?:Kernel Module(?: for \S+)?)\s+(\d[\d.]+)")
+_MODULE_VERSION = pattern(r"(?:Kernel Module(?: for \S+)?)\s+(\d[\d.]+)")
 _INTERPRETER = "the target's interpreter"
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.identity import pci_key, uuid_key
+from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import Gpu, MigInstance
 from gpuenv.model.versions import ComputeCapability
@@ -28,7 +28,7 @@ from gpuenv.probe.parse import parsed
 from gpuenv.probe.raw import CudaDevice, NvmlGpu, RawFacts, SmiGpu
 from gpuenv.probe.raw_kernel import DriverGpu
 
-_MIG_NAME = re.compile(r" MIG \d+g\.\d+gb")
+_MIG_NAME = pattern(r" MIG \d+g\.\d+gb")
 _MIG_MODE = "nvmlDeviceGetMigMode"
 _NOBODY = "no source could tell"
 _HIDDEN = "this process does not see the GPU"

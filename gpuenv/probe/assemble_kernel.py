@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 
 from gpuenv.model.identity import pci_key
+from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import AmdGpu, DriverLibrary, KernelMessage, LibraryOrigin
 from gpuenv.probe.parse import file_version
 from gpuenv.probe.raw_kernel import AmdNode, KernelFacts, RawLibrary, RawLog
 
 # NVIDIA, Xid Errors, Viewing Xid Error Messages: with and without "PCI:" and a domain, in MIG mode with the instance.
-_XID = re.compile(
+_XID = pattern(
     r"NVRM: Xid \((?:PCI:)?(?P<pci>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?P<function>\.[0-7])?[^)]*\): "
     r"(?P<xid>\d{1,4})\b",
     re.IGNORECASE,
 )
-_NAMED_GPU = re.compile(
+_NAMED_GPU = pattern(
     r"NVRM: (?:GPU |GPU at )(?:PCI:)?((?:[0-9a-f]{4,8}:)[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", re.IGNORECASE
 )
 _AMD = 0x1002  # PCI vendor id
@@ -32,7 +33,7 @@ _ORIGINS = (
     (r"/usr/lib/aarch64-linux-gnu/(tegra|nvidia)/", LibraryOrigin.TEGRA),
     (r"/\.singularity\.d/libs/", LibraryOrigin.MOUNTED),
 )
-_SYSTEM = re.compile(r"/(usr/)?lib(64)?/([\w-]+-linux-gnu/)?(nvidia/(current/)?)?lib[^/]+$")
+_SYSTEM = pattern(r"/(usr/)?lib(64)?/([\w-]+-linux-gnu/)?(nvidia/(current/)?)?lib[^/]+$")
 NO_LOG = "nobody looked"
 
 
@@ -101,8 +102,8 @@ def _library(entry: RawLibrary) -> DriverLibrary:
 
 
 def _origin(path: str, mounted: bool | None) -> LibraryOrigin:  # noqa: FBT001 - a fact of the file's
-    for pattern, origin in _ORIGINS:
-        if re.search(pattern, path):
+    for form, origin in _ORIGINS:
+        if re.search(form, path):
             return origin
     if mounted:
         return LibraryOrigin.MOUNTED

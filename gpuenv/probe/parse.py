@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import TypeVar
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Answer
 from gpuenv.model.versions import DriverVersion
 
 V = TypeVar("V")
 A = TypeVar("A")
 
-_FILE_VERSION = re.compile(r"\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
+_FILE_VERSION = pattern(r"\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
 
 
 def parsed(parse: Callable[[A], V], given: A | None, source: str) -> Answer[V] | None:

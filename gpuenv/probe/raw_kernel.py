@@ -1,6 +1,6 @@
 """What the kernel's files and the file system said: typed, and nothing more than they said."""
 
-from __future__ import annotations
+# Annotations are no texts here: what the children say is read by them at every start.
 
 from collections.abc import Mapping
 from dataclasses import field

@@ -1,6 +1,6 @@
 """What the target's own interpreter said, before anything is settled: typed, and nothing more than it said."""
 
-from __future__ import annotations
+# Annotations are no texts here: what the children say is read by them at every start.
 
 from collections.abc import Mapping
 from dataclasses import field

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterator
 
+from gpuenv.model.pattern import pattern
 from gpuenv.probe.raw import SmiGpu
 
 QUERY = ("index", "uuid", "name", "pci.bus_id", "memory.total")
@@ -15,13 +16,13 @@ WARNING_ONLY = 14
 
 # Up to R595: "Driver Version: 580.95.05  CUDA Version: 13.0"; from R610 on: "KMD Version: … CUDA UMD Version: …".
 # What is cut off in the middle of a number is not taken for a number.
-_DRIVER = re.compile(r"(?:Driver|KMD) Version\s*:\s*(\d{3}\.\d[\d.]*)(?=[\s|])")
-_CUDA = re.compile(r"CUDA(?: UMD)? Version\s*:\s*(\d{1,2}\.\d+)(?=[\s|])")
+_DRIVER = pattern(r"(?:Driver|KMD) Version\s*:\s*(\d{3}\.\d[\d.]*)(?=[\s|])")
+_CUDA = pattern(r"CUDA(?: UMD)? Version\s*:\s*(\d{1,2}\.\d+)(?=[\s|])")
 # The program's own name is never translated; behind it come its own version, the driver's, and the CUDA level.
-_BANNER = re.compile(r"NVIDIA-SMI\s+\d{3}\.\d[\d.]*(?=\s)([^\n]*)")
-_BRANCHED = re.compile(r"(?<![\d.])(\d{3}\.\d[\d.]*)(?=[\s|])")
-_LEVEL = re.compile(r"(?<![\d.])(\d{1,2}\.\d)(?=[\s|])")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_BANNER = pattern(r"NVIDIA-SMI\s+\d{3}\.\d[\d.]*(?=\s)([^\n]*)")
+_BRANCHED = pattern(r"(?<![\d.])(\d{3}\.\d[\d.]*)(?=[\s|])")
+_LEVEL = pattern(r"(?<![\d.])(\d{1,2}\.\d)(?=[\s|])")
+_COLOUR = pattern(r"\x1b\[[0-9;]*[A-Za-z]")
 _MIB = 1024 * 1024
 _DIGITS = 9
 _NOTHING = ("N/A", "ERR!", "Unknown Error")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.model.record import dataclass
-from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml
+from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml, start_smi
 from gpuenv.probe.children import Answer
 from gpuenv.probe.target import find_interpreter
 
@@ -180,9 +180,10 @@ def _cuda(answer: Answer) -> Any:  # noqa: ANN401 - likewise
 
 
 def _smi(asking: Asking) -> Any:  # noqa: ANN401 - likewise
-    from gpuenv.probe.ask_programs import ask_smi  # noqa: PLC0415 - the least of all sources
+    begun = start_smi(asking)
+    from gpuenv.probe.ask_programs import smi_facts  # noqa: PLC0415 - the child was to be started first
 
-    return ask_smi(asking)
+    return smi_facts(asking, begun)
 
 
 def _environment(asking: Asking, interpreter: str, answer: Answer) -> Any:  # noqa: ANN401 - likewise

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import CREDENTIALS, SECRET_NAME
 
-_UUID = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
-_PREFIX = re.compile(r"\b((?:GPU|MIG)-[0-9a-fA-F-]+)(?![\w-])")
-_PSEUDONYM = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}-0000-0000-0000-[0-9a-f]{12}")
-_QUERY_SECRET = re.compile(
+_UUID = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
+_PREFIX = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F-]+)(?![\w-])")
+_PSEUDONYM = pattern(r"(?:GPU|MIG)-[0-9a-f]{8}-0000-0000-0000-[0-9a-f]{12}")
+_QUERY_SECRET = pattern(
     r"([?&][\w.-]*(?:token|key|secret|password|passwd|pwd|sig|signature|credential|auth)[\w.-]*=)[^&\s]+", re.IGNORECASE
 )
-_NAMED_SECRET = re.compile(rf"\b([A-Z][A-Z0-9_]*(?:{SECRET_NAME.pattern})[A-Z0-9_]*)(: |=)\S.*")
-_HOMES = re.compile(r"(?<![\w.])(/home|/Users|C:\\Users)[/\\][^/\\:\s'\"]+")
+_NAMED_SECRET = pattern(rf"\b([A-Z][A-Z0-9_]*(?:{SECRET_NAME.pattern})[A-Z0-9_]*)(: |=)\S.*")
+_HOMES = pattern(r"(?<![\w.])(/home|/Users|C:\\Users)[/\\][^/\\:\s'\"]+")
 _HIDDEN = "(redacted)"
 # A host may be named like a word of ours; these fields hold such words.
 _WORDS_OF_OURS = frozenset(

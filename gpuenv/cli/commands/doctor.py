@@ -1,6 +1,6 @@
 """``gpuenv doctor``."""
 
-from __future__ import annotations
+# Annotations are no texts here: Typer reads them at every start, and to make sense of texts takes twice as long.
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -72,7 +72,7 @@ def doctor(
     left_out = _left_out(only or (), skip or ())
     allowances = allowed(read_settings(config, no_config=no_config))
 
-    def terms_of(_: Snapshot) -> Terms:
+    def terms_of(_: "Snapshot") -> "Terms":
         from gpuenv.doctor.diagnose import Terms
 
         return Terms(no_gpu=expect_no_gpu, left_out=left_out, allowances=allowances, day=today())

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import is_cupy
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import NeedOfCupy
 
-_LOOKALIKE = re.compile(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
+_LOOKALIKE = pattern(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
 # CuPy, Installation, "Installing CuPy from PyPI" of the releases 4 to 14: the lines that there were and are.
 _CUDA_LINES = frozenset(
     f"cupy-cuda{tag}"
@@ -85,6 +85,7 @@ def needs_another_cupy(facts: Facts) -> Outcome:
 def _unmet(need: NeedOfCupy, there: dict[str, str]) -> str | None:
     """What is needed and not there; None where it is, where it cannot be understood, or is no CuPy."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few need CuPy
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
 
     try:
         requirement = Requirement(need.requirement)

@@ -15,14 +15,15 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library
 from gpuenv.model.versions import CudaVersion
 
 _LIBRARIES = ("LIB602", "LIB603", "LIB601")
 _BUNDLED = "/cupy/_core/include/cupy/_cuda/"
 # Those for 12.2 to 12.6 in the wheel of cupy-cuda12x 13.5.1 want vector_types.h of the runtime; those for 12.8 do not.
-_WANTING = re.compile(r"/_cuda/cuda-12\.[2-6]/?$")
-_MINOR = re.compile(r"\.so\.(\d+\.\d+)")
+_WANTING = pattern(r"/_cuda/cuda-12\.[2-6]/?$")
+_MINOR = pattern(r"\.so\.(\d+\.\d+)")
 
 
 @check("LIB604", Cause.NVRTC_BUILTINS_MISMATCH, requires=_LIBRARIES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePosixPath
 
 from gpuenv.doctor.evidence import fact
@@ -11,15 +10,16 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import is_cupy
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState
 
 _ONE_CUPY = ("WHL502", "WHL503")
-_USED = re.compile(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
-_BINARY = re.compile(r"\.(so(\.[\d.]+)?|pyd)$")
+_USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
+_BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
 _NOT_USED = {"tests", "testing", "test", "doc", "docs", "licenses"}
 _SHOWN = 5
 # CUDA as conda-forge and NVIDIA's channel package it.
-_CONDA_CUDA = re.compile(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
+_CONDA_CUDA = pattern(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
 
 
 @check("WHL510", Cause.CORRUPT_INSTALLATION, requires=_ONE_CUPY)

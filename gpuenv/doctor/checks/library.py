@@ -11,19 +11,20 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Library, SourceState
 
 _THERE = ("WHL502", "WHL503")
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
 # glibc's own words (elf/dl-lookup.c, elf/dl-version.c): of a symbol, of a symbol's version, of a version as a whole.
-_REFUSED = re.compile(
+_REFUSED = pattern(
     r"undefined symbol: (?P<a>\w+)(?:, version (?P<b>lib[\w.-]+))?"
     r"|symbol (?P<c>\w+),? version (?P<d>lib[\w.-]+) not defined in file"
     r"|version [`'](?P<e>lib[\w.-]+)' not found"
 )
-_RELEASE = re.compile(r"_(\d+)_(\d+)$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
-_SONAME = re.compile(r"(lib\w+\.so\.\d+)")
+_RELEASE = pattern(r"_(\d+)_(\d+)$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
+_SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
 
 @check("LIB602", Cause.CORRUPT_INSTALLATION, requires=_THERE, unless=_OTHER_WHEEL)

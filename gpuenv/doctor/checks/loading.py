@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
-
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library
 
 _THERE = ("WHL502", "WHL503")
-_RUNTIME = re.compile(r"(GLIBCXX|CXXABI)_[\d.]+")
+_RUNTIME = pattern(r"(GLIBCXX|CXXABI)_[\d.]+")
 _REFUSALS = ("not found (required by", "cannot open shared object", "undefined symbol")  # the loader's own words
-_DRIVERS_OWN = re.compile(r"libcuda\.so|libnvidia")
+_DRIVERS_OWN = pattern(r"libcuda\.so|libnvidia")
 # The distributions that bring an optional library for CuPy alone, by its name; NCCL comes with others, for themselves.
-_BRINGERS = {"cutensor": re.compile(r"cutensor(-cu\d\d)?")}
+_BRINGERS = {"cutensor": pattern(r"cutensor(-cu\d\d)?")}
 _ACCELERATORS = {"cutensor": "cutensor"}  # names in CUPY_ACCELERATORS that need a library
 
 
@@ -103,9 +102,9 @@ def optional_library(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     accelerators = {word.strip() for word in snapshot.environment.get("CUPY_ACCELERATORS", "").split(",")}
     told = {entry.name: entry for entry in snapshot.target.libraries if entry.optional}
-    for name, pattern in _BRINGERS.items():
+    for name, wheel in _BRINGERS.items():
         asked = [word for word, library in _ACCELERATORS.items() if library == name and word in accelerators]
-        wheels = {p: r for p, r in snapshot.target.packages.items() if pattern.fullmatch(p)}
+        wheels = {p: r for p, r in snapshot.target.packages.items() if wheel.fullmatch(p)}
         if (name in told and told[name].path is not None) or not (asked or wheels) or not _was_looked_for(told, facts):
             continue
         if name not in told and not asked:

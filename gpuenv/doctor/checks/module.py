@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_sees_gpu, module_loaded
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import family, kernel_headers, module_build
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot
 
 ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.
 _REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected")
-_OF_ANOTHER = re.compile(r"(?!nvidia)\w+: loading of")  # some releases name the module
+_OF_ANOTHER = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the module
 
 
 @check("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204"))

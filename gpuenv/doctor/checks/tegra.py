@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import LibraryOrigin
 
 _OF_JETPACK = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
-_SERVER_WHEEL = re.compile(r"nvidia-[a-z-]+-cu1[12]")
+_SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")
 
 
 @check("TEG901", Cause.JETSON_TEGRA, requires=("DRV100", "DRV101", "CTR301"))

@@ -5,9 +5,7 @@ old syntax; a child of its own, since it looks at some ten thousand files while 
 says is not believed: no path leads out of the environment, and nothing but a plain file of the size told is read.
 """
 
-import base64
 import csv
-import hashlib
 import json
 import os
 import re
@@ -146,6 +144,9 @@ def changed(path, owners):
 
 def digest_of(path, size):
     """SHA-256 as RECORD writes it, of as many bytes as the file shall have."""
+    import base64
+    import hashlib  # its library of cryptography takes 5 ms to load
+
     digest = hashlib.sha256()
     left = size
     with open(path, "rb") as file:
