@@ -6,6 +6,7 @@ Here are those on driver, GPU and the other packages; those on where a wheel can
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
@@ -153,21 +154,27 @@ def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
         return Fits()
     if row.sass is None:
         return Unknown("the GPU code in this platform's wheel", f"made for {_labels(tuple(known))}")
-    codes = (*row.sass, *_usable_ptx(wheel, row, needs))
-    lacking = tuple(gpu for gpu in known if not any(runs(code, gpu.compute_capability) for code in codes))
+    lacking = _without_code(row.sass, known)
     if not lacking:
         return Fits()
+    wrote, by_driver = wheel.release.built_with, _without_code((*row.sass, *_made_of_ptx(row, known)), known)
+    if wrote is not None and not by_driver and not needs.driver_absent:
+        if needs.driver_cuda is None:
+            return Unknown("driver.cuda", f">= {wrote}")
+        if needs.driver_cuda >= wrote:  # only a driver as new as the CUDA that wrote PTX reads it
+            return Fits()
     needed = f"a GPU that runs the wheel's code, {', '.join(row.sass)}"
     return Rejected(needed, _labels(lacking), matrix.cite(wheel.release.source))
 
 
-def _usable_ptx(wheel: WheelCandidate, row: Platform, needs: Needs) -> list[str]:
-    """PTX as the code that the driver makes of it; only a driver as new as the CUDA that wrote it reads it."""
-    built_with = wheel.release.built_with
-    if built_with is None or needs.driver_cuda is None or needs.driver_cuda < built_with:
-        return []
-    capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
+def _without_code(codes: Collection[str], gpus: Collection[NeededGpu]) -> tuple[NeededGpu, ...]:
+    return tuple(gpu for gpu in gpus if not any(runs(code, gpu.compute_capability) for code in codes))
+
+
+def _made_of_ptx(row: Platform, gpus: Collection[NeededGpu]) -> list[str]:
+    """PTX as the code that a driver would make of it."""
     oldest = [_made_for(code) for code in row.ptx]
+    capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability]
     return [str(capability) for capability in capabilities if any(capability >= start for start in oldest)]
 
 

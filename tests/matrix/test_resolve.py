@@ -168,6 +168,18 @@ def test_a_mac_of_whatever_architecture_has_no_wheel(matrix: Matrix) -> None:
     assert "darwin" in resolution.explanation
 
 
+@pytest.mark.parametrize(
+    ("told", "refused"), [((), False), (("driver-cuda=12.0",), True), (("driver-cuda=12.8",), False)]
+)
+def test_ptx_serves_a_gpu_unless_the_driver_is_known_to_be_too_old_for_it(
+    told: tuple[str, ...], *, refused: bool, matrix: Matrix
+) -> None:
+    """cupy-cuda12x 13.3.0 was built with CUDA 12.6, has PTX of 9.0 and no code for Blackwell."""
+    resolution = resolve(assume(Snapshot(), ("compute-capability=10.0", *told), matrix), matrix)
+    reasons = {entry.constraint for entry in resolution.rejected if entry.candidate.version == "13.3.0"}
+    assert (ConstraintName.WHEEL_HAS_CODE_FOR_GPU in reasons) is refused
+
+
 def test_what_is_unknown_is_assumed_and_said(matrix: Matrix) -> None:
     resolution = resolve(assume(Snapshot(), ("gpu=H100",), matrix), matrix)
     facts = {entry.fact for entry in resolution.assumptions}
