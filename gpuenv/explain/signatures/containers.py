@@ -45,7 +45,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.95),),
         "moby, daemon/runtime_unix.go; containerd, CRI plugin: getRuntimeHandler",
         pattern=(
-            r"unknown (?:or invalid )?runtime (?:specified|name):? \"?nvidia|RuntimeHandler \\?\"?nvidia\\?\"? not (?:supported|found)"
+            r"unknown (?:or invalid )?runtime (?:specified|name):? \"?nvidia|RuntimeHandler \\?\"?nvidia[\w-]*\\?\"? not (?:supported|found)"
             r"|no runtime for \\?\"?nvidia\\?\"? is configured|runtime handler \\?\"?nvidia\S* not found"
         ),
         title="The engine has no runtime named nvidia",
@@ -145,8 +145,9 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.92),),
         "container-device-interface, pkg/cdi; moby, daemon/cdi.go",
         pattern=(
-            r"unresolvable CDI devices?|failed to inject CDI devices?|no known GPU vendor found|CDI (?:device )?(?:injection|spec\w*)(?!.*(?:NVML|libcuda|driver version)).*(?:fail|not found|disabled|error)"
-            r"|setting up CDI devices"
+            r"unresolvable CDI devices?:? (?=\S*nvidia)|unresolvable CDI devices?\W*$|no known GPU vendor found"
+            r"|(?:failed to inject|setting up) CDI devices?(?!.*unresolvable)"
+            r"|CDI (?:device )?(?:injection|spec\w*)(?!.*(?:NVML|libcuda|driver version|unresolvable)).*(?:fail|not found|disabled|error)"
         ),
         title="The engine finds no CDI description of the GPUs",
         mark="container",

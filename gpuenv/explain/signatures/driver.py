@@ -65,7 +65,7 @@ SIGNATURES = (
             r"|dpkg: dependency problems prevent configuration of (?:lib)?nvidia"
             r"|file \S*(?:nvidia|libcuda)\S* from install of .* conflicts with file from package"
             r"|nvidia-\S+: \S*(?:nvidia|libcuda)\S* exists in filesystem|\bnvidia-\S+ and nvidia-\S+ are in conflict"
-            r"|cannot install both \S*nvidia-\S+ and \S*nvidia|to be installed \S*nvidia-\S+ conflicts with '?\S*nvidia"
+            r"|error processing package (?:lib)?nvidia-\S+ \(--configure\):? dependency problems|cannot install both \S*nvidia-\S+ and \S*nvidia|to be installed \S*nvidia-\S+ conflicts with '?\S*nvidia"
         ),
         title="Packages of the driver do not fit each other",
     ),

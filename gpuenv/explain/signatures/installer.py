@@ -148,20 +148,19 @@ SIGNATURES = (
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.86),),
         "dkms 2.8 to 3.1: build_module, invoke_command",
         title="The driver's module could not be built for the running kernel",
-        needs=("dkms-nvidia",),
-        mark="module-build-failed",
+        needs=("dkms-nvidia", "cuda"),
     ),
     Signature(
         "dkms.no-headers",
         _DKMS,
-        ("kernel headers for",),
+        ("kernel headers for", "linux headers are missing"),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.86),),
         "dkms 2.8 to 3.1: prepare_kernel; common.postinst",
         pattern=(
             r"kernel headers for (?:target )?(?:this )?kernel \S* ?(?:at \S+ )?(?:cannot be found|do not seem to be installed)"
+            r"|Linux headers are missing, which may explain"
         ),
         title="The headers of the running kernel are missing, so the driver's module is not built",
-        needs=("dkms-nvidia", "module-build-failed", "cuda"),
-        mark="module-build-failed",
+        needs=("dkms-nvidia", "cuda"),
     ),
 )

@@ -97,7 +97,13 @@ SIGNATURES = (
         "DKMS and driver installers",
         (
             *("dkms", "nvidia kernel module", "kernel module", "kernel headers", "kernel source", "nvidia.ko"),
-            *("bad return status", "bad exit status", "dkms.conf", "building kernel modules"),
+            *(
+                "bad return status",
+                "bad exit status",
+                "dkms.conf",
+                "building kernel modules",
+                "error processing package",
+            ),
         ),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.88),),
         "dkms; nvidia-installer, the strings of the program; dpkg, postinst of nvidia-dkms",
@@ -105,8 +111,8 @@ SIGNATURES = (
             r"Unable to (?:build|load) the NVIDIA kernel module|performing the step: \"Building kernel modules|Unable to (?:build|load) the (?:kernel module )?'nvidia"
             r"|Unable to find the kernel source tree|Unable to determine the (?:path to|version of) the kernel (?:source|headers)"
             r"|bad (?:return|exit) status.*nvidia|nvidia\S* .*bad (?:return|exit) status"
-            r"|error processing package (?:lib)?nvidia-(?:dkms|kernel|driver)|Error building (?:the )?nvidia"
-            r"|Could not locate dkms\.conf file\.? .*nvidia|dkms(?!.*in conflict).*nvidia\S*.*(?:failed|error)|nvidia\S*(?!.*in conflict).*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
+            r"|error processing package (?:lib)?nvidia-(?:dkms|kernel|driver)(?!.*dependency problems)|Error building (?:the )?nvidia"
+            r"|Could not locate dkms\.conf file\.? .*nvidia|dkms(?!.*in conflict).*nvidia\S*.*(?:failed|error)|(?<!Remove )\bnvidia\S*(?!.*in conflict).*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
         ),
         title="The driver's module could not be built for the running kernel",
         mark="module-build-failed",

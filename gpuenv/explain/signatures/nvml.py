@@ -236,7 +236,7 @@ SIGNATURES = (
         ("nvidia-smi",),
         ((Cause.CONTAINER_WITHOUT_GPU, 0.72), (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.12)),
         "runc, libcontainer: exec",
-        pattern=r"exec: \\?\"?nvidia-smi\\?\"?: (?:executable file not found|stat)|nvidia-smi.*executable file not found in \$PATH|executable file `nvidia-smi` not found in",
+        pattern=r"exec: \\?\"?nvidia-smi\\?\"?: (?:executable file not found|stat)|nvidia-smi.*executable file not found in \$PATH|executable file `nvidia-smi` not found",
         title="The container was started without the driver's programs",
     ),
     Signature(

@@ -75,7 +75,7 @@ SIGNATURES = (
         "pip, resolution/resolvelib; uv-resolver, pubgrub/report.rs",
         pattern=(
             r"(?:Package )?'?cupy\S*'? requires (?:a different )?Python|Ignored the following versions that require a different python version:.*cupy"
-            r"|cupy\S* (?:depends on|requires) Python ?[<>=]|ERROR: cupy\S* .*requires Python|no versions? of cupy\S* .*Python ?[<>]"
+            r"|cupy\S* (?:depends on|requires) Python ?[<>=]|ERROR: cupy\S* .*requires Python|no versions? of cupy\S* .*Python ?[<>]|cupy\S* requires-python '?[<>=]"
         ),
         title="This CuPy is not made for this Python",
     ),

@@ -23,7 +23,7 @@ SIGNATURES = (
         ((Cause.NUMPY_INCOMPATIBLE, 0.88),),
         f"{_UV}; {_PIP}; {_POETRY}; libmamba, satisfiability_error.cpp",
         pattern=(
-            r"cupy[\w-]*(?:==| |-)?\(?[\w.*]*\)? depends on numpy\b"
+            r"cupy[\w-]*(?:\[[\w,-]+\])?[ -]?\(?[\w.*,<>=~!^]*\)? depends on numpy\b"
             r"|package [`']?cupy[\w-]*[`']? requires [`']?numpy\S*, but [`']?\S+ is installed"
             r"|cupy\S* \S+ requires numpy\S*, which is not installed"
             r"|package cupy-\S+ requires numpy [^,]*(?:,[^ ][^,]*)*, but none of the providers"
@@ -42,7 +42,7 @@ SIGNATURES = (
         ((Cause.TORCH_CUPY_CONFLICT, 0.88),),
         f"{_UV}; {_PIP}; {_POETRY}",
         pattern=(
-            rf"\b{_FRAMEWORK}(?:\[[\w,-]+\])?(?:==| )\(?[\w.+*]+\)? depends on {_CUDA}"
+            rf"\b{_FRAMEWORK}(?:\[[\w,-]+\])? ?\(?[\w.+*,<>=~!^]+\)? depends on {_CUDA}"
             rf"|\b{_FRAMEWORK} \S+ has requirement {_CUDA}\S*, but you have"
             rf"|package [`']?{_FRAMEWORK}[`']? requires [`']?{_CUDA}.*, but [`']?\S+ is installed"
             rf"|Cannot install (?=.*\b{_FRAMEWORK}\b)(?=.*\b(?:{_CUDA}|cupy\b)).* and .* because these package versions have conflicting"
@@ -70,12 +70,15 @@ SIGNATURES = (
     Signature(
         "resolver.no-such-version",
         "uv and Poetry",
-        ("which doesn't match any versions", "is available and you require", "there is no version of cupy"),
+        (
+            *("which doesn't match any versions", "is available and you require", "there is no version of cupy"),
+            "matching version of package",
+        ),
         ((Cause.PLATFORM_WHEEL_MISSING, 0.5), (Cause.PYTHON_UNSUPPORTED, 0.35)),
         f"{_UV}; {_POETRY}",
         pattern=(
             r"cupy[\w-]* \([^()]*\) which doesn't match any versions|only cupy\S* (?:is|are) available and you require cupy"
-            r"|there is no version of cupy"
+            r"|there is no version of cupy|find a matching version of package cupy"
         ),
         title="No release of this line is what is asked for",
         decides="the releases of that line: gpuenv matrix show",
