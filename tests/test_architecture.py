@@ -112,6 +112,7 @@ BROAD = [
     (f"{PAYLOAD}.groundwork", "groundwork"),  # likewise
     (f"{PAYLOAD}.demos.fork_after_cuda_init", "mistake"),  # whatever it raises is what is to be shown
 ]
+_FAMILIES = ("interpreter", "kernel", "library", "nvml")  # scripts in parts, which import each other
 STARTERS = {"Popen", "run", "call", "check_call", "check_output"}
 
 
@@ -190,7 +191,7 @@ def test_a_part_imports_only_those_below_it() -> None:
 def test_a_library_of_others_is_imported_in_its_one_place() -> None:
     def out_of_place(module: Module) -> set[str]:
         folder = PACKAGE / "probe/scripts"
-        beside = {"telling", *(path.stem for of in ("kernel", "nvml") for path in folder.glob(f"{of}_*.py"))}
+        beside = {"telling", *(path.stem for of in _FAMILIES for path in folder.glob(f"{of}_*.py"))}
         ours = beside if module.name.startswith(f"{SCRIPTS}.") else set()
         names = {name.split(".")[0] for name in imports(module.tree)} - {"gpuenv", *sys.stdlib_module_names, *ours}
         here = {"payload"} if module.is_payload else {module.part, module.name}
@@ -312,7 +313,9 @@ def test_the_driver_is_loaded_in_scripts_alone() -> None:
     """The supervisor asks the kernel for what Python cannot; a test reads managed memory by its address."""
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
     without_driver = {SUPERVISOR, f"{PAYLOAD}.tests.memory_managed"}
-    assert importing - without_driver == {f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "libraries", "nvrtc")}
+    assert importing - without_driver == {
+        f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "libraries", "library_versions", "nvrtc")
+    }
 
 
 def test_nothing_uses_the_network() -> None:
@@ -351,8 +354,12 @@ def test_a_script_stands_on_its_own() -> None:
         "nvml_processes": {"nvml_values"},
         "nvml_values": set(),
         "cuda": set(),
-        "interpreter": set(),
-        "libraries": {"cuda"},
+        "interpreter": {"interpreter_cupy", "interpreter_packages"},
+        "interpreter_cupy": set(),
+        "interpreter_packages": set(),
+        "libraries": {"cuda", "library_files", "library_versions"},
+        "library_files": set(),
+        "library_versions": set(),
         "files": set(),
         "scheme": set(),
         "start": set(),
@@ -386,7 +393,13 @@ def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
         ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 
 
-@pytest.mark.parametrize("name", ["files", "interpreter", "libraries", "scheme", "start", "importing"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("files", "interpreter", "interpreter_cupy", "interpreter_packages", "libraries", "library_files"),
+        *("library_versions", "scheme", "start", "importing"),
+    ],
+)
 def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons(name: str) -> None:
     """Old interpreters run it in another test, where there are some."""
     text = (PACKAGE / f"probe/scripts/{name}.py").read_text(encoding="utf-8")

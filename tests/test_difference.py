@@ -74,7 +74,7 @@ class Recorded:
             if lacking := found_on_this_host(profile):
                 pytest.skip(f"this host has what {name} lacks: {lacking}")
             folder = self._folders.mktemp(name)
-            machine = materialise(profile, folder, self._driver, self._libraries.of_major)
+            machine = materialise(profile, folder, self._driver, self._libraries.of)
             path = folder / "snapshot.json"
             Bench(profile, machine, self._targets.interpreter(profile.target)).run("probe", "-o", str(path))
             self._known[name] = path

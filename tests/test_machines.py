@@ -78,7 +78,7 @@ def bench(
 ) -> Bench:
     if lacking := found_on_this_host(profile):
         pytest.skip(f"this host has what {profile.name} lacks: {lacking}")
-    machine = materialise(profile, tmp_path, stub_driver, cuda_libraries.of_major)
+    machine = materialise(profile, tmp_path, stub_driver, cuda_libraries.of)
     return Bench(profile, machine, targets.interpreter(profile.target))
 
 

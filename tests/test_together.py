@@ -31,7 +31,7 @@ class Bench:
     """A machine whose driver behaves as the test says, and a target on it."""
 
     def __init__(self, folder: Path, stub: StubDriver, libraries: CudaLibraries, targets: Targets) -> None:
-        self.machine = materialise(HEALTHY, folder, stub, libraries.of_major)
+        self.machine = materialise(HEALTHY, folder, stub, libraries.of)
         self.interpreter = targets.interpreter(HEALTHY.target)
         self.table = Path(self.machine.environment["GPUENV_STUB"])
 

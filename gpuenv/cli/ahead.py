@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from gpuenv.install.places import root_with_journals
-from gpuenv.probe.take import DEFAULT_TIMEOUT, Inquiry, Request
+from gpuenv.install.paths import root_with_journals
+from gpuenv.probe.take import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, Inquiry, Request
 from gpuenv.probe.target import TargetError, find_interpreter
 
 _COMMANDS = ("doctor", "probe", "resolve", "install")  # whose first step is to ask this machine, for DEFAULT_TIMEOUT
 _NOT_HERE = ("--snapshot", "--no-probe", "--paste", "--list", "--kernel", "--help", "-h")
-_LONGEST = 3600.0  # seconds that --timeout allows
 _begun: list[Inquiry] = []  # to be closed at the program's end at the latest
 _ready: list[Inquiry] = []  # what nobody has taken over yet
 
@@ -37,7 +36,7 @@ def begin(arguments: Sequence[str]) -> None:
             timeout=timeout,
             deep="--deep" in arguments,
         )
-        if 0 < timeout <= _LONGEST and not (arguments[0] == "install" and _is_to_be_mended(request)):
+        if 0 < timeout <= LONGEST_TIMEOUT and not (arguments[0] == "install" and _is_to_be_mended(request)):
             _ready.append(_started(request))
     except (TargetError, ValueError, OSError):
         return  # told by whoever understands the command line

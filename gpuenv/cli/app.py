@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from gpuenv import __version__
+from gpuenv.cli.announce import folded
 from gpuenv.cli.errors import CommandError, OutputClosed
-from gpuenv.cli.folding import folded
 from gpuenv.model.exit_codes import ExitCode
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
@@ -97,7 +97,7 @@ def run(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     command = typer.main.get_command(make_app(arguments))
     if arguments[:1] in _PROVING:
-        from gpuenv.cli.proving import with_level
+        from gpuenv.cli.gpu_tests import with_level
 
         arguments = with_level(arguments)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from gpuenv.cli.gather import announce
+from gpuenv.cli.announce import announce
 
 _BAR = 20
 _WIDTH = 79

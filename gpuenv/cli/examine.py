@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.gather import Beginning, Subject, get_matrix
-from gpuenv.cli.plugging import plugins, with_plugins
+from gpuenv.cli.inputs import Beginning, Subject, get_matrix
+from gpuenv.cli.plugins import plugins, with_plugins
 
 if TYPE_CHECKING:
-    from gpuenv.cli.proving import Proof
+    from gpuenv.cli.gpu_tests import Proof
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
@@ -40,7 +40,7 @@ def examine(
     looked = time.monotonic()
     begun = looked if started is None else started
     if proof is not None:
-        from gpuenv.cli.proving import check_subject
+        from gpuenv.cli.gpu_tests import check_subject
 
         check_subject(subject)
     with closing(Beginning(subject)) as beginning:
@@ -55,7 +55,7 @@ def examine(
     terms = terms_of(facts)
     smoke = None
     if proof is not None:
-        from gpuenv.cli.proving import prove_report
+        from gpuenv.cli.gpu_tests import prove_report
 
         smoke = prove_report(proof, subject, facts, rows, terms, looked)
     diagnosis = diagnose(facts, rows, resolution, time.monotonic, terms, smoke)

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli import options
-from gpuenv.cli.gather import Subject, get_matrix
+from gpuenv.cli.inputs import Subject, get_matrix
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
@@ -20,17 +19,6 @@ if TYPE_CHECKING:
     from gpuenv.paste.records import Pasted
 
 _HEAD = 1 << 18  # bytes in which pasted outputs are looked for
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """How an explanation is printed."""
-
-    form: options.Format
-    output: Path | None
-    color: bool
-    redacted: bool
-    verbose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +50,7 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
     Raises:
         CommandError: when the machine's facts cannot be read or understood.
     """
-    from gpuenv.cli.gather import get_snapshot
+    from gpuenv.cli.inputs import get_snapshot
     from gpuenv.explain.answer import explanation, says_something
     from gpuenv.explain.situation import marks_of
 
@@ -125,17 +113,3 @@ def _verdict(snapshot: Snapshot, matrix: Matrix) -> Verdict:
 
     diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic)
     return verdict_of(diagnosis, probed=bool(snapshot.sources))
-
-
-def show(explanation: Explanation, shown: Shown) -> None:
-    """Prints an explanation, or writes it to a file."""
-    if shown.form is options.Format.JSON:
-        from gpuenv.cli.output import emit_json
-
-        emit_json(explanation, shown.output, redacted=shown.redacted)
-        return
-    from gpuenv.cli.output import emit_lines
-    from gpuenv.report.explanation import explanation_text
-
-    lines = explanation_text(explanation, verbose=shown.verbose)
-    emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)

@@ -28,6 +28,7 @@ _LARGEST = 32 * 1024 * 1024
 _CODE: tuple[str, ...] = (
     "matrix/compiled.py",
     "matrix/load.py",
+    "matrix/packages.py",
     "matrix/records.py",
     "matrix/strict_yaml.py",
     "matrix/validate.py",

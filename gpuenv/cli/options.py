@@ -9,6 +9,9 @@ from typing import Annotated, Optional
 import typer
 
 from gpuenv.model.smoke import Level
+from gpuenv.probe.take import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
+
+TIMEOUT = DEFAULT_TIMEOUT  # seconds, of --timeout: how long the machine may take to answer
 
 
 class Format(str, Enum):
@@ -67,7 +70,13 @@ NoColor = Annotated[bool, typer.Option("--no-color", help="No colour.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="How long the machine may take to answer."),
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        max=LONGEST_TIMEOUT,
+        help="How long the machine may take to answer.",
+    ),
 ]
 Smoke = Annotated[
     Optional[Level],

@@ -40,12 +40,21 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where the result of a command goes, and in which form."""
+    """Where the result of a command goes, and in which form.
+
+    Attributes:
+        file: None for standard output.
+        as_json: whether it is one JSON object rather than text.
+        color: whether text may have colour, where it goes to a terminal.
+        redacted: whether identities are hidden.
+        verbose: whether the text says more.
+    """
 
     file: Path | None
     as_json: bool
     color: bool
     redacted: bool
+    verbose: bool = False
 
     def emit(self, value: object, lines: Callable[[], Iterable[Line]]) -> None:
         """A record as JSON, or the lines that are made of it."""

@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 
 from gpuenv.cli.bar import Bar
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import OLD, get_matrix, matrix_path
+from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
-from gpuenv.cli.places import user_cache, user_matrix
 from gpuenv.cli.profiles import shipped_machines
+from gpuenv.cli.user_folders import user_cache, user_matrix
 from gpuenv.data import data_path
 from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def allowed(settings: Config) -> tuple[Allowance, ...]:
     """
     if not settings.allowances:
         return ()
-    from gpuenv.cli.plugging import known_codes
+    from gpuenv.cli.plugins import known_codes
 
     codes = known_codes()
     faults = [

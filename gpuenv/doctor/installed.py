@@ -9,7 +9,7 @@ from packaging.version import InvalidVersion, Version
 
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
-from gpuenv.matrix.records import Release, WheelLine
+from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.record import dataclass

@@ -43,7 +43,15 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """What a check found; ``cause`` replaces the check's own where one check tells several apart."""
+    """What a check found.
+
+    Attributes:
+        title: one sentence, without a full stop.
+        evidence: the facts behind it.
+        fix: what to do, the best first.
+        severity: how much it matters.
+        cause: in place of the check's own, where one check tells several apart.
+    """
 
     title: str
     evidence: tuple[Evidence, ...]

@@ -149,8 +149,9 @@ def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) 
     capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
     if capabilities:
         yield "gpu-known"
-    if capabilities and in_play is not None:
-        yield from _capability_fit(capabilities, in_play, matrix)
+    compiling = _nvrtc(snapshot) or in_play
+    if capabilities and compiling is not None:
+        yield from _capability_fit(capabilities, compiling, matrix)
     if torch and any(_not_yet(entry, CudaVersion(int(torch[1]), int(torch[2]))) for entry in capabilities):
         yield "torch-gpu-newer"
 
@@ -200,6 +201,12 @@ def _wheel_major(snapshot: Snapshot) -> int | None:
 def _toolkit(snapshot: Snapshot) -> CudaVersion | None:
     versions = {kit.toolkit.value for kit in snapshot.toolkits if kit.toolkit.value is not None}
     return versions.pop() if len(versions) == 1 else None
+
+
+def _nvrtc(snapshot: Snapshot) -> CudaVersion | None:
+    """The release of the NVRTC that CuPy loads."""
+    told = next((entry.release for entry in snapshot.target.libraries if entry.name == "nvrtc"), None)
+    return CudaVersion.parse(told) if told else None
 
 
 def _wanted_major(hits: Sequence[Hit]) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 
 from gpuenv.explain.records import Hit, Level, Signature
 from gpuenv.model.causes import Cause
@@ -160,10 +161,7 @@ def weigh(hits: Sequence[Hit], marks: Collection[str], verdict: Verdict = NOTHIN
             before = chances.get(cause, 0.0)
             high, low = max(before, chance), min(before, chance)
             chances[cause] = high + (1 - high) * low * _CORROBORATION
-    chances = {
-        cause: _scaled(chance, _doctor(cause, verdict) * _likely_there(cause, marks))
-        for cause, chance in chances.items()
-    }
+    chances = _updated(chances, {cause: _doctor(cause, verdict) * _likely_there(cause, marks) for cause in chances})
     chances = _without_consequences(chances)
     total = max(1.0, sum(chances.values()))
     ranked = [
@@ -196,18 +194,25 @@ def _weights(hit: Hit, marks: Collection[str]) -> list[tuple[Cause, float]]:
     causes = dict(signature.judge(dict(hit.values)) if signature.judge and hit.values else signature.causes)
     for sway in signature.sways:
         causes.setdefault(sway.cause, 0.02 if sway.factor > 1 and _holds(sway.mark, marks) else 0.0)
-    return [(cause, _swayed(signature, cause, weight, marks)) for cause, weight in causes.items() if weight]
+    told = _updated(causes, {cause: _factor(signature, cause, marks) for cause in causes})
+    return [(cause, weight) for cause, weight in told.items() if weight]
 
 
-def _swayed(signature: Signature, cause: Cause, weight: float, marks: Collection[str]) -> float:
-    for sway in signature.sways:
-        if sway.cause is cause and _holds(sway.mark, marks):
-            weight = _scaled(weight, sway.factor)
-    return weight
+def _factor(signature: Signature, cause: Cause, marks: Collection[str]) -> float:
+    """By how much the marks make a cause of this signature more likely, or less."""
+    return prod(sway.factor for sway in signature.sways if sway.cause is cause and _holds(sway.mark, marks))
 
 
 def _holds(mark: str, marks: Collection[str]) -> bool:
     return mark[1:] not in marks if mark.startswith("!") else mark in marks
+
+
+def _updated(chances: Mapping[Cause, float], factors: Mapping[Cause, float]) -> dict[Cause, float]:
+    """Chances of causes that exclude each other, each made likelier by its factor: what one gains the others lose."""
+    rest = max(1 - sum(chances.values()), 1 - _SURE)
+    before = rest + sum(chances.values())
+    after = rest + sum(chance * factors[cause] for cause, chance in chances.items())
+    return {cause: min(_SURE, chance * factors[cause] * before / after) for cause, chance in chances.items()}
 
 
 def _scaled(chance: float, factor: float) -> float:

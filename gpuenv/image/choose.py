@@ -10,10 +10,12 @@ from gpuenv.image.headers import has_own_headers
 from gpuenv.image.records import Base, Choice, Kind
 from gpuenv.image.reference import split
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
+from gpuenv.matrix.constraints import CONSTRAINTS
 from gpuenv.matrix.images import fits, inside_container, refusals
+from gpuenv.matrix.installable import Rejected
 from gpuenv.matrix.needs import NeededGpu, Needs
-from gpuenv.matrix.records import CudaMinor, Flavour, Image, Matrix
+from gpuenv.matrix.packages import Flavour, Image
+from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.matrix.support import branches_for
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
@@ -189,11 +191,9 @@ def _images(
         yield None
         return
     rows = [row for row in matrix.images if row.line is None and row.cuda == minor.cuda]
-    fitting = [
-        row for row in rows if row.flavour is Flavour.DEVEL and (needs.platform or "linux-x86_64") in row.platforms
-    ]
+    fitting = [row for row in rows if row.flavour is Flavour.DEVEL and needs.likely_platform in row.platforms]
     if not fitting:
-        against[f"there is no image of NVIDIA's with CUDA {minor.cuda} for {needs.platform or 'linux-x86_64'}"] = None
+        against[f"there is no image of NVIDIA's with CUDA {minor.cuda} for {needs.likely_platform}"] = None
     yield from fitting
 
 
@@ -230,7 +230,7 @@ def _choice(found: _Found, wish: Wish, needs: Needs, matrix: Matrix) -> Choice:
     return Choice(
         kind=wish.kind,
         base=_base(found, wish),
-        platform=DOCKER_PLATFORMS[needs.platform or "linux-x86_64"],
+        platform=DOCKER_PLATFORMS[needs.likely_platform],
         python=str(found.python),
         line=wheel.line.name,
         cupy=wheel.release.cupy,

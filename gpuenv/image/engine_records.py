@@ -35,7 +35,16 @@ class EngineFacts:
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """An image as the engine has it; sizes in bytes."""
+    """An image as the engine has it.
+
+    Attributes:
+        id: its digest there.
+        size: bytes.
+        user: whom it runs as.
+        platform: ``linux/amd64``.
+        labels: its labels.
+        digests: ``sha256:...``, by which registries know it.
+    """
 
     id: str
     size: int

@@ -73,22 +73,13 @@ def execute_conda(work: CondaWork) -> Outcome:
         KeyboardInterrupt: when interrupted, after the former state has been put back.
     """
     prepared, store = work.prepared, work.store
-    prefix = prepared.scheme.prefix
-    if stems(prefix) != set(prepared.packages):
+    if stems(prepared.scheme.prefix) != set(prepared.packages):
         raise InstallError("the environment has changed since the plan was made; nothing was changed", "Try again.")
     work.clock.begin("imports before")
     frameworks = working_frameworks(work.child, [as_package(entry) for entry in prepared.visible])
     number = store.begin()
     plan = numbered(prepared.plan, number)
-    state = _state(prepared)
-    journal = _journal(work, plan, number)
-    work.clock.begin("journal")
-    try:
-        write_state(store, number, state)
-        store.write(journal)
-    except OSError as error:
-        store.drop(number)
-        raise InstallFailed(f"the journal cannot be written: {error.strerror}; nothing was changed") from error
+    state, journal = _written(work, plan, number)
     made: tuple[Proof, ...] = ()
     try:
         why = _change(work)
@@ -98,7 +89,7 @@ def execute_conda(work: CondaWork) -> Outcome:
             made = _prove(work, frameworks)
             why = next((f"{proof.name}: {proof.detail}" for proof in made if proof.passed is False), None)
         if why is None:
-            write_state(store, number, replace(state, after=tuple(sorted(stems(prefix)))))
+            write_state(store, number, replace(state, after=tuple(sorted(stems(prepared.scheme.prefix)))))
             store.mark(number, State.COMMITTED)
     except BaseException:
         work.announce(_put_back(work, plan, journal, (made, "interrupted")).message)
@@ -107,11 +98,32 @@ def execute_conda(work: CondaWork) -> Outcome:
     if why is not None:
         return _put_back(work, plan, journal, (made, why))
     forget_old(store)
+    return _installed(plan, journal, made)
+
+
+def _written(work: CondaWork, plan: Plan, number: str) -> tuple[CondaState, Journal]:
+    """What the environment was, and what is about to be done to it, on the disk.
+
+    Raises:
+        InstallFailed: when that cannot be written.
+    """
+    state, journal = _state(work.prepared), _journal(work, plan, number)
+    work.clock.begin("journal")
+    try:
+        write_state(work.store, number, state)
+        work.store.write(journal)
+    except OSError as error:
+        work.store.drop(number)
+        raise InstallFailed(f"the journal cannot be written: {error.strerror}; nothing was changed") from error
+    return state, journal
+
+
+def _installed(plan: Plan, journal: Journal, made: tuple[Proof, ...]) -> Outcome:
     return Outcome(
         status=Result.INSTALLED,
         exit_code=ExitCode.OK,
         message=journal.summary,
-        transaction=number,
+        transaction=journal.number,
         target=plan.target,
         plan=plan,
         proofs=made,

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuenv.install.backends.conda import channel_of
 from gpuenv.install.errors import TargetUnusable
-from gpuenv.install.places import is_inside
+from gpuenv.install.paths import is_inside
 from gpuenv.install.record_file import hex_digest
 from gpuenv.model.record import dataclass
 

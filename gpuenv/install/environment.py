@@ -16,7 +16,7 @@ from gpuenv.install.errors import TargetUnusable
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_target
-from gpuenv.probe.asking import script
+from gpuenv.probe.asking import in_target
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.probe.protocol import parse_facts
 
@@ -85,7 +85,7 @@ def ask_scheme(interpreter: str, environment: Mapping[str, str], deadline: float
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
     """
-    result = run_child([interpreter, "-B", script("scheme.py")], for_the_target(environment), deadline)
+    result = run_child([*in_target(interpreter, "scheme")], for_the_target(environment), deadline)
     facts = parse_facts(result.stdout)
     if "done" not in facts:
         lines = [line for line in result.stderr.splitlines() if line.strip()]

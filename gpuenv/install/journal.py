@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gpuenv.atomic import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
-from gpuenv.install.places import JOURNALS
+from gpuenv.install.paths import JOURNALS
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.record import dataclass
 
@@ -47,7 +47,15 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A file that comes from the stage to its place."""
+    """A file that comes from the stage to its place.
+
+    Attributes:
+        staged: its path in the stage.
+        place: its path below the root of the environment.
+        inode: of the staged file: it is known again by this and the next two.
+        size: bytes.
+        mtime_ns: time of change, nanoseconds since 1970.
+    """
 
     staged: str
     place: str

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuenv.install.aims import Aims
 from gpuenv.install.holdings import Holdings, as_package
-from gpuenv.install.places import JOURNALS
+from gpuenv.install.paths import JOURNALS
 from gpuenv.install.records import Command, Leftover, Pin, Place, Plan, Reason, Removal, Space
 from gpuenv.install.removal import files_of
 from gpuenv.install.resolving import Caller

@@ -18,7 +18,7 @@ from gpuenv.install.wants import Package, faults, lost_extras, parse, same_relea
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_target
-from gpuenv.probe.asking import script
+from gpuenv.probe.asking import in_target
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.protocol import parse_facts
 
@@ -49,7 +49,15 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How the import of a module ended."""
+    """How the import of a module ended.
+
+    Attributes:
+        module: its name.
+        works: whether it could be imported.
+        detail: its release and file, or what went wrong.
+        file: that it was imported from.
+        release: what it says of its version.
+    """
 
     module: str
     works: bool
@@ -71,7 +79,7 @@ MoreProof = Callable[[], Proof]
 
 def import_in_child(child: Child, module: str) -> Imported:
     """Imports a module as a program of the target's would."""
-    command = [child.executable, "-B", script("importing.py"), module]
+    command = [*in_target(child.executable, "importing", module)]
     result = run_child(command, for_the_target(child.environment), time.monotonic() + child.seconds, child.group)
     facts = parse_facts(result.stdout)
     if result.ending is Ending.TIMED_OUT:

@@ -8,7 +8,7 @@ from pathlib import Path
 from gpuenv.install.conda_state import changed_by_others, read_state
 from gpuenv.install.errors import InstallError, InstallFailed
 from gpuenv.install.journal import Journal, State, Store
-from gpuenv.install.places import root_with_journals
+from gpuenv.install.paths import root_with_journals
 from gpuenv.install.restoring import restore
 from gpuenv.install.swap import changed_since
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuenv.install.environment import Installed, Scheme
 from gpuenv.install.errors import TargetUnusable
-from gpuenv.install.places import below, is_inside
+from gpuenv.install.paths import below, is_inside
 from gpuenv.install.record_file import Entry, digest, read_record
 
 MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuenv.install.environment import Installed, Scheme, read_installed
 from gpuenv.install.errors import InstallFailed
-from gpuenv.install.places import below, is_inside
+from gpuenv.install.paths import below, is_inside
 from gpuenv.install.record_file import Entry, digest, read_record
 from gpuenv.model.record import dataclass
 

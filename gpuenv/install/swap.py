@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gpuenv.install.journal import Journal, Kept, Put, Store, Whole
-from gpuenv.install.places import below
+from gpuenv.install.paths import below
 from gpuenv.install.staged import StagedFile
 
 _CACHE = "__pycache__"

@@ -26,7 +26,15 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """One distribution's need of another: ``by`` wants ``name`` in a version of ``specifier``."""
+    """One distribution's need of another.
+
+    Attributes:
+        by: who needs it.
+        name: what is needed.
+        specifier: in which versions; empty for any.
+        extras: with which extras.
+        text: as the metadata has it.
+    """
 
     by: str
     name: str

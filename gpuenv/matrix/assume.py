@@ -7,22 +7,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from packaging.version import InvalidVersion, Version
-
+from gpuenv.matrix.assumed_values import is_version, one_of, read_arch, read_container, read_count, read_size, read_yes
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, assumed, missing
-from gpuenv.model.snapshot import Container, CupyInstallation, Driver, Gpu, Snapshot, Toolkit
+from gpuenv.model.snapshot import CupyInstallation, Driver, Gpu, Snapshot, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.model.visible import visible_entries
 
 _NONE = "none"
-_SIZES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
-_SIZES |= {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "tb": 10**12}  # nvidia-smi and people say 80G for GiB
 _OPERATING_SYSTEMS = ("linux", "windows", "darwin")
-_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 
 
 class AssumeError(ValueError):
@@ -93,31 +89,6 @@ def _host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str,
     return apply
 
 
-def _one_of(names: Sequence[str]) -> Callable[[str], str]:
-    def read(value: str) -> str:
-        if value.lower() not in names:
-            raise ValueError(f"expected one of {', '.join(names)}")
-        return value.lower()
-
-    return read
-
-
-def _arch(value: str) -> str:
-    if value.lower() not in _ARCHITECTURES:
-        raise ValueError(f"expected one of {', '.join(_ARCHITECTURES)}")
-    return _ARCHITECTURES[value.lower()]
-
-
-def _yes(value: str) -> bool:
-    if value.lower() not in ("yes", "no", "true", "false"):
-        raise ValueError("expected yes or no")
-    return value.lower() in ("yes", "true")
-
-
-def _container(value: str) -> Container:
-    return Container.OTHER if _yes(value) else Container.NONE
-
-
 def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     """A driver version, or none, in place of all that was read of a driver.
 
@@ -184,23 +155,14 @@ def _assume_capability(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapsh
 
 def _assume_count(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     del matrix
-    if not value.isdigit() or int(value) > 1024:  # noqa: PLR2004 - more than any machine has
-        raise ValueError("expected a whole number up to 1024")
     kinds = snapshot.gpus or (Gpu(),)
-    gpus = [replace(kinds[number % len(kinds)], index=assumed(number)) for number in range(int(value))]
+    gpus = [replace(kinds[number % len(kinds)], index=assumed(number)) for number in range(read_count(value))]
     return _with_gpus(snapshot, gpus)
 
 
 def _assume_memory(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     del matrix
-    number = value.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-    unit = value[len(number) :].strip().lower()
-    try:
-        size = assumed(int(float(number) * _SIZES[unit]))
-    except (ValueError, KeyError, OverflowError):
-        raise ValueError("expected a size like 80GiB") from None
-    if not size.value or size.value < 0:
-        raise ValueError("expected a size above nothing, like 80GiB")
+    size = assumed(read_size(value))
     gpus = snapshot.gpus or (Gpu(index=assumed(0)),)
     return _with_gpus(snapshot, [replace(gpu, memory_total=size, memory_free=size) for gpu in gpus])
 
@@ -220,7 +182,7 @@ def _assume_cupy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
         return _noted(replace(snapshot, target=target), "target.cupy")
     name, _, release = (part.strip() for part in value.partition("=="))
     name = _canonical(name)
-    if not is_cupy(name) or not _is_version(release):
+    if not is_cupy(name) or not is_version(release):
         raise ValueError("expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0")
     kept = {entry: version for entry, version in snapshot.target.packages.items() if not is_cupy(entry)}
     target = snapshot.target.with_cupy((CupyInstallation(name, release),), {**kept, name: release})
@@ -235,7 +197,7 @@ def _assume_numpy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
 def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     if is_cupy(name):
         return _assume_cupy_package(snapshot, name, value)
-    if value.lower() != _NONE and not _is_version(value):
+    if value.lower() != _NONE and not is_version(value):
         raise ValueError("expected a version, or none")
     packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
     if value.lower() != _NONE:
@@ -248,7 +210,7 @@ def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
 
 def _assume_cupy_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     """One CuPy distribution beside those that are there, or one of them gone."""
-    if value.lower() != _NONE and not _is_version(value):
+    if value.lower() != _NONE and not is_version(value):
         raise ValueError("expected a version, or none")
     others = tuple(entry for entry in snapshot.target.cupy if entry.distribution != name)
     packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
@@ -261,14 +223,6 @@ def _assume_cupy_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
 
 def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def _assume_toolkit(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
@@ -287,11 +241,11 @@ def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
 
 
 _KEYS: dict[str, Callable[[Snapshot, str, Matrix], Snapshot]] = {
-    "os": _host("os", _one_of(_OPERATING_SYSTEMS)),
-    "arch": _host("arch", _arch),
+    "os": _host("os", one_of(_OPERATING_SYSTEMS)),
+    "arch": _host("arch", read_arch),
     "libc": _host("libc", Libc.parse),
-    "container": _host("container", _container),
-    "wsl": _host("wsl", _yes),
+    "container": _host("container", read_container),
+    "wsl": _host("wsl", read_yes),
     "python": _assume_python,
     "driver-cuda": _assume_driver_cuda,
     "driver": _assume_driver,

@@ -7,8 +7,9 @@ from functools import lru_cache
 from packaging.version import Version
 
 from gpuenv.matrix.companions import advisories_for
-from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine
+from gpuenv.matrix.needs import NeededGpu, Needs
+from gpuenv.matrix.packages import Extra, Platform, Release, WheelLine
+from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion
@@ -18,7 +19,6 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion
 TEGRA = frozenset(map(ComputeCapability.parse, ("3.2", "5.3", "6.2", "7.2", "8.7")))
 
 _FIRST_OF_THREE_DIGITS = 10
-MOST_COMMON = "linux-x86_64"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +41,8 @@ class WheelCandidate:
         return self.release.extras[self.extra] if self.extra else None
 
     def platform(self, needs: Needs) -> Platform | None:
-        """The row of the platform, where it has one; an unknown platform is taken for the most common one."""
-        return self.release.platforms.get(needs.platform or MOST_COMMON)
+        """The row of the platform, where it has one."""
+        return self.release.platforms.get(needs.likely_platform)
 
 
 @lru_cache(maxsize=4)
@@ -108,6 +108,16 @@ def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple
 def serves(wheel: WheelCandidate, gpu: ComputeCapability, matrix: Matrix) -> bool:
     """Whether some minor serves a GPU by itself."""
     return bool(_serving(wheel, frozenset((gpu,)), matrix))
+
+
+def left_out(wheel: WheelCandidate, needs: Needs, row: CudaMinor, matrix: Matrix) -> tuple[NeededGpu, ...]:
+    """The GPUs there that the NVRTC of one CUDA minor, asked by this CuPy, makes no code for."""
+    compiled_for, cap = _compiled_for(matrix)[row.cuda], _cap(wheel, row.cuda)
+    return tuple(
+        gpu
+        for gpu in needs.gpus
+        if gpu.compute_capability and not _serves(compiled_for, cap, wheel.release, gpu.compute_capability)
+    )
 
 
 @lru_cache(maxsize=8192)

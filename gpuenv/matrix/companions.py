@@ -13,7 +13,8 @@ from functools import lru_cache
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.records import Advisory, Companion, Matrix
+from gpuenv.matrix.packages import Advisory, Companion
+from gpuenv.matrix.records import Matrix
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
@@ -25,7 +26,17 @@ _LOCAL = re.compile(r"cu(\d\d)(\d)")
 
 @dataclass(frozen=True, slots=True)
 class Brings:
-    """A distribution of the target that brings CUDA libraries, or needs those of one major."""
+    """A distribution of the target that brings CUDA libraries, or needs those of one major.
+
+    Attributes:
+        distribution: its canonical name.
+        version: its version.
+        cuda_major: of the libraries.
+        source: who says so: its metadata, or a row.
+        is_library: whether it is itself one of the CUDA libraries.
+        cuda: the minor that it pins, where it pins one.
+        cupy: the versions of CuPy that it asks for.
+    """
 
     distribution: str
     version: str

@@ -9,7 +9,8 @@ from packaging.version import Version
 
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.records import CondaBuild, Matrix, Platform, WheelLine
+from gpuenv.matrix.packages import CondaBuild, Platform, WheelLine
+from gpuenv.matrix.records import Matrix
 from gpuenv.model.resolution import Assumption, CandidateKind, CondaChoice
 
 

@@ -1,113 +1,36 @@
 """One small function a constraint: fits, rejected, or unknown. Pure.
 
-Adding one is: a slug in ``ConstraintName``, a function here, an entry in ``CONSTRAINTS``.
+Here are those on driver, GPU and the other packages; those on where a wheel can be installed at all are in
+``installable.py``. Adding one is: a slug in ``ConstraintName``, a function, an entry in ``CONSTRAINTS``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
-from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
-
-from gpuenv.matrix.candidates import MOST_COMMON, TEGRA, WheelCandidate, minors_of, serves, serving_minors
+from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
 from gpuenv.matrix.companions import Brings, advisories_for
+from gpuenv.matrix.installable import (
+    Constraint,
+    Fits,
+    Rejected,
+    Unknown,
+    Verdict,
+    in_range,
+    libc,
+    not_yanked,
+    numpy,
+    platform,
+    python,
+)
 from gpuenv.matrix.needs import NeededGpu, Needs
-from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
+from gpuenv.matrix.packages import Platform
+from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix
 from gpuenv.matrix.support import branch_of, branches_for
-from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
-
-@dataclass(frozen=True, slots=True)
-class Fits:
-    """Nothing stands against it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """It cannot work. ``change`` is the change that would lift this, where a user could make it."""
-
-    needed: str
-    found: str
-    source: str
-    change: Change | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """The fact is not known; choosing this candidate assumes ``value``."""
-
-    fact: str
-    value: str
-
-
 _FIRST_COMPATIBLE_MAJOR = 11  # minor-version compatibility begins with CUDA 11 (CUDA Compatibility)
-
-Verdict = Fits | Rejected | Unknown
-Constraint = Callable[[WheelCandidate, Needs, Matrix], Verdict]
-
-
-def not_yanked(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """A withdrawn release is not chosen."""
-    del needs
-    if wheel.release.yanked is None:
-        return Fits()
-    return Rejected("a release that stands", f"withdrawn: {wheel.release.yanked}", matrix.cite(wheel.release.source))
-
-
-def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The release has wheels for this operating system and architecture."""
-    if needs.platform is None:
-        return Unknown("host.os and host.arch", MOST_COMMON)
-    if wheel.platform(needs) is not None:
-        return Fits() if needs.os_known else Unknown("host.os", "linux")
-    return Rejected(" or ".join(wheel.release.platforms), needs.platform, matrix.cite(wheel.release.source))
-
-
-def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The C library is of the family, and no older than the one, that the wheels are built for."""
-    row = wheel.platform(needs)
-    if row is None or row.libc is None:
-        return Fits()
-    if needs.libc is None:
-        return Unknown("host.libc", f"at least {row.libc}")
-    if needs.libc.family == row.libc.family and needs.libc >= row.libc:
-        return Fits()
-    return Rejected(f"at least {row.libc}", str(needs.libc), matrix.cite(wheel.release.source))
-
-
-def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The release has a wheel for this Python."""
-    row = wheel.platform(needs)
-    without = row.without if row else ()
-    known, implementation = needs.python, needs.implementation
-    if (
-        known
-        and implementation in (None, "cpython")
-        and known.tag in wheel.release.pythons
-        and known.tag not in without
-    ):
-        return Fits()
-    offered = ", ".join(_python_of(tag) for tag in wheel.release.pythons if tag not in without)
-    if known is None:
-        return Unknown("target.python", f"one of {offered}")
-    source = matrix.cite(wheel.release.source)
-    if implementation not in (None, "cpython"):
-        return Rejected(f"CPython {offered}", str(implementation), source)
-    return Rejected(f"Python {offered}", str(known), source, Change("target.python", offered, str(known)))
-
-
-def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The NumPy that is there is in the range that CuPy asks for; none there is no hindrance."""
-    if needs.numpy is None or in_range(needs.numpy, wheel.release.numpy):
-        return Fits()
-    if in_range(needs.numpy, wheel.release.numpy) is None:
-        return Unknown("target.numpy", wheel.release.numpy)
-    change = Change("target.numpy", wheel.release.numpy, needs.numpy)
-    return Rejected(f"NumPy {wheel.release.numpy}", needs.numpy, matrix.cite(wheel.release.source), change)
 
 
 def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -266,10 +189,10 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     brings = wheel.brings
     if brings is not None and needs.tegra:
         return Unknown("the GPU code in the CUDA wheels for aarch64", "made for Tegra")
-    if brings is None or brings.libc is None or not (needs.platform or "linux").startswith("linux"):
+    if brings is None or brings.libc is None or not needs.likely_platform.startswith("linux-"):
         return Fits()
     if needs.libc is None:
-        return Unknown("host.libc", f"at least {brings.libc}")
+        return Fits()  # ``libc`` tells what is assumed
     if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
         return Fits()
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
@@ -310,19 +233,6 @@ def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
             needed = f"CuPy {row.mended_by} or newer{beside}" if row.mended_by else f"another CuPy{beside}"
             return Rejected(needed, f"{row.text} ({row.date})", matrix.cite(row.source))
     return Fits()
-
-
-@lru_cache(maxsize=4096)
-def in_range(release: str, wanted: str) -> bool | None:
-    """Whether a release is in a version range; None where it is no version."""
-    try:
-        return SpecifierSet(wanted).contains(Version(release), prereleases=True)
-    except InvalidVersion:
-        return None
-
-
-def _python_of(tag: str) -> str:
-    return f"{tag[2]}.{tag[3:]}"
 
 
 CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import combinations
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
+from gpuenv.matrix.constraints import CONSTRAINTS
+from gpuenv.matrix.installable import Rejected
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import wheel_choice

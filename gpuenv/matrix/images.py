@@ -9,9 +9,11 @@ from functools import lru_cache
 from packaging.version import Version
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, serving_minors
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected
+from gpuenv.matrix.constraints import CONSTRAINTS
+from gpuenv.matrix.installable import Rejected
 from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.matrix.packages import Flavour, Image
+from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection
@@ -40,11 +42,10 @@ def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
 
 def inside_container(needs: Needs) -> Needs:
     """The machine as it is inside a container of Linux, where the interpreter and the packages are still to choose."""
-    arch = (needs.platform or "linux-x86_64").partition("-")[2].replace("arm64", "aarch64")
     return replace(
         needs,
-        platform=f"linux-{arch}",
-        os_known=True,
+        platform=needs.container_platform,
+        platform_assumed=None,
         libc=None,
         python=None,
         implementation=None,
@@ -89,11 +90,10 @@ _Told = Iterator[tuple[ConstraintName, str, str]]
 
 
 def _platform(image: Image, needs: Needs) -> _Told:
-    found = needs.platform or "linux-x86_64"
     if needs.tegra:
         yield ConstraintName.PLATFORM, "a GPU that is no Tegra; JetPack has images of its own", "Tegra"
-    elif found.replace("windows-", "linux-").replace("arm64", "aarch64") not in image.platforms:
-        yield ConstraintName.PLATFORM, " or ".join(image.platforms), found
+    elif needs.container_platform not in image.platforms or needs.likely_platform.startswith("darwin-"):
+        yield ConstraintName.PLATFORM, " or ".join(image.platforms), needs.likely_platform
 
 
 def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Told:

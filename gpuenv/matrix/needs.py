@@ -15,6 +15,7 @@ from gpuenv.model.snapshot import Gpu, Module, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 _REFUSED = (Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
+_MOST_COMMON = ("linux", "x86_64")
 _TEGRA_NAMES = ("nvgpu", "Orin", "Thor", "Tegra", "Xavier")
 
 
@@ -32,13 +33,19 @@ class Needs:
     """The facts behind a choice; None is unknown.
 
     Attributes:
-        platform: ``linux-x86_64`` and the like, as the matrix spells it; Linux where only the architecture is known.
-        os_known: whether the operating system is known.
+        platform: ``linux-x86_64`` and the like, as the matrix spells it; where one half alone is known, with the most
+            common other half.
+        platform_assumed: the fact behind that other half, and what it is taken for; None where both are known.
+        libc: of the target.
+        python: of the target.
         implementation: of the target's Python.
+        numpy: version in the target; None for none, too.
+        driver: version of the driver.
         driver_absent: no driver is there, which is not the same as unknown.
         driver_cuda: the CUDA level of the libcuda in use.
         forward_compatible: the libcuda in use is newer than the kernel module's driver.
         windows: driver numbers are those of Windows, also under WSL.
+        tegra: it is a Jetson.
         gpus: every GPU that CUDA programs see; those on the PCI bus where no driver lists any.
         toolkits: CUDA toolkits on the host.
         packages: the distributions of the target, other than CuPy.
@@ -47,7 +54,7 @@ class Needs:
     """
 
     platform: str | None
-    os_known: bool
+    platform_assumed: tuple[str, str] | None
     libc: Libc | None
     python: PythonVersion | None
     implementation: str | None
@@ -64,13 +71,24 @@ class Needs:
     brings: tuple[Brings, ...]
     cupy: tuple[str, ...]
 
+    @property
+    def likely_platform(self) -> str:
+        """The platform; the most common one where nothing is known of it."""
+        return self.platform or "-".join(_MOST_COMMON)
+
+    @property
+    def container_platform(self) -> str:
+        """The platform inside a container: Linux, on whatever system the engine runs."""
+        return _spelt("linux", self.likely_platform.partition("-")[2])
+
 
 def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
     """The needs of a machine and its target."""
     host, driver, target = snapshot.host, snapshot.driver, snapshot.target
+    platform, assumed = _platform(host.os.value, host.arch.value or ("aarch64" if is_tegra(snapshot) else None))
     return Needs(
-        platform=_platform(host.os.value, host.arch.value or ("aarch64" if is_tegra(snapshot) else None)),
-        os_known=host.os.known,
+        platform=platform,
+        platform_assumed=assumed,
         libc=host.libc.value,
         python=target.python.value,
         implementation=target.implementation.value,
@@ -139,10 +157,18 @@ def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
     return told
 
 
-def _platform(os: str | None, arch: str | None) -> str | None:
-    if arch is None:
-        return None
-    os = os or "linux"
+def _platform(os: str | None, arch: str | None) -> tuple[str | None, tuple[str, str] | None]:
+    """The platform, and what of it is assumed."""
+    if os is None and arch is None:
+        return None, ("host.os and host.arch", "-".join(_MOST_COMMON))
+    if os is None or arch is None:
+        common_os, common_arch = _MOST_COMMON
+        assumed = ("host.os", common_os) if os is None else ("host.arch", common_arch)
+        return _spelt(os or common_os, arch or common_arch), assumed
+    return _spelt(os, arch), None
+
+
+def _spelt(os: str, arch: str) -> str:
     arch = {"amd64": "x86_64", "x64": "x86_64"}.get(arch.lower(), arch.lower())
     if os == "windows" and arch == "aarch64":
         arch = "arm64"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
 
+from gpuenv.matrix.packages import Advisory, Companion, CondaBuild, Image, RocmLine, WheelLine
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
 
@@ -24,6 +25,13 @@ class MatrixSource:
     """A binary (``file`` and ``sha256``) or a document (``title`` and ``section``), and when it was read.
 
     Attributes:
+        kind: a binary or a document.
+        seen: when it was read, ISO 8601.
+        title: the document's title.
+        section: and its section.
+        file: the binary's file name.
+        sha256: its digest.
+        note: what else a reader should know.
         also: further files that were read for the row, each with its sha256.
     """
 
@@ -124,6 +132,9 @@ class Generation:
     """GPUs that entered and left driver support together.
 
     Attributes:
+        name: as NVIDIA calls it.
+        capabilities: their compute capabilities.
+        source: where this was read.
         first_branch: the first driver branch that knows them; null where it is older than the matrix.
         last_branch: the last one; null while support goes on.
     """
@@ -136,217 +147,22 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
-    """A platform that has wheels.
-
-    Attributes:
-        tag: the platform tag in the files' names.
-        libc: the oldest C library that the wheels accept.
-        libstdcxx: the newest symbol version of the C++ library that they need, as 3.4.19. Null: none, or not measured.
-        without: ABI tags that the release has, but not here.
-        sass: GPU code embedded in the wheel, as capabilities; ``10.0f`` runs on its whole family. Null: not measured.
-        ptx: embedded PTX, which a driver no older than the CUDA it was built with compiles for later GPUs.
-        gfx: likewise the targets of code for AMD GPUs. Null: not measured.
-        hip: soname of the HIP runtime that is needed.
-    """
-
-    tag: str
-    libc: Libc | None = None
-    libstdcxx: str | None = None
-    without: tuple[str, ...] = ()
-    sass: tuple[str, ...] | None = None
-    ptx: tuple[str, ...] = ()
-    gfx: tuple[str, ...] | None = None
-    hip: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """An extra that brings CUDA: the requirement it adds and the oldest C library that this accepts."""
-
-    requirement: str
-    libc: Libc | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One CuPy version of a wheel line.
-
-    Attributes:
-        cupy: the version.
-        pythons: ABI tags, such as cp312 and cp314t.
-        platforms: by ``linux-x86_64``, ``linux-aarch64``, ``windows-x86_64`` and so on.
-        numpy: the range of NumPy that its metadata asks for.
-        source: where this was read.
-        requires_python: the range of Python that its metadata asks for.
-        extras: extras that bring CUDA libraries.
-        yanked: why it was withdrawn; null when it was not.
-        uploaded: date.
-        nvrtc_caps: the highest capability that this CuPy asks NVRTC for, from each NVRTC minor on. Null: not measured.
-        caps_as_text: whether this CuPy compares the caps as text, so that they never hold from 10.0 on.
-        built_with: the CUDA version it was compiled with. Null: not measured.
-    """
-
-    cupy: str
-    pythons: tuple[str, ...]
-    platforms: Mapping[str, Platform]
-    numpy: str
-    source: str
-    requires_python: str | None = None
-    extras: Mapping[str, Extra] = field(default_factory=dict)
-    yanked: str | None = None
-    uploaded: str | None = None
-    nvrtc_caps: Mapping[str, ComputeCapability] | None = None
-    caps_as_text: bool = False
-    built_with: CudaVersion | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WheelLine:
-    """A distribution that serves the minors of a CUDA major from ``first_cuda`` on, to ``last_cuda`` where it ends."""
-
-    name: str
-    cuda_major: int
-    first_cuda: CudaVersion
-    source: str
-    releases: tuple[Release, ...]
-    last_cuda: CudaVersion | None = None
-
-    def serves(self, cuda: CudaVersion) -> bool:
-        """Whether a CUDA version is of this line."""
-        below = self.last_cuda is None or cuda <= self.last_cuda
-        return cuda.major == self.cuda_major and cuda >= self.first_cuda and below
-
-
-@dataclass(frozen=True, slots=True)
-class RocmLine:
-    """A distribution for AMD GPUs, built for one ROCm."""
-
-    name: str
-    rocm: str
-    source: str
-    releases: tuple[Release, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Product:
-    """A GPU product by the names it is known under, and its PCI device ids."""
+    """A GPU product by the names it is known under, and its PCI device ids.
+
+    Attributes:
+        name: as NVIDIA sells it.
+        compute_capability: of the GPU.
+        source: where this was read.
+        aliases: further names, such as those that people use.
+        pci: device ids, four hexadecimal digits.
+    """
 
     name: str
     compute_capability: ComputeCapability
     source: str
     aliases: tuple[str, ...] = ()
     pci: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CondaBuild:
-    """A release of CuPy on a conda channel, built with one CUDA and running on every minor of its major.
-
-    Attributes:
-        cupy: the version.
-        cuda: the CUDA version it was built with.
-        pythons: ABI tags.
-        platforms: as in a release of a wheel line.
-        numpy: the range that its recipe asks for.
-        libc: the oldest C library that its compilers build for.
-        source: where this was read.
-        channel: the channel.
-    """
-
-    cupy: str
-    cuda: CudaVersion
-    pythons: tuple[str, ...]
-    platforms: tuple[str, ...]
-    numpy: str
-    libc: Libc
-    source: str
-    channel: str = "conda-forge"
-
-
-class Flavour(str, Enum):
-    """What an image holds of CUDA."""
-
-    BASE = "base"
-    RUNTIME = "runtime"
-    DEVEL = "devel"
-
-
-@dataclass(frozen=True, slots=True)
-class Image:
-    """A container image, and the drivers that its own condition (NVIDIA_REQUIRE_CUDA) admits.
-
-    Attributes:
-        reference: with its tag.
-        cuda: the CUDA version in it; a driver of this level or above is admitted.
-        flavour: ``base`` and ``runtime`` have no headers.
-        branches: driver branches that are admitted below that level, through the cuda-compat package inside.
-        brands: brands of GPUs to which that is restricted.
-        platforms: as in a release of a wheel line.
-        source: where this was read.
-        digest: of its manifest; null where no registry was asked.
-        line: the wheel line that is installed in it, for an image of CuPy.
-        cupy: likewise the version.
-    """
-
-    reference: str
-    cuda: CudaVersion
-    flavour: Flavour
-    branches: tuple[int, ...]
-    brands: tuple[str, ...]
-    platforms: tuple[str, ...]
-    source: str
-    digest: str | None = None
-    line: str | None = None
-    cupy: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Companion:
-    """A package that brings CUDA libraries of its own into the environment that it shares with CuPy.
-
-    Attributes:
-        distribution: its canonical name.
-        versions: the versions that this was read from, as a range.
-        cuda_major: the CUDA major version that it is built for.
-        source: the file whose metadata says so.
-        cuda: the minor that it pins, where it pins one.
-        pins: what it requires of CUDA, as its metadata says it.
-        cupy: the CuPy versions that it asks for; null where it asks for none.
-    """
-
-    distribution: str
-    versions: str
-    cuda_major: int
-    source: str
-    cuda: CudaVersion | None = None
-    pins: tuple[str, ...] = ()
-    cupy: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Advisory:
-    """A combination that is known to be bad.
-
-    Attributes:
-        name: a slug.
-        date: when it was reported.
-        cupy: the versions of CuPy that have the fault, as a range.
-        text: what goes wrong.
-        source: who says so.
-        package: another package that must be there for it to matter.
-        cuda: a CUDA version that must be in use for it to matter.
-        mended_by: the version of CuPy that mends it.
-    """
-
-    name: str
-    date: str
-    cupy: str
-    text: str
-    source: str
-    package: str | None = None
-    cuda: CudaVersion | None = None
-    mended_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +188,25 @@ class Peak:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept."""
+    """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept.
+
+    Attributes:
+        schema: name and major version of the form.
+        revision: the day of the last change, ISO 8601.
+        sources: by the name under which rows cite them.
+        driver_branches: of the driver.
+        cuda_majors: of CUDA.
+        cuda_minors: of CUDA.
+        generations: of GPUs.
+        wheel_lines: of CuPy for CUDA.
+        products: GPUs by name.
+        conda_builds: of CuPy.
+        images: container images.
+        companions: packages that bring CUDA libraries.
+        advisories: combinations that are known to be bad.
+        rocm_lines: of CuPy for AMD GPUs.
+        peaks: what products do at most.
+    """
 
     schema: str
     revision: str

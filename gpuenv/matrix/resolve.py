@@ -16,9 +16,10 @@ from gpuenv.matrix.candidates import (
 )
 from gpuenv.matrix.changes import driver_floor, merged
 from gpuenv.matrix.conda import conda_candidates, conda_choice
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, in_range
+from gpuenv.matrix.constraints import CONSTRAINTS
 from gpuenv.matrix.explanation import explain
 from gpuenv.matrix.images import JudgedImage, judge_images
+from gpuenv.matrix.installable import Rejected, Unknown, in_range
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.rocm import experimental

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from gpuenv.matrix.candidates import WheelCandidate
-from gpuenv.matrix.constraints import Rejected, libc, not_yanked, numpy, platform, python
+from gpuenv.matrix.installable import Rejected, libc, not_yanked, numpy, platform, python
 from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.records import Matrix, Platform, RocmLine, WheelLine
+from gpuenv.matrix.packages import Platform, RocmLine, WheelLine
+from gpuenv.matrix.records import Matrix
 from gpuenv.model.identity import AMD
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Assumption, ConstraintName, Experimental, Rejection

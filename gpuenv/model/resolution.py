@@ -56,7 +56,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a candidate does not fit: what it needs, what was found, and the matrix row that says so."""
+    """Why a candidate does not fit.
+
+    Attributes:
+        candidate: what was held against the machine.
+        constraint: by which rule.
+        needed: what the candidate needs.
+        found: what is there.
+        source: the citation of the row that says so.
+    """
 
     candidate: Candidate
     constraint: ConstraintName

@@ -116,11 +116,16 @@ class Snapshot:
     """Everything that was read, in one record.
 
     Attributes:
+        schema: name and major version of the form.
+        gpuenv_version: of the program that read it.
+        taken_at: when, ISO 8601 by UTC; null where nothing was asked.
+        host: the operating system.
+        driver: the NVIDIA driver.
         gpus: one record a GPU, in the order of the first source that lists any.
-        toolkits: the CUDA toolkits on the host and in the target.
         gpu_count: how many GPUs the driver has, asked of each source.
         visible_count: how many CUDA devices this process sees.
         pci_gpus: display and 3D controllers on the PCI bus; null where the bus could not be read.
+        toolkits: the CUDA toolkits on the host and in the target.
         pointing_nowhere: the variables CUDA_PATH and CUDA_HOME, where they name a folder that is not there.
         amd_gpus: the AMD GPUs that the kernel's KFD nodes tell of.
         rocm: the ROCm release on the host.
@@ -128,6 +133,7 @@ class Snapshot:
         container_support: what gives containers their GPUs.
         grant: the GPUs that a scheduler or a container engine has granted to this process.
         mps: NVIDIA's Multi-Process Service.
+        target: the target environment.
         environment: the CUDA-related environment variables.
         sources: who was asked, and how that ended.
         assumed: paths of the facts that the caller replaced.

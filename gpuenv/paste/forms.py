@@ -34,6 +34,11 @@ def _line(form: str, fact: str, pattern: str, read: Callable[[str], str] = str) 
 
 _VERSION = r"(\d[\w.+]*)"
 _CUDA_VARIABLES = r"(?:CUDA_\w+|CUPY_\w+|NVIDIA_\w+|LD_LIBRARY_PATH|LD_PRELOAD|CONDA_PREFIX|NUMBA_\w+)"
+# How a failed import, ctypes and cuda-pathfinder say that a library is not there; a status of one that is, is not it.
+_NOT_FOUND = (
+    r"\w*Error\(['\"](?=.*(?:cannot open shared object|[Nn]o such file|[Ff]ailure finding|DLL load failed|"
+    r"[Cc]ould not find module))(.*?)(?:\\n)?['\"]\)"
+)
 
 LINES = (
     # cupy.show_config(): cupyx/_runtime.py of CuPy 11 to 14.
@@ -44,6 +49,12 @@ LINES = (
     _line(SHOW_CONFIG, "cuda-path", r"^CUDA Root\s*: (?!None)(\S.*)$"),
     _line(SHOW_CONFIG, "cupy-cuda", r"^CUDA Build Version\s*: (\d{4,5})\b", level),
     _line(SHOW_CONFIG, "driver-cuda", r"^CUDA Driver Version\s*: (\d{4,5})\b", level),
+    # cudaDriverGetVersion: "If no driver is installed, then 0 is returned" (CUDA Runtime API, Version Management).
+    _line(SHOW_CONFIG, "driver-none", r"^CUDA Driver Version\s*: (0)$"),
+    *(
+        _line(SHOW_CONFIG, f"missing.{name.lower()}", rf"^{name} Version\s*: {_NOT_FOUND}")
+        for name in ("NVRTC", "cuBLAS", "cuFFT", "cuRAND", "cuSOLVER", "cuSPARSE")
+    ),
     _line(SHOW_CONFIG, "nvrtc", r"^NVRTC Version\s*: \((\d+, \d+)\)", lambda told: told.replace(", ", ".")),
     # nvidia-smi -q; the banner of the plain table is read by the probe's own reader.
     _line(SMI_Q, "driver", r"^\s*Driver Version\s+: (\d{3}\.\d[\d.]*)\s*$"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuenv.matrix.needs import driver_absent
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.paste.records import Gap, Pasted
@@ -11,7 +12,7 @@ from gpuenv.paste.records import Gap, Pasted
 
 def gaps(pasted: Pasted, snapshot: Snapshot) -> Iterator[Gap]:
     """The facts that are missing to decide, the weightiest first."""
-    if not snapshot.driver.version.known and not snapshot.driver.cuda.known:
+    if not (snapshot.driver.version.known or snapshot.driver.cuda.known or driver_absent(snapshot)):
         yield Gap("driver", "the driver", "which CUDA it supports decides which wheels can start", "nvidia-smi")
     unnamed = [gpu for gpu in snapshot.gpus if not gpu.compute_capability.known]
     if not snapshot.gpus:

@@ -27,7 +27,19 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class PastedGpu:
-    """A GPU as one output tells of it; null is what it does not say. Memory in bytes."""
+    """A GPU as one output tells of it; null is what it does not say.
+
+    Attributes:
+        index: NVML's.
+        name: as the driver names it; it may be cut short.
+        uuid: ``GPU-...``.
+        pci: the address on the bus.
+        memory_total: bytes.
+        memory_used: bytes.
+        capability: compute capability.
+        compute_mode: in the words of nvidia-smi.
+        mig: whether MIG mode is on.
+    """
 
     index: int | None = None
     name: str | None = None

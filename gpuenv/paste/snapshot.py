@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import capability_by_name
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.lines import cuda_major_of, is_cupy
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import ComputeMode, CupyInstallation, Driver, Gpu, Host, Snapshot, Target, Toolkit
+from gpuenv.model.snapshot import ComputeMode, CupyInstallation, Driver, Gpu, Host, Library, Snapshot, Target, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.paste import forms
 from gpuenv.paste.merge import answers, count, merged_gpus, reading, visible
 from gpuenv.paste.records import Pasted, PastedGpu
+from gpuenv.probe.cuda_libraries import WANTED
 
 T = TypeVar("T")
 
@@ -26,6 +28,7 @@ _MODES = {
     "prohibited": ComputeMode.PROHIBITED,
 }
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
+_UNNAMED = "a file that the paste does not name"
 _WHEEL_MAJORS = (11, 12, 13)  # cupy-cuda11x and so on; older lines are one a minor release
 
 
@@ -52,7 +55,7 @@ def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
             for entry in reversed(pasted.said)
             if entry.fact.startswith("env.")
         },
-        assumed=("target.cupy",) if nothing_there else (),
+        assumed=(*(("target.cupy",) if nothing_there else ()), *_no_driver(pasted)),
     )
 
 
@@ -105,6 +108,12 @@ def _driver(pasted: Pasted, matrix: Matrix) -> Driver:
         level = cuda_of_branch(version.value, matrix)
         cuda = known(level, f"the level of driver branch {version.value.branch}") if level else cuda
     return Driver(version=version, cuda=cuda, branch=known(version.value.branch, str(version.source)))
+
+
+def _no_driver(pasted: Pasted) -> tuple[str, ...]:
+    """That there is no driver, where CUDA says so and no other output tells of one."""
+    told_of = any(answers(pasted, fact) for fact in ("driver", "driver-cuda"))
+    return ("driver.version",) if answers(pasted, "driver-none") and not told_of else ()
 
 
 def _gpu(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
@@ -173,7 +182,23 @@ def _target(pasted: Pasted) -> Target:
         packages=packages,
         conda_packages=by_conda,
         cuda_path=reading(pasted, "cuda-path", str),
+        libraries=_libraries(pasted, cupy, packages),
     )
+
+
+def _libraries(pasted: Pasted, cupy: tuple[CupyInstallation, ...], packages: dict[str, str]) -> tuple[Library, ...]:
+    """The libraries that CuPy has asked for their release, or could not load."""
+    nvrtc = reading(pasted, "nvrtc", CudaVersion.parse).value
+    major = cuda_major_of(cupy[0].distribution, packages) if cupy else None
+    found = []
+    for entry in WANTED.get(major or 0, ()):
+        library = Library(entry.name, entry.soname, found_via=forms.SHOW_CONFIG)
+        missing = answers(pasted, f"missing.{entry.name}")
+        if missing:
+            found.append(replace(library, error=missing[0].value))
+        elif entry.name == "nvrtc" and nvrtc is not None:
+            found.append(replace(library, path=_UNNAMED, release=str(nvrtc)))
+    return tuple(found)
 
 
 def _cupy(pasted: Pasted, packages: dict[str, str]) -> tuple[CupyInstallation, ...]:

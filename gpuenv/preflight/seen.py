@@ -21,9 +21,14 @@ _PEER_UNTOLD = (None, "unknown")  # the second is NVML's own word
 
 @dataclass(frozen=True, slots=True)
 class Observation(Generic[T]):
-    """One value: of which thing (empty where there is but one), at which Snapshot path, from which source.
+    """One value, with where it comes from.
 
-    ``known`` is false where nobody could tell, and ``source`` then says why; None may be a value.
+    Attributes:
+        fact: Snapshot path.
+        value: None may be one.
+        source: who says so; why nobody does, where it is not known.
+        subject: of which thing; empty where there is but one.
+        known: false where nobody could tell.
     """
 
     fact: str

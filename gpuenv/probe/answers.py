@@ -8,7 +8,8 @@ from typing import Any
 
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.raw import CudaFacts, KernelFacts, NvmlFacts, RawFacts, SmiFacts
+from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts, SmiFacts
+from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 from gpuenv.probe.take import Request
 

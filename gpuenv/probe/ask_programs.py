@@ -13,7 +13,8 @@ from gpuenv.probe import smi
 from gpuenv.probe.asking import Asking
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.probe.outcome import first_words, source_of, worse
-from gpuenv.probe.raw import KernelFacts, SmiFacts
+from gpuenv.probe.raw import SmiFacts
+from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.smi_xml import parse_xml
 
 _NVCC_COURTESY = 2.0  # seconds for all compilers together: files tell the same, and a sound one answers in 0.1 s

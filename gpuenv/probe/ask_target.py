@@ -13,7 +13,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.lines import cuda_major_of, is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.asking import Asking, start_files, start_interpreter, start_target
+from gpuenv.probe.asking import Asking, start_target
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.cuda_libraries import OPTIONAL, WANTED
 from gpuenv.probe.outcome import KILLED, last_line, source_of, typed, worse
@@ -34,11 +34,6 @@ class Lost:
     hung: bool
 
 
-def ask_target(asking: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
-    """The target's own interpreter, with the caller's environment."""
-    return target_facts(start_interpreter(asking, interpreter)())
-
-
 def target_facts(result: ChildResult) -> tuple[TargetFacts, Source]:
     """What the target's interpreter said, and how it ended."""
     facts = parse_facts(result.stdout)
@@ -47,11 +42,6 @@ def target_facts(result: ChildResult) -> tuple[TargetFacts, Source]:
     if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
         return target, worse(source, f"exit code {result.exit_code}: {last_line(result.stderr)}")
     return target, source
-
-
-def ask_files(asking: Asking, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
-    """The installed files of CuPy, NumPy and the CUDA distributions; ``deep`` computes their digests too."""
-    return file_facts(start_files(asking, interpreter, deep=deep)())
 
 
 def file_facts(result: ChildResult) -> tuple[FileFacts, Source]:
@@ -105,7 +95,7 @@ def _load(asking: Asking, interpreter: str, cupy: Distribution, major: int, lost
         "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
         "without": _steps(lost),
     }
-    return start_target(asking, interpreter, "libraries.py", json.dumps(asked))()
+    return start_target(asking, interpreter, "libraries", json.dumps(asked))()
 
 
 def _steps(lost: list[Lost]) -> list[str]:

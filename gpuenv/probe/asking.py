@@ -38,6 +38,11 @@ def script(name: str) -> str:
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", name)  # noqa: PTH100, PTH118, PTH120
 
 
+def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
+    """The command that runs a script of ours under the target's interpreter; nothing is written there."""
+    return (interpreter, "-B", script("start.py"), name, *arguments)
+
+
 def start_own(asking: Asking, name: str, *arguments: str) -> Answer:
     """Starts a script of ours and answers what waits for its end.
 
@@ -47,10 +52,9 @@ def start_own(asking: Asking, name: str, *arguments: str) -> Answer:
         return lambda: _run_own(asking, name, *arguments)
     started = time.monotonic()
     try:
-        process = fork_script(script(name), *arguments)
+        process = asking.group.start(lambda: fork_script(script(name), *arguments))
     except OSError:
         return lambda: _run_own(asking, name, *arguments)
-    asking.group.add(process)
     return lambda: follow(process, started, asking.deadline, asking.group)
 
 
@@ -78,19 +82,19 @@ def start_cuda(asking: Asking) -> Answer:
 
 
 def start_target(asking: Asking, interpreter: str, name: str, *arguments: str) -> Answer:
-    """Starts a script under the target's interpreter, with the caller's variables but for secrets; none writes."""
-    command = [interpreter, "-B", script("start.py"), name.removesuffix(".py"), *arguments]
+    """Starts a script under the target's interpreter, with the caller's variables but for secrets."""
+    command = [*in_target(interpreter, name, *arguments)]
     return start_child(command, for_the_target(asking.environment), asking.deadline, asking.group)
 
 
 def start_interpreter(asking: Asking, interpreter: str) -> Answer:
     """The child in which the target's interpreter tells of itself and its distributions."""
-    return start_target(asking, interpreter, "interpreter.py")
+    return start_target(asking, interpreter, "interpreter")
 
 
 def start_files(asking: Asking, interpreter: str, *, deep: bool) -> Answer:
     """The child that looks through the installed files."""
-    return start_target(asking, interpreter, "files.py", *(["deep"] if deep else []))
+    return start_target(asking, interpreter, "files", *(["deep"] if deep else []))
 
 
 def folder_of(module: str) -> str:

@@ -20,7 +20,8 @@ from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
 from gpuenv.probe.assemble_kernel import amd_gpus, cuda_origin, driver_libraries, kernel_log, rocm
 from gpuenv.probe.assemble_target import assemble_target, target_toolkits
 from gpuenv.probe.parse import file_version, parsed
-from gpuenv.probe.raw import KernelFacts, RawFacts, RawToolkit
+from gpuenv.probe.raw import RawFacts
+from gpuenv.probe.raw_kernel import KernelFacts, RawToolkit
 from gpuenv.probe.raw_target import TargetFacts
 
 PROC_VERSION = "/proc/driver/nvidia/version"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import ContainerSupport, Grant, Mps
-from gpuenv.probe.raw import KernelFacts
+from gpuenv.probe.raw_kernel import KernelFacts
 
 _NOT_READ = "nobody looked"
 _MOST = 256  # devices of a range

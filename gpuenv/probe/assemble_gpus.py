@@ -25,7 +25,8 @@ from gpuenv.probe.assemble_links import architecture, fabric, nvlink_count, nvli
 from gpuenv.probe.brand import brand
 from gpuenv.probe.hidden import hidden_by
 from gpuenv.probe.parse import parsed
-from gpuenv.probe.raw import CudaDevice, DriverGpu, NvmlGpu, RawFacts, SmiGpu
+from gpuenv.probe.raw import CudaDevice, NvmlGpu, RawFacts, SmiGpu
+from gpuenv.probe.raw_kernel import DriverGpu
 
 _MIG_NAME = re.compile(r" MIG \d+g\.\d+gb")
 _MIG_MODE = "nvmlDeviceGetMigMode"

@@ -8,7 +8,7 @@ from gpuenv.model.identity import pci_key
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import AmdGpu, DriverLibrary, KernelMessage, LibraryOrigin
 from gpuenv.probe.parse import file_version
-from gpuenv.probe.raw import AmdNode, KernelFacts, RawLibrary, RawLog
+from gpuenv.probe.raw_kernel import AmdNode, KernelFacts, RawLibrary, RawLog
 
 # NVIDIA, Xid Errors, Viewing Xid Error Messages: with and without "PCI:" and a domain, in MIG mode with the instance.
 _XID = re.compile(

@@ -14,11 +14,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import partial
+from typing import TypeVar
 
 from gpuenv.model.record import dataclass
+from gpuenv.probe.interruption import interruptions_held_back
 from gpuenv.probe.listening import Heard, Listener, Process, listen
 
 _GRACE = 0.3  # seconds that a killed child's pipes are given to end
+
+_Started = TypeVar("_Started", bound=Process)
 
 
 class Ending(str, Enum):
@@ -77,6 +82,13 @@ class ChildGroup:
         self._running: set[Process] = set()
         self._closed = False
 
+    def start(self, start: Callable[[], _Started]) -> _Started:
+        """Starts a child and takes it in; an interruption waits for that, or the child would be forgotten."""
+        with interruptions_held_back():
+            process = start()
+            self.add(process)
+        return process
+
     def add(self, process: Process) -> None:
         """Takes in a child that was just started."""
         with self._lock:
@@ -129,48 +141,64 @@ def run_child(
         heard: told what it writes to standard error, as it comes.
         told: a short text for its standard input: less than a pipe holds.
     """
-    return start_child(command, environment, deadline, group, heard, told)()
+    if group is None:
+        with contextlib.closing(ChildGroup()) as own:
+            return run_child(command, environment, deadline, own, heard, told)
+    started = time.monotonic()
+    process = _start(command, environment, group, told)
+    return process if isinstance(process, ChildResult) else follow(process, started, deadline, group, heard)
 
 
-def start_child(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    deadline: float,
-    group: ChildGroup | None = None,
-    heard: Heard | None = None,
-    told: str | None = None,
-) -> Answer:
+def start_child(command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup) -> Answer:
     """Starts a program at once, and answers what listens to it until it ends; for the rest see ``run_child``."""
     started = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            command,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL if told is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=sys.platform != "win32",
-        )
-    except OSError as error:
-        reason = error.strerror or str(error)
-        result = ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
-        return lambda: result
-    group = group or ChildGroup()
-    group.add(process)
-    _tell(process, told)
-    return lambda: follow(process, started, deadline, group, heard)
+    process = _start(command, environment, group)
+    if isinstance(process, ChildResult):
+        not_started = process
+        return lambda: not_started
+    return partial(follow, process, started, deadline, group)
 
 
 def follow(
-    process: Process, started: float, deadline: float, group: ChildGroup | None = None, heard: Heard | None = None
+    process: Process, started: float, deadline: float, group: ChildGroup, heard: Heard | None = None
 ) -> ChildResult:
-    """Reads the output of a child that runs, in a process group of its own, until it ends or the deadline comes."""
-    group = group or ChildGroup()
+    """Reads the output of a child that runs, in a process group of its own, until it ends or the deadline comes.
+
+    Args:
+        process: the child, which has been started with pipes.
+        started: reading of ``time.monotonic`` when it was.
+        deadline: reading of ``time.monotonic`` after which it is killed.
+        group: the children that it shall be ended with.
+        heard: told what it writes to standard error, as it comes.
+    """
     group.add(process)
     try:
         return _follow(process, started, deadline, heard)
     finally:
         group.discard(process)
+
+
+def _start(
+    command: Sequence[str], environment: Mapping[str, str], group: ChildGroup, told: str | None = None
+) -> Process | ChildResult:
+    """A program that runs, and has been told what it is to be told; or why it does not."""
+    started = time.monotonic()
+    try:
+        process = group.start(
+            lambda: subprocess.Popen(
+                command,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL if told is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=sys.platform != "win32",
+            )
+        )
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
+    _tell(process, told)
+    return process
 
 
 def _tell(process: subprocess.Popen[bytes], text: str | None) -> None:

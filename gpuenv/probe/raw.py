@@ -6,154 +6,9 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from gpuenv.model.record import dataclass
-from gpuenv.model.snapshot import CdiFile, DeviceNode, DkmsBuild, PciGpu, Source
+from gpuenv.model.snapshot import Source
+from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
-
-
-@dataclass(frozen=True, slots=True)
-class KernelModules:
-    """Kernel modules; null is what could not be seen."""
-
-    nvidia_loaded: bool | None = None
-    nouveau_loaded: bool | None = None
-    module_installed: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Uname:
-    """The kernel's own names."""
-
-    os: str | None = None
-    kernel: str | None = None
-    arch: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DriverGpu:
-    """A GPU in the list of the kernel module."""
-
-    name: str | None = None
-    uuid: str | None = None
-    pci: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RawToolkit:
-    """A CUDA toolkit's folder.
-
-    Attributes:
-        path: the folder.
-        found_via: how it was found.
-        toolkit: its version by the most trusted of its files.
-        source: that file.
-        others: what its other files say, the most trusted first.
-        nvcc: whether its compiler may be run.
-    """
-
-    path: str
-    found_via: str
-    toolkit: str | None = None
-    source: str | None = None
-    others: Mapping[str, str] = field(default_factory=dict)
-    nvcc: bool = False
-    has_nvrtc: bool = False
-    has_headers: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RawLibrary:
-    """A file of libcuda or libnvidia-ml; ``mounted`` tells whether it is a mount, where the mounts are to be seen."""
-
-    path: str
-    mounted: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AmdNode:
-    """A node of AMD's compute driver, in the kernel's own numbers; the memory in bytes."""
-
-    node: int
-    name: str | None = None
-    properties: Mapping[str, int] = field(default_factory=dict)
-    memory: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RawLog:
-    """Lines of the kernel's log, the newest last, or why there are none to be had."""
-
-    source: str | None = None
-    lines: tuple[str, ...] = ()
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RawRules:
-    """The control group's rules for NVIDIA's devices, or why they are not to be had."""
-
-    rules: tuple[str, ...] | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RawEngine:
-    """What Docker's configuration says."""
-
-    configured: bool = False
-    runtimes: tuple[str, ...] | None = None
-    default_runtime: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RawContainerToolkit:
-    """The NVIDIA container toolkit: whether its program is there, and the package's release."""
-
-    there: bool = False
-    release: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RawMps:
-    """Where clients of MPS look for its daemon, whether the caller said so, and whether it has left its pipe there."""
-
-    folder: str
-    told: bool = False
-    daemon: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class KernelFacts:
-    """What the kernel's files and the file system say."""
-
-    uname: Uname = Uname()
-    distribution: str | None = None
-    container: str | None = None
-    wsl: bool | None = None
-    tegra: str | None = None
-    modules: KernelModules | None = None
-    sys_version: str | None = None
-    proc_version: str | None = None
-    pci_gpus: tuple[PciGpu, ...] | None = None
-    device_nodes: tuple[DeviceNode, ...] = ()
-    driver_gpus: tuple[DriverGpu, ...] = ()
-    toolkits: tuple[RawToolkit, ...] = ()
-    pointing_nowhere: tuple[str, ...] = ()
-    sandbox: str | None = None
-    secure_boot: bool | None = None
-    lockdown: str | None = None
-    module_signatures: bool | None = None
-    suspends: int | None = None
-    dkms: tuple[DkmsBuild, ...] = ()
-    libraries: tuple[RawLibrary, ...] = ()
-    amd_nodes: tuple[AmdNode, ...] = ()
-    rocm: Mapping[str, str] = field(default_factory=dict)
-    device_rules: RawRules | None = None
-    cdi_files: tuple[CdiFile, ...] = ()
-    engine: RawEngine | None = None
-    container_toolkit: RawContainerToolkit | None = None
-    mounted_requests: tuple[str, ...] = ()
-    mps: RawMps | None = None
-    kernel_log: RawLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +31,40 @@ class RawUser:
 
 @dataclass(frozen=True, slots=True)
 class NvmlGpu:
-    """A GPU as NVML describes it, in NVML's own numbers (power in watts).
+    """A GPU as NVML describes it, in NVML's own numbers; null is what it did not tell.
 
     Attributes:
+        index: NVML's, from 0.
+        uuid: ``GPU-...``.
+        name: as the driver names it.
+        pci: the address on the bus.
+        compute_capability: ``9.0``.
         memory: total and free, bytes.
+        mig: whether MIG mode is on.
+        mig_instances: those that exist.
+        compute_mode: number of ``nvmlComputeMode_t``.
+        architecture: number of ``nvmlDeviceArchitecture_t``.
+        brand: number of ``nvmlBrandType_t``.
         minor: the number in ``/dev/nvidia0``.
+        persistence: whether persistence mode is on.
         ecc: now, and after the next restart.
+        ecc_corrected: errors since the driver was loaded; likewise ``ecc_uncorrected``.
+        ecc_corrected_ever: errors over its whole life; likewise ``ecc_uncorrected_ever``.
         pages_single: pages retired for repeated single-bit errors.
         pages_double: pages retired for a double-bit error.
+        pages_pending: whether a page waits for a restart to be retired.
         rows: remapped for corrected and uncorrected errors, whether one is pending, whether one failed.
+        temperature: degrees Celsius.
+        power: watts that it draws.
+        power_limit: watts that it may draw.
+        clock: of the multiprocessors, MHz.
+        clock_most: the highest, MHz.
+        throttle_reasons: bits of ``nvmlClocksThrottleReasons``.
+        pcie_generation: of the link as it is now; ``pcie_generation_most``: as it can be.
+        pcie_width: lanes, likewise.
+        processes: how many compute processes there are.
+        users: the first of them.
+        virtualization: number of ``nvmlGpuVirtualizationMode_t``.
         nvlinks: number and state of each link.
         fabric: state of the registration, and its status.
         peers: of each other GPU its index, the nearest common ancestor and the status of reading its memory.
@@ -239,11 +119,17 @@ class NvmlFacts:
     """What NVML says.
 
     Attributes:
+        init: return code of nvmlInit; null where it did not come back.
+        message: what goes with a code other than 0.
+        library: the file behind libnvidia-ml in that process.
+        driver_version: ``580.95.05``.
         cuda: the C interface's number, 12040 for 12.4.
+        count: how many GPUs there are.
         asking: the call in hand when it last spoke.
         peers_took: seconds that the links between the GPUs took to ask.
         failures: the return code of each function that failed and is about no GPU.
         remarks: in words, why such a function gave no answer though it did not fail.
+        gpus: those that could be opened, and those that could not.
     """
 
     init: int | None = None
@@ -261,7 +147,16 @@ class NvmlFacts:
 
 @dataclass(frozen=True, slots=True)
 class CudaDevice:
-    """A CUDA device as this process sees it."""
+    """A CUDA device as this process sees it.
+
+    Attributes:
+        ordinal: CUDA's, which CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER decide.
+        name: as libcuda names it.
+        pci: the address on the bus.
+        uuid: of the GPU, or of its MIG instance.
+        compute_capability: ``9.0``.
+        memory_total: bytes.
+    """
 
     ordinal: int
     name: str | None = None
@@ -276,8 +171,15 @@ class CudaFacts:
     """What libcuda says.
 
     Attributes:
+        absent: what the loader says where there is no libcuda.
+        unloadable: what it says of one that it refuses.
+        library: the file behind libcuda in that process.
         cuda: the C interface's number, 12040 for 12.4.
+        init: return code of cuInit.
+        init_name: its name, ``CUDA_ERROR_NO_DEVICE``.
+        count: how many devices there are.
         asking: the call in hand when it last spoke.
+        devices: each of them.
     """
 
     absent: str | None = None
@@ -293,7 +195,16 @@ class CudaFacts:
 
 @dataclass(frozen=True, slots=True)
 class SmiGpu:
-    """A GPU as nvidia-smi prints it."""
+    """A GPU as nvidia-smi prints it.
+
+    Attributes:
+        index: NVML's.
+        uuid: ``GPU-...``.
+        name: as the driver names it.
+        pci: the address on the bus.
+        compute_capability: ``9.0``.
+        memory_total: bytes.
+    """
 
     index: int | None = None
     uuid: str | None = None
@@ -305,7 +216,15 @@ class SmiGpu:
 
 @dataclass(frozen=True, slots=True)
 class SmiFacts:
-    """What nvidia-smi says; ``complaint`` is its own error text."""
+    """What nvidia-smi says.
+
+    Attributes:
+        path: the program.
+        driver_version: ``580.95.05``.
+        cuda: the CUDA level that it shows, ``13.0``.
+        gpus: null where it lists none that makes sense.
+        complaint: its own error text.
+    """
 
     path: str | None = None
     driver_version: str | None = None
@@ -316,7 +235,22 @@ class SmiFacts:
 
 @dataclass(frozen=True, slots=True)
 class RawFacts:
-    """All that was said; ``sources`` says how each asking ended, ``nvcc`` what the compiler in each toolkit says."""
+    """All that was said, before anything is settled.
+
+    Attributes:
+        kernel: by the kernel's files.
+        nvcc: what the compiler in each toolkit says, by the folder.
+        nvml: by NVML.
+        cuda: by libcuda.
+        smi: by nvidia-smi.
+        target: by the target's interpreter.
+        target_path: the interpreter; null where there is none.
+        target_reason: why it told nothing.
+        libraries: by the target's loader.
+        files: by the installed files.
+        environment: the caller's variables that decide on GPU, CUDA and Python.
+        sources: how each asking ended.
+    """
 
     kernel: KernelFacts = KernelFacts()
     nvcc: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,15 @@ from gpuenv.model.snapshot import FileFault, JupyterKernel, NeedOfCupy
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A distribution in the target; ``tags`` are those of the wheel that it was installed from."""
+    """A distribution in the target.
+
+    Attributes:
+        name: canonical.
+        release: its version.
+        location: the folder that it lies in.
+        installer: what INSTALLER says.
+        tags: those of the wheel that it was installed from.
+    """
 
     name: str
     release: str
@@ -30,7 +38,30 @@ class CupyModule:
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
-    """What the target's own interpreter says."""
+    """What the target's own interpreter says; null is what it did not tell.
+
+    Attributes:
+        python: ``3.12.4``, or ``3.14.0t`` for a free-threaded build.
+        implementation: ``cpython``, ``pypy``.
+        executable: the interpreter, as it names itself.
+        prefix: its environment.
+        kind: ``conda``, ``venv`` or ``system``.
+        made_by: the tool that made the environment.
+        platform: ``linux-x86_64``, what wheels are built for.
+        libc: ``glibc-2.36`` or ``musl-1.2``.
+        externally_managed: whether the system forbids installing into it (PEP 668).
+        writable: whether this user may install into it.
+        user_site: the folder of the user's own packages, where it is on the path.
+        distributions: those that have to do with GPUs, in the order in which imports meet them.
+        conda_packages: likewise by conda's records: name to version.
+        cupy_modules: every package ``cupy`` on the path.
+        cupy_module: the file that ``import cupy`` would take.
+        kernels: Jupyter's kernels.
+        needs_of_cupy: what other distributions ask of CuPy.
+        kernel_cache: the folder of CuPy's compiled kernels; null where memory serves.
+        kernel_cache_fault: why this user cannot write there.
+        kernel_cache_owners: how many other users own what lies there.
+    """
 
     python: str | None = None
     implementation: str | None = None
@@ -56,7 +87,18 @@ class TargetFacts:
 
 @dataclass(frozen=True, slots=True)
 class LibraryFact:
-    """A CUDA library as the target's loader answers."""
+    """A CUDA library as the target's loader answers.
+
+    Attributes:
+        name: CuPy's name for it.
+        soname: what its extension module needs.
+        path: the file that was loaded.
+        found_via: ``loader``, ``dependency``, or what cuda-pathfinder says.
+        error: why there is none.
+        finder_path: the file that cuda-pathfinder named.
+        release: what it says of its version.
+        optional: whether CuPy does without.
+    """
 
     name: str
     soname: str
@@ -85,6 +127,12 @@ class LibraryFacts:
         libraries: null where they were not asked for.
         settings: whether CuPy's own module that finds CUDA answered; else what it would take is not known.
         settings_error: why it did not.
+        cuda_path: the toolkit that CuPy takes.
+        headers: the folders in which run-time compilation looks for headers, in order.
+        headers_cuda: what those say that are met first.
+        preload: the libraries that the wheel loads beforehand, with the version that it wants.
+        extension: CuPy's central module, where it could be loaded.
+        extension_error: what the loader says where it could not.
     """
 
     libraries: tuple[LibraryFact, ...] | None = None
@@ -100,7 +148,16 @@ class LibraryFacts:
 
 @dataclass(frozen=True, slots=True)
 class TargetToolkit:
-    """A CUDA toolkit that conda or wheels have put into the target; ``source`` is the header that told its version."""
+    """A CUDA toolkit that conda or wheels have put into the target.
+
+    Attributes:
+        path: the folder.
+        found_via: how it was found.
+        toolkit: its version.
+        source: the header that told it.
+        has_nvrtc: whether NVRTC lies in it.
+        has_headers: whether the headers of the CUDA runtime do.
+    """
 
     path: str
     found_via: str

@@ -20,8 +20,8 @@ from gpuenv.probe.target import find_interpreter
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
-# The first initialisation on an eight-GPU host without persistence mode takes long.
-DEFAULT_TIMEOUT = 30.0
+# In seconds. The first initialisation on an eight-GPU host without persistence mode takes long.
+DEFAULT_TIMEOUT, LONGEST_TIMEOUT = 30.0, 3600
 _PATIENCE = 2.0
 _LESSER = "nvidia-smi"  # what it says decides nothing that the others have told
 _COURTESY = 4.0  # seconds that it is given once they have
@@ -158,8 +158,8 @@ def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[st
 
 def _kernel(asking: Asking, answer: Answer) -> Any:  # noqa: ANN401 - answers.py knows what each task gives
     result = answer()
-    from gpuenv.probe.ask import kernel_facts  # noqa: PLC0415 - the child was to be started first
     from gpuenv.probe.ask_programs import ask_nvcc  # noqa: PLC0415 - likewise
+    from gpuenv.probe.driver_facts import kernel_facts  # noqa: PLC0415 - the child was to be started first
 
     kernel, source = kernel_facts(result)
     return kernel, source, *ask_nvcc(asking, kernel)
@@ -167,14 +167,14 @@ def _kernel(asking: Asking, answer: Answer) -> Any:  # noqa: ANN401 - answers.py
 
 def _nvml(answer: Answer) -> Any:  # noqa: ANN401 - likewise
     result = answer()
-    from gpuenv.probe.ask import nvml_facts  # noqa: PLC0415 - the child was to be started first
+    from gpuenv.probe.driver_facts import nvml_facts  # noqa: PLC0415 - the child was to be started first
 
     return nvml_facts(result)
 
 
 def _cuda(answer: Answer) -> Any:  # noqa: ANN401 - likewise
     result = answer()
-    from gpuenv.probe.ask import cuda_facts  # noqa: PLC0415 - the child was to be started first
+    from gpuenv.probe.driver_facts import cuda_facts  # noqa: PLC0415 - the child was to be started first
 
     return cuda_facts(result)
 

@@ -18,7 +18,15 @@ class ElfError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section by its place in the file."""
+    """A section by its place in the file.
+
+    Attributes:
+        name: ``.symtab``.
+        kind: ``sh_type``.
+        link: ``sh_link``.
+        start: offset in the file, bytes.
+        size: bytes.
+    """
 
     name: str
     kind: int

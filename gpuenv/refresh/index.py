@@ -15,6 +15,7 @@ from packaging.version import Version
 from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildResult
 
+PATIENCE = 900.0  # seconds for one call of pip or uv; a wheel of CuPy has about 150 MB
 # Between them these see the wheels of every release that is judged.
 PYTHONS = ("3.11", "3.14")
 # By the ending of the platform tag, as the matrix spells it.

@@ -55,7 +55,16 @@ class Binaries:
 
 @dataclass(frozen=True, slots=True)
 class Nvrtc:
-    """What an NVRTC answered, the sonames of it and its builtins, and the C library that both need."""
+    """What an NVRTC answered.
+
+    Attributes:
+        cuda: its version.
+        capabilities: that it compiles for.
+        ptx: the version of PTX that it writes.
+        soname: its own.
+        builtins: soname of the library that it opens to compile.
+        glibc: the oldest that both accept.
+    """
 
     cuda: CudaVersion
     capabilities: tuple[str, ...]

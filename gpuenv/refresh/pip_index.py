@@ -16,9 +16,8 @@ from packaging.utils import canonicalize_name
 
 from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildResult, run_child
-from gpuenv.refresh.index import PYTHONS, IndexFile, Listing, PackageIndexError, failed, wheel
+from gpuenv.refresh.index import PATIENCE, PYTHONS, IndexFile, Listing, PackageIndexError, failed, wheel
 
-_PATIENCE = 900.0  # seconds for one call; a wheel of CuPy has about 150 MB
 _EVERY_PYTHON = ("3.11", "3.14", *(f"3.{minor}" for minor in (7, 8, 9, 10, 12, 13, 15)), "3.13t", "3.14t", "3.15t")
 _LAST_WITH_M = "3.7"
 _NEWEST_GLIBC = 40
@@ -145,7 +144,7 @@ class PipIndex:
 
     def _run(self, words: Sequence[str]) -> ChildResult:
         environment = {**self.environment, **_VARIABLES}
-        return run_child([*self.pip, *words], environment, time.monotonic() + _PATIENCE)
+        return run_child([*self.pip, *words], environment, time.monotonic() + PATIENCE)
 
 
 def _linux(arch: str, glibc: int = _NEWEST_GLIBC) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 from packaging.version import Version
 
-from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
+from gpuenv.matrix.packages import RocmLine, WheelLine
+from gpuenv.matrix.records import Matrix
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.caps import read_caps
 from gpuenv.refresh.cuobjdump import cross_check

@@ -12,11 +12,10 @@ from typing import Any
 
 from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildResult, Ending, run_child
-from gpuenv.refresh.index import PYTHONS, IndexFile, Listing, PackageIndexError, failed, wheel
+from gpuenv.refresh.index import PATIENCE, PYTHONS, IndexFile, Listing, PackageIndexError, failed, wheel
 from gpuenv.refresh.metadata import requirements_of
 from gpuenv.toml_text import parse_toml
 
-_PATIENCE = 900.0  # seconds for one call; a wheel of CuPy has about 150 MB
 _OLDEST = "3.7"  # Python; CuPy 11.3 has wheels for it
 _TOO_OLD = re.compile(r"does not satisfy Python>=(\d+\.\d+)")
 _YANKED = re.compile(r"`([\w.-]+)==([^`]+)` is yanked(?: \(reason: \"(.*)\"\))?")
@@ -146,7 +145,7 @@ class UvIndex:
         return name
 
     def _run(self, command: Sequence[str]) -> ChildResult:
-        return run_child(command, self.environment, time.monotonic() + _PATIENCE)
+        return run_child(command, self.environment, time.monotonic() + PATIENCE)
 
 
 def _pins(text: str) -> dict[str, str]:

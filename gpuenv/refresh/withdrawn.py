@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
 
-from gpuenv.matrix.records import Matrix, Release, RocmLine, WheelLine
+from gpuenv.matrix.packages import Release, RocmLine, WheelLine
+from gpuenv.matrix.records import Matrix
 from gpuenv.refresh.index import Index
 
 _AT_A_TIME = 6  # questions to the index

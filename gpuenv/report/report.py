@@ -37,10 +37,22 @@ class Status(str, Enum):
 class Report:
     """What the doctor says, whole.
 
-    ``smoke`` is null unless the GPU tests were asked for; ``duration`` is in seconds; ``requirements`` are those of
-    preflight; ``retry_elsewhere`` says why another host should be tried, where the exit code asks for that;
-    ``allow_list`` are the findings that the configuration accepts, and what became of each entry; ``repair`` is what
-    was done about the findings, where that was asked for.
+    Attributes:
+        status: fit, degraded, unfit or unknown.
+        exit_code: of the command.
+        findings: the one to cure first is primary, and stands first.
+        checks: every check, with how it ended.
+        resolution: what fits this machine.
+        smoke: null unless the GPU tests were asked for.
+        snapshot: what was read.
+        duration: seconds.
+        gpuenv_version: of this program.
+        matrix_revision: of the matrix.
+        requirements: those of preflight.
+        retry_elsewhere: why another host should be tried, where the exit code asks for that.
+        allow_list: the findings that the configuration accepts, and what became of each entry.
+        repair: what was done about the findings, where that was asked for.
+        schema: name and major version of the form.
     """
 
     status: Status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gpuenv import __version__
@@ -18,29 +18,39 @@ from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
 def sarif_text(report: Report) -> str:
     """The log; ``report`` must be prepared."""
     found = {finding.code for finding in report.findings}
-    driver = {
-        "name": "gpuenv",
-        "version": __version__,
-        "semanticVersion": __version__,
-        "rules": [rule_of(check) for check in all_checks() if check.code in found],
-    }
     run = {
-        "tool": {"driver": driver},
+        "tool": tool_of(check for check in all_checks() if check.code in found),
         "automationDetails": {"id": "gpuenv/"},
         "invocations": [_invocation(report)],
         "results": list(_results(report)),
         "properties": _properties(report),
     }
+    return log_of(run)
+
+
+def log_of(run: dict[str, Any]) -> str:
+    """The text of a log with one run."""
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def rule_of(check: Explained) -> dict[str, Any]:
+def tool_of(checks: Iterable[Explained]) -> dict[str, Any]:
+    """This program, with the rules behind a run's results."""
+    driver = {
+        "name": "gpuenv",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(check) for check in checks],
+    }
+    return {"driver": driver}
+
+
+def _rule(check: Explained) -> dict[str, Any]:
     """What a code means, as SARIF describes rules."""
     sections = check.sections
     text = "\n\n".join(f"{name}: {told}" for name, told in sections.items())
@@ -65,7 +75,7 @@ def _result(finding: Finding, report: Report) -> dict[str, Any]:
     location = _physical(path, line)
     return {
         "ruleId": finding.code,
-        "level": _LEVELS[finding.severity],
+        "level": LEVELS[finding.severity],
         "message": {"text": "\n".join([f"{finding.title}.", *detail_lines(finding)])},
         "locations": [location | ({"logicalLocations": logical} if logical else {})],
         "partialFingerprints": {"gpuenv/1": _digest(f"{finding.code} {finding.cause} {finding.title}")},

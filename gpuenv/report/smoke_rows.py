@@ -40,7 +40,15 @@ class SmokeRow:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What one GPU reached of one quantity, repetition by repetition; and what that is beside other numbers."""
+    """What one GPU reached of one quantity.
+
+    Attributes:
+        name: ``GROUP.QUANTITY``.
+        gpu: its UUID.
+        unit: of the values.
+        values: one a repetition.
+        beside: what they are beside other numbers.
+    """
 
     name: str
     gpu: str

@@ -36,7 +36,7 @@ class SimulatedMachine:
 
 
 def materialise(
-    profile: Profile, folder: Path, stub: StubDriver, cuda_libraries: Callable[[int], Path]
+    profile: Profile, folder: Path, stub: StubDriver, cuda_libraries: Callable[[str], Path]
 ) -> SimulatedMachine:
     """Lays a machine out in an empty folder.
 
@@ -44,7 +44,7 @@ def materialise(
         profile: the machine.
         folder: where it goes.
         stub: the compiled stub driver.
-        cuda_libraries: the folder of compiled CUDA libraries of a major version, for machines with a toolkit.
+        cuda_libraries: the folder of compiled CUDA libraries of a release, for machines with a toolkit.
     """
     root = folder / "root"
     for path, text in (kernel_files(profile) | dict(profile.files)).items():
@@ -268,7 +268,7 @@ def _found_first(profile: Profile, root: Path) -> list[Path]:
     return [folder]
 
 
-def _toolkit_libraries(profile: Profile, root: Path, cuda_libraries: Callable[[int], Path]) -> list[Path]:
+def _toolkit_libraries(profile: Profile, root: Path, cuda_libraries: Callable[[str], Path]) -> list[Path]:
     """A toolkit in its default place, with the libraries that CuPy loads; none is no folder at all."""
     if profile.toolkit is None:
         return []
@@ -279,7 +279,7 @@ def _toolkit_libraries(profile: Profile, root: Path, cuda_libraries: Callable[[i
     _write(folder / "include/cuda_runtime.h", "")
     (root / "usr/local/cuda").symlink_to(folder.name)
     # Copies: the path that a process has mapped must be this machine's.
-    shutil.copytree(cuda_libraries(major), folder / "lib64")
+    shutil.copytree(cuda_libraries(profile.toolkit), folder / "lib64")
     return [folder / "lib64"]
 
 

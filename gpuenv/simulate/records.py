@@ -56,7 +56,15 @@ class Planted(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """The operating system and what of it can be seen."""
+    """The operating system and what of it can be seen.
+
+    Attributes:
+        arch: architecture.
+        kernel: the kernel's release.
+        distribution: ``debian 12``.
+        container: what the process is contained in.
+        kernel_files: whether the driver's files in ``/proc`` and ``/sys`` are to be seen.
+    """
 
     arch: str
     kernel: str | None
@@ -152,7 +160,15 @@ class GpuSpec:
 
 @dataclass(frozen=True, slots=True)
 class PciSpec:
-    """Another device on the PCI bus."""
+    """Another device on the PCI bus.
+
+    Attributes:
+        pci: the address on the bus.
+        pci_class: the code of its class, as the kernel writes it.
+        vendor: four hexadecimal digits.
+        device: likewise.
+        kernel_driver: the kernel driver that holds it.
+    """
 
     pci: str
     pci_class: str
@@ -208,13 +224,19 @@ class Profile:
         about: one sentence.
         source: where the facts come from.
         inferred: what follows from a rule and has not been seen.
+        host: the operating system.
+        driver: what of the driver is there, and how it behaves.
+        gpus: those of NVIDIA.
+        other_devices: further ones on the PCI bus.
         toolkit: the CUDA toolkit in ``/usr/local``, whose libraries the loader finds; None where there is none.
         found_first: broken libraries in ``/usr/local/lib``, by file name, which the loader finds before all others.
         files: further files below the driver root, by path.
         links: links below the driver root, by path, with where each leads.
         environment: variables of the caller.
         stub: raw keys of the stub driver, which win over the derived ones.
+        target: the target environment.
         timeout: seconds to hand to ``--timeout``; None leaves the default.
+        expect: what the doctor and the resolver must say.
     """
 
     name: str

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from gpuenv.data import data_path
-from gpuenv.probe.cuda_libraries import WANTED
-from gpuenv.simulate.build import SOURCES, StubDriver, build, built_in, compile_library
+from gpuenv.simulate.build import SOURCES, StubDriver, build, built_in
 from gpuenv.simulate.machine import SimulatedMachine, materialise
 from gpuenv.simulate.records import Profile
+from gpuenv.simulate.toolkit import compile_toolkit
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
 _SIGNALLED = 128
@@ -43,7 +44,7 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
     cache = cache_folder(environment)
     with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
         stub = kept_stub(cache, Path(folder), announce)
-        machine = materialise(profile, Path(folder) / "machine", stub, lambda major: _libraries(Path(folder), major))
+        machine = materialise(profile, Path(folder) / "machine", stub, partial(compile_toolkit, folder=Path(folder)))
         return _run(command, combined(machine, environment))
 
 
@@ -92,15 +93,6 @@ def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDrive
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return made
-
-
-def _libraries(folder: Path, major: int) -> Path:
-    """Empty CUDA libraries of a toolkit, with the names that CuPy looks for."""
-    libraries = folder / f"cuda-{major}"
-    libraries.mkdir(exist_ok=True)
-    for library in WANTED[major]:
-        compile_library(Path(os.devnull), library.soname, libraries / library.soname)
-    return libraries
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:

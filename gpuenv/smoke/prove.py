@@ -37,7 +37,18 @@ class Unusable(Exception):  # noqa: N818 - an answer about the target
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be proven: groups or tests, on which GPUs, how much, how often."""
+    """What is to be proven.
+
+    Attributes:
+        groups: empty for all.
+        only: tests by their names, whatever their level.
+        gpus: UUIDs or indices; empty for all.
+        level: how much.
+        seed: what the inputs are made from; None for one of its own.
+        repeat: how often each test is run.
+        timeout: seconds a test; None for those of the level.
+        fault: an error to plant into every expected answer, by which the tests are tested.
+    """
 
     groups: tuple[str, ...] = ()
     only: tuple[str, ...] = ()

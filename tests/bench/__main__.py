@@ -135,7 +135,7 @@ def _wheel() -> Path:
 def _commands(folder: Path, environments: Environments) -> list[Command]:
     """Every command, on a simulated healthy machine where it looks at one."""
     profile = load(HEALTHY)
-    machine = materialise(profile, folder / "machine", build(folder / "stub"), CudaLibraries(folder / "cuda").of_major)
+    machine = materialise(profile, folder / "machine", build(folder / "stub"), CudaLibraries(folder / "cuda").of)
     target = str(Targets(folder / "targets").interpreter(profile.target))
     program = folder / "program.py"
     program.write_text(TYPER_PROGRAM, encoding="utf-8")

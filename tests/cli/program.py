@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 PROGRAM = (sys.executable, "-m", "gpuenv")
@@ -17,23 +17,39 @@ MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
 LIMIT = 30.0
 
 
-def gpuenv(
-    *arguments: str | Path, environment: Mapping[str, str] | None = None, cwd: Path | None = None
+def called(
+    arguments: Iterable[str | Path], environment: Mapping[str, str], limit: float, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """One call of the program; whatever it is given, no traceback reaches the user."""
+    """One call of the program in just this environment; whatever it is given, no traceback reaches the user."""
     done = subprocess.run(
         [*PROGRAM, *map(str, arguments)],
-        env={**MINIMAL, **(environment or {})},
+        env=dict(environment),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         encoding="utf-8",
         check=False,
-        timeout=LIMIT,
+        timeout=limit,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done
+
+
+def gpuenv(
+    *arguments: str | Path, environment: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """One call in an environment of next to nothing."""
+    return called(arguments, {**MINIMAL, **(environment or {})}, LIMIT, cwd)
+
+
+def full_answer(
+    arguments: Iterable[str | Path], environment: Mapping[str, str], limit: float, cwd: Path | None = None
+) -> tuple[int, Any]:
+    """Exit code and the one JSON object on standard output, with every name in it."""
+    done = called([*arguments, "--format", "json", "--no-redact"], environment, limit, cwd)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
 
 
 def answer(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> tuple[int, Any]:

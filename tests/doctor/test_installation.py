@@ -189,6 +189,74 @@ def test_nvrtc_without_its_own_builtins_is_an_error(
     assert (finding.cause, finding.severity) == (Cause.NVRTC_BUILTINS_MISMATCH, Severity.ERROR)
 
 
+OLD_LINKER = Library("nvJitLink", "libnvJitLink.so.12", f"{SITE}/nvidia/nvjitlink/lib/libnvJitLink.so.12", "dependency")
+REFUSALS = (
+    (
+        "Failed to dlopen /x/libcusparse.so.12: /x/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_9, "
+        "version libnvJitLink.so.12"
+    ),
+    "/x/libcusparse.so.12: undefined symbol: __nvJitLinkComplete_12_9",
+    (
+        "/x/libcusparse.so.12: symbol __nvJitLinkComplete_12_9 version libnvJitLink.so.12 not defined in file "
+        "libnvJitLink.so.12 with link time reference"
+    ),
+)
+
+
+@pytest.mark.parametrize("said", REFUSALS)
+@pytest.mark.parametrize("torch", [False, True])
+def test_a_library_that_another_one_s_release_keeps_from_loading(
+    matrix: Matrix, healthy: Snapshot, said: str, *, torch: bool
+) -> None:
+    refused = replace(LIBRARIES[5], path=None, found_via=None, error=said)
+    libraries = (*LIBRARIES[:5], refused, *LIBRARIES[6:], OLD_LINKER)
+    packages = {**healthy.target.packages, "nvidia-nvjitlink-cu12": "12.1.105", **({"torch": "2.1.0"} if torch else {})}
+    findings = found(matrix, changed(healthy, libraries=libraries, packages=packages))
+    assert set(findings) == {"LIB611"}
+    finding = findings["LIB611"]
+    assert finding.cause is (Cause.TORCH_CUPY_CONFLICT if torch else Cause.LIBRARY_PATH_CONFLICT)
+    assert finding.title.startswith("libcusparse.so.12 cannot be loaded: the libnvJitLink.so.12 ")
+    assert any("nvidia-nvjitlink-cu12>=12.9,<13" in (fix.command or ()) for fix in finding.fix)
+
+
+@pytest.mark.parametrize(
+    ("said", "codes"),
+    [
+        ("libcusparse.so.12: cannot open shared object file: No such file or directory", {"LIB601"}),
+        ("/x/libcusparse.so.12: version `libnvJitLink.so.12' not found (required by /x/libcusparse.so.12)", {"LIB611"}),
+        ("libnvJitLink.so.12: cannot open shared object file: No such file or directory", {"LIB601"}),
+    ],
+)
+def test_what_is_not_there_is_told_from_what_is_refused(
+    matrix: Matrix, healthy: Snapshot, said: str, codes: set[str]
+) -> None:
+    gone = replace(LIBRARIES[5], path=None, found_via=None, error=said)
+    assert set(found(matrix, changed(healthy, libraries=(*LIBRARIES[:5], gone, LIBRARIES[6])))) == codes
+
+
+@pytest.mark.parametrize(
+    ("gpu", "release", "cause"),
+    [
+        ("RTX 5090", "12.4", Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        ("B300", "12.8", Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        ("RTX 5090", "12.8", None),
+        ("H100", "12.0", None),
+        ("RTX 4090", "11.4", None),  # of another major: that is another check's
+        ("RTX 5090", "12.99", None),  # newer than the matrix
+    ],
+)
+def test_an_nvrtc_that_does_not_know_the_gpu(
+    matrix: Matrix, healthy: Snapshot, gpu: str, release: str, cause: Cause | None
+) -> None:
+    nvrtc = replace(LIBRARIES[0], release=release)
+    snapshot = changed(healthy, libraries=(nvrtc, *LIBRARIES[1:6]))
+    findings = found(matrix, assume(snapshot, [f"gpu={gpu}"], matrix))
+    said = findings.get("LIB610")
+    assert (said and said.cause) == cause
+    if said is not None:
+        assert any("cupy-cuda13x[ctk]==" in " ".join(fix.command or ()) for fix in said.fix)
+
+
 @pytest.mark.parametrize(
     "folders",
     [(), ("/usr/local/cuda/include",), (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-12.6", "/usr/local/include")],

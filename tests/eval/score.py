@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.explaining import explained, scanned
-from gpuenv.cli.gather import Subject
+from gpuenv.cli.inputs import Subject
 from tests.eval.printed import table
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.cli.explaining import explained, scanned
-from gpuenv.cli.gather import Subject
+from gpuenv.cli.inputs import Subject
 from gpuenv.data import data_path
 from gpuenv.explain.answer import explanation, verdict_of
 from gpuenv.explain.records import LikelyCause
@@ -73,6 +73,33 @@ NO_CODE = "CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execut
 def test_a_fact_of_the_machine_decides_between_causes(text: str, facts: list[str], cause: Cause) -> None:
     assert first(text, *facts) is cause
     assert causes(text)[0].cause is not cause or causes(text)[0].confidence <= causes(text, *facts)[0].confidence + 0.01
+
+
+def test_what_makes_one_cause_likelier_makes_the_others_less_likely() -> None:
+    unknown = {entry.cause: entry.confidence for entry in causes(INVALID_ARCH)}
+    known = {entry.cause: entry.confidence for entry in causes(INVALID_ARCH, "gpu=RTX 5090", "toolkit=12.4")}
+    assert unknown[Cause.GPU_REMOVED_FROM_TOOLKIT] > 0.3
+    assert known[Cause.GPU_TOO_NEW_FOR_TOOLKIT] > 0.9
+    assert known.get(Cause.GPU_REMOVED_FROM_TOOLKIT, 0.0) < 0.1
+
+
+SHOWN = """OS                           : Linux-6.8.0-60-generic-x86_64-with-glibc2.39
+Python Version               : 3.12.3
+CuPy Version                 : 13.4.1
+NumPy Version                : 2.2.6
+CUDA Build Version           : 12080
+CUDA Driver Version          : 12080
+NVRTC Version                : {nvrtc}
+Device 0 Name                : NVIDIA GeForce RTX 5070 Ti
+Device 0 Compute Capability  : 120
+"""
+
+
+def test_the_nvrtc_and_the_gpu_that_are_pasted_beside_the_error_decide() -> None:
+    told = causes(INVALID_ARCH + "\n" + SHOWN.format(nvrtc="(12, 2)"))
+    assert (told[0].cause, told[0].code) == (Cause.GPU_TOO_NEW_FOR_TOOLKIT, "LIB610")
+    assert told[0].confidence > 0.9
+    assert causes(INVALID_ARCH + "\n" + SHOWN.format(nvrtc="(12, 8)"))[0].confidence < 0.8
 
 
 def test_the_text_states_facts_itself() -> None:

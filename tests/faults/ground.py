@@ -150,7 +150,7 @@ def agree(told: Told) -> None:
 def lay_out(folder: Path, stub: StubDriver, cuda_libraries: CudaLibraries, targets: Targets) -> Sound:
     """A sound machine below a folder, with a target of its own that may be spoilt."""
     profile = load(data_path("machines") / f"{PROFILE}.yaml")
-    machine = materialise(profile, folder / "machine", stub, cuda_libraries.of_major)
+    machine = materialise(profile, folder / "machine", stub, cuda_libraries.of)
     environment = dict(machine.environment)
     libraries = next(
         Path(place) for place in environment["LD_LIBRARY_PATH"].split(":") if (Path(place) / "libcuda.so.1").exists()

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.install.standins import PROGRAM, contents, run, versions
+from tests.cli.program import PROGRAM, full_answer
+from tests.install.standins import contents, run, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,17 +39,7 @@ def make(folder: Path, *packages: str) -> Path:
 
 
 def doctor(target: Path, *options: str) -> tuple[int, Any]:
-    done = subprocess.run(
-        [*PROGRAM, "doctor", "--python", str(target), "--format", "json", "--no-redact", *options],
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT,
-    )
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    return full_answer(["doctor", "--python", target, *options], ENVIRONMENT, LIMIT)
 
 
 def site(target: Path) -> Path:

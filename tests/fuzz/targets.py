@@ -33,7 +33,8 @@ from gpuenv.probe import smi, smi_xml
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.outcome import each, typed
 from gpuenv.probe.protocol import nested, parse_facts
-from gpuenv.probe.raw import CudaDevice, CudaFacts, KernelFacts, NvmlFacts, NvmlGpu, RawFacts, SmiFacts
+from gpuenv.probe.raw import CudaDevice, CudaFacts, NvmlFacts, NvmlGpu, RawFacts, SmiFacts
+from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 from gpuenv.report.explanation import explanation_text
 from tests.cli.recorded import EVERY, FIT

@@ -20,6 +20,6 @@ def ground(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibrari
     folder = tmp_path_factory.mktemp("ground")
     index = Index(folder / "index")
     try:
-        yield Ground(index, folder, cuda_libraries.of_major(12))
+        yield Ground(index, folder, cuda_libraries.of("12.9"))
     finally:
         index.close()

@@ -21,10 +21,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.cli.program import called
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-PROGRAM = (sys.executable, "-m", "gpuenv")
 MACHINE = ("--assume", "driver=580.95.05", "--assume", "gpu=V100")  # takes CUDA 12: a V100 is too old for 13
 LIMIT = 120.0
 
@@ -231,16 +232,7 @@ class Ground:
 
     def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         """One call of the program; no traceback reaches the user."""
-        done = subprocess.run(
-            [*PROGRAM, *map(str, arguments)],
-            env=self.environment(**more),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=LIMIT,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
+        done = called(arguments, self.environment(**more), LIMIT)
         assert done.returncode != 70, done.stderr
         return done
 

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rattler.index import index_fs
 
-from tests.install.standins import LIMIT, MACHINE, PROGRAM, contents
+from tests.cli.program import called
+from tests.install.standins import LIMIT, MACHINE, contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,17 +101,7 @@ class Conda:
         }
 
     def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [*PROGRAM, *map(str, arguments)],
-            env=self.environment(**more),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=LIMIT,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
+        return called(arguments, self.environment(**more), LIMIT)
 
     def install(self, *options: str, **more: str) -> tuple[int, Any]:
         done = self.gpuenv(
@@ -151,7 +142,7 @@ def conda(tmp_path: Path, cuda_libraries: CudaLibraries) -> Conda:
         program.chmod(0o755)
     prefix = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
-    made = Conda(tmp_path, prefix, cuda_libraries.of_major(12))
+    made = Conda(tmp_path, prefix, cuda_libraries.of("12.9"))
     (prefix / "conda-meta").mkdir()
     specs = [f"{name}={release}" for name, release in FORMER.items()]
     command = ["conda", "install", f"--prefix={prefix}", "--yes", "--json", "--channel=conda-forge", *specs]

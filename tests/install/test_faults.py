@@ -20,10 +20,10 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.simulate.build import FLAGS
+from tests.cli.program import PROGRAM
 from tests.install.standins import (
     LIMIT,
     MACHINE,
-    PROGRAM,
     SET,
     Ground,
     Index,

@@ -13,7 +13,8 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.simulate.build import FLAGS
-from tests.install.standins import LIMIT, MACHINE, PROGRAM, contents, versions
+from tests.cli.program import PROGRAM
+from tests.install.standins import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
     from tests.install.standins import Ground

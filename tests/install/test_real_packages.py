@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,8 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.simulate.build import FLAGS
-from tests.install.standins import MACHINE, PROGRAM, Package, contents, make_wheel, run, versions
+from tests.cli.program import PROGRAM, full_answer
+from tests.install.standins import MACHINE, Package, contents, make_wheel, run, versions
 from tests.install.test_killed import KILLED, points
 from tests.probe.pythons import python as find_python
 
@@ -25,17 +25,7 @@ TOOLKIT = ("--assume", "toolkit=12.9")
 
 
 def gpuenv(*arguments: str | Path) -> tuple[int, Any]:
-    done = subprocess.run(
-        [*PROGRAM, *map(str, arguments), "--format", "json", "--no-redact"],
-        env=ENVIRONMENT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT,
-    )
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    return full_answer(arguments, ENVIRONMENT, LIMIT)
 
 
 def target(folder: Path, *packages: str) -> Path:

@@ -15,7 +15,8 @@ import pytest
 
 from gpuenv.probe.kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
-from tests.install.standins import LIMIT, MACHINE, PROGRAM, contents, versions
+from tests.cli.program import PROGRAM
+from tests.install.standins import LIMIT, MACHINE, contents, versions
 from tests.install.test_install import NEW
 
 if TYPE_CHECKING:

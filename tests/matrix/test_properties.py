@@ -13,7 +13,7 @@ from gpuenv.data import data_path
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import choose, resolve
-from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Resolution
+from gpuenv.model.resolution import AS_TOLD, Candidate, CandidateKind, ConstraintName, Resolution
 from gpuenv.model.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -92,6 +92,31 @@ def test_an_added_gpu_never_widens_the_choice(
     alone = _fitting(resolve(_with_gpus(_snapshot(driver, python, platform), gpus), MATRIX))
     together = _fitting(resolve(_with_gpus(_snapshot(driver, python, platform), [*gpus, added]), MATRIX))
     assert together <= alone
+
+
+@given(
+    st.fixed_dictionaries(
+        {"compute-capability": _capabilities},
+        optional={
+            "driver": _drivers,
+            "python": _pythons,
+            "os": st.sampled_from(["linux", "windows", "darwin"]),
+            "arch": st.sampled_from(["x86_64", "aarch64"]),
+            "libc": _libcs,
+        },
+    ),
+    st.randoms(use_true_random=False),
+)
+@_PROFILE
+def test_what_is_told_is_not_assumed_and_only_narrows_the_choice(facts: dict[str, str], random: Random) -> None:
+    told = [f"{key}={value}" for key, value in facts.items()]
+    resolution = resolve(assume(Snapshot(), told, MATRIX), MATRIX)
+    guessed = (entry.fact for entry in resolution.assumptions if entry.value != AS_TOLD)
+    assumed = [fact for facts_of_one in guessed for fact in facts_of_one.split(" and ")]
+    assert len(assumed) == len(set(assumed))
+    assert not {fact.rpartition(".")[2] for fact in assumed} & set(facts)
+    fewer = random.sample(told, random.randrange(len(told) + 1))
+    assert _fitting(resolution) <= _fitting(resolve(assume(Snapshot(), fewer, MATRIX), MATRIX))
 
 
 @given(_drivers, st.lists(_capabilities, max_size=2), st.randoms(use_true_random=False))

@@ -9,7 +9,7 @@ import pytest
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.resolution import CandidateKind, ConstraintName, Resolution
+from gpuenv.model.resolution import AS_TOLD, CandidateKind, ConstraintName, Resolution
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
 
@@ -143,6 +143,29 @@ def test_a_toolkit_of_another_major_does_not_count(matrix: Matrix) -> None:
     wheel = _resolve(matrix, "driver=580.95.05", "gpu=H100", "toolkit=12.4").wheel
     assert wheel is not None
     assert wheel.extra == "ctk"
+
+
+@pytest.mark.parametrize(
+    ("told", "assumed"),
+    [
+        ((), ("host.os and host.arch", "linux-x86_64")),
+        (("os=windows",), ("host.arch", "x86_64")),
+        (("arch=aarch64",), ("host.os", "linux")),
+        (("os=windows", "arch=arm64"), None),
+    ],
+)
+def test_half_a_platform_is_completed_and_said(
+    told: tuple[str, ...], assumed: tuple[str, str] | None, matrix: Matrix
+) -> None:
+    resolution = resolve(assume(Snapshot(), ("driver=580.95.05", "gpu=H100", *told), matrix), matrix)
+    guessed = [(entry.fact, entry.value) for entry in resolution.assumptions if entry.value != AS_TOLD]
+    assert [entry for entry in guessed if entry[0].startswith(("host.os", "host.arch"))] == [assumed] * bool(assumed)
+
+
+def test_a_mac_of_whatever_architecture_has_no_wheel(matrix: Matrix) -> None:
+    resolution = resolve(assume(Snapshot(), ("driver=580.95.05", "gpu=H100", "os=darwin"), matrix), matrix)
+    assert resolution.wheel is None
+    assert "darwin" in resolution.explanation
 
 
 def test_what_is_unknown_is_assumed_and_said(matrix: Matrix) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
+from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import ComputeMode, Snapshot
@@ -59,6 +60,45 @@ def test_show_config_and_the_table_of_nvidia_smi() -> None:
     assert not conflicts(pasted)
     assert wanted(pasted, snapshot) == ["nvidia-smi -L", "python -m pip list"]
     assert snapshot.sources == ()
+
+
+def test_the_nvrtc_that_cupy_has_asked_is_a_library_of_the_target() -> None:
+    _, snapshot = machine("show_config_and_smi")
+    assert [(entry.soname, entry.release, entry.path is None) for entry in snapshot.target.libraries] == [
+        ("libnvrtc.so.12", "12.4", False)
+    ]
+    assert snapshot.assumed == ()
+
+
+def test_libraries_and_a_driver_that_cupy_says_are_not_there() -> None:
+    """As CuPy 14.2.0 printed it on a machine without a driver and with a toolkit of another major version."""
+    _, snapshot = machine("show_config_without_libraries")
+    assert [(entry.name, entry.path) for entry in snapshot.target.libraries] == [
+        ("nvrtc", None),
+        ("curand", None),
+        ("cusolver", None),
+    ]
+    assert "libnvJitLink" in (snapshot.target.libraries[2].error or "")
+    assert driver_absent(snapshot)
+    known = TEXTS["show_config_and_smi"] + TEXTS["show_config_without_libraries"]
+    assert not driver_absent(to_snapshot(read_paste(known), MATRIX))
+
+
+@pytest.mark.parametrize(
+    ("said", "missing"),
+    [
+        (
+            "RuntimeError('CuPy failed to load libnvrtc.so.12: OSError: cannot open shared object file')",
+            1,
+        ),
+        ("ImportError('DLL load failed while importing nvrtc: The specified module could not be found.')", 1),
+        ("NVRTCError('NVRTC_ERROR_INTERNAL_ERROR (11)')", 0),
+        ("None", 0),
+    ],
+)
+def test_a_status_of_a_library_is_not_its_absence(said: str, missing: int) -> None:
+    text = f"CuPy Version : 13.6.0\nCUDA Build Version : 12090\nNVRTC Version : {said}\n"
+    assert len(to_snapshot(read_paste(text), MATRIX).target.libraries) == missing
 
 
 def test_collect_env_in_a_quotation_and_pip_list() -> None:

@@ -78,7 +78,7 @@ def lab(
 
     def make(name: str) -> Lab:
         profile = load(MACHINES / f"{name}.yaml")
-        machine = materialise(profile, tmp_path / "machine", stub_driver, cuda_libraries.of_major)
+        machine = materialise(profile, tmp_path / "machine", stub_driver, cuda_libraries.of)
         folder = tmp_path / "project"
         folder.mkdir()
         smi = machine.root / "usr/bin/nvidia-smi"

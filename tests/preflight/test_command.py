@@ -183,7 +183,7 @@ def test_it_waits_for_a_busy_gpu_and_not_longer(
 ) -> None:
     profile = load(MACHINES / "h200-580.yaml")
     profile = replace(profile, stub={**profile.stub, "gpu.0.memory.free": str(2**30)})
-    machine = materialise(profile, tmp_path, stub_driver, cuda_libraries.of_major)
+    machine = materialise(profile, tmp_path, stub_driver, cuda_libraries.of)
     arguments = ["--no-config", "--python", str(targets.interpreter(profile.target)), "--assume", "python=3.12"]
     arguments += ["--require", "free-memory>=40GiB"]
     table = tmp_path / "stub.txt"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuenv.cli.proving import with_level
+from gpuenv.cli.gpu_tests import with_level
 from gpuenv.model.json_schema import json_schema
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, materialise
@@ -41,7 +41,7 @@ def machine(
 ) -> SimulatedMachine:
     """One H200."""
     profile = load(MACHINES / "h200-580.yaml")
-    return materialise(profile, tmp_path_factory.mktemp("machine"), stub_driver, cuda_libraries.of_major)
+    return materialise(profile, tmp_path_factory.mktemp("machine"), stub_driver, cuda_libraries.of)
 
 
 def asked(command: str, *arguments: str | Path, **variables: str) -> tuple[int, Any]:

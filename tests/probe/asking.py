@@ -6,17 +6,18 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.ask import ask_kernel
-from gpuenv.probe.ask_target import ask_target
-from gpuenv.probe.asking import Asking
+from gpuenv.probe.ask_target import file_facts, target_facts
+from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml
+from gpuenv.probe.driver_facts import cuda_facts, kernel_facts, nvml_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from gpuenv.model.snapshot import Source
-    from gpuenv.probe.raw import KernelFacts
-    from gpuenv.probe.raw_target import TargetFacts
+    from gpuenv.probe.raw import CudaFacts, NvmlFacts
+    from gpuenv.probe.raw_kernel import KernelFacts
+    from gpuenv.probe.raw_target import FileFacts, TargetFacts
 
 LONG = 20.0  # a deadline that no test may wait for
 MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
@@ -25,6 +26,31 @@ MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 def asking(environment: Mapping[str, str] | None = None, root: str = "/", limit: float = LONG) -> Asking:
     """An asking with PATH and locale alone, and what is given besides."""
     return Asking({**MINIMAL, **(environment or {})}, root, time.monotonic() + limit)
+
+
+def ask_kernel(asked: Asking) -> tuple[KernelFacts, Source]:
+    """The kernel's files and the file system."""
+    return kernel_facts(start_kernel(asked)())
+
+
+def ask_nvml(asked: Asking) -> tuple[NvmlFacts, Source]:
+    """NVML, through nvidia-ml-py."""
+    return nvml_facts(start_nvml(asked)())
+
+
+def ask_cuda(asked: Asking) -> tuple[CudaFacts, Source]:
+    """Libcuda, as this process would see it."""
+    return cuda_facts(start_cuda(asked)())
+
+
+def ask_target(asked: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
+    """The target's own interpreter."""
+    return target_facts(start_interpreter(asked, interpreter)())
+
+
+def ask_files(asked: Asking, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
+    """The installed files."""
+    return file_facts(start_files(asked, interpreter, deep=deep)())
 
 
 def target_of(

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.ask import ask_cuda, ask_nvml
 from gpuenv.probe.asking import Asking, script
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts
 from gpuenv.simulate.build import StubDriver, lay_out
+from tests.probe.asking import ask_cuda, ask_nvml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

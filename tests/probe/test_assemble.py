@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuenv.model.codec import decode, encode
-from gpuenv.model.reading import Reading
-from gpuenv.model.snapshot import Gpu, Module, Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Module, Snapshot, Source, SourceState
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.raw import (
-    CudaDevice,
-    CudaFacts,
-    DriverGpu,
-    KernelFacts,
-    KernelModules,
-    NvmlFacts,
-    NvmlGpu,
-    RawFacts,
-    RawMigInstance,
-    RawToolkit,
-    SmiFacts,
-    SmiGpu,
-    Uname,
-)
+from gpuenv.probe.raw import CudaDevice, CudaFacts, NvmlFacts, NvmlGpu, RawFacts, SmiFacts
+from gpuenv.probe.raw_kernel import DriverGpu, KernelFacts, KernelModules, RawToolkit, Uname
 from gpuenv.probe.raw_target import Distribution, LibraryFact, LibraryFacts, TargetFacts
-
-MIB = 1024 * 1024
-ONE, TWO = "GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584", "GPU-48aeb943-9458-4282-da24-e5f49e0db44b"
-MIG = ("MIG-fb42055e-9e53-5764-9278-438605a3014c", "MIG-3d4db13e-c42d-5555-98f4-8b50389791bc")
+from tests.probe.raw_facts import ONE, said
 
 # First lines of /proc/driver/nvidia/version as published: driver version and kind of module.
 PROC_VERSIONS = {
@@ -59,14 +41,6 @@ PROC_VERSIONS = {
     "GCC version:  gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04.1)": ("595.71.05", "open"),
 }
 PROPRIETARY = next(iter(PROC_VERSIONS))
-
-
-def gpus_of(**sources: Any) -> tuple[Gpu, ...]:  # noqa: ANN401 - fields of RawFacts
-    return assemble(RawFacts(**sources), None).gpus
-
-
-def said(reading: Reading[Any]) -> tuple[str, str | None]:
-    return str(reading.value), reading.source
 
 
 def everybody() -> RawFacts:
@@ -238,194 +212,6 @@ def test_under_wsl_the_driver_is_that_of_windows() -> None:
     assert snapshot.driver.version.dissent == ()
     assert snapshot.driver.library_version.value is None
     assert snapshot.driver.module_version.value is None
-
-
-def nvml_gpu(index: int, uuid: str, pci: str, **more: Any) -> NvmlGpu:  # noqa: ANN401 - fields of NvmlGpu
-    memory = (143771 * MIB, 143000 * MIB)
-    return NvmlGpu(index, uuid, "NVIDIA H200", pci, compute_capability="9.0", memory=memory, **more)
-
-
-@pytest.mark.parametrize(
-    ("nvml", "others", "one_spelling"),
-    [
-        ("00000000:3A:00.0", "0000:3a:00.0", "0000:3a:00.0"),
-        ("0000:3a:00.0", "00000000:3A:00.0", "0000:3a:00.0"),
-        ("00000008:01:00.0", "0008:01:00.0", "0008:01:00.0"),
-        ("000052CE:00:00.0", "52ce:00:00.0", "52ce:00:00.0"),
-        ("0000:3A:00.0", "3a:00.0", "0000:3a:00.0"),
-    ],
-)
-def test_a_gpu_is_one_however_its_address_and_uuid_are_spelt(nvml: str, others: str, one_spelling: str) -> None:
-    (gpu,) = gpus_of(
-        nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, nvml),)),
-        cuda=CudaFacts(devices=(CudaDevice(0, "NVIDIA H200", others, ONE.removeprefix("GPU-"), "9.0"),)),
-        kernel=KernelFacts(driver_gpus=(DriverGpu("NVIDIA H200", ONE, others),)),
-        smi=SmiFacts(gpus=(SmiGpu(0, ONE, "NVIDIA H200", nvml),)),
-    )
-    assert gpu.pci.value == one_spelling
-    assert gpu.uuid.value == ONE
-    for reading in (gpu.pci, gpu.uuid, gpu.name):
-        assert len(reading.others) == 3
-        assert reading.dissent == ()
-    assert gpu.compute_capability.dissent == ()
-    assert len(gpu.compute_capability.others) == 1
-
-
-def test_addresses_that_differ_in_their_domain_alone_are_two_gpus() -> None:
-    gpus = gpus_of(
-        nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "00000008:01:00.0"), nvml_gpu(1, TWO, "00000009:01:00.0"))),
-        cuda=CudaFacts(devices=(CudaDevice(0, pci="0009:01:00.0"), CudaDevice(1, pci="0008:01:00.0"))),
-    )
-    assert [gpu.ordinal.value for gpu in gpus] == [1, 0]
-
-
-def test_the_index_and_the_ordinal_of_a_gpu_are_told_apart() -> None:
-    """CUDA counts the fastest first, NVML by address; a third GPU is hidden from this process."""
-    gpus = gpus_of(
-        nvml=NvmlFacts(
-            gpus=(
-                nvml_gpu(0, ONE, "00000000:17:00.0"),
-                nvml_gpu(1, TWO, "00000000:3A:00.0"),
-                nvml_gpu(2, ONE.replace("eaf", "abc"), "00000000:5D:00.0"),
-            )
-        ),
-        cuda=CudaFacts(devices=(CudaDevice(0, uuid=TWO.removeprefix("GPU-")), CudaDevice(1, uuid=ONE[4:].upper()))),
-    )
-    assert [(gpu.index.value, gpu.ordinal.value) for gpu in gpus] == [(0, 1), (1, 0), (2, None)]
-    assert gpus[2].ordinal.reason
-
-
-def test_a_gpu_that_sources_name_differently_keeps_every_name() -> None:
-    (gpu,) = gpus_of(
-        nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "00000000:3A:00.0"),)),
-        smi=SmiFacts(gpus=(SmiGpu(0, ONE, "GeForce GTX 1050", "00000000:3A:00.0"),)),
-    )
-    assert said(gpu.name) == ("NVIDIA H200", "nvml")
-    assert [(answer.value, answer.source) for answer in gpu.name.dissent] == [("GeForce GTX 1050", "nvidia-smi")]
-
-
-def test_of_several_lists_that_of_the_most_trusted_source_counts() -> None:
-    lists: dict[str, Any] = {
-        "nvml": NvmlFacts(gpus=(NvmlGpu(0, name="by NVML"),)),
-        "cuda": CudaFacts(devices=(CudaDevice(0, name="by libcuda"),)),
-        "kernel": KernelFacts(driver_gpus=(DriverGpu("by the kernel"),)),
-        "smi": SmiFacts(gpus=(SmiGpu(0, name="by nvidia-smi"),)),
-    }
-    names = []
-    while lists:
-        names.append([gpu.name.value for gpu in gpus_of(**lists)])
-        lists.pop(next(iter(lists)))
-    assert names == [["by NVML"], ["by libcuda"], ["by the kernel"], ["by nvidia-smi"]]
-    assert gpus_of() == ()
-
-
-def test_gpus_without_address_and_uuid_are_kept_apart() -> None:
-    assert len(gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0), NvmlGpu(1))))) == 2
-
-
-def test_a_mig_instance_is_no_gpu_and_lends_the_gpu_none_of_its_facts() -> None:
-    whole = NvmlGpu(
-        0,
-        ONE,
-        "NVIDIA A100-SXM4-40GB",
-        "00000000:41:00.0",
-        compute_capability="8.0",
-        memory=(40960 * MIB, 40000 * MIB),
-        mig=True,
-        mig_instances=tuple(RawMigInstance(uuid, "NVIDIA A100 MIG 1g.5gb", 4864 * MIB) for uuid in MIG),
-    )
-    (gpu,) = gpus_of(
-        nvml=NvmlFacts(gpus=(whole,)),
-        cuda=CudaFacts(
-            devices=tuple(
-                CudaDevice(number, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "0000:41:00.0", uuid[4:], "8.0", 4864 * MIB)
-                for number, uuid in enumerate(MIG)
-            )
-        ),
-    )
-    assert gpu.mig.value is True
-    assert [instance.uuid for instance in gpu.mig_instances] == list(MIG)
-    assert gpu.ordinal.value == 0
-    for reading in (gpu.uuid, gpu.name, gpu.memory_total):
-        assert reading.dissent == ()
-    assert gpu.memory_total.value == 40960 * MIB
-
-
-def test_mig_instances_that_libcuda_alone_lists_are_one_gpu() -> None:
-    gpus = gpus_of(
-        cuda=CudaFacts(devices=tuple(CudaDevice(n, pci="0000:41:00.0", uuid=uuid[4:]) for n, uuid in enumerate(MIG)))
-    )
-    assert len(gpus) == 1
-
-
-def test_a_mig_instance_that_libcuda_alone_lists_does_not_pass_for_a_gpu_by_its_uuid() -> None:
-    """As in a container with the compute capability alone, which has no NVML."""
-    device = CudaDevice(0, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "0000:41:00.0", MIG[0][4:], "8.0", 4864 * MIB)
-    (gpu,) = gpus_of(cuda=CudaFacts(devices=(device,)))
-    assert gpu.uuid.value != f"GPU-{MIG[0][4:]}"
-
-
-def test_a_gpu_without_a_mig_mode_is_not_said_to_have_it_off() -> None:
-    on, off = gpus_of(
-        nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), nvml_gpu(1, TWO, "0000:3a:00.0", mig=False)))
-    )
-    assert on.mig.value is None
-    assert on.mig.reason
-    assert off.mig.value is False
-
-
-def test_a_gpu_that_nvml_cannot_open_keeps_its_return_code() -> None:
-    well, lost = gpus_of(
-        nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), NvmlGpu(1, failures={"nvmlDeviceGetHandleByIndex": 15})))
-    )
-    assert (lost.fault.value, lost.fault.source) == (15, "nvml")
-    assert lost.index.value == 1
-    assert well.fault.value is None
-
-
-def test_a_function_that_fails_is_no_fault_of_the_gpu() -> None:
-    (gpu,) = gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0, ONE, failures={"nvmlDeviceGetMemoryInfo": 3}),)))
-    assert gpu.fault.value is None
-    assert gpu.memory_total.value is None
-
-
-def test_the_number_of_gpus_is_asked_of_each_source() -> None:
-    raw = RawFacts(
-        nvml=NvmlFacts(count=8),
-        kernel=KernelFacts(driver_gpus=(DriverGpu(), DriverGpu())),
-        smi=SmiFacts(gpus=(SmiGpu(0),)),
-    )
-    count = assemble(raw, None).gpu_count
-    assert (count.value, count.source) == (8, "nvml")
-    assert [answer.value for answer in count.dissent] == [2, 1]
-
-
-def test_a_source_that_was_not_asked_does_not_count_to_zero() -> None:
-    count = assemble(RawFacts(), None).gpu_count
-    assert count.value is None
-    assert count.others == ()
-
-
-def test_a_source_that_counts_to_zero_says_so() -> None:
-    count = assemble(RawFacts(nvml=NvmlFacts(count=0), smi=SmiFacts(gpus=())), None).gpu_count
-    assert count.value == 0
-    assert [answer.value for answer in count.others] == [0]
-
-
-@pytest.mark.parametrize(
-    ("cuda", "visible", "reason"),
-    [
-        (CudaFacts(init=0, count=2), 2, None),
-        (CudaFacts(init=0, count=0), 0, None),
-        (CudaFacts(init=100, init_name="CUDA_ERROR_NO_DEVICE"), 0, None),
-        (CudaFacts(init=999, init_name="CUDA_ERROR_UNKNOWN"), None, "CUDA_ERROR_UNKNOWN"),
-        (CudaFacts(absent="libcuda.so.1: cannot open"), None, "libcuda.so.1: cannot open"),
-        (CudaFacts(), None, "libcuda did not tell"),
-    ],
-)
-def test_how_many_gpus_this_process_sees(cuda: CudaFacts, visible: int | None, reason: str | None) -> None:
-    count = assemble(RawFacts(cuda=cuda), None).visible_count
-    assert (count.value, count.reason) == (visible, reason)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from gpuenv.model.reading import Reading
 from gpuenv.probe.answers import relevant
 from gpuenv.probe.assemble_container import container_support, grant, listed, mps
-from gpuenv.probe.raw import KernelFacts, RawContainerToolkit, RawEngine, RawMps, RawRules
+from gpuenv.probe.raw_kernel import KernelFacts, RawContainerToolkit, RawEngine, RawMps, RawRules
 
 UUID = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
 MIG = "MIG-fb42055e-9e53-5764-9278-438605a3014c"

@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.model.snapshot import LibraryOrigin
 from gpuenv.probe.assemble_kernel import amd_gpus, cuda_origin, driver_libraries, rocm
-from gpuenv.probe.raw import AmdNode, KernelFacts, RawLibrary
+from gpuenv.probe.raw_kernel import AmdNode, KernelFacts, RawLibrary
 
 MULTIARCH = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
 

@@ -16,6 +16,7 @@ import pytest
 
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.listening import PollingListener, ThreadedListener
+from tests.support.processes import is_running
 
 LONG = 20.0  # a deadline that no test may wait for
 SHORT = 0.6
@@ -46,15 +47,6 @@ def run(command: list[str], limit: float = LONG) -> Timed:
     started = time.monotonic()
     result = run_child(command, ENVIRONMENT, started + limit)
     return Timed(result, time.monotonic() - started)
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 def ends_soon(pid: int) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gpuenv.model.snapshot import JupyterKernel
-from gpuenv.probe.asking import script
+from gpuenv.probe.asking import in_target, script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw_target import CupyModule, TargetFacts
 from tests.probe.asking import MINIMAL, target_of
@@ -25,7 +25,7 @@ from tests.support.target import metadata_wheel
 
 def asked_from(interpreter: Path, folder: Path, environment: dict[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
     """The facts that the interpreter tells when the command runs in a folder."""
-    command = [str(interpreter), "-B", script("interpreter.py")]
+    command = [*in_target(str(interpreter), "interpreter")]
     given = {**MINIMAL, **(environment or {})}
     done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=True, timeout=20)
     return parse_facts(done.stdout)
@@ -72,7 +72,7 @@ def test_an_environment_of_somebody_else_s_is_not_writable(venv: Path) -> None:
     for parent in [venv, *venv.parents]:
         if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):  # noqa: S108 - its mode is not ours
             parent.chmod(parent.stat().st_mode | 0o055)
-    command = [str(interpreter_of(venv)), "-B", script("interpreter.py")]
+    command = [*in_target(str(interpreter_of(venv)), "interpreter")]
     if os.geteuid() == 0:
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
     done = subprocess.run(command, cwd="/", env=MINIMAL, capture_output=True, text=True, check=False, timeout=20)
@@ -158,17 +158,12 @@ def suffixes(tag: str) -> list[str]:
     ],
 )
 def test_an_extension_module_is_loaded_by_the_interpreter_that_it_names(name: str, tag: str, answer: object) -> None:
-    spec = spec_from_file_location("interpreter_script", script("interpreter.py"))
+    spec = spec_from_file_location("interpreter_cupy", script("interpreter_cupy.py"))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.loads(["__init__.py", name], suffixes(tag)) is answer
-
-
-def cupy_wheel(folder: Path, extension: str) -> Path:
-    content = {"cupy/__init__.py": b"", f"cupy/_core/{extension}": b""}
-    return metadata_wheel(folder, "cupy-cuda12x==14.2.0", content)
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.8", "3.10", "3.12", "3.13"])

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import FileState, SourceState
-from gpuenv.probe.ask_target import ask_files
 from gpuenv.probe.raw_target import FileFacts
-from tests.probe.asking import asking
+from tests.probe.asking import ask_files, asking
 from tests.probe.pythons import python
 from tests.probe.venvs import install, interpreter_of, site_packages
 from tests.support.target import metadata_wheel

@@ -9,7 +9,8 @@ import pytest
 from gpuenv.model.driver import DeviceNode
 from gpuenv.model.visible import Listed, listed
 from gpuenv.probe.hidden import hidden_by
-from gpuenv.probe.raw import CudaFacts, KernelFacts, NvmlFacts, NvmlGpu, RawFacts
+from gpuenv.probe.raw import CudaFacts, NvmlFacts, NvmlGpu, RawFacts
+from gpuenv.probe.raw_kernel import KernelFacts
 from tests.probe.nvidia import MACHINE, MIG_UUID, PAIR, UUID, snapshot_of
 
 if TYPE_CHECKING:

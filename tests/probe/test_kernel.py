@@ -8,18 +8,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpuenv.model.snapshot import PciGpu
 from gpuenv.probe.asking import script
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw import DriverGpu, KernelModules
+from gpuenv.probe.raw_kernel import DriverGpu, KernelModules
 from tests.probe.asking import kernel_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from tests.probe.roots import bus, held_by, lay
 
 RELEASE = os.uname().release
 MODULES = f"lib/modules/{RELEASE}"
@@ -52,30 +49,6 @@ PCI_IDS = (
     "8086  Intel Corporation\n"
     "\t2330  A device of the same number\n"
 )
-
-
-def lay(root: Path, files: Mapping[str, str | bytes]) -> Path:
-    """Writes files below a root, by path."""
-    root.mkdir(exist_ok=True)
-    for path, content in files.items():
-        target = root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content.encode() if isinstance(content, str) else content)
-    return root
-
-
-def bus(address: str, device_class: str, vendor: str, device: str) -> dict[str, str]:
-    folder = f"sys/bus/pci/devices/{address}"
-    return {
-        f"{folder}/class": f"{device_class}\n",
-        f"{folder}/vendor": f"0x{vendor}\n",
-        f"{folder}/device": f"0x{device}\n",
-    }
-
-
-def held_by(root: Path, address: str, driver: str) -> None:
-    (root / "sys/bus/pci/drivers" / driver).mkdir(parents=True, exist_ok=True)
-    (root / f"sys/bus/pci/devices/{address}/driver").symlink_to(f"../../drivers/{driver}")
 
 
 def test_an_empty_root_is_told_as_what_it_is(tmp_path: Path) -> None:
@@ -232,201 +205,6 @@ def _python_for_all() -> list[str]:
         if subprocess.run(_as_nobody([path, *check]), capture_output=True, check=False).returncode == 0:
             return [path]
     pytest.skip("no Python here may be run by another user")
-
-
-TOOLKIT = {
-    "version.json": '{"cuda": {"name": "CUDA SDK", "version": "12.4.20240301"}, "cuda_nvrtc": {"version": "12.4.127"}}',
-    "include/cuda.h": "#ifndef cuda_h\n#define CUDA_VERSION 12060\n#endif\n",
-    "version.txt": "CUDA Version 10.2.89\n",
-}
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        (TOOLKIT, ("12.4.20240301", "version.json")),
-        ({**TOOLKIT, "version.json": "{"}, ("12.6", "cuda.h")),
-        ({**TOOLKIT, "version.json": "[]"}, ("12.6", "cuda.h")),
-        ({**TOOLKIT, "version.json": '{"cuda": "12.4"}'}, ("12.6", "cuda.h")),
-        ({**TOOLKIT, "version.json": '{"cuda": {"version": 12.4}}'}, ("12.6", "cuda.h")),
-        ({**TOOLKIT, "version.json": "\xff\xfe"}, ("12.6", "cuda.h")),
-        ({"targets/sbsa-linux/include/cuda.h": "#define CUDA_VERSION 13000\n"}, ("13.0", "cuda.h")),
-        ({"include/cuda.h": "#define  CUDA_VERSION\t11080 /* 11.8 */\n"}, ("11.8", "cuda.h")),
-        ({"version.txt": "CUDA Version 10.2.89\n"}, ("10.2", "version.txt")),
-    ],
-)
-def test_the_version_of_a_toolkit_is_read_from_what_it_brings(
-    tmp_path: Path, files: dict[str, str], told: tuple[str, str]
-) -> None:
-    root = lay(tmp_path, {f"usr/local/cuda-12.4/{path}": text for path, text in files.items()})
-    (kit,) = kernel_of(root).toolkits
-    assert (kit.path, kit.found_via) == ("/usr/local/cuda-12.4", "folder")
-    assert (kit.toolkit, kit.source) == told
-
-
-@pytest.mark.parametrize(
-    "files",
-    [{"bin/nvcc": ""}, {"compat/libcuda.so.550.54.15": ""}, {"include/cuda.h": "no version\n"}, {"version.txt": "?"}],
-)
-def test_a_folder_without_a_version_is_no_toolkit(tmp_path: Path, files: dict[str, str]) -> None:
-    root = lay(tmp_path, {f"usr/local/cuda-12.4/{path}": text for path, text in files.items()})
-    assert kernel_of(root).toolkits == ()
-
-
-def test_the_usual_link_is_no_second_toolkit(tmp_path: Path) -> None:
-    root = lay(tmp_path, {"usr/local/cuda-12.4/version.json": TOOLKIT["version.json"]})
-    (root / "usr/local/cuda").symlink_to("cuda-12.4")
-    (root / "usr/local/cuda-12").symlink_to("cuda-12.4")
-    assert [kit.path for kit in kernel_of(root).toolkits] == ["/usr/local/cuda-12.4"]
-
-
-def test_an_absolute_link_stays_below_the_root(tmp_path: Path) -> None:
-    root = lay(tmp_path / "root", {"usr/local/cuda-12.4/version.txt": "CUDA Version 12.4.1\n"})
-    (root / "opt").mkdir()
-    (root / "opt/cuda").symlink_to("/usr/local/cuda-12.4")
-    (root / "usr/local/cuda").symlink_to(lay(tmp_path / "elsewhere", {"version.txt": "CUDA Version 9.0.1\n"}))
-    assert [kit.toolkit for kit in kernel_of(root).toolkits] == ["12.4"]
-
-
-def test_every_toolkit_is_told_and_that_of_the_variable_first(tmp_path: Path) -> None:
-    root = lay(
-        tmp_path,
-        {
-            "usr/local/cuda-11.8/version.json": '{"cuda": {"version": "11.8.0"}}',
-            "usr/local/cuda-12.4/version.json": TOOLKIT["version.json"],
-            "opt/cuda/version.json": '{"cuda": {"version": "13.0.1"}}',
-            "home/me/cuda/version.txt": "CUDA Version 12.1.0\n",
-            "apps/cuda/12.6/version.txt": "CUDA Version 12.6.0\n",
-            "apps/cuda/12.6/bin/nvcc": "",
-        },
-    )
-    (root / "apps/cuda/12.6/bin/nvcc").chmod(0o755)
-    environment = {
-        "CUDA_PATH": "/home/me/cuda",
-        "CUDA_HOME": "/usr/local/cuda-11.8/",
-        "PATH": f"/apps/cuda/12.6/bin:{os.defpath}",
-    }
-    assert [(kit.path, kit.found_via) for kit in kernel_of(root, environment).toolkits] == [
-        ("/home/me/cuda", "CUDA_PATH"),
-        ("/usr/local/cuda-11.8", "CUDA_HOME"),
-        ("/apps/cuda/12.6", "PATH"),
-        ("/usr/local/cuda-12.4", "folder"),
-        ("/opt/cuda", "folder"),
-    ]
-
-
-def test_a_variable_that_points_to_nothing_brings_no_toolkit(tmp_path: Path) -> None:
-    environment = {"CUDA_PATH": "/nowhere", "CUDA_HOME": ""}
-    assert kernel_of(lay(tmp_path, {"etc/os-release": ""}), environment).toolkits == ()
-
-
-def test_the_parts_that_compiling_needs_are_looked_for(tmp_path: Path) -> None:
-    whole = {"lib64/libnvrtc.so.12": "", "include/cuda_runtime.h": "", "version.txt": "CUDA Version 12.4.1\n"}
-    arm = {
-        "targets/sbsa-linux/lib/libnvrtc.so.12.4.127": "",
-        "targets/sbsa-linux/include/cuda_runtime.h": "",
-        "version.txt": "CUDA Version 12.6.0\n",
-    }
-    bare = {"version.txt": "CUDA Version 12.8.0\n"}
-    kits = {"12.4": whole, "12.6": arm, "12.8": bare}
-    files = {f"usr/local/cuda-{n}/{path}": text for n, kit in kits.items() for path, text in kit.items()}
-    told = {kit.toolkit: (kit.has_nvrtc, kit.has_headers) for kit in kernel_of(lay(tmp_path, files)).toolkits}
-    assert told == {"12.4": (True, True), "12.6": (True, True), "12.8": (False, False)}
-
-
-# /proc/1/cgroup and /proc/self/mountinfo as each engine leaves them.
-KUBEPODS = "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234.slice/cri-containerd-abcd.scope\n"
-DOCKER_V1 = "12:pids:/docker/3f1c0e\n1:name=systemd:/docker/3f1c0e\n"
-DOCKER_V2 = (
-    "680 659 0:55 / / rw,relatime master:1 - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/AAAA\n"
-    "699 680 8:1 /var/lib/docker/containers/3f1c0e/resolv.conf /etc/resolv.conf rw,relatime - ext4 /dev/sda1 rw\n"
-)
-DOCKER_HOST = (
-    "29 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
-    "431 29 0:52 / /var/lib/docker/overlay2/AAAA/merged rw,relatime shared:220 - overlay overlay rw\n"
-    "440 29 0:53 / /var/lib/docker/containers/3f1c0e/mounts/shm rw,nosuid,nodev,noexec shared:230 - tmpfs shm rw\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("files", "environment", "kind"),
-    [
-        ({}, {}, "none"),
-        ({"proc/1/cgroup": "0::/init.scope\n"}, {}, "none"),
-        ({"proc/1/cgroup": "12:pids:/\n11:cpuset:/\n"}, {}, "none"),
-        ({".dockerenv": ""}, {}, "docker"),
-        ({"proc/1/cgroup": DOCKER_V1}, {}, "docker"),
-        ({"proc/1/cgroup": "0::/\n", "proc/self/mountinfo": DOCKER_V2}, {}, "docker"),
-        ({"run/.containerenv": ""}, {}, "podman"),
-        ({}, {"container": "podman"}, "podman"),
-        ({"proc/1/cgroup": KUBEPODS}, {}, "kubernetes"),
-        ({".dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}, "kubernetes"),
-        ({}, {"APPTAINER_CONTAINER": "/images/cuda.sif"}, "apptainer"),
-        ({}, {"SINGULARITY_CONTAINER": "/images/cuda.sif"}, "apptainer"),
-        ({"proc/1/cgroup": "0::/lxc/web\n"}, {}, "lxc"),
-        ({"run/systemd/container": "lxc\n"}, {}, "lxc"),
-        ({"run/systemd/container": "systemd-nspawn\n"}, {}, "systemd-nspawn"),
-        ({}, {"container": "systemd-nspawn"}, "systemd-nspawn"),
-        ({}, {"container": "oci"}, "other"),
-        pytest.param(
-            {"proc/1/cgroup": "0::/init.scope\n", "proc/self/mountinfo": DOCKER_HOST},
-            {},
-            "none",
-            id="a host on which Docker runs",
-        ),
-        pytest.param({"run/systemd/container": "wsl\n"}, {}, "none", id="WSL with systemd"),
-    ],
-)
-def test_the_kind_of_container_is_told_by_the_marks_of_its_engine(
-    tmp_path: Path, files: dict[str, str], environment: dict[str, str], kind: str
-) -> None:
-    assert kernel_of(lay(tmp_path, files), environment).container == kind
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ('NAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu\nID_LIKE=debian\n', "ubuntu 24.04"),
-        ("ID=debian\nVERSION_ID='12'\n", "debian 12"),
-        ("ID=arch\nBUILD_ID=rolling\n", "arch"),
-        ('ID="rocky"\r\nVERSION_ID="9.4"\r\n', "rocky 9.4"),
-        ("", None),
-        ("nonsense\n=\n", None),
-    ],
-)
-def test_the_distribution_is_read_from_os_release(tmp_path: Path, text: str, told: str | None) -> None:
-    assert kernel_of(lay(tmp_path, {"etc/os-release": text})).distribution == told
-
-
-def test_os_release_of_an_image_without_etc_is_found(tmp_path: Path) -> None:
-    root = lay(tmp_path, {"usr/lib/os-release": "ID=alpine\nVERSION_ID=3.20.3\n"})
-    assert kernel_of(root).distribution == "alpine 3.20.3"
-
-
-def test_wsl_is_told_by_its_gpu_device(tmp_path: Path) -> None:
-    facts = kernel_of(lay(tmp_path, {"dev/dxg": ""}))
-    assert facts.wsl is True
-    assert [node.path for node in facts.device_nodes] == ["/dev/dxg"]
-    if "microsoft" not in RELEASE.lower():
-        assert kernel_of(lay(tmp_path / "another", {})).wsl is False
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        (
-            {"etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, BOARD: generic, EABI: aarch64\nX=1\n"},
-            "R36 (release), REVISION: 4.3, BOARD: generic, EABI: aarch64",
-        ),
-        ({"proc/device-tree/compatible": "nvidia,p3768-0000\0nvidia,p3767-0000\0nvidia,tegra234\0"}, "nvidia,tegra234"),
-        ({"proc/device-tree/compatible": "raspberrypi,5-model-b\0brcm,bcm2712\0"}, None),
-        ({"etc/nv_tegra_release": ""}, None),
-    ],
-)
-def test_a_tegra_board_is_told_by_its_release_file_or_its_device_tree(
-    tmp_path: Path, files: dict[str, str], told: str | None
-) -> None:
-    assert kernel_of(lay(tmp_path, files)).tegra == told
 
 
 @pytest.mark.parametrize(

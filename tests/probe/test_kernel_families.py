@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import CdiFile, DkmsBuild
-from gpuenv.probe.raw import RawContainerToolkit, RawLibrary, RawMps, RawRules
+from gpuenv.probe.raw_kernel import RawContainerToolkit, RawLibrary, RawMps, RawRules
 from tests.probe.asking import kernel_of
+from tests.probe.roots import lay
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 RELEASE = os.uname().release
@@ -51,14 +51,6 @@ Description: a
  b
 Version: 1.17.8-1
 """
-
-
-def lay(root: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return root
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 from gpuenv.probe.asking import script
 from gpuenv.probe.protocol import parse_facts
 from tests.probe.asking import MINIMAL, kernel_of
+from tests.probe.roots import lay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,14 +121,6 @@ def facts_of(name: str) -> set[str]:
     return {fact for fact, files in table().items() if any(fnmatch.fnmatch(f"/{name}", file) for file in files)}
 
 
-def lay(root: Path) -> Path:
-    for name, content in WHOLE.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return root
-
-
 def tell(root: Path, limit: float = 20.0) -> dict[str, Any]:
     """Every fact of a root; a traceback, an error's words and a missing end are failures."""
     command = [sys.executable, "-I", script("kernel.py"), str(root)]
@@ -157,7 +150,7 @@ def tell_all(roots: list[Path]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return tell(lay(tmp_path_factory.mktemp("sound") / "root"))
+    return tell(lay(tmp_path_factory.mktemp("sound") / "root", WHOLE))
 
 
 def test_every_fact_is_told_on_a_machine_that_has_everything(sound: dict[str, Any]) -> None:
@@ -177,7 +170,7 @@ def test_every_file_of_the_table_is_on_that_machine() -> None:
 
 def test_the_files_that_are_opened_are_those_of_the_table(tmp_path: Path) -> None:
     """By the interpreter's own report of every file that it opens."""
-    root = lay(tmp_path / "root")
+    root = lay(tmp_path / "root", WHOLE)
     program = (
         "import os, runpy, sys\n"
         "opened = []\n"
@@ -218,7 +211,7 @@ def test_one_bad_file_loses_only_its_own_facts(tmp_path: Path, sound: dict[str, 
     """Root may read everything; a folder and a loop stand for what a user may not read."""
     roots = []
     for number, name in enumerate(WHOLE):
-        root = lay(tmp_path / str(number))
+        root = lay(tmp_path / str(number), WHOLE)
         (root / name).unlink()
         FAULTS[fault](root / name)
         roots.append(root)
@@ -233,7 +226,7 @@ def test_one_bad_file_loses_only_its_own_facts(tmp_path: Path, sound: dict[str, 
 def test_where_the_first_file_is_not_there_the_second_one_tells(
     tmp_path: Path, sound: dict[str, Any], name: str
 ) -> None:
-    root = lay(tmp_path / "root")
+    root = lay(tmp_path / "root", WHOLE)
     for first in list(SECOND)[1 : list(SECOND).index(name) + 1] if name.startswith("var/log") else [name]:
         (root / first).unlink()
     facts = tell(root)
@@ -245,7 +238,7 @@ def test_where_the_first_file_is_not_there_the_second_one_tells(
 
 def test_all_files_bad_at_once_end_nothing(tmp_path: Path) -> None:
     for fault, spoil in FAULTS.items():
-        root = lay(tmp_path / fault)
+        root = lay(tmp_path / fault, WHOLE)
         for name in WHOLE:
             (root / name).unlink()
             spoil(root / name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.probe.assemble_kernel import kernel_log
-from gpuenv.probe.raw import RawLog
+from gpuenv.probe.raw_kernel import RawLog
 from tests.probe.asking import kernel_of
 
 if TYPE_CHECKING:

@@ -115,6 +115,21 @@ def test_what_a_library_needs_and_lacks_is_the_reason_that_it_is_not_loaded(
     assert "libcublasLt.so.12" in (cublas.error or "")
 
 
+def test_a_symbol_that_another_release_lacks_is_the_reason_too(interpreter: Path, libraries: Libraries) -> None:
+    """As cuSPARSE of CUDA 12.9 meets the nvJitLink of 12.1: symbols are versioned by the library's own name."""
+    versions = libraries.folder / "versions"
+    versions.write_text("libnvJitLink.so.12 { global: *; };\n", encoding="utf-8")
+    newer = "int __nvJitLinkComplete_12_9(void) { return 0; }\n"
+    libraries.make("libnvJitLink.so.12", newer, f"-Wl,--version-script={versions}")
+    libraries.make_all()
+    calling = "int __nvJitLinkComplete_12_9(void);\nint call(void) { return __nvJitLinkComplete_12_9(); }\n"
+    libraries.make("libcusparse.so.12", calling, "-Wl,-z,now", "-l:libnvJitLink.so.12")
+    libraries.make("libnvJitLink.so.12", newer.replace("12_9", "12_1"), f"-Wl,--version-script={versions}")
+    cusparse = by_name(libraries.ask(interpreter)[0])["cusparse"]
+    assert cusparse.path is None
+    assert "undefined symbol: __nvJitLinkComplete_12_9, version libnvJitLink.so.12" in (cusparse.error or "")
+
+
 def test_a_library_that_crashes_costs_itself_alone(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(cufft=CRASH, nvrtc=PAIR)
     facts, source = libraries.ask(interpreter)

@@ -11,7 +11,8 @@ import pytest
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.ask_programs import ask_nvcc
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.raw import KernelFacts, RawFacts, RawToolkit
+from gpuenv.probe.raw import RawFacts
+from gpuenv.probe.raw_kernel import KernelFacts, RawToolkit
 from gpuenv.probe.take import Request, take_snapshot
 from tests.probe.asking import MINIMAL, asking
 

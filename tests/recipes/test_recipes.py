@@ -106,7 +106,7 @@ def runner(
 ) -> Callable[[str], Runner]:
     def make(name: str) -> Runner:
         profile = load(MACHINES / f"{name}.yaml")
-        machine = materialise(profile, tmp_path / "machine", stub_driver, cuda_libraries.of_major)
+        machine = materialise(profile, tmp_path / "machine", stub_driver, cuda_libraries.of)
         programs = tmp_path / "bin"
         programs.mkdir()
         (programs / "gpuenv").symlink_to(Path(sysconfig.get_path("scripts")) / "gpuenv")

@@ -126,7 +126,7 @@ def machines(
     lines = {}
     for name in (FIT, BROKEN):
         profile = load(MACHINES / f"{name}.yaml")
-        machine = materialise(profile, folder / name, stub_driver, cuda_libraries.of_major)
+        machine = materialise(profile, folder / name, stub_driver, cuda_libraries.of)
         scripts = sysconfig.get_path("scripts")
         variables = {
             **machine.environment,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.cli.places import user_cache, user_data
+from gpuenv.cli.user_folders import user_cache, user_data
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load, parse
 from gpuenv.refresh.difference import different_answers

@@ -21,7 +21,8 @@ from packaging.version import Version
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.matrix.records import CudaMinor, Release, WheelLine
+from gpuenv.matrix.packages import Release, WheelLine
+from gpuenv.matrix.records import CudaMinor
 from gpuenv.refresh.cudart import compile_stub
 from gpuenv.refresh.cuobjdump import Checked, cross_check
 from gpuenv.refresh.fatbin import GpuCode

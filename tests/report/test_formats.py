@@ -38,7 +38,7 @@ def recorded(
     """What the probe reads of a simulated machine."""
     profile = load(MACHINES / f"{request.param}.yaml")
     folder = tmp_path_factory.mktemp(request.param)
-    machine = materialise(profile, folder, stub_driver, cuda_libraries.of_major)
+    machine = materialise(profile, folder, stub_driver, cuda_libraries.of)
     command = [sys.executable, "-m", "gpuenv", "probe", "-o", str(folder / "machine.json"), "--assume", "python=3.12"]
     command += ["--python", str(targets.interpreter(profile.target))]
     done = subprocess.run(

@@ -10,7 +10,7 @@ import prometheus_client.parser
 import pytest
 from junitparser import JUnitXml
 
-from gpuenv.cli.proving import beside
+from gpuenv.cli.gpu_tests import beside
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import Severity
 from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus

@@ -27,7 +27,7 @@ TAKEN = "2026-11-21T12:00:00+00:00"
 def test_all_say_the_same(
     profile: Profile, tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
 ) -> None:
-    simulated = materialise(profile, tmp_path, stub_driver, cuda_libraries.of_major)
+    simulated = materialise(profile, tmp_path, stub_driver, cuda_libraries.of)
     here = machine(_seen(profile, dict(simulated.environment), targets))
     codes = {}
     for name in REQUIRED:

@@ -122,7 +122,7 @@ def recorded(name: str) -> Profile:
 def show(scenario: Scenario, workshop: Workshop, folder: Path) -> Shown:
     """Builds a scenario in an empty folder and runs the program on it."""
     profile = scenario.change(recorded(scenario.base))
-    machine = materialise(profile, folder, workshop.stub, workshop.libraries.of_major)
+    machine = materialise(profile, folder, workshop.stub, workshop.libraries.of)
     interpreter = Targets(folder / "targets").interpreter(profile.target)
     ground = Ground(machine, interpreter.parents[1], folder)
     further = scenario.spoil(ground)

@@ -29,6 +29,8 @@ class RealScenario:
 
 
 CUPY = "cupy-cuda12x==14.2.0"
+WITH_CUDA = CUPY.replace("12x", "12x[ctk]")
+WITH_OLD_LINKER = (WITH_CUDA, "cuda-toolkit==12.9.*", "--no-deps nvidia-nvjitlink-cu12==12.1.105")
 NVRTC = "--no-deps nvidia-cuda-nvrtc-cu12==12.9.86"
 CUBLAS = "nvidia-cublas-cu12==12.9.1.4"
 REST = "nvidia-cufft-cu12 nvidia-curand-cu12 nvidia-cusolver-cu12 nvidia-cusparse-cu12"
@@ -37,6 +39,19 @@ REAL = (
     RealScenario("torch-cupy-conflict", "torch's CUDA 13", (CUPY, NVRTC, STRAY), "LIB603", ("torch==2.11.0",)),
     RealScenario("torch-cupy-conflict", "JAX's CUDA 13", (CUPY, NVRTC, STRAY), "LIB603", ("jax==0.8.0",)),
     RealScenario("library-path-conflict", "a stray NVRTC 13", (CUPY, NVRTC, STRAY), "LIB603"),
+    RealScenario(
+        "library-path-conflict",
+        "an nvJitLink older than cuSPARSE",
+        WITH_OLD_LINKER,
+        "LIB611",
+    ),
+    RealScenario(
+        "torch-cupy-conflict",
+        "torch's nvJitLink, older than cuSPARSE",
+        WITH_OLD_LINKER,
+        "LIB611",
+        ("torch==2.1.0",),
+    ),
     RealScenario("cuda-headers-missing", "14.2 without the runtime's", (CUPY, NVRTC, f"{CUBLAS} {REST}"), "LIB605"),
     RealScenario(
         "cuda-headers-missing",
@@ -48,14 +63,14 @@ REAL = (
     RealScenario(
         "nvrtc-builtins-mismatch",
         "its builtins are gone",
-        (f"{CUPY.replace('12x', '12x[ctk]')}",),
+        (WITH_CUDA,),
         "LIB604",
         remove=("nvidia/cuda_nvrtc/lib/libnvrtc-builtins*",),
     ),
     RealScenario(
         "nvrtc-builtins-mismatch",
         "those of another release",
-        (f"{CUPY.replace('12x', '12x[ctk]')}", "--no-deps nvidia-cuda-nvrtc-cu12==12.6.85"),
+        (WITH_CUDA, "--no-deps nvidia-cuda-nvrtc-cu12==12.6.85"),
         "LIB604",
         remove=("nvidia/cuda_nvrtc/lib/libnvrtc-builtins*",),
     ),

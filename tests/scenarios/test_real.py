@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.install.standins import PROGRAM, run
+from tests.cli.program import PROGRAM
+from tests.install.standins import run
 from tests.scenarios.real import REAL, RealScenario
 from tests.support.target import metadata_wheel
 

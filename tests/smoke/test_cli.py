@@ -41,7 +41,7 @@ def machine(tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibrari
     """Eight H100."""
     folder = tmp_path / "machine"
     folder.mkdir()
-    return materialise(load_profile(MACHINES / "h100x8-550.yaml"), folder, stub_driver, cuda_libraries.of_major)
+    return materialise(load_profile(MACHINES / "h100x8-550.yaml"), folder, stub_driver, cuda_libraries.of)
 
 
 def smoke(*arguments: str | Path, **variables: str) -> tuple[int, Any]:

@@ -20,6 +20,7 @@ from gpuenv.smoke.catalogue import TestInfo, all_tests
 from gpuenv.smoke.devices import Device
 from gpuenv.smoke.plan import Task
 from gpuenv.smoke.run import Outcome, Setting, child_environment, run_tasks
+from tests.support.processes import is_running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,15 +55,6 @@ def run(folder: Path, *tasks: Task, at_once: int = 1) -> Outcome:
 def one(folder: Path, habit: str, deadline: float = LONG) -> TestResult:
     (result,) = run(folder, task(habit, deadline)).tests
     return result
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 def left(folder: Path) -> list[str]:
@@ -225,6 +217,7 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from tests.smoke.test_run import run, task
+from tests.support.processes import is_running
 run(Path(sys.argv[1]), *(task("hangs_with_a_daemon") for _ in range(4)), at_once=2)
 """
 

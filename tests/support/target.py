@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import subprocess
 import sys
 import zipfile
@@ -17,9 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.cuda_libraries import WANTED
-from gpuenv.simulate.build import compile_library
 from gpuenv.simulate.profile import TargetSpec
+from gpuenv.simulate.toolkit import compile_toolkit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,18 +56,13 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class CudaLibraries:
-    """Compiles empty CUDA libraries below a folder, each major version once."""
+    """Compiles the CUDA libraries of pretend toolkits below a folder, each release once."""
 
     folder: Path
 
-    def of_major(self, major: int) -> Path:
-        """The folder with the libraries that CuPy loads for a CUDA major version."""
-        folder = self.folder / str(major)
-        if not folder.is_dir():
-            folder.mkdir(parents=True)
-            for library in WANTED[major]:
-                compile_library(Path(os.devnull), library.soname, folder / library.soname)
-        return folder
+    def of(self, release: str) -> Path:
+        """The folder with the libraries that CuPy loads of a CUDA release."""
+        return compile_toolkit(release, self.folder)
 
 
 def _install(packages: tuple[str, ...], folder: Path, *where: str) -> None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from gpuenv.cli import options
+from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce
+from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
+    from gpuenv.cli.output import Output
     from gpuenv.install.backends.base import Installer as WheelInstaller
     from gpuenv.install.environment import Scheme
     from gpuenv.install.errors import InstallError
@@ -55,17 +56,7 @@ NetworkOffline = Annotated[bool, typer.Option("--offline", help="Use no network:
 InstallTimeout = Annotated[
     float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """How results are shown."""
-
-    output_format: options.Format
-    output: Path | None
-    color: bool
-    redacted: bool
-    verbose: bool
+INSTALL_TIMEOUT = 3600.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +140,7 @@ def put_back_first(interpreter: str, store: Store | None, *, dry_run: bool, held
     Raises:
         InstallError: when it cannot be put back.
     """
-    from gpuenv.install.places import root_with_journals
+    from gpuenv.install.paths import root_with_journals
 
     if store is None and root_with_journals(interpreter) is None:
         return ()
@@ -271,15 +262,8 @@ def caller_for(scheme: Scheme, means: Means, installer: WheelInstaller | None = 
     return Caller(installer, chosen, dict(os.environ), time.monotonic() + means.seconds, ChildGroup())
 
 
-def show_outcome(outcome: Outcome, shown: Shown) -> None:
+def show_outcome(outcome: Outcome, out: Output) -> None:
     """The summary."""
-    if shown.output_format is options.Format.JSON:
-        from gpuenv.cli.output import emit_json
+    from gpuenv.install.text import outcome_lines
 
-        emit_json(outcome, shown.output, redacted=shown.redacted)
-    else:
-        from gpuenv.cli.output import emit_lines
-        from gpuenv.install.text import outcome_lines
-
-        lines = outcome_lines(outcome, verbose=shown.verbose)
-        emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)
+    out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))

@@ -7,11 +7,11 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import CONDAS, InstallerName, Means
 from gpuenv.cli.changing.gpu_proof import gpu_proof
 from gpuenv.cli.changing.transaction import Doctor, Examined
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

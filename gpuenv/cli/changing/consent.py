@@ -8,33 +8,24 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuenv.cli import options
-from gpuenv.cli.changing.choices import Shown
-
 if TYPE_CHECKING:
+    from gpuenv.cli.output import Output
     from gpuenv.install.records import Plan
 
 
-def show_plan(plan: Plan, shown: Shown) -> None:
+def show_plan(plan: Plan, out: Output) -> None:
     """The plan as the result of a command."""
-    if shown.output_format is options.Format.JSON:
-        from gpuenv.cli.output import emit_json
+    from gpuenv.install.text import plan_lines
 
-        emit_json(plan, shown.output, redacted=shown.redacted)
-    else:
-        from gpuenv.cli.output import emit_lines
-        from gpuenv.install.text import plan_lines
-
-        lines = plan_lines(plan, verbose=shown.verbose)
-        emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)
+    out.emit(plan, lambda: plan_lines(plan, verbose=out.verbose))
 
 
-def agree(plan: Plan, shown: Shown, *, yes: bool, allow_changes: bool) -> None:
+def agree(plan: Plan, out: Output, *, yes: bool, allow_changes: bool) -> None:
     """Consent, or the end.
 
     Args:
         plan: what would be done.
-        shown: how it is shown.
+        out: where and how it is shown.
         yes: it was agreed to beforehand.
         allow_changes: packages that are not CuPy's may move.
 
@@ -42,42 +33,42 @@ def agree(plan: Plan, shown: Shown, *, yes: bool, allow_changes: bool) -> None:
         ConsentNeeded: when it is missing, refused, or nobody can be asked.
         InstallFailed: when there is no room for it.
     """
-    _refuse_moves(plan, shown, allow_changes=allow_changes)
+    _refuse_moves(plan, out, allow_changes=allow_changes)
     if yes:
-        if shown.output_format is options.Format.TEXT:
-            _show_beside(plan, shown)
+        if not out.as_json:
+            _show_beside(plan, out)
     else:
-        _ask(plan, shown)
+        _ask(plan, out)
     _refuse_without_room(plan)
 
 
-def _refuse_moves(plan: Plan, shown: Shown, *, allow_changes: bool) -> None:
+def _refuse_moves(plan: Plan, out: Output, *, allow_changes: bool) -> None:
     from gpuenv.install.errors import ConsentNeeded
 
     if plan.moves and not allow_changes:
-        show_plan(plan, shown)
+        show_plan(plan, out)
         raise ConsentNeeded(
             f"packages that are not CuPy's would change: {', '.join(plan.moves)}; nothing was changed",
             "Agree with --allow-changes, or install into an environment of its own.",
         )
 
 
-def _ask(plan: Plan, shown: Shown) -> None:
+def _ask(plan: Plan, out: Output) -> None:
     from gpuenv.install.errors import ConsentNeeded
 
-    show_plan(plan, replace(shown, output=None))
-    if not (sys.stdin is not None and sys.stdin.isatty() and shown.output_format is options.Format.TEXT):
+    show_plan(plan, replace(out, file=None))
+    if not (sys.stdin is not None and sys.stdin.isatty() and not out.as_json):
         raise ConsentNeeded("nobody can be asked here, and nothing was changed", "Agree to the plan with --yes.")
     if not typer.confirm("Go ahead?", err=True):
         raise ConsentNeeded("not agreed to; nothing was changed")
 
 
-def _show_beside(plan: Plan, shown: Shown) -> None:
+def _show_beside(plan: Plan, out: Output) -> None:
     """The plan that was agreed to beforehand, on standard error: the result alone goes to standard output."""
     from gpuenv.cli.output import write_stderr
     from gpuenv.install.text import plan_lines
 
-    write_stderr(plan_lines(plan, verbose=shown.verbose))
+    write_stderr(plan_lines(plan, verbose=out.verbose))
 
 
 def _refuse_without_room(plan: Plan) -> None:

@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import (
+    INSTALL_TIMEOUT,
     InstallerName,
     Means,
-    Shown,
     caller_for,
     command_error,
     interpreter_of,
     put_back_first,
     resolved_for,
 )
-from gpuenv.cli.gather import Subject, announce, get_matrix
+from gpuenv.cli.inputs import Subject, get_matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:
     from gpuenv.cli.changing.transaction import Examined, Way
+    from gpuenv.cli.output import Output
     from gpuenv.doctor.mending import Wound
     from gpuenv.install.environment import Scheme
     from gpuenv.install.holdings import Holdings
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from gpuenv.install.records import Outcome
     from gpuenv.report.report import Report
 
-_SECONDS = 3600.0  # that the installer may take
 Examine = Callable[[], "Report"]
 
 
@@ -47,7 +48,7 @@ class Wish:
         yes: no question.
         dry_run: only show the plan.
         offline: no network.
-        shown: how the plan is shown.
+        out: where and how the plan is shown.
     """
 
     subject: Subject
@@ -55,7 +56,7 @@ class Wish:
     yes: bool
     dry_run: bool
     offline: bool
-    shown: Shown
+    out: Output
 
 
 def mend(found: Report, examine: Examine, wish: Wish) -> Report:
@@ -116,7 +117,7 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
     way = _way(scheme, Examined(wish.subject, found.snapshot, rows, found.resolution), wish, wound)
     if way is None:
         return None
-    done = transact(interpreter, scheme, way, Terms(wish.shown, wish.yes, wish.dry_run), Clock())
+    done = transact(interpreter, scheme, way, Terms(wish.out, wish.yes, wish.dry_run), Clock())
     if done is None:
         raise typer.Exit(ExitCode.OK)
     return done
@@ -138,7 +139,7 @@ def _way(scheme: Scheme, examined: Examined, wish: Wish, wound: Wound) -> Way | 
 
 
 def _means(wish: Wish) -> Means:
-    return Means(InstallerName.AUTO, wish.offline, break_system_packages=False, seconds=_SECONDS)
+    return Means(InstallerName.AUTO, wish.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
 
 
 def _requirements(examined: Examined, scheme: Scheme, wound: Wound) -> tuple[str, ...] | None:

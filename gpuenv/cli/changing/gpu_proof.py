@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.gather import get_snapshot
+from gpuenv.cli.inputs import get_snapshot
 
 if TYPE_CHECKING:
     from gpuenv.cli.changing.transaction import Examined
@@ -24,7 +24,7 @@ def gpu_proof(examined: Examined, interpreter: str) -> Proof:
         return Proof(_NAME, None, "the GPU or the driver is an assumed one; on the machine that is meant: gpuenv smoke")
     if not facts.gpus:
         return Proof(_NAME, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
-    from gpuenv.cli.proving import prove_here
+    from gpuenv.cli.gpu_tests import prove_here
     from gpuenv.smoke.prove import Order, Unusable
 
     rows, subject = examined.rows, examined.subject

@@ -15,13 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.changing.choices import Means, Shown, put_back_first
+from gpuenv.cli.announce import announce
+from gpuenv.cli.changing.choices import Means, put_back_first
 from gpuenv.cli.changing.gpu_proof import gpu_proof
-from gpuenv.cli.gather import Subject, announce, get_snapshot
+from gpuenv.cli.inputs import Subject, get_snapshot
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
+    from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
     from gpuenv.install.journal import Store
     from gpuenv.install.preparing import Prepared
@@ -58,13 +60,13 @@ class Terms:
     """What the caller agrees to.
 
     Attributes:
-        shown: how the plan and the result are shown.
+        out: where and how the plan and the result are shown.
         yes: no question.
         dry_run: only show the plan.
         allow_changes: packages that are not CuPy's may move.
     """
 
-    shown: Shown
+    out: Output
     yes: bool
     dry_run: bool
     allow_changes: bool = False
@@ -88,7 +90,7 @@ def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Cl
     from gpuenv.install.records import Outcome, Result
 
     if terms.dry_run:
-        show_plan(way()[0], terms.shown)
+        show_plan(way()[0], terms.out)
         return None
     store = Store(Path(scheme.root))
     with store.locked():
@@ -100,7 +102,7 @@ def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Cl
             done = Outcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
         else:
             clock.begin("consent")
-            agree(plan, terms.shown, yes=terms.yes, allow_changes=terms.allow_changes)
+            agree(plan, terms.out, yes=terms.yes, allow_changes=terms.allow_changes)
             done = carry_out(store, clock)
     return replace(done, recovered=recovered, phases=clock.told())
 

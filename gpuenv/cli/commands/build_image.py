@@ -106,7 +106,7 @@ def build_image(
     output: options.OutputFile = None,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
-    timeout: options.Timeout = 30.0,
+    timeout: options.Timeout = options.TIMEOUT,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
@@ -114,11 +114,12 @@ def build_image(
 
     Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed.
     """
-    from gpuenv.cli.changing.choices import Means, Shown
-    from gpuenv.cli.gather import Subject
+    from gpuenv.cli.changing.choices import Means
     from gpuenv.cli.imaging.site import Making
     from gpuenv.cli.imaging.words import Asked
     from gpuenv.cli.imaging.work import run
+    from gpuenv.cli.inputs import Subject
+    from gpuenv.cli.output import Output
 
     asked = Asked(
         kinds=tuple(entry.value for entry in kind or ()),
@@ -141,8 +142,8 @@ def build_image(
     if sum((show, dry_run, context is not None)) > 1:
         raise CommandError(ExitCode.USAGE, "--print, --dry-run and --context exclude each other")
     subject = Subject(None, None, assume or (), no_probe, timeout, driver_root)
-    shown = Shown(output_format, output, not no_color, redact, verbose)
-    raise typer.Exit(run(asked, (subject, matrix), making, shown, _end(making, show, dry_run, context)))
+    out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
+    raise typer.Exit(run(asked, (subject, matrix), making, out, _end(making, show, dry_run, context)))
 
 
 def _end(making: Making, show: bool, dry_run: bool, context: Path | None) -> str | Path:  # noqa: FBT001 - options

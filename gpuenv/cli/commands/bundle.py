@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import (
+    INSTALL_TIMEOUT,
     Installer,
     InstallerName,
     InstallTimeout,
@@ -20,7 +22,7 @@ from gpuenv.cli.changing.choices import (
     command_error,
 )
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce
+from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ def bundle(
     assume: options.Assume = None,
     matrix: options.MatrixFile = None,
     installer: Installer = InstallerName.AUTO,
-    timeout: options.Timeout = 30.0,
-    install_timeout: InstallTimeout = 3600.0,
+    timeout: options.Timeout = options.TIMEOUT,
+    install_timeout: InstallTimeout = INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
     """Collect what install would install, wheels and lock and matrix, for a machine without a network.

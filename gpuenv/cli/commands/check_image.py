@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce, get_matrix, get_snapshot
+from gpuenv.cli.inputs import Subject, get_matrix, get_snapshot
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
@@ -94,7 +95,7 @@ def check_image(
     offline: Annotated[bool, typer.Option("--offline", help="Ask no registry.")] = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
-    timeout: options.Timeout = 30.0,
+    timeout: options.Timeout = options.TIMEOUT,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.gather import get_matrix, read_snapshot
+from gpuenv.cli.inputs import get_matrix, read_snapshot
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
@@ -30,20 +30,15 @@ def diff(
 ) -> None:
     """Works there and not here: what differs between two Snapshots, and which difference to try first."""
     del offline  # nothing here uses the network
+    from gpuenv.cli.output import Output
     from gpuenv.doctor.compare import compare
+    from gpuenv.report.difference import difference_lines
 
     first, second = read_snapshot(there), read_snapshot(here)
     rows = get_matrix(matrix)
     comparison = compare(first, second, _findings(first, rows), _findings(second, rows))
-    if output_format is options.Format.JSON:
-        from gpuenv.cli.output import emit_json
-
-        emit_json(comparison, output, redacted=redact)
-    else:
-        from gpuenv.cli.output import emit_lines
-        from gpuenv.report.difference import difference_lines
-
-        emit_lines(difference_lines(comparison, verbose=verbose), output, color=not no_color, redacted=redact)
+    out = Output(output, output_format is options.Format.JSON, not no_color, redact)
+    out.emit(comparison, lambda: difference_lines(comparison, verbose=verbose))
 
 
 def _findings(snapshot: Snapshot, matrix: Matrix) -> tuple[Finding, ...]:

@@ -9,7 +9,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject
+from gpuenv.cli.inputs import Subject
 from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
 
@@ -46,7 +46,7 @@ def doctor(
     ] = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
-    timeout: options.Timeout = 30.0,
+    timeout: options.Timeout = options.TIMEOUT,
     smoke: options.Smoke = None,
     deep: options.Deep = False,
     redact: options.Redact = True,
@@ -62,8 +62,8 @@ def doctor(
         raise CommandError(ExitCode.USAGE, "--yes and --dry-run are for --fix")
     from gpuenv.cli.examine import examine, show_phases
     from gpuenv.cli.formats import How, emit_report, read_formats
+    from gpuenv.cli.gpu_tests import Proof
     from gpuenv.cli.history import read_history
-    from gpuenv.cli.proving import Proof
 
     if list_checks:
         _list(no_color=no_color)
@@ -81,12 +81,12 @@ def doctor(
     proof = Proof(smoke) if smoke else None
     report = examine(subject, matrix, terms_of, proof=proof)
     if fix:
-        from gpuenv.cli.changing.choices import Shown
         from gpuenv.cli.changing.fixing import Wish, mend
+        from gpuenv.cli.output import Output
 
-        text = all(entry.form != "json" or entry.path is not None for entry in wanted)
-        form = options.Format.TEXT if text else options.Format.JSON
-        wish = Wish(subject, matrix, yes, dry_run, offline, Shown(form, None, not no_color, redact, verbose))
+        as_json = any(entry.form == "json" and entry.path is None for entry in wanted)
+        out = Output(None, as_json, not no_color, redact, verbose)
+        wish = Wish(subject, matrix, yes, dry_run, offline, out)
         report = mend(report, lambda: examine(subject, matrix, terms_of, proof=proof), wish)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
     emit_report(report, wanted, how)
@@ -98,7 +98,7 @@ def doctor(
 def _list(*, no_color: bool) -> None:
     """Every check: its code, its title and the causes that it can name."""
     from gpuenv.cli.output import emit_lines
-    from gpuenv.cli.plugging import plugins
+    from gpuenv.cli.plugins import plugins
     from gpuenv.doctor.registry import all_checks
     from gpuenv.report.explained import list_lines
     from gpuenv.report.text import Line
@@ -115,7 +115,7 @@ def _left_out(only: Sequence[str], skip: Sequence[str]) -> frozenset[str]:
     """
     if not only and not skip:
         return frozenset()
-    from gpuenv.cli.plugging import known_codes
+    from gpuenv.cli.plugins import known_codes
     from gpuenv.doctor.registry import all_checks
 
     checks = {check.code: check for check in all_checks()}

@@ -44,7 +44,7 @@ def explain(
     offline: options.Offline = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
-    timeout: options.Timeout = 30.0,
+    timeout: options.Timeout = options.TIMEOUT,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
@@ -56,13 +56,13 @@ def explain(
     Exit code: 0 a cause is known, 1 none is, 2 the text cannot be read.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.explaining import Shown, explained, scanned, show
-    from gpuenv.cli.gather import Subject
+    from gpuenv.cli.explaining import explained, scanned
+    from gpuenv.cli.inputs import Subject
+    from gpuenv.cli.output import Output, emit_lines
+    from gpuenv.report.explanation import explanation_text
 
     known = _known(what) or _of_a_plugin(what, timeout)
     if known is not None:
-        from gpuenv.cli.output import emit_lines
-
         emit_lines(known, output, color=not no_color)
         return
     if what != "-" and not _exists(what):
@@ -70,7 +70,8 @@ def explain(
     asks = probe or (python is not None and snapshot is None)
     subject = Subject(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
     explanation = explained(scanned(_pieces(what)), subject, matrix)
-    show(explanation, Shown(output_format, output, not no_color, redact, verbose))
+    out = Output(output, output_format is options.Format.JSON, not no_color, redact)
+    out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))
     raise typer.Exit(ExitCode.OK if explanation.causes else ExitCode.UNFIT)
 
 
@@ -106,7 +107,7 @@ def _of_a_plugin(what: str, seconds: float) -> Iterator[Line] | None:
 
     if not is_code(what.upper()) or _exists(what):
         return None
-    from gpuenv.cli.plugging import plugins
+    from gpuenv.cli.plugins import plugins
     from gpuenv.plugins.run import MOST_SECONDS, described
     from gpuenv.report.explained import plugin_lines
 

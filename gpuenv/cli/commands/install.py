@@ -11,14 +11,15 @@ import typer
 
 from gpuenv.began import BEGAN
 from gpuenv.cli import options
+from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import (
+    INSTALL_TIMEOUT,
     Installer,
     InstallerName,
     InstallTimeout,
     Kernel,
     Means,
     NetworkOffline,
-    Shown,
     Wanted,
     caller_for,
     choice_of,
@@ -33,7 +34,7 @@ from gpuenv.cli.changing.choices import (
     target_of,
 )
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Beginning, Subject, announce, get_matrix
+from gpuenv.cli.inputs import Beginning, Subject, get_matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from gpuenv.cli.changing.transaction import Examined, Way
+    from gpuenv.cli.output import Output
     from gpuenv.install.backends.base import Installer as WheelInstaller
     from gpuenv.install.environment import Scheme
     from gpuenv.install.preparing import Prepared
@@ -103,8 +105,8 @@ def install(
     offline: NetworkOffline = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
-    timeout: options.Timeout = 30.0,
-    install_timeout: InstallTimeout = 3600.0,
+    timeout: options.Timeout = options.TIMEOUT,
+    install_timeout: InstallTimeout = INSTALL_TIMEOUT,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
@@ -113,22 +115,23 @@ def install(
     Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state is
     back, 7 the target cannot be used.
     """
+    from gpuenv.cli.output import Output
+    from gpuenv.install.errors import InstallError
+
     subject = Subject(target_of(python, kernel), None, assume or (), False, timeout, driver_root)
     if locked is not None and bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
     wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
-    shown = Shown(output_format, output, not no_color, redact, verbose)
-    from gpuenv.install.errors import InstallError
-
+    out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
     try:
-        code = run_install(subject, matrix, (wishes, means), shown)
+        code = run_install(subject, matrix, (wishes, means), out)
     except InstallError as error:
         raise command_error(error) from error
     raise typer.Exit(code)
 
 
-def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means], shown: Shown) -> int:
+def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means], out: Output) -> int:
     """The whole command; answers the exit code.
 
     Raises:
@@ -154,13 +157,13 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
     examined = Examined(subject, facts, rows, resolved_for(facts, rows, take_stock(scheme)))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
         way = _way(target, examined, (wishes, means), Path(scratch))
-        terms = Terms(shown, wishes.yes, wishes.dry_run, wishes.allow_changes)
+        terms = Terms(out, wishes.yes, wishes.dry_run, wishes.allow_changes)
         done = transact(interpreter, scheme, way, terms, clock)
     if done is None:
         return ExitCode.OK
     if done.status in (Result.UNCHANGED, Result.INSTALLED) and wishes.guard is not None:
         _leave_guard(scheme, wishes.guard)
-    show_outcome(replace(done, recovered=recovered + done.recovered), shown)
+    show_outcome(replace(done, recovered=recovered + done.recovered), out)
     return done.exit_code
 
 

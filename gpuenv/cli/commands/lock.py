@@ -14,6 +14,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.changing.choices import (
+    INSTALL_TIMEOUT,
     Installer,
     InstallerName,
     InstallTimeout,
@@ -27,7 +28,7 @@ from gpuenv.cli.changing.choices import (
     resolved_for,
 )
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, get_both
+from gpuenv.cli.inputs import Subject, get_both
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
@@ -56,8 +57,8 @@ def lock(
     output: options.OutputFile = None,
     installer: Installer = InstallerName.AUTO,
     offline: NetworkOffline = False,
-    timeout: options.Timeout = 30.0,
-    install_timeout: InstallTimeout = 3600.0,
+    timeout: options.Timeout = options.TIMEOUT,
+    install_timeout: InstallTimeout = INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
     """Write what install would install as a lock file: exact versions with hashes, for this target or a recorded one.

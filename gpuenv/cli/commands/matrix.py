@@ -10,7 +10,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import get_matrix
+from gpuenv.cli.inputs import get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

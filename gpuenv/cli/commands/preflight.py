@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce
+from gpuenv.cli.inputs import Subject
 from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
-    from gpuenv.cli.proving import Proof
+    from gpuenv.cli.gpu_tests import Proof
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.allowance import Allowance
     from gpuenv.model.snapshot import Snapshot
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from gpuenv.report.report import Report
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0  # seconds between two looks at a busy GPU
-_LOOK = 30.0  # seconds that the machine may take to answer, if nothing else is said
 _SLACK = 1.5  # how much longer than their level's budget GPU tests may take, if nothing else is said
 
 Require = Annotated[
@@ -51,7 +51,7 @@ Timeout = Annotated[
         "--timeout",
         metavar="SECONDS",
         min=0.1,
-        max=3600,
+        max=options.LONGEST_TIMEOUT,
         help="The time budget, waiting aside. [30; more with --smoke]",
     ),
 ]
@@ -114,7 +114,9 @@ def preflight(
     budget = timeout if timeout is not None else settings.timeout
     waiting = wait if wait is not None else settings.wait or 0.0
     asked = _Asked(
-        subject=Subject(python, snapshot, assume or (), no_probe, _LOOK if budget is None else budget, driver_root),
+        subject=Subject(
+            python, snapshot, assume or (), no_probe, options.TIMEOUT if budget is None else budget, driver_root
+        ),
         matrix=matrix,
         requirements=(*settings.requirements, *_from_options(require or (), expect_no_gpu=expect_no_gpu)),
         proof=_proof(smoke or settings.smoke, budget),
@@ -134,10 +136,10 @@ def _proof(level: Level | None, budget: float | None) -> Proof | None:
     """The GPU tests, within the time that is given; without one, there is some for the machine and some for them."""
     if level is None:
         return None
-    from gpuenv.cli.proving import Proof
+    from gpuenv.cli.gpu_tests import Proof
     from gpuenv.smoke.plan import BUDGET
 
-    return Proof(level, _LOOK + _SLACK * BUDGET[level] if budget is None else budget)
+    return Proof(level, options.TIMEOUT + _SLACK * BUDGET[level] if budget is None else budget)
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.cli import options
-from gpuenv.cli.gather import Subject, get_snapshot
+from gpuenv.cli.inputs import Subject, get_snapshot
 
 
 def probe(
@@ -16,7 +16,7 @@ def probe(
     offline: options.Offline = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
-    timeout: options.Timeout = 30.0,
+    timeout: options.Timeout = options.TIMEOUT,
     deep: options.Deep = False,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",

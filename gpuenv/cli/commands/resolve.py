@@ -10,7 +10,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, get_both, get_matrix, get_snapshot
+from gpuenv.cli.inputs import Subject, get_both, get_matrix, get_snapshot
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def resolve(
     offline: options.Offline = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
-    timeout: options.Timeout = 30.0,
+    timeout: options.Timeout = options.TIMEOUT,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:

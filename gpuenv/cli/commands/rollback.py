@@ -12,7 +12,6 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.changing.choices import (
     Kernel,
-    Shown,
     command_error,
     interpreter_of,
     put_back_first,
@@ -20,10 +19,11 @@ from gpuenv.cli.changing.choices import (
     target_of,
 )
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject
+from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.cli.output import Output
     from gpuenv.install.journal import Journal, Store
 
 
@@ -39,16 +39,17 @@ def rollback(
     output: options.OutputFile = None,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
-    timeout: options.Timeout = 30.0,
+    timeout: options.Timeout = options.TIMEOUT,
     redact: options.Redact = True,
 ) -> None:
     """Put the target environment back to the state before a recorded install: the newest, where none is named.
 
     Exit code: 0 done, 4 it could not be done, 7 the target cannot be used.
     """
+    from gpuenv.cli.output import Output
     from gpuenv.install.errors import InstallError
 
-    shown = Shown(output_format, output, not no_color, redact, verbose)
+    out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
     subject = Subject(target_of(python, kernel), None, (), False, timeout, "/")
     interpreter = interpreter_of(subject)
     try:
@@ -56,12 +57,12 @@ def rollback(
         if listing and not dry_run:
             put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False)
         if listing:
-            _show_history(store, shown)
+            _show_history(store, out)
             return
         if dry_run:
-            _show_plan(store, number, interpreter, shown)
+            _show_plan(store, number, interpreter, out)
             return
-        _roll_back(store, interpreter, number, shown)
+        _roll_back(store, interpreter, number, out)
     except InstallError as error:
         raise command_error(error) from error
 
@@ -78,21 +79,16 @@ def _store(interpreter: str, timeout: float) -> Store:
     return Store(Path(ask_scheme(interpreter, os.environ, time.monotonic() + timeout).root))
 
 
-def _show_history(store: Store, shown: Shown) -> None:
-    from gpuenv.cli.output import emit_json, emit_lines
+def _show_history(store: Store, out: Output) -> None:
     from gpuenv.install.history import history_of
     from gpuenv.install.recovery import committed
     from gpuenv.install.text import history_lines
 
     journals = committed(store)
-    if shown.output_format is options.Format.JSON:
-        emit_json(history_of(journals), shown.output, redacted=shown.redacted)
-    else:
-        emit_lines(history_lines(journals), shown.output, color=shown.color, redacted=shown.redacted)
+    out.emit(history_of(journals), lambda: history_lines(journals))
 
 
-def _show_plan(store: Store, number: str | None, interpreter: str, shown: Shown) -> None:
-    from gpuenv.cli.output import emit_json, emit_lines
+def _show_plan(store: Store, number: str | None, interpreter: str, out: Output) -> None:
     from gpuenv.install.history import plan_of_rollback
     from gpuenv.install.records import Place
     from gpuenv.install.recovery import committed
@@ -100,10 +96,7 @@ def _show_plan(store: Store, number: str | None, interpreter: str, shown: Shown)
 
     journals = _up_to(committed(store), number)
     plan = plan_of_rollback(journals, Place(interpreter, str(store.root), str(store.root), ""))
-    if shown.output_format is options.Format.JSON:
-        emit_json(plan, shown.output, redacted=shown.redacted)
-    else:
-        emit_lines(plan_lines(plan), shown.output, color=shown.color, redacted=shown.redacted)
+    out.emit(plan, lambda: plan_lines(plan))
 
 
 def _up_to(journals: tuple[Journal, ...], number: str | None) -> tuple[Journal, ...]:
@@ -116,7 +109,7 @@ def _up_to(journals: tuple[Journal, ...], number: str | None) -> tuple[Journal, 
     return journals[: numbers.index(number) + 1] if number is not None else journals[:1]
 
 
-def _roll_back(store: Store, interpreter: str, number: str | None, shown: Shown) -> None:
+def _roll_back(store: Store, interpreter: str, number: str | None, out: Output) -> None:
     from gpuenv.install.records import Outcome, Place, Result
     from gpuenv.install.recovery import committed, roll_back
 
@@ -140,5 +133,5 @@ def _roll_back(store: Store, interpreter: str, number: str | None, shown: Shown)
             place,
             recovered=recovered,
         ),
-        shown,
+        out,
     )

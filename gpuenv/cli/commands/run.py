@@ -14,7 +14,7 @@ from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from gpuenv.cli.gather import Subject
+    from gpuenv.cli.inputs import Subject
 
 
 def run(
@@ -27,7 +27,7 @@ def run(
     ] = True,
     matrix: options.MatrixFile = None,
     no_color: options.NoColor = False,
-    timeout: options.Timeout = 30.0,
+    timeout: options.Timeout = options.TIMEOUT,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
@@ -43,7 +43,7 @@ def run(
     except NotStarted as error:
         raise CommandError(error.exit_code, f"{command[0]}: cannot be run: {error.reason}") from error
     if ended.status:
-        from gpuenv.cli.gather import Subject
+        from gpuenv.cli.inputs import Subject
 
         target = None if snapshot is not None else python or _interpreter(command[0])
         subject = Subject(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import announce
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

@@ -55,7 +55,9 @@ def smoke(
     verbose: options.Verbose = False,
     timeout: Annotated[
         Optional[float],
-        typer.Option("--timeout", metavar="SECONDS", min=0.5, max=3600, help="How long each test may take."),
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=0.5, max=options.LONGEST_TIMEOUT, help="How long each test may take."
+        ),
     ] = None,
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
@@ -160,13 +162,12 @@ def _prove(
     order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None
 ) -> tuple[SmokeResult, Report]:
     """The result, and the same as a report, whose findings are those of the tests alone."""
-    from gpuenv.cli.gather import Subject
-    from gpuenv.cli.proving import prove_alone
-    from gpuenv.probe.take import DEFAULT_TIMEOUT
+    from gpuenv.cli.gpu_tests import prove_alone
+    from gpuenv.cli.inputs import Subject
     from gpuenv.smoke.prove import Unusable
 
     interpreter = _interpreter(python)
-    subject = Subject(python, None, (), no_probe=False, timeout=DEFAULT_TIMEOUT, driver_root=driver_root)
+    subject = Subject(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
     try:
         result, snapshot, matrix = prove_alone(order, subject, interpreter, baseline)
     except Unusable as error:

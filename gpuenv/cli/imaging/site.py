@@ -9,9 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import Means
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce
+from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, get_snapshot
+from gpuenv.cli.inputs import Subject, get_snapshot
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
@@ -20,7 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be built, in the words of the command line."""
+    """What is to be built, in the words of the command line.
+
+    Attributes:
+        kinds: of image.
+        every: the whole supported matrix.
+        cuda: version of CUDA in the image.
+        cupy: version, or line and version.
+        python: version of Python in the image.
+        arch: architecture.
+        base: another base image.
+        tag: name of the image; of several, the repository.
+        capabilities: compute capabilities to serve.
+        labels: ``KEY=VALUE``.
+        snapshots: recorded machines to serve.
+    """
 
     kinds: tuple[str, ...]
     every: bool

@@ -12,15 +12,16 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli import options
-from gpuenv.cli.changing.choices import Shown, command_error
+from gpuenv.cli.announce import announce
+from gpuenv.cli.changing.choices import command_error
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce, get_matrix
 from gpuenv.cli.imaging.site import Making, Site, host_ways, site_of, site_or_none
 from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
+from gpuenv.cli.inputs import Subject, get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.cli.output import Output
     from gpuenv.image.building import Workshop
     from gpuenv.image.choose import Wish
     from gpuenv.image.plan import Templates
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
 
 
-def run(asked: Asked, machine: tuple[Subject, Path | None], making: Making, shown: Shown, end: str | Path) -> int:
+def run(asked: Asked, machine: tuple[Subject, Path | None], making: Making, out: Output, end: str | Path) -> int:
     """The whole command; answers the exit code.
 
     Raises:
@@ -49,8 +50,8 @@ def run(asked: Asked, machine: tuple[Subject, Path | None], making: Making, show
         choices, left_out = _choices(asked, wishes, machines_of(asked, machine[0], rows), rows)
         with ExitStack() as stack:
             if end in ("print", "plan") or isinstance(end, Path):
-                return _planned((asked, making, rows), (choices, left_out), shown, end, stack)
-            return _build_all((asked, making, rows), choices, machine[0], shown, stack)
+                return _planned((asked, making, rows), (choices, left_out), out, end, stack)
+            return _build_all((asked, making, rows), choices, machine[0], out, stack)
     except (NoImageError, NoWheelsError) as error:
         raise CommandError(ExitCode.NOTHING_FITS, str(error)) from error
     except RenderError as error:
@@ -126,7 +127,7 @@ def _lock(choice: Choice, making: Making) -> tuple[Pin, ...]:
 def _planned(
     work: tuple[Asked, Making, Matrix],
     found: tuple[tuple[Choice, ...], tuple[str, ...]],
-    shown: Shown,
+    out: Output,
     end: str | Path,
     stack: ExitStack,
 ) -> int:
@@ -144,7 +145,7 @@ def _planned(
     if isinstance(end, Path):
         _write_contexts(end, plans)
     else:
-        _show_plans(ImagePlans(tuple(plans), left_out, rows.revision), shown, texts=end == "print")
+        _show_plans(ImagePlans(tuple(plans), left_out, rows.revision), out, texts=end == "print")
     return ExitCode.OK
 
 
@@ -184,22 +185,19 @@ def _write_contexts(folder: Path, plans: Sequence[ImagePlan]) -> None:
         announce(f"{place}: written; to build it: docker build {place}")
 
 
-def _show_plans(plans: ImagePlans, shown: Shown, *, texts: bool) -> None:
-    from gpuenv.cli.output import emit_json, emit_lines, write_file, write_stdout
+def _show_plans(plans: ImagePlans, out: Output, *, texts: bool) -> None:
+    from gpuenv.cli.output import write_file, write_stdout
     from gpuenv.image.text import plan_lines
 
-    if shown.output_format is options.Format.JSON:
-        emit_json(plans, shown.output, redacted=shown.redacted)
-    elif texts:
+    if texts and not out.as_json:
         text = "\n".join(plan.dockerfile for plan in plans.images)
-        write_file(shown.output, text) if shown.output else write_stdout(text)
+        write_file(out.file, text) if out.file else write_stdout(text)
     else:
-        lines = plan_lines(plans, verbose=shown.verbose)
-        emit_lines(lines, shown.output, color=shown.color, redacted=shown.redacted)
+        out.emit(plans, lambda: plan_lines(plans, verbose=out.verbose))
 
 
 def _build_all(
-    work: tuple[Asked, Making, Matrix], choices: Sequence[Choice], subject: Subject, shown: Shown, stack: ExitStack
+    work: tuple[Asked, Making, Matrix], choices: Sequence[Choice], subject: Subject, out: Output, stack: ExitStack
 ) -> int:
     """Builds one after the other; one that fails keeps none of the others from being built.
 
@@ -215,7 +213,7 @@ def _build_all(
         pinned = [replace(choice, base=site.engine.pinned(choice.base)) for choice in choices]
     except EngineError as error:
         raise CommandError(ExitCode.FAILED, error.message, error.remedy) from error
-    shop = _workshop(site, making, subject, shown)
+    shop = _workshop(site, making, subject, out)
     done: list[BuiltImage] = []
     remedies: dict[str, None] = {}
     for choice in pinned:
@@ -226,7 +224,7 @@ def _build_all(
             announce(f"interrupted; the build was ended, and {plan.tag} is what it was before")
             raise
     status = max((image.status for image in done), key=list(Built).index)
-    return _show(done, status, shown, site.engine.facts.label, tuple(remedies))
+    return _show(done, status, out, site.engine.facts.label, tuple(remedies))
 
 
 def _one(plan: ImagePlan, shop: Workshop, remedies: dict[str, None]) -> BuiltImage:
@@ -243,7 +241,7 @@ def _one(plan: ImagePlan, shop: Workshop, remedies: dict[str, None]) -> BuiltIma
         return BuiltImage(plan.tag, Built.FAILED, error.message, base=plan.choice.base.pinned)
 
 
-def _workshop(site: Site, making: Making, subject: Subject, shown: Shown) -> Workshop:
+def _workshop(site: Site, making: Making, subject: Subject, out: Output) -> Workshop:
     from gpuenv.image.building import Workshop
 
     return Workshop(
@@ -253,15 +251,14 @@ def _workshop(site: Site, making: Making, subject: Subject, shown: Shown) -> Wor
         environment=os.environ,
         gpu_ways=site.engine.facts.gpu_ways or host_ways(subject),
         announce=announce,
-        verbose=shown.verbose,
+        verbose=out.verbose,
         fresh=making.fresh,
         push=making.push,
         seconds=making.seconds,
     )
 
 
-def _show(images: Sequence[BuiltImage], status: object, shown: Shown, engine: str, remedies: Sequence[str]) -> int:
-    from gpuenv.cli.output import emit_json, emit_lines
+def _show(images: Sequence[BuiltImage], status: object, out: Output, engine: str, remedies: Sequence[str]) -> int:
     from gpuenv.image.records import Built, ImageOutcome
     from gpuenv.image.text import outcome_lines
 
@@ -272,12 +269,7 @@ def _show(images: Sequence[BuiltImage], status: object, shown: Shown, engine: st
     )
     worst = status if isinstance(status, Built) else Built.FAILED
     outcome = ImageOutcome(worst, code, message, tuple(images), engine)
-    if shown.output_format is options.Format.JSON:
-        emit_json(outcome, shown.output, redacted=shown.redacted)
-    else:
-        emit_lines(
-            outcome_lines(outcome, verbose=shown.verbose), shown.output, color=shown.color, redacted=shown.redacted
-        )
+    out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
     for image in images:
         if image.status is not Built.BUILT:
             announce(image.message)

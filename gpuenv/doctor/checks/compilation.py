@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from gpuenv.doctor.checks.fit import outside
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import pip_fix
+from gpuenv.doctor.installed import install_fix, installed, pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
+from gpuenv.matrix.records import CudaMinor
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -123,6 +127,53 @@ def headers_of_another_major(facts: Facts) -> Outcome:
         Severity.WARNING,
         cause=None if variables else Cause.LIBRARY_PATH_CONFLICT,
     )
+
+
+@check(
+    "LIB610",
+    Cause.GPU_TOO_NEW_FOR_TOOLKIT,
+    Cause.GPU_REMOVED_FROM_TOOLKIT,
+    Cause.CUPY_TOO_OLD_FOR_GPU,
+    requires=("LIB602", "LIB603", "WHL505"),
+)
+def nvrtc_outside_gpu(facts: Facts) -> Outcome:
+    """The NVRTC that is loaded makes no code for this GPU, although another one of its major version would.
+
+    What it means: a wheel line takes any NVRTC of its CUDA major, and what is installed decides which one it gets. An
+    older minor release does not know a newer GPU: CUDA 12.4 knows no Blackwell, CUDA 12.8 does. import cupy succeeds,
+    and the first kernel fails with "invalid value for --gpu-architecture", or finds no code for the device.
+    How it is seen: NVRTC's own word on its release, and what that release compiles for, as measured.
+    What to do: install an NVRTC that knows the GPU, or the CuPy that brings one along.
+    """
+    there, nvrtc = installed(facts), _library(facts, "nvrtc")
+    if there is None or nvrtc is None or nvrtc.path is None or nvrtc.release is None:
+        return
+    row = next((row for row in minors_of(there.wheel, facts.matrix) if str(row.cuda) == nvrtc.release), None)
+    gpus = left_out(there.wheel, facts.needs, row, facts.matrix) if row else ()
+    if row is None or not gpus:
+        return
+    cause, what = outside(set(row.capabilities), gpus, f"NVRTC {row.cuda}", there)
+    yield Symptom(
+        f"{what} this GPU: {', '.join(dict.fromkeys(gpu.label for gpu in gpus))}",
+        tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in gpus)
+        + (
+            Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
+            Evidence("compiled for", ", ".join(map(str, sorted(row.capabilities))), facts.matrix.cite(row.source)),
+        ),
+        (
+            *install_fix(facts, "Install the CuPy that brings such an NVRTC."),
+            *_newer_nvrtc(serving_minors(there.wheel, facts.needs, facts.matrix)),
+        ),
+        cause=cause,
+    )
+
+
+def _newer_nvrtc(serving: Sequence[CudaMinor]) -> tuple[Fix, ...]:
+    if not serving:
+        return ()
+    versions = sorted(row.cuda for row in serving)
+    named = f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else str(versions[0])
+    return (Fix(f"Or install a toolkit of CUDA {named}, and let CUDA_PATH and the loader find it first."),)
 
 
 def _variables(facts: Facts) -> list[tuple[str, str]]:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from gpuenv.doctor.checks.wheel import DRIVER_USABLE
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import Installed, install_fix, installed, pip_fix, why_not_known
 from gpuenv.doctor.machine import driver_sees_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.candidates import minors_of
-from gpuenv.matrix.constraints import (
-    Rejected,
-    driver_minimum,
-    in_range,
-    libc,
-    nvrtc_compiles_for_gpu,
-    platform,
-    python,
-    wheel_has_code_for_gpu,
-)
+from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
+from gpuenv.matrix.installable import Rejected, in_range, libc, platform, python
+from gpuenv.matrix.needs import NeededGpu
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import is_rocm
 from gpuenv.model.snapshot import SourceState
+from gpuenv.model.versions import ComputeCapability
 
 _THERE = ("WHL502", "WHL503")
 
@@ -98,7 +94,8 @@ def gpu_outside_toolkit(facts: Facts) -> Outcome:
     verdicts = [judge(there.wheel, facts.needs, facts.matrix) for judge in judges]
     for verdict in verdicts:
         if isinstance(verdict, Rejected):
-            cause, what = _outside(there, facts)
+            known = {capability for row in minors_of(there.wheel, facts.matrix) for capability in row.capabilities}
+            cause, what = outside(known, facts.needs.gpus, f"CUDA {there.wheel.line.cuda_major}", there)
             yield Symptom(
                 f"{what} this GPU: {verdict.found}",
                 tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in facts.needs.gpus)
@@ -111,15 +108,15 @@ def gpu_outside_toolkit(facts: Facts) -> Outcome:
         yield NotKnown("the GPU's compute capability is not known")
 
 
-def _outside(there: Installed, facts: Facts) -> tuple[Cause, str]:
-    """Whether the GPU is too old or too new for the toolkit, or only this CuPy does not know it."""
-    supported = {capability for row in minors_of(there.wheel, facts.matrix) for capability in row.capabilities}
-    gpus = [gpu.compute_capability for gpu in facts.needs.gpus if gpu.compute_capability]
-    major = there.wheel.line.cuda_major
-    if any(capability < min(supported) for capability in gpus):
-        return Cause.GPU_REMOVED_FROM_TOOLKIT, f"CUDA {major} no longer supports"
-    if any(capability not in supported for capability in gpus):
-        return Cause.GPU_TOO_NEW_FOR_TOOLKIT, f"CUDA {major} does not know"
+def outside(
+    compiled_for: Collection[ComputeCapability], gpus: Iterable[NeededGpu], cuda: str, there: Installed
+) -> tuple[Cause, str]:
+    """Whether GPUs are too old or too new for a CUDA, or only the installed CuPy does not know them; and in words."""
+    capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability]
+    if any(capability < min(compiled_for) for capability in capabilities):
+        return Cause.GPU_REMOVED_FROM_TOOLKIT, f"{cuda} no longer supports"
+    if any(capability not in compiled_for for capability in capabilities):
+        return Cause.GPU_TOO_NEW_FOR_TOOLKIT, f"{cuda} does not know"
     return Cause.CUPY_TOO_OLD_FOR_GPU, f"CuPy {there.cupy.release} does not know"
 
 

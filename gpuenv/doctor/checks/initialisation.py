@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -10,6 +12,7 @@ from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.snapshot import PciGpu
 
 _UNREGISTERED: dict[str | None, str] = {
     "not-started": "no GPU's registration has begun, so the fabric manager does not run",
@@ -21,6 +24,10 @@ _BEFORE = (
     *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
     *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114"),
+)
+_LOAD_AND_LOOK = (
+    Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
+    Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg")),
 )
 
 
@@ -200,42 +207,33 @@ def initialisation_failed(facts: Facts) -> Outcome:
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
     evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("gpu_count", snapshot.gpu_count)
-    if (
-        code == Cuda.NO_DEVICE
-        and snapshot.gpus
-        and all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
-    ):
-        yield Symptom(
-            "MIG is on, but no instance exists",
-            evidence,
-            (
-                Fix("Make an instance of the whole GPU.", ("sudo", "nvidia-smi", "mig", "-cgi", "0", "-C")),
-                Fix("Or turn MIG off.", ("sudo", "nvidia-smi", "-mig", "0")),
-            ),
-            cause=Cause.MIG_MISCONFIGURED,
-        )
-        return
-    on_bus = nvidia_on_bus(snapshot)
-    if code == Cuda.NO_DEVICE and not driver_sees_gpu(snapshot) and not on_bus:
+    all_without_instance = all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
+    if code == Cuda.NO_DEVICE and snapshot.gpus and all_without_instance:
+        yield _without_instance(evidence)
+    elif driver_sees_gpu(snapshot):
+        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, _LOAD_AND_LOOK)
+    elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
-        return
-    title = "CUDA cannot be initialised, though the driver answers"
-    passed_on: tuple[Fix, ...] = ()
-    if not driver_sees_gpu(snapshot):
-        title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
-        evidence += tuple(
-            Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices")
-            for gpu in on_bus or ()
-        )
-        if any(gpu.kernel_driver == _PASSED_ON for gpu in on_bus or ()):
-            title += f": {_PASSED_ON} holds it"
-            passed_on = (Fix("vfio-pci keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
-    yield Symptom(
-        title,
-        evidence,
-        (
-            *passed_on,
-            Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
-            Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg")),
-        ),
+    else:
+        yield _not_listed(nvidia_on_bus(snapshot) or (), evidence)
+
+
+def _without_instance(evidence: tuple[Evidence, ...]) -> Symptom:
+    fixes = (
+        Fix("Make an instance of the whole GPU.", ("sudo", "nvidia-smi", "mig", "-cgi", "0", "-C")),
+        Fix("Or turn MIG off.", ("sudo", "nvidia-smi", "-mig", "0")),
     )
+    return Symptom("MIG is on, but no instance exists", evidence, fixes, cause=Cause.MIG_MISCONFIGURED)
+
+
+def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Symptom:
+    """A GPU is on the bus, as far as that is known, and the driver has none: another driver may hold it."""
+    title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
+    passed_on: tuple[Fix, ...] = ()
+    holders = tuple(
+        Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in on_bus
+    )
+    if any(gpu.kernel_driver == _PASSED_ON for gpu in on_bus):
+        title += f": {_PASSED_ON} holds it"
+        passed_on = (Fix("vfio-pci keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
+    return Symptom(title, evidence + holders, (*passed_on, *_LOAD_AND_LOOK))

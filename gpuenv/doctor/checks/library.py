@@ -8,13 +8,21 @@ from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.installed import install_fix, installed, pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Library, SourceState
 
 _THERE = ("WHL502", "WHL503")
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
+# glibc's own words (elf/dl-lookup.c, elf/dl-version.c): of a symbol, of a symbol's version, of a version as a whole.
+_REFUSED = re.compile(
+    r"undefined symbol: (?P<a>\w+)(?:, version (?P<b>lib[\w.-]+))?"
+    r"|symbol (?P<c>\w+),? version (?P<d>lib[\w.-]+) not defined in file"
+    r"|version [`'](?P<e>lib[\w.-]+)' not found"
+)
+_RELEASE = re.compile(r"_(\d+)_(\d+)$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
 _SONAME = re.compile(r"(lib\w+\.so\.\d+)")
 
 
@@ -108,10 +116,10 @@ def library_missing(facts: Facts) -> Outcome:
         yield NotKnown("which CuPy the libraries are for was not told")
         return
     needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
-    missing = [library for library in needed if library.path is None]
+    missing = [library for library in needed if library.path is None and _refusal(library) is None]
     if not missing:
-        if state.state is SourceState.FAILED:
-            yield NotKnown(state.detail or "the target's libraries could not be asked for")
+        if state.state is not SourceState.ANSWERED:
+            yield NotKnown(state.detail or "not all of the target's libraries were asked for")
         return
     others = _other_toolkits(facts) + _cuda_wheels(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
@@ -127,6 +135,74 @@ def library_missing(facts: Facts) -> Outcome:
         return
     named = ", ".join(library.soname for library in missing)
     yield Symptom(f"CUDA libraries that CuPy loads are not found: {named}", evidence + _searched(facts), _fixes(facts))
+
+
+@check("LIB611", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=(*_THERE, "LIB602", "LIB603"))
+def refused(facts: Facts) -> Outcome:
+    """A CUDA library that CuPy loads is there, and cannot be loaded together with another one that is found first.
+
+    What it means: CUDA's libraries use each other, and one needs another that is of its own release or newer. Where an
+    older nvJitLink is installed beside a newer cuSPARSE, or LD_LIBRARY_PATH leads to one, the loader refuses cuSPARSE.
+    CuPy itself then says that the library is not found.
+    How it is seen: the loader's own words when the target loads each library: a symbol or a version that is not there.
+    What to do: install the library that lacks it in the release of the one that needs it, or let that be found first.
+    """
+    told = [(library, refusal) for library in facts.snapshot.target.libraries if (refusal := _refusal(library))]
+    if not told:
+        return
+    refusal = told[0][1]
+    provider = _provider(facts, refusal)
+    packages = facts.snapshot.target.packages
+    in_target = provider is not None and "/site-packages/" in (provider.path or "")
+    bringers = [name for name in ("torch", "jax", "tensorflow") if name in packages] if in_target else []
+    named = provider.soname if provider else refusal.by or "library"
+    sonames = ", ".join(entry.soname for entry, _ in told)
+    found = f"{provider.release or 'unknown'} in {provider.path}" if provider else "unknown"
+    yield Symptom(
+        f"{sonames} cannot be loaded: the {named} that is found first is of another release",
+        tuple(Evidence(entry.soname, entry.error or "", "the target's loader") for entry, _ in told)
+        + (Evidence(named, found, "its own word"),)
+        + tuple(Evidence(f"target.packages.{name}", packages[name], "its metadata") for name in bringers)
+        + _searched(facts)[:1],
+        _same_release(facts, refusal, provider),
+        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """What the loader did not find in another library, and that library, where it names it."""
+
+    symbol: str
+    by: str | None
+
+
+def _refusal(library: Library) -> _Refusal | None:
+    found = None if library.path or library.optional else _REFUSED.search(library.error or "")
+    return _Refusal(found["a"] or found["c"] or "", found["b"] or found["d"] or found["e"]) if found else None
+
+
+def _provider(facts: Facts, refusal: _Refusal) -> Library | None:
+    """The library that lacks what is needed, where it is known which one that is: by its soname, or by the symbol's."""
+    for entry in facts.snapshot.target.libraries:
+        if entry.path and (entry.soname == refusal.by if refusal.by else entry.name.lower() in refusal.symbol.lower()):
+            return entry
+    return None
+
+
+def _same_release(facts: Facts, refusal: _Refusal, provider: Library | None) -> tuple[Fix, ...]:
+    first = Fix("Let the loader find the libraries of one CUDA release first: LD_LIBRARY_PATH decides where set.")
+    release, major = _RELEASE.search(refusal.symbol), _major(facts)
+    if provider is None or major is None or release is None:
+        return (first,)
+    wheel = cuda_wheel(provider.name.lower(), major)
+    if wheel not in facts.snapshot.target.packages:
+        return (first,)
+    wanted = f"{wheel}>={release[1]}.{release[2]},<{int(release[1]) + 1}"
+    return (
+        pip_fix(facts, "Install it in the release that is needed.", "install", wanted),
+        Fix("Where another package pins the older one: keep CuPy and that package in environments of their own."),
+    )
 
 
 def _major(facts: Facts) -> int | None:

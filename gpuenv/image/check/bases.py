@@ -7,7 +7,8 @@ import re
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.names import Name, parse_name
 from gpuenv.image.check.variables import is_known
-from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.matrix.packages import Flavour, Image
+from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion, PythonVersion
 

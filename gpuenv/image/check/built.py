@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from gpuenv.image.check.bases import Base, base_of
 from gpuenv.image.check.docker_parse import Piece
@@ -43,6 +43,7 @@ class Built:
         environment: the variables at its end.
         matrix: the compatibility matrix.
         copied: the images that a folder of CUDA is copied from.
+        passed_over: the files to install from that were not looked at, each with the reason.
     """
 
     file: str
@@ -54,6 +55,7 @@ class Built:
     environment: Mapping[str, Setting]
     matrix: Matrix
     copied: tuple[Base, ...] = ()
+    passed_over: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def first(self) -> Stage:
@@ -101,6 +103,7 @@ def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context,
         environment=target.environment,
         matrix=matrix,
         copied=tuple(base_of(name, matrix) for name in _cuda_copied_from(chain, stages)),
+        passed_over=dict(context.passed_over),
     )
 
 

@@ -68,11 +68,10 @@ def whole(text: str, first_line: int) -> Piece:
 
 @dataclass(frozen=True, slots=True)
 class Heredoc:
-    """A text inside an instruction; ``expands`` tells whether variables in it are replaced."""
+    """A text inside an instruction, and the word that begins and ends it."""
 
     name: str
     body: Piece
-    expands: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +213,6 @@ def _heredoc(lines: list[str], position: int, match: re.Match[str], line: int) -
         text = lines[position].lstrip("\t") if strips else lines[position]
         position += 1
         if text == name:
-            return Heredoc(name, whole("".join(f"{entry}\n" for entry in found), begin + 1), name == match[2]), position
+            return Heredoc(name, whole("".join(f"{entry}\n" for entry in found), begin + 1)), position
         found.append(text)
     raise DockerfileError(f"line {line}: the text <<{name} has no end")

@@ -162,9 +162,7 @@ def _from_source(options: _Options) -> frozenset[str]:
 
 
 def _index_major(options: _Options) -> int | None:
-    for word in options.of(
-        "-i", "--index-url", "--extra-index-url", "--index", "--default-index", "-f", "--find-links"
-    ):
+    for word in options.of(*_INDEXES):
         match = _CUDA_INDEX.search(word.text)
         if match is not None:
             return 0 if match[3] else int(match[1])

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from gpuenv import __version__
-from gpuenv.doctor.registry import Symptom, finding_of
+from gpuenv.doctor.registry import finding_of
 from gpuenv.image.check.built import Built, build, targets
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
 from gpuenv.image.check.facts import ImageError
@@ -17,7 +17,6 @@ from gpuenv.image.check.rules import Spot, all_rules
 from gpuenv.image.check.stages import Stage, stages_of
 from gpuenv.image.check.verdict import exit_code_of, ranked_findings, status_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.record import dataclass
 
 
@@ -97,9 +96,8 @@ def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
     wanted = _wanted(stages, choice.target, path)
     built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
     spots = [spot for each in built for spot in found_in(each)]
-    findings = [*of_spots(spots, context), *_passed_over(context, path)]
     files = (str(path), *(_shown(name, context) for name in context.read))
-    return Judged(tuple(findings), built, files)
+    return Judged(tuple(of_spots(spots, context)), built, files)
 
 
 def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | None:
@@ -132,20 +130,6 @@ def of_spots(spots: Iterable[tuple[str, Spot]], context: Context) -> list[ImageF
 def _shown(name: str, context: Context) -> str:
     """A file of the context, as it is named from where the user is."""
     return str(context.folder / name) if str(context.folder) not in (".", "") else name
-
-
-def _passed_over(context: Context, path: Path) -> list[ImageFinding]:
-    rule = next(rule for rule in all_rules("DKF") if rule.code == "DKF907")
-    symptoms = (
-        Symptom(
-            f"{name} was not looked at: {why}",
-            (Evidence("file", name, str(path)),),
-            (Fix("Check it by itself."),),
-            Severity.NOTE,
-        )
-        for name, why in context.passed_over.items()
-    )
-    return [replace(as_image_finding(finding_of(rule, entry)), file=str(path), line=1) for entry in symptoms]
 
 
 def _place(finding: ImageFinding) -> tuple[bool, str, int]:

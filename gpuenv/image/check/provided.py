@@ -10,7 +10,8 @@ from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.companions import brought
-from gpuenv.matrix.records import Companion, Flavour, Matrix
+from gpuenv.matrix.packages import Companion, Flavour
+from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 

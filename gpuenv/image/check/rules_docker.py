@@ -13,7 +13,7 @@ from gpuenv.image.check.installs import Install, Manager, Place
 from gpuenv.image.check.provided import Provided, provided
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
 from gpuenv.image.headers import has_own_headers
-from gpuenv.matrix.records import Flavour, Release, WheelLine
+from gpuenv.matrix.packages import Flavour, Release, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 

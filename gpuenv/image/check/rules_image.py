@@ -29,8 +29,7 @@ _TOOLKIT = (
 
 def wanted_platform(needs: Needs) -> Platform:
     """The platform of images that a machine runs; containers with GPUs are those of Linux."""
-    arch = (needs.platform or "linux-x86_64").partition("-")[2].replace("arm64", "aarch64")
-    return parse_platform(f"linux/{arch}")
+    return parse_platform(needs.container_platform.replace("-", "/"))
 
 
 @rule("IMG901", Cause.IMAGE_REQUIRES_OTHER_DRIVER)

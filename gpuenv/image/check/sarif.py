@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
-from gpuenv import __version__
 from gpuenv.doctor.registry import Explained, all_checks
 from gpuenv.image.check.records import ImageFinding, ImageReport
 from gpuenv.image.check.rules import all_rules
-from gpuenv.model.finding import Severity
 from gpuenv.report.report import Status
-from gpuenv.report.sarif import rule_of, uri_of
+from gpuenv.report.sarif import LEVELS, log_of, tool_of, uri_of
 
-_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 _USUAL = "Dockerfile"  # what has no file of its own is shown there: systems of code review want a place for everything
 
 
@@ -23,15 +18,8 @@ def sarif_text(report: ImageReport) -> str:
     """The log."""
     found = {finding.code for finding in report.findings}
     every: tuple[Explained, ...] = (*all_checks(), *all_rules())
-    described = {each.code: rule_of(each) for each in every if each.code in found}
-    driver = {
-        "name": "gpuenv",
-        "version": __version__,
-        "semanticVersion": __version__,
-        "rules": list(described.values()),
-    }
     run = {
-        "tool": {"driver": driver},
+        "tool": tool_of({each.code: each for each in every if each.code in found}.values()),
         "automationDetails": {"id": "gpuenv/check-image/"},
         "invocations": [_invocation(report)],
         "results": [_result(finding, report) for finding in report.findings],
@@ -41,7 +29,7 @@ def sarif_text(report: ImageReport) -> str:
             "matrix_revision": report.matrix_revision,
         },
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    return log_of(run)
 
 
 def _invocation(report: ImageReport) -> dict[str, Any]:
@@ -65,7 +53,7 @@ def _result(finding: ImageFinding, report: ImageReport) -> dict[str, Any]:
     digest = hashlib.sha256(f"{finding.code} {finding.file} {finding.machine} {finding.title}".encode()).hexdigest()
     return {
         "ruleId": finding.code,
-        "level": _LEVELS[finding.severity],
+        "level": LEVELS[finding.severity],
         "message": {"text": "\n".join(told)},
         "locations": [place],
         "partialFingerprints": {"gpuenv/1": digest},

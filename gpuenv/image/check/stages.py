@@ -58,6 +58,7 @@ class Stage:
         steps: its instructions.
         environment: what is in force at its end.
         arguments: likewise.
+        workdir: likewise.
     """
 
     number: int

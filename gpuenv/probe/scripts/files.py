@@ -223,7 +223,3 @@ def main():
     tell("toolkits", toolkits())
     look_at_files(sys.argv[1:] == ["deep"])
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

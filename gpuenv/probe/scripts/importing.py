@@ -28,7 +28,3 @@ def main():
         tell("file", getattr(module, "__file__", None))
         tell("release", str(getattr(module, "__version__", "")) or None)
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

@@ -11,16 +11,10 @@ import platform
 import re
 import sys
 
-# What has to do with GPUs, by what the names of distributions and conda packages begin with.
-RELEVANT = re.compile(
-    r"(cupy|numpy|scipy|nvidia|cuda|cudnn|cutensor|cuquantum|custatevec|cudensitymat|lib(cu|nv|nccl|raft|rmm)|nccl|nvtx"
-    r"|torch|triton|jax|numba|tensorflow|tf[-_]nightly|pycuda|nvmath|onnxruntime|fastrlock|cudf|cuml|cugraph|cuspatial"
-    r"|cuvs|cucim|cuxfilter|rmm|raft|pylib(raft|cugraph|cudf)|rapids|dask[-_]cu|ucx|kvikio|nx[-_]cugraph|(pip|uv)-\d)",
-    re.I,
-)
+from interpreter_cupy import cupy_module, cupy_modules, kernel_cache, kernel_cache_fault, kernel_cache_owners
+from interpreter_packages import conda_packages, distributions, needs_of_cupy, read
+
 KERNEL_LIMIT = 100
-CACHE_LIMIT = 200  # files of CuPy's cache whose owners are looked at
-TRUE = ("1", "true", "yes", "on", "y", "t")
 
 
 def tell(key, value):
@@ -149,141 +143,6 @@ def externally_managed():
     return kind() == "system" and os.path.exists(os.path.join(folder, "EXTERNALLY-MANAGED"))
 
 
-def metadata_folders():
-    """Every metadata folder on the path, each once, in the order in which imports would meet them."""
-    seen = set()
-    for entry in sys.path:
-        # lib64 is often a link to lib, and both are on the path
-        folder = os.path.realpath(entry or ".")
-        if folder in seen:
-            continue
-        seen.add(folder)
-        try:
-            names = sorted(os.listdir(folder))
-        except (IOError, OSError):
-            continue
-        for name in names:
-            if name.endswith((".dist-info", ".egg-info")) and RELEVANT.match(name):
-                yield os.path.join(folder, name)
-
-
-def read(path):
-    """A metadata file, or an empty text."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(100000).decode("utf-8", "replace")
-    except (IOError, OSError):
-        return ""
-
-
-def distributions():
-    """Name, version, place and installer of every distribution that has to do with GPUs."""
-    found = []
-    for folder in metadata_folders():
-        head = read(os.path.join(folder, "METADATA")) or read(os.path.join(folder, "PKG-INFO")) or read(folder)
-        head = head.split("\n\n", 1)[0]
-        name = re.search(r"^Name: *(\S+)", head, re.M)
-        release = re.search(r"^Version: *(\S+)", head, re.M)
-        if name and release:
-            found.append(
-                {
-                    "name": re.sub(r"[-_.]+", "-", name.group(1)).lower(),
-                    "release": release.group(1),
-                    "location": os.path.dirname(folder),
-                    "installer": read(os.path.join(folder, "INSTALLER")).strip() or None,
-                    "tags": re.findall(r"^Tag: *(\S+)", read(os.path.join(folder, "WHEEL")), re.M),
-                }
-            )
-    return found
-
-
-def extension_suffixes():
-    """How the file names of the extension modules that this interpreter loads end."""
-    try:
-        from importlib.machinery import EXTENSION_SUFFIXES
-    except ImportError:
-        import imp  # Python 2
-
-        return [suffix for suffix, _, kind in imp.get_suffixes() if kind == imp.C_EXTENSION]
-    return EXTENSION_SUFFIXES
-
-
-def loads(names, suffixes):
-    """Whether one of the files is an extension module for these suffixes; None where none is one for anybody."""
-    modules = [name for name in names if name.endswith((".so", ".pyd"))]
-    if not modules:
-        return None
-    return any(name[len(name.split(".")[0]) :] in suffixes for name in modules)
-
-
-def cupy_modules():
-    """Each folder on the path with a package cupy: its file, and whether this interpreter loads its extensions."""
-    found = []
-    for entry in sys.path:
-        package = os.path.join(os.path.realpath(entry or "."), "cupy")
-        module = os.path.join(package, "__init__.py")
-        if os.path.isfile(module) and module not in [known["module"] for known in found]:
-            core = os.path.join(package, "_core")
-            names = os.listdir(core) if os.path.isdir(core) else []
-            found.append({"module": module, "loads": loads(names, extension_suffixes())})
-    return found
-
-
-def cupy_module():
-    """The file that ``import cupy`` would take, without importing it.
-
-    From the folder where the command runs, as ``python -m``, ``python -c``, an interactive session and Jupyter begin
-    their path; ``python script.py`` begins it with the script's folder, which nobody knows here. Under PYTHONSAFEPATH
-    neither is on it.
-    """
-    find = finder()  # before the working folder is on the path, whose files are nobody's to run
-    before = [] if getattr(sys.flags, "safe_path", False) else [os.getcwd()]
-    saved = sys.path[:]
-    sys.path[:0] = before
-    try:
-        path = find("cupy")
-    finally:
-        sys.path[:] = saved
-    if path is None:
-        return None
-    folder, name = os.path.split(path)
-    parent, package = os.path.split(folder)
-    if name.startswith("__init__."):
-        return os.path.join(os.path.realpath(parent), package, name)
-    return os.path.join(os.path.realpath(folder), name)
-
-
-def finder():
-    """A function that tells the file of a module by the finders that an import would ask."""
-    try:
-        from importlib.util import find_spec
-    except ImportError:
-        return by_imp()  # Python 2
-
-    def find(name):
-        spec = find_spec(name)
-        if spec is None:
-            return None
-        places = [] if spec.has_location else list(spec.submodule_search_locations or [])
-        return spec.origin if spec.has_location else (places or [None])[0]
-
-    return find
-
-
-def by_imp():
-    """The same for Python 2."""
-    import imp
-
-    def find(name):
-        try:
-            path = imp.find_module(name)[1]
-        except ImportError:
-            return None
-        return os.path.join(path, "__init__.py") if os.path.isdir(path) else path
-
-    return find
-
-
 def kernels():
     """The kernels of Jupyter's that are offered here, with the interpreter that each starts.
 
@@ -310,88 +169,6 @@ def kernel_executable(path):
     except (ValueError, AttributeError):
         return None
     return words[0] if isinstance(words, list) and words and isinstance(words[0], type("")) else None
-
-
-def conda_packages():
-    """Name and version of every conda package that has to do with GPUs, by the names of its records."""
-    try:
-        records = sorted(os.listdir(os.path.join(sys.prefix, "conda-meta")))
-    except (IOError, OSError):
-        return {}
-    found = {}
-    for record in records:
-        match = re.match(r"(.+)-([^-]+)-[^-]+\.json$", record)  # NAME-VERSION-BUILD.json
-        if match and RELEVANT.match(match.group(1) + "-0"):
-            found[match.group(1).lower()] = match.group(2)
-    return found
-
-
-def needs_of_cupy():
-    """What each distribution on the path needs of CuPy, by its own metadata; what an extra alone needs is left out."""
-    found = []
-    seen = set()
-    for entry in sys.path:
-        folder = os.path.realpath(entry or ".")
-        if folder in seen or not os.path.isdir(folder):
-            continue
-        seen.add(folder)
-        for name in sorted(os.listdir(folder)):
-            if name.endswith(".dist-info") and not name.startswith("cupy"):
-                found.extend(needs_in(os.path.join(folder, name)))
-    return found
-
-
-def needs_in(folder):
-    """The needs of one distribution."""
-    head = read(os.path.join(folder, "METADATA")).split("\n\n", 1)[0]
-    if "cupy" not in head:
-        return []
-    told = re.findall(r"^Requires-Dist: *(cupy[^\r\n]*)", head, re.M | re.I)
-    name = re.search(r"^Name: *(\S+)", head, re.M)
-    release = re.search(r"^Version: *(\S+)", head, re.M)
-    if not name or not release:
-        return []
-    by = {"name": re.sub(r"[-_.]+", "-", name.group(1)).lower(), "release": release.group(1)}
-    return [dict(by, requirement=text.strip()) for text in told if "extra" not in text]
-
-
-def kernel_cache():
-    """The folder of CuPy's compiled kernels, as cupy/cuda/compiler.py of 14.2.0 has it; None where memory serves."""
-    if os.environ.get("CUPY_CACHE_IN_MEMORY", "").lower() in TRUE:
-        return None
-    default = os.path.join(os.path.expanduser("~"), ".cupy", "kernel_cache")
-    return os.path.abspath(os.environ.get("CUPY_CACHE_DIR", default))
-
-
-def kernel_cache_fault():
-    """Why this user cannot write there; None where nothing stands in the way."""
-    folder = kernel_cache()
-    if folder is None:
-        return None
-    place = folder
-    while not os.path.lexists(place) and os.path.dirname(place) != place:
-        place = os.path.dirname(place)  # CuPy makes what is missing
-    if not os.path.isdir(place):
-        return place + " is no folder"
-    if not os.access(place, os.W_OK | os.X_OK):
-        return place + " may not be written by this user"
-    try:
-        room = os.statvfs(place)
-    except (AttributeError, OSError):
-        return None
-    if room.f_blocks and not room.f_bavail:
-        return "the file system of " + place + " is full"
-    return None
-
-
-def kernel_cache_owners():
-    """How many other users own the folder or what lies in it; None where there is none yet, or users are not told."""
-    folder = kernel_cache()
-    if folder is None or not os.path.isdir(folder) or not hasattr(os, "geteuid"):
-        return None
-    names = sorted(os.listdir(folder))[:CACHE_LIMIT] if os.access(folder, os.R_OK) else []
-    paths = [folder] + [os.path.join(folder, name) for name in names]
-    return len({os.lstat(path).st_uid for path in paths if os.path.lexists(path)} - {os.geteuid()})
 
 
 def main():
@@ -426,7 +203,3 @@ def main():
         except Exception as error:  # noqa: BLE001 - someone else's interpreter: whatever it raises is an answer
             tell("failed." + key, repr(error))
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Which CUDA libraries this environment's CuPy would load: asked of the loader, as CuPy itself asks it.
 
-Run in the target's interpreter: ``libraries.py JSON``, an object with
+Run in the target's interpreter, with one argument, JSON: an object with
 
 ``finder``
     ``pathfinder`` for CuPy 14 and later, which let cuda-pathfinder look in site-packages and conda first, and
@@ -29,21 +29,9 @@ import re
 import signal
 import sys
 
-# How a library tells its version: three properties (major, minor, patch), a pair (major, minor) or one number.
-ASKED = {
-    "nvrtc": ("pair", "nvrtcVersion"),
-    "cublas": ("property", "cublasGetProperty"),
-    "cublasLt": ("property", "cublasLtGetProperty"),
-    "cufft": ("property", "cufftGetProperty"),
-    "curand": ("property", "curandGetProperty"),
-    "cusolver": ("property", "cusolverGetProperty"),
-    "cusparse": ("property", "cusparseGetProperty"),
-    "cusparselt": ("property", "cusparseLtGetProperty"),
-    "nvJitLink": ("pair", "nvJitLinkVersion"),
-    "cudart": ("cuda", "cudaRuntimeGetVersion"),
-    "nccl": ("nccl", "ncclGetVersion"),
-    "cutensor": ("size", "cutensorGetVersion"),
-}
+from library_files import headers_version, mapped, mapped_files, needed_soname
+from library_versions import release
+
 # Libraries that those above need or open by themselves, by what the file names begin with and how the soname ends.
 INDIRECT = (
     ("nvrtc-builtins", r"libnvrtc-builtins(\.alt)?\.so\.\d+\.\d+"),
@@ -51,11 +39,10 @@ INDIRECT = (
     ("nvJitLink", r"libnvJitLink\.so\.\d+"),
     ("cudart", r"libcudart\.so\.\d+"),
 )
+NOT_FOUND = "DynamicLibNotFoundError"  # what cuda-pathfinder raises for a library that is nowhere
 FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder spells it otherwise than CuPy
-FIRST_LONG = 10000  # NCCL 2.9 and later tell five digits, 20900
 NVRTC_LOG_LIMIT = 100000
 NVRTC_INVALID_OPTION = 5
-HEADER_LIMIT = 4000000
 FIRST_WITHOUT_BUNDLE = (12, 2)
 
 
@@ -76,23 +63,6 @@ def step(asked, name):
     return True
 
 
-def mapped_files():
-    """Every file that this process has mapped."""
-    try:
-        with open("/proc/self/maps") as maps:
-            return [line.split(None, 5)[-1].strip() for line in maps if "/" in line]
-    except (IOError, OSError):
-        return []
-
-
-def mapped(soname):
-    """The file that this process has mapped under a soname, or under a name that begins with it."""
-    for path in mapped_files():
-        if os.path.basename(path).startswith(soname):
-            return path
-    return None
-
-
 def finder(wanted):
     """cuda-pathfinder's loading function, where this CuPy uses it and it is there."""
     if wanted != "pathfinder":
@@ -108,88 +78,26 @@ def finder(wanted):
 def look(library, load):
     """Lets the finder load what it takes for the library, then asks the loader for the very name CuPy needs."""
     answer = {"name": library["name"], "soname": library["soname"], "path": None, "found_via": None, "error": None}
+    refused = None
     if load is not None:
         try:
             found = load(FINDER_NAMES.get(library["name"], library["name"]))
             answer["found_via"] = getattr(found, "found_via", None) or "pathfinder"
             answer["finder_path"] = found.abs_path
         except Exception as error:  # noqa: BLE001 - the finder raises its own errors and the loader's
-            answer["error"] = str(error).split("\n")[0]
+            # A file that is there and cannot be loaded: the loader, which does not look there, will say "not found".
+            if type(error).__name__ != NOT_FOUND:
+                refused = str(error).split("\n")[0]
     try:
         handle = ctypes.CDLL(library["soname"])
     except OSError as error:
         answer["found_via"] = None
-        answer["error"] = str(error)
+        answer["error"] = refused or str(error)
         return answer
     answer["path"] = mapped(library["soname"])
     answer["found_via"] = answer["found_via"] or "loader"
-    answer["error"] = None
     answer["release"] = release(library["name"], handle)
     return answer
-
-
-def release(name, handle):
-    """A library's version as it tells it itself; None where it has no such function."""
-    form, function = ASKED.get(name, (None, None))
-    try:
-        return FORMS[form](getattr(handle, function)) if function else None
-    except AttributeError:
-        return None
-
-
-def told_properties(ask):
-    """major.minor.patch, each asked for by itself (``libraryPropertyType``)."""
-    parts = [ctypes.c_int(-1) for _ in range(3)]
-    if any(ask(which, ctypes.byref(part)) for which, part in enumerate(parts)):
-        return None
-    return ".".join(str(part.value) for part in parts)
-
-
-def told_pair(ask):
-    """major.minor, both at once."""
-    major, minor = ctypes.c_int(-1), ctypes.c_int(-1)
-    failed = ask(ctypes.byref(major), ctypes.byref(minor))
-    return None if failed else "%d.%d" % (major.value, minor.value)
-
-
-def told_number(ask):
-    """One number behind a pointer; None where it fails."""
-    number = ctypes.c_int(-1)
-    return None if ask(ctypes.byref(number)) or number.value < 0 else number.value
-
-
-def told_cuda(ask):
-    """12.9 of 12090."""
-    number = told_number(ask)
-    return None if number is None else "%d.%d" % (number // 1000, number % 1000 // 10)
-
-
-def told_nccl(ask):
-    """2.32.3 of 23203; before 2.9 the minor has one digit less."""
-    number = told_number(ask)
-    if number is not None and number < FIRST_LONG:
-        return "%d.%d.%d" % (number // 1000, number % 1000 // 100, number % 100)
-    return None if number is None else dotted(number)
-
-
-def told_size(ask):
-    """2.8.0 of the 20800 that is returned."""
-    ask.restype = ctypes.c_size_t
-    return dotted(ask())
-
-
-def dotted(number):
-    """2.32.3 of 23203."""
-    return "%d.%d.%d" % (number // 10000, number % 10000 // 100, number % 100)
-
-
-FORMS = {
-    "property": told_properties,
-    "pair": told_pair,
-    "cuda": told_cuda,
-    "nccl": told_nccl,
-    "size": told_size,
-}
 
 
 def indirect(needed, pattern):
@@ -287,20 +195,6 @@ def optional_library(name, folder, settings, load):
     return answer
 
 
-def needed_soname(name, folder):
-    """``libnccl.so.2``, as the extension module names it; None where this CuPy has no such module."""
-    libs = os.path.join(folder or "", "cupy_backends", "cuda", "libs")
-    names = sorted(os.listdir(libs)) if os.path.isdir(libs) else []
-    for module in [entry for entry in names if entry.split(".")[0] == name and entry.endswith(".so")]:
-        try:
-            with open(os.path.join(libs, module), "rb") as file:
-                found = re.search(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.\\d+)\\0", file.read(), re.IGNORECASE)
-        except (IOError, OSError):
-            return None
-        return found.group(1).decode("ascii") if found else None
-    return None
-
-
 def preload(settings):
     """The libraries that the wheel's own configuration loads beforehand, with the version it wants."""
     config = settings.get_preload_config() or {}
@@ -326,28 +220,6 @@ def header_folders(asked, settings, nvrtc, cuda_path):
         folders.append(os.path.join(cuda_path, "include"))
     further = getattr(settings, "_get_include_dir_from_conda_or_wheel", None)
     return folders + [str(entry) for entry in (further(nvrtc[0], nvrtc[1]) if further else [])]
-
-
-def headers_version(folders):
-    """What the headers that are met first say of their version, and in which folder."""
-    for folder in folders:
-        runtime = defined(os.path.join(folder, "cuda_runtime_api.h"), "CUDART_VERSION")
-        driver = defined(os.path.join(folder, "cuda.h"), "CUDA_VERSION")
-        if runtime is not None or driver is not None:
-            return {"folder": folder, "runtime": runtime, "driver": driver}
-    return None
-
-
-def defined(path, name):
-    """The number that a header defines a name as."""
-    try:
-        with open(path, "rb") as header:
-            found = re.search(
-                b"^\\s*#\\s*define\\s+" + name.encode("ascii") + b"\\s+(\\d+)", header.read(HEADER_LIMIT), re.M
-            )
-    except (IOError, OSError):
-        return None
-    return int(found.group(1)) if found else None
 
 
 def tell_settings(asked, settings, nvrtc):
@@ -421,7 +293,3 @@ def main():
                 tell("library." + name, found)
         tell_settings(asked, settings, tuple(int(part) for part in nvrtc.split(".")) if nvrtc else None)
     tell("done", True)
-
-
-if __name__ == "__main__":
-    main()

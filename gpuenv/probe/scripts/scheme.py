@@ -75,7 +75,3 @@ def markers():
         "python_version": ".".join(platform.python_version_tuple()[:2]),
         "sys_platform": sys.platform,
     }
-
-
-if __name__ == "__main__":
-    main()

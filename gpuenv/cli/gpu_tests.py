@@ -10,13 +10,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import announce
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
-    from gpuenv.cli.gather import Subject
+    from gpuenv.cli.inputs import Subject
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.causes import Cause
@@ -99,7 +99,7 @@ def prove_alone(
         Unusable: when the target environment can run no test.
         ValueError: when a GPU is named that is not there.
     """
-    from gpuenv.cli.gather import get_both
+    from gpuenv.cli.inputs import get_both
 
     started = time.monotonic()
     snapshot, matrix = get_both(subject, None)

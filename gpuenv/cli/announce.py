@@ -7,6 +7,12 @@ import sys
 _NARROWEST = 40
 
 
+def announce(text: str) -> None:
+    """A word on standard error, so that a long wait is understood."""
+    sys.stderr.write(folded(f"gpuenv: {text}") + "\n")
+    sys.stderr.flush()
+
+
 def folded(text: str) -> str:
     """The same text in lines that a terminal shows whole; a path or a command is never cut in two."""
     if sys.stderr is None or not sys.stderr.isatty():

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.gather import Subject, announce
+from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Asks the kernel and the driver's libraries, each in a child of its own, and makes typed facts of what it printed.
+"""What the children that asked the kernel and the driver's libraries printed, made into typed facts. Pure.
 
-What a child printed is understood apart from running it, since a child is started before this module is imported.
+Apart from starting them: a child is started before this module is imported.
 """
 
 from __future__ import annotations
@@ -9,27 +9,17 @@ from dataclasses import replace
 
 from gpuenv.model.codes import Nvml
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.probe.asking import Asking, start_cuda, start_kernel, start_nvml
 from gpuenv.probe.children import ChildResult
 from gpuenv.probe.outcome import each, source_of, typed
 from gpuenv.probe.protocol import nested, parse_facts
-from gpuenv.probe.raw import CudaDevice, CudaFacts, KernelFacts, NvmlFacts, NvmlGpu
-
-
-def ask_kernel(asking: Asking) -> tuple[KernelFacts, Source]:
-    """The kernel's files and the file system."""
-    return kernel_facts(start_kernel(asking)())
+from gpuenv.probe.raw import CudaDevice, CudaFacts, NvmlFacts, NvmlGpu
+from gpuenv.probe.raw_kernel import KernelFacts
 
 
 def kernel_facts(result: ChildResult) -> tuple[KernelFacts, Source]:
     """What the kernel's child said, and how it ended."""
     facts = parse_facts(result.stdout)
     return typed(KernelFacts, facts), source_of("kernel", result, facts)
-
-
-def ask_nvml(asking: Asking) -> tuple[NvmlFacts, Source]:
-    """NVML, through nvidia-ml-py."""
-    return nvml_facts(start_nvml(asking)())
 
 
 def nvml_facts(result: ChildResult) -> tuple[NvmlFacts, Source]:
@@ -49,11 +39,6 @@ def nvml_facts(result: ChildResult) -> tuple[NvmlFacts, Source]:
 def _is_absence(message: str | None) -> bool:
     """NVML's code is the same for a library that is missing and for one that the loader refuses; its words are not."""
     return message is None or "No such file" in message or ".so" not in message
-
-
-def ask_cuda(asking: Asking) -> tuple[CudaFacts, Source]:
-    """Libcuda, as this process would see it."""
-    return cuda_facts(start_cuda(asking)())
 
 
 def cuda_facts(result: ChildResult) -> tuple[CudaFacts, Source]:

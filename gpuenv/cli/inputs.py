@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.folding import folded
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
@@ -26,7 +25,18 @@ _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Which machine is meant: this one, a recorded one, a pasted one, or none but what is assumed."""
+    """Which machine is meant: this one, a recorded one, a pasted one, or none but what is assumed.
+
+    Attributes:
+        python: the target, as the caller named it.
+        snapshot: the recording.
+        assume: facts in place of those that are read, ``KEY=VALUE``.
+        no_probe: start from nothing.
+        timeout: seconds that the machine may take to answer.
+        driver_root: the folder under which ``/proc``, ``/sys`` and ``/dev`` are looked for.
+        deep: also what takes long.
+        paste: the file with what was pasted; ``-`` is standard input.
+    """
 
     python: str | None
     snapshot: Path | None
@@ -40,7 +50,7 @@ class Subject:
 
 def matrix_path(path: Path | None) -> Path:
     """The matrix that is meant: the one that was named, the user's own where that is newer, or the shipped one."""
-    from gpuenv.cli.places import user_matrix
+    from gpuenv.cli.user_folders import user_matrix
     from gpuenv.data import data_path
 
     shipped = data_path("matrix.yaml")
@@ -73,7 +83,7 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
         CommandError: when it cannot be read, or is invalid, with every fault.
     """
     from gpuenv.cli.matrix_cache import load_matrix
-    from gpuenv.cli.places import user_cache
+    from gpuenv.cli.user_folders import user_cache
     from gpuenv.data import data_path
     from gpuenv.matrix.faults import MatrixError
 
@@ -129,7 +139,7 @@ class Beginning:
         from gpuenv.model.snapshot import Snapshot
 
         if self._asked is None:
-            from gpuenv.cli.pasting import pasted_machine
+            from gpuenv.cli.paste import pasted_machine
 
             rows = matrix or get_matrix(None)
             return _assuming(pasted_machine(self._subject, rows), self._subject, rows)
@@ -233,9 +243,3 @@ def read_snapshot(path: Path) -> Snapshot:
         return decode(Snapshot, data)
     except DecodeError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error}") from error
-
-
-def announce(text: str) -> None:
-    """A word on standard error, so that a long wait is understood."""
-    sys.stderr.write(folded(f"gpuenv: {text}") + "\n")
-    sys.stderr.flush()

@@ -1,0 +1,95 @@
+"""A Dockerfile: what is not pinned, and what nobody could look at. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from packaging.version import Version
+
+from gpuenv.doctor.registry import Symptom
+from gpuenv.image.check.built import Built
+from gpuenv.image.check.installs import Install, Manager
+from gpuenv.image.check.rules import FileOutcome, Spot, rule
+from gpuenv.image.check.rules_docker import OF_CONDA, from_place, release_of, spot
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+
+_FAULT = Cause.DOCKERFILE_FAULT
+
+
+@rule("DKF907", _FAULT)
+def not_pinned(built: Built) -> FileOutcome:
+    """A version is not pinned: another day, another image.
+
+    What it means: without a version the newest CuPy that fits Python and NumPy is installed, which need not be the
+    newest there is; and a base image without a tag is whatever it is that day. nvidia/cuda has no tag latest at all.
+    How it is seen: a requirement without an upper end, a base image without a tag or with latest.
+    What to do: pin CuPy with ==, or by a lock or a file of constraints, and name the base image's tag.
+    """
+    for install in built.cupy:
+        if not install.pinned and not install.from_source and install.name != "cupy":
+            newest = release_of(built, install)
+            pin = f"{install.name}{_extras(install)}=={newest.cupy}" if newest else f"{install.name}==VERSION"
+            yield spot(
+                install.place,
+                f"{install.text.split(' #', maxsplit=1)[0].strip()} is not pinned",
+                f"Pin it: {pin}",
+                severity=Severity.WARNING,
+            )
+    for install in built.installs:
+        if install.manager is Manager.CONDA and install.name in OF_CONDA and not install.pinned:
+            yield spot(
+                install.place,
+                f"conda's {install.text} is not pinned",
+                f"Pin it: {install.name}={_newest(built)}",
+                severity=Severity.WARNING,
+            )
+    yield from _base_not_pinned(built)
+
+
+def _newest(built: Built) -> str:
+    """The newest release of CuPy that the matrix has."""
+    releases = (row.cupy for line in built.matrix.wheel_lines for row in line.releases if row.yanked is None)
+    return max(releases, key=Version)
+
+
+def _extras(install: Install) -> str:
+    return f"[{','.join(sorted(install.extras))}]" if install.extras else ""
+
+
+def _base_not_pinned(built: Built) -> Iterator[Spot]:
+    name = built.base.name
+    if name is None or name.digest is not None or name.tag not in (None, "latest") or name.familiar == "scratch":
+        return
+    if built.base.nvidia:
+        yield spot(
+            from_place(built),
+            f"{built.base.text}: nvidia/cuda has no tag latest, so the build fails",
+            "Name a tag, such as nvidia/cuda:13.0.2-base-ubuntu24.04.",
+        )
+    elif built.cupy or built.base.has_cuda:
+        yield spot(
+            from_place(built),
+            f"The base image {built.base.text} is not pinned",
+            "Name a tag, better with its digest.",
+            severity=Severity.WARNING,
+        )
+
+
+@rule("DKF917", _FAULT)
+def passed_over(built: Built) -> FileOutcome:
+    """A file that the Dockerfile installs from was not looked at.
+
+    What it means: what it installs is not known here, so nothing is said of it, neither good nor bad.
+    How it is seen: the file lies outside of the build context, where no build can read it either; or it cannot be read;
+    or it is larger than such files are, or one of too many.
+    What to do: check it by itself.
+    """
+    for name, why in built.passed_over.items():
+        symptom = Symptom(
+            f"{name} was not looked at: {why}",
+            (Evidence("file", name, built.file),),
+            (Fix("Check it by itself."),),
+            Severity.NOTE,
+        )
+        yield Spot(symptom, built.file, 1)

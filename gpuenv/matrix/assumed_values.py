@@ -1,0 +1,73 @@
+"""What people write as the value of a fact, such as ``80GiB`` or ``amd64``; ValueError says what is expected. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from packaging.version import InvalidVersion, Version
+
+from gpuenv.model.host import Container
+
+_SIZES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_SIZES |= {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "tb": 10**12}  # nvidia-smi and people say 80G for GiB
+_ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+_MOST = 1024  # more GPUs than any machine has
+
+
+def one_of(names: Sequence[str]) -> Callable[[str], str]:
+    """What reads one of these names, in whichever case."""
+
+    def read(value: str) -> str:
+        if value.lower() not in names:
+            raise ValueError(f"expected one of {', '.join(names)}")
+        return value.lower()
+
+    return read
+
+
+def read_arch(value: str) -> str:
+    """An architecture as the kernel names it."""
+    if value.lower() not in _ARCHITECTURES:
+        raise ValueError(f"expected one of {', '.join(_ARCHITECTURES)}")
+    return _ARCHITECTURES[value.lower()]
+
+
+def read_yes(value: str) -> bool:
+    """Yes or no."""
+    if value.lower() not in ("yes", "no", "true", "false"):
+        raise ValueError("expected yes or no")
+    return value.lower() in ("yes", "true")
+
+
+def read_container(value: str) -> Container:
+    """Whether there is a container; which one is not asked."""
+    return Container.OTHER if read_yes(value) else Container.NONE
+
+
+def read_count(value: str) -> int:
+    """A number of GPUs."""
+    if not value.isdigit() or int(value) > _MOST:
+        raise ValueError(f"expected a whole number up to {_MOST}")
+    return int(value)
+
+
+def read_size(value: str) -> int:
+    """A size of memory, in bytes."""
+    number = value.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+    unit = value[len(number) :].strip().lower()
+    try:
+        size = int(float(number) * _SIZES[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise ValueError("expected a size like 80GiB") from None
+    if size <= 0:
+        raise ValueError("expected a size above nothing, like 80GiB")
+    return size
+
+
+def is_version(text: str) -> bool:
+    """Whether a text is the version of a package."""
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True

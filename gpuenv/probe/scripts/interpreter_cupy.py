@@ -1,0 +1,136 @@
+"""Which CuPy a target's interpreter would import, and where that keeps its compiled kernels; it is not imported.
+
+Standard library only, and only syntax that old Pythons parse: ``interpreter.py`` imports it from beside itself.
+"""
+
+import os
+import sys
+
+CACHE_LIMIT = 200  # files of CuPy's cache whose owners are looked at
+TRUE = ("1", "true", "yes", "on", "y", "t")
+
+
+def extension_suffixes():
+    """How the file names of the extension modules that this interpreter loads end."""
+    try:
+        from importlib.machinery import EXTENSION_SUFFIXES
+    except ImportError:
+        import imp  # Python 2
+
+        return [suffix for suffix, _, kind in imp.get_suffixes() if kind == imp.C_EXTENSION]
+    return EXTENSION_SUFFIXES
+
+
+def loads(names, suffixes):
+    """Whether one of the files is an extension module for these suffixes; None where none is one for anybody."""
+    modules = [name for name in names if name.endswith((".so", ".pyd"))]
+    if not modules:
+        return None
+    return any(name[len(name.split(".")[0]) :] in suffixes for name in modules)
+
+
+def cupy_modules():
+    """Each folder on the path with a package cupy: its file, and whether this interpreter loads its extensions."""
+    found = []
+    for entry in sys.path:
+        package = os.path.join(os.path.realpath(entry or "."), "cupy")
+        module = os.path.join(package, "__init__.py")
+        if os.path.isfile(module) and module not in [known["module"] for known in found]:
+            core = os.path.join(package, "_core")
+            names = os.listdir(core) if os.path.isdir(core) else []
+            found.append({"module": module, "loads": loads(names, extension_suffixes())})
+    return found
+
+
+def cupy_module():
+    """The file that ``import cupy`` would take, without importing it.
+
+    From the folder where the command runs, as ``python -m``, ``python -c``, an interactive session and Jupyter begin
+    their path; ``python script.py`` begins it with the script's folder, which nobody knows here. Under PYTHONSAFEPATH
+    neither is on it.
+    """
+    find = finder()  # before the working folder is on the path, whose files are nobody's to run
+    before = [] if getattr(sys.flags, "safe_path", False) else [os.getcwd()]
+    saved = sys.path[:]
+    sys.path[:0] = before
+    try:
+        path = find("cupy")
+    finally:
+        sys.path[:] = saved
+    if path is None:
+        return None
+    folder, name = os.path.split(path)
+    parent, package = os.path.split(folder)
+    if name.startswith("__init__."):
+        return os.path.join(os.path.realpath(parent), package, name)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def finder():
+    """A function that tells the file of a module by the finders that an import would ask."""
+    try:
+        from importlib.util import find_spec
+    except ImportError:
+        return by_imp()  # Python 2
+
+    def find(name):
+        spec = find_spec(name)
+        if spec is None:
+            return None
+        places = [] if spec.has_location else list(spec.submodule_search_locations or [])
+        return spec.origin if spec.has_location else (places or [None])[0]
+
+    return find
+
+
+def by_imp():
+    """The same for Python 2."""
+    import imp
+
+    def find(name):
+        try:
+            path = imp.find_module(name)[1]
+        except ImportError:
+            return None
+        return os.path.join(path, "__init__.py") if os.path.isdir(path) else path
+
+    return find
+
+
+def kernel_cache():
+    """The folder of CuPy's compiled kernels, as cupy/cuda/compiler.py of 14.2.0 has it; None where memory serves."""
+    if os.environ.get("CUPY_CACHE_IN_MEMORY", "").lower() in TRUE:
+        return None
+    default = os.path.join(os.path.expanduser("~"), ".cupy", "kernel_cache")
+    return os.path.abspath(os.environ.get("CUPY_CACHE_DIR", default))
+
+
+def kernel_cache_fault():
+    """Why this user cannot write there; None where nothing stands in the way."""
+    folder = kernel_cache()
+    if folder is None:
+        return None
+    place = folder
+    while not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)  # CuPy makes what is missing
+    if not os.path.isdir(place):
+        return place + " is no folder"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return place + " may not be written by this user"
+    try:
+        room = os.statvfs(place)
+    except (AttributeError, OSError):
+        return None
+    if room.f_blocks and not room.f_bavail:
+        return "the file system of " + place + " is full"
+    return None
+
+
+def kernel_cache_owners():
+    """How many other users own the folder or what lies in it; None where there is none yet, or users are not told."""
+    folder = kernel_cache()
+    if folder is None or not os.path.isdir(folder) or not hasattr(os, "geteuid"):
+        return None
+    names = sorted(os.listdir(folder))[:CACHE_LIMIT] if os.access(folder, os.R_OK) else []
+    paths = [folder] + [os.path.join(folder, name) for name in names]
+    return len({os.lstat(path).st_uid for path in paths if os.path.lexists(path)} - {os.geteuid()})

@@ -1,0 +1,62 @@
+"""What files say of the CUDA libraries: which are mapped, which a module of CuPy's needs, which headers are met.
+
+Standard library only, and only syntax that old Pythons parse: ``libraries.py`` imports it from beside itself.
+"""
+
+import os
+import re
+
+HEADER_LIMIT = 4000000
+
+
+def mapped_files():
+    """Every file that this process has mapped."""
+    try:
+        with open("/proc/self/maps") as maps:
+            return [line.split(None, 5)[-1].strip() for line in maps if "/" in line]
+    except (IOError, OSError):
+        return []
+
+
+def mapped(soname):
+    """The file that this process has mapped under a soname, or under a name that begins with it."""
+    for path in mapped_files():
+        if os.path.basename(path).startswith(soname):
+            return path
+    return None
+
+
+def needed_soname(name, folder):
+    """``libnccl.so.2``, as the extension module names it; None where this CuPy has no such module."""
+    libs = os.path.join(folder or "", "cupy_backends", "cuda", "libs")
+    names = sorted(os.listdir(libs)) if os.path.isdir(libs) else []
+    for module in [entry for entry in names if entry.split(".")[0] == name and entry.endswith(".so")]:
+        try:
+            with open(os.path.join(libs, module), "rb") as file:
+                found = re.search(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.\\d+)\\0", file.read(), re.IGNORECASE)
+        except (IOError, OSError):
+            return None
+        return found.group(1).decode("ascii") if found else None
+    return None
+
+
+def headers_version(folders):
+    """What the headers that are met first say of their version, and in which folder."""
+    for folder in folders:
+        runtime = defined(os.path.join(folder, "cuda_runtime_api.h"), "CUDART_VERSION")
+        driver = defined(os.path.join(folder, "cuda.h"), "CUDA_VERSION")
+        if runtime is not None or driver is not None:
+            return {"folder": folder, "runtime": runtime, "driver": driver}
+    return None
+
+
+def defined(path, name):
+    """The number that a header defines a name as."""
+    try:
+        with open(path, "rb") as header:
+            found = re.search(
+                b"^\\s*#\\s*define\\s+" + name.encode("ascii") + b"\\s+(\\d+)", header.read(HEADER_LIMIT), re.M
+            )
+    except (IOError, OSError):
+        return None
+    return int(found.group(1)) if found else None

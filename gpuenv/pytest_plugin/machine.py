@@ -1,0 +1,139 @@
+"""Asks the doctor about this machine, once a test run, and holds the answer against what a test needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from gpuenv.model.codec import decode
+from gpuenv.model.finding import Severity
+from gpuenv.model.requirement import RequirementStatus
+from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+from gpuenv.probe.children import run_child
+from gpuenv.pytest_plugin.marks import read
+from gpuenv.report.prepared import harmless
+from gpuenv.report.report import Report, Status
+from gpuenv.report.text import machine_rows, report_lines
+from gpuenv.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pytest
+
+    from gpuenv.pytest_plugin import State
+
+_OVER = 15.0  # seconds beyond the deadline that a worker waits for the one that asks
+_POLL = 0.05
+# What the CUDA runtime, the driver and NVML say where the machine is to blame, not the program (driver_types.h and
+# cuda.h of CUDA 13.0, where each is described; nvidia-ml-py 13.615.71).
+_OF_THE_MACHINE = (
+    *(f"cudaError{name}" for name in (
+        "NoDevice", "InsufficientDriver", "DevicesUnavailable", "SystemNotReady", "SystemDriverMismatch",
+        "CompatNotSupportedOnDevice", "ECCUncorrectable", "NvlinkUncorrectable", "StartupFailure",
+        "InitializationError", "MpsConnectionFailed", "MpsServerNotReady", "MpsRpcFailure", "StubLibrary",
+    )),
+    *(f"CUDA_ERROR_{name}" for name in (
+        "NO_DEVICE", "DEVICE_UNAVAILABLE", "SYSTEM_NOT_READY", "SYSTEM_DRIVER_MISMATCH", "STUB_LIBRARY",
+        "COMPAT_NOT_SUPPORTED_ON_DEVICE", "ECC_UNCORRECTABLE", "NVLINK_UNCORRECTABLE", "MPS_CONNECTION_FAILED",
+    )),
+    "no CUDA-capable device is detected", "GPU is lost", "NVML/RM version mismatch",
+)  # fmt: skip
+
+
+def reason_against(state: State, marks: Sequence[pytest.Mark]) -> str | None:
+    """Why this machine cannot run the test; None where it can."""
+    ask(state)
+    if state.report is None:
+        return f"gpuenv: the machine could not be asked: {state.trouble}"
+
+    wanted = tuple(dict.fromkeys(entry for mark in marks for entry in read(mark, state)))
+    unfit = _unfit(state.report, without_gpu=no_gpu_expected(wanted), without_cupy=no_cupy_expected(wanted))
+    if unfit is not None:
+        return f"gpuenv: {unfit}"
+    results = evaluate(wanted, state.report.snapshot)
+    violated = [f"{r.text} is required, found {r.found}" for r in results if r.status is RequirementStatus.VIOLATED]
+    unknown = [f"{r.text} cannot be told: {r.missing}" for r in results if r.status is RequirementStatus.UNKNOWN]
+    return f"gpuenv: {'; '.join(violated or unknown)}" if violated or unknown else None
+
+
+def _unfit(report: Report, *, without_gpu: bool, without_cupy: bool) -> str | None:
+    """What keeps CuPy from working here, as far as the test needs it."""
+    spared = (("DRV", "GPU", "CTR") if without_gpu else ()) + (("WHL503",) if without_cupy else ())
+    errors = [f for f in report.findings if f.severity is Severity.ERROR and not f.code.startswith(spared)]
+    if errors:
+        return f"{errors[0].code} {errors[0].cause}: {errors[0].title}"
+    if report.status is Status.UNKNOWN and not spared:
+        return verdict(report)[1]
+    return None
+
+
+def blames_machine(text: str) -> bool:
+    """Whether an error text says that the machine is at fault, not the test."""
+    return any(word in text for word in _OF_THE_MACHINE)
+
+
+def report_text(state: State) -> str:
+    """The doctor's report in words."""
+    if state.report is None:
+        return f"The machine could not be asked: {state.trouble}"
+    return "\n".join(harmless(line.text) for line in report_lines(state.report))
+
+
+def ask(state: State) -> None:
+    """Asks the doctor, once a test run: the first worker asks, and the others wait for its answer."""
+    if state.report is not None or state.trouble is not None:
+        return
+    text = _ask_or_wait(state)
+    try:
+        state.report = _decoded(text)
+    except ValueError as error:
+        state.trouble = text[-500:] or str(error)
+    if state.report is not None:
+        word, sentence = verdict(state.report)
+        gpus = ", ".join(text for label, text in machine_rows(state.report.snapshot) if label in ("GPU", "CuPy"))
+        state.line = harmless(f"gpuenv: {word}: {sentence} [{gpus}]")
+    else:
+        state.line = f"gpuenv: the machine could not be asked: {state.trouble}"
+
+
+def _decoded(text: str) -> Report:
+    return decode(Report, json.loads(text))
+
+
+def _ask_or_wait(state: State) -> str:
+    if state.shared is None:
+        return _doctor(state)
+    answer = state.shared / "report.json"
+    try:
+        os.close(os.open(state.shared / "asking", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return _awaited(answer, state) or _doctor(state)
+    except OSError:  # a worker on another machine
+        return _doctor(state)
+    text = _doctor(state)
+    part = answer.with_suffix(".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(answer)
+    return text
+
+
+def _awaited(answer: Path, state: State) -> str | None:
+    until = time.monotonic() + state.timeout + _OVER
+    while time.monotonic() < until:
+        if answer.exists():
+            return answer.read_text(encoding="utf-8")
+        time.sleep(_POLL)
+    return None
+
+
+def _doctor(state: State) -> str:
+    """The doctor's report on this interpreter, in a process of its own; what it complains where there is none."""
+    command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json", "--python", sys.executable]
+    command += ["--timeout", str(state.timeout)]
+    done = run_child(command, dict(os.environ), time.monotonic() + state.timeout + _OVER)
+    return done.stdout or done.stderr or done.error or done.ending.value

@@ -1,0 +1,93 @@
+"""An interruption that comes while a child is started is not lost, and neither is the child."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.probe.children import ChildGroup, run_child
+from gpuenv.probe.interruption import interruptions_held_back
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def interrupting() -> Iterator[None]:
+    """Both signals raise, as they do in the program, and are as they were afterwards."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    former = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    yield
+    for number, handler in zip(numbers, former, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_comes_after_the_block(number: int) -> None:
+    passed = []
+
+    def interrupted() -> None:
+        with interruptions_held_back():
+            os.kill(os.getpid(), number)
+            passed.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert passed == [number]
+    assert signal.getsignal(number) is signal.default_int_handler
+
+
+def test_a_failure_in_the_block_leaves_the_handlers_as_they_were() -> None:
+    with pytest.raises(FileNotFoundError), interruptions_held_back():
+        raise FileNotFoundError
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_what_is_ignored_or_left_to_the_system_stays_so(handler: signal.Handlers) -> None:
+    signal.signal(signal.SIGTERM, handler)
+    with interruptions_held_back():
+        assert signal.getsignal(signal.SIGTERM) is handler
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+
+
+def test_another_thread_changes_nothing() -> None:
+    seen = []
+
+    def look() -> None:
+        with interruptions_held_back():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
+
+
+def test_a_child_whose_start_is_interrupted_is_ended_with_its_group() -> None:
+    group, started = ChildGroup(), []
+
+    def start() -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        started.append(process)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return process
+
+    with pytest.raises(KeyboardInterrupt):
+        group.start(start)
+    group.close()
+    assert started[0].wait(10) == -signal.SIGKILL
+
+
+def test_a_child_that_ignores_is_started_by_one_that_ignores() -> None:
+    """Under ``nohup`` and the like what was ignored before is ignored by the child too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+    result = run_child([sys.executable, "-c", code], dict(os.environ), deadline=float("inf"))
+    assert result.stdout == "True\n"

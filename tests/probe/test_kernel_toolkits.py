@@ -1,0 +1,110 @@
+"""Which CUDA toolkits the kernel's child finds below a driver root, and what they tell of their version."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.probe.asking import kernel_of
+from tests.probe.roots import lay
+
+TOOLKIT = {
+    "version.json": '{"cuda": {"name": "CUDA SDK", "version": "12.4.20240301"}, "cuda_nvrtc": {"version": "12.4.127"}}',
+    "include/cuda.h": "#ifndef cuda_h\n#define CUDA_VERSION 12060\n#endif\n",
+    "version.txt": "CUDA Version 10.2.89\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (TOOLKIT, ("12.4.20240301", "version.json")),
+        ({**TOOLKIT, "version.json": "{"}, ("12.6", "cuda.h")),
+        ({**TOOLKIT, "version.json": "[]"}, ("12.6", "cuda.h")),
+        ({**TOOLKIT, "version.json": '{"cuda": "12.4"}'}, ("12.6", "cuda.h")),
+        ({**TOOLKIT, "version.json": '{"cuda": {"version": 12.4}}'}, ("12.6", "cuda.h")),
+        ({**TOOLKIT, "version.json": "\xff\xfe"}, ("12.6", "cuda.h")),
+        ({"targets/sbsa-linux/include/cuda.h": "#define CUDA_VERSION 13000\n"}, ("13.0", "cuda.h")),
+        ({"include/cuda.h": "#define  CUDA_VERSION\t11080 /* 11.8 */\n"}, ("11.8", "cuda.h")),
+        ({"version.txt": "CUDA Version 10.2.89\n"}, ("10.2", "version.txt")),
+    ],
+)
+def test_the_version_of_a_toolkit_is_read_from_what_it_brings(
+    tmp_path: Path, files: dict[str, str], told: tuple[str, str]
+) -> None:
+    root = lay(tmp_path, {f"usr/local/cuda-12.4/{path}": text for path, text in files.items()})
+    (kit,) = kernel_of(root).toolkits
+    assert (kit.path, kit.found_via) == ("/usr/local/cuda-12.4", "folder")
+    assert (kit.toolkit, kit.source) == told
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{"bin/nvcc": ""}, {"compat/libcuda.so.550.54.15": ""}, {"include/cuda.h": "no version\n"}, {"version.txt": "?"}],
+)
+def test_a_folder_without_a_version_is_no_toolkit(tmp_path: Path, files: dict[str, str]) -> None:
+    root = lay(tmp_path, {f"usr/local/cuda-12.4/{path}": text for path, text in files.items()})
+    assert kernel_of(root).toolkits == ()
+
+
+def test_the_usual_link_is_no_second_toolkit(tmp_path: Path) -> None:
+    root = lay(tmp_path, {"usr/local/cuda-12.4/version.json": TOOLKIT["version.json"]})
+    (root / "usr/local/cuda").symlink_to("cuda-12.4")
+    (root / "usr/local/cuda-12").symlink_to("cuda-12.4")
+    assert [kit.path for kit in kernel_of(root).toolkits] == ["/usr/local/cuda-12.4"]
+
+
+def test_an_absolute_link_stays_below_the_root(tmp_path: Path) -> None:
+    root = lay(tmp_path / "root", {"usr/local/cuda-12.4/version.txt": "CUDA Version 12.4.1\n"})
+    (root / "opt").mkdir()
+    (root / "opt/cuda").symlink_to("/usr/local/cuda-12.4")
+    (root / "usr/local/cuda").symlink_to(lay(tmp_path / "elsewhere", {"version.txt": "CUDA Version 9.0.1\n"}))
+    assert [kit.toolkit for kit in kernel_of(root).toolkits] == ["12.4"]
+
+
+def test_every_toolkit_is_told_and_that_of_the_variable_first(tmp_path: Path) -> None:
+    root = lay(
+        tmp_path,
+        {
+            "usr/local/cuda-11.8/version.json": '{"cuda": {"version": "11.8.0"}}',
+            "usr/local/cuda-12.4/version.json": TOOLKIT["version.json"],
+            "opt/cuda/version.json": '{"cuda": {"version": "13.0.1"}}',
+            "home/me/cuda/version.txt": "CUDA Version 12.1.0\n",
+            "apps/cuda/12.6/version.txt": "CUDA Version 12.6.0\n",
+            "apps/cuda/12.6/bin/nvcc": "",
+        },
+    )
+    (root / "apps/cuda/12.6/bin/nvcc").chmod(0o755)
+    environment = {
+        "CUDA_PATH": "/home/me/cuda",
+        "CUDA_HOME": "/usr/local/cuda-11.8/",
+        "PATH": f"/apps/cuda/12.6/bin:{os.defpath}",
+    }
+    assert [(kit.path, kit.found_via) for kit in kernel_of(root, environment).toolkits] == [
+        ("/home/me/cuda", "CUDA_PATH"),
+        ("/usr/local/cuda-11.8", "CUDA_HOME"),
+        ("/apps/cuda/12.6", "PATH"),
+        ("/usr/local/cuda-12.4", "folder"),
+        ("/opt/cuda", "folder"),
+    ]
+
+
+def test_a_variable_that_points_to_nothing_brings_no_toolkit(tmp_path: Path) -> None:
+    environment = {"CUDA_PATH": "/nowhere", "CUDA_HOME": ""}
+    assert kernel_of(lay(tmp_path, {"etc/os-release": ""}), environment).toolkits == ()
+
+
+def test_the_parts_that_compiling_needs_are_looked_for(tmp_path: Path) -> None:
+    whole = {"lib64/libnvrtc.so.12": "", "include/cuda_runtime.h": "", "version.txt": "CUDA Version 12.4.1\n"}
+    arm = {
+        "targets/sbsa-linux/lib/libnvrtc.so.12.4.127": "",
+        "targets/sbsa-linux/include/cuda_runtime.h": "",
+        "version.txt": "CUDA Version 12.6.0\n",
+    }
+    bare = {"version.txt": "CUDA Version 12.8.0\n"}
+    kits = {"12.4": whole, "12.6": arm, "12.8": bare}
+    files = {f"usr/local/cuda-{n}/{path}": text for n, kit in kits.items() for path, text in kit.items()}
+    told = {kit.toolkit: (kit.has_nvrtc, kit.has_headers) for kit in kernel_of(lay(tmp_path, files)).toolkits}
+    assert told == {"12.4": (True, True), "12.6": (True, True), "12.8": (False, False)}
