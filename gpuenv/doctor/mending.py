@@ -15,15 +15,15 @@ from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
 
 # A CuPy that fits, alone, with its libraries: two lines, none, a wrong line or release, an extra that is missing, CUDA
-# wheels of another major.
+# wheels of another major, an NVRTC that does not know the GPU.
 _BY_CHOICE = (
     *("WHL502", "WHL503", "WHL504", "WHL505", "WHL506", "WHL507", "WHL509", "WHL512"),
-    *("LIB601", "LIB603", "LIB607"),
+    *("LIB601", "LIB603", "LIB607", "LIB610"),
 )
 # The same releases put in anew: files are missing or changed, or a library ends the process.
 _BY_PUTTING_IN_ANEW = ("WHL510", "LIB602", "LIB604")
-_BY_ADDING = ("LIB605",)
-_WITHOUT_LIBRARIES = ("LIB601", "LIB603")
+_BY_ADDING = ("LIB605", "LIB611")
+_WITHOUT_LIBRARIES = ("LIB601", "LIB603", "LIB610")
 _CRASHING = "LIB602"
 
 

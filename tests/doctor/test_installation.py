@@ -258,6 +258,19 @@ def test_an_nvrtc_that_does_not_know_the_gpu(
 
 
 @pytest.mark.parametrize(
+    ("told", "driver", "is_told"),
+    [("1", "535.104.05", True), (" 01", "535.104.05", True), ("1", "580.95.05", False), ("yes", "535.104.05", False)],
+)
+def test_ptx_that_the_driver_cannot_read(
+    matrix: Matrix, healthy: Snapshot, told: str, driver: str, *, is_told: bool
+) -> None:
+    there = assume(healthy, [f"env.CUPY_COMPILE_WITH_PTX={told}", f"driver={driver}"], matrix)
+    findings = found(matrix, there)
+    assert set(findings) == ({"LIB612"} if is_told else set())
+    assert all(finding.cause is Cause.NVRTC_OUTPUT_INVALID for finding in findings.values())
+
+
+@pytest.mark.parametrize(
     "folders",
     [(), ("/usr/local/cuda/include",), (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-12.6", "/usr/local/include")],
 )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.network
 H100 = ("--assume", "driver=580.95.05", "--assume", "gpu=H100")
 V100 = ("--assume", "driver=580.95.05", "--assume", "gpu=V100")
+RTX_5090 = ("--assume", "driver=570.195.03", "--assume", "gpu=RTX 5090")
 HIDDEN = ("VIRTUAL_ENV", "CONDA", "LD_LIBRARY_PATH", "CUDA")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
 LIMIT = 1800
@@ -79,6 +80,12 @@ BROKEN = {
     "two lines": Broken(("cupy-cuda12x==14.1.1", WHOLE, "cupy-cuda13x==14.2.0"), "WHL502", "cupy-cuda13x"),
     "a line without code for the GPU": Broken(("cupy-cuda13x[ctk]==14.2.0",), "WHL505", "cupy-cuda12x", V100),
     "a stray NVRTC of CUDA 13": Broken((WHOLE, "--no-deps nvidia-cuda-nvrtc"), "LIB603", "cupy-cuda12x"),
+    "an nvJitLink older than cuSPARSE": Broken(
+        (WHOLE, "cuda-toolkit==12.9.*", "--no-deps nvidia-nvjitlink-cu12==12.1.105"), "LIB611", "cupy-cuda12x"
+    ),
+    "an NVRTC from before Blackwell": Broken(
+        (WHOLE, "--no-deps nvidia-cuda-nvrtc-cu12==12.4.127"), "LIB610", "cupy-cuda12x", RTX_5090
+    ),
     "a module cut short": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=cut_short),
     "a library deleted": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=without_cublas),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, Shown
-from tests.scenarios.ground import Scenario, both, driver, files, gpus, host, stub, target, variables
+from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub, target, variables
 from tests.scenarios.spoiling import (
     cache_below_a_file,
     cache_of_another_user,
@@ -29,6 +29,13 @@ ARM, FOR_JETSONS = host(arch="aarch64"), "cupy-cuda102==12.3.0"
 JAX = ("jax==0.8.0", "jaxlib==0.8.0")
 CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
 ASLEEP = files(sys__power__suspend_stats__success="3\n")
+
+AS_PTX = variables(CUPY_COMPILE_WITH_PTX="1")
+
+
+def newer_toolkit(release: str) -> Change:
+    return target("cupy-cuda12x==14.2.0", NUMPY, toolkit=release)
+
 
 _DRIVER = (
     Scenario("no-driver", "a laptop with Fedora", L4, driver(module=Module.NONE, **NOTHING)),
@@ -200,6 +207,8 @@ _WHEEL = (
 )
 _LIBRARY = (
     Scenario("cuda-library-missing", "14.2 without its extra", L4, target("cupy-cuda12x==14.2.0", NUMPY, toolkit=None)),
+    Scenario("nvrtc-output-invalid", "a newer toolkit, asked for PTX", H100, newer_toolkit("12.4"), AS_PTX),
+    Scenario("nvrtc-output-invalid", "NVRTC 12.9 over R550", L4, newer_toolkit("12.9"), AS_PTX),
     Scenario("cuda-path-wrong", "CUDA_PATH leads nowhere", L4, spoil=variables(CUDA_PATH="/opt/cuda-9.0"), error=False),
     Scenario("cuda-path-wrong", "CUDA_PATH of CUDA 11", L4, spoil=cuda_path_of_another_major, error=False),
     Scenario("library-path-conflict", "the stub of libcuda", "rtx4090-545", stub(cuda__return__cuInit="34")),

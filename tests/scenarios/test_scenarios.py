@@ -32,7 +32,6 @@ IN_TEXTS = {
     "invalid-device-ordinal": "a program's own number",
     "cupy-sdist-build-failure": "the output of pip",
     "optional-library-probe-misread": "a warning that was misread",
-    "nvrtc-output-invalid": "the linker's error text, and the smoke tests",
     "windows-dll-load-failure": "Windows, which is not examined; its error text",
 }
 BY_PROGRAMS = {

@@ -16,6 +16,7 @@ from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.snapshot import Library
+from gpuenv.model.versions import CudaVersion
 
 _LIBRARIES = ("LIB602", "LIB603", "LIB601")
 _BUNDLED = "/cupy/_core/include/cupy/_cuda/"
@@ -174,6 +175,41 @@ def _newer_nvrtc(serving: Sequence[CudaMinor]) -> tuple[Fix, ...]:
     versions = sorted(row.cuda for row in serving)
     named = f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else str(versions[0])
     return (Fix(f"Or install a toolkit of CUDA {named}, and let CUDA_PATH and the loader find it first."),)
+
+
+@check("LIB612", Cause.NVRTC_OUTPUT_INVALID, requires=("LIB602", "LIB603", "WHL504"))
+def ptx_newer_than_driver(facts: Facts) -> Outcome:
+    """CuPy is told to hand PTX to a driver that is older than the NVRTC that writes it.
+
+    What it means: CuPy has NVRTC make finished code for the GPU, which any driver of the major version runs. With
+    CUPY_COMPILE_WITH_PTX=1 it takes PTX instead, and a driver reads that of its own CUDA or older only (NVRTC, section
+    Versioning; cupy/cuda/compiler.py). Kernels then fail with CUDA_ERROR_UNSUPPORTED_PTX_VERSION.
+    How it is seen: the variable, NVRTC's own word on its release, and the CUDA level of the driver.
+    What to do: unset the variable, or take a driver as new as NVRTC.
+    """
+    nvrtc, level = _library(facts, "nvrtc"), facts.needs.driver_cuda
+    told = facts.snapshot.environment.get("CUPY_COMPILE_WITH_PTX", "")
+    if not _is_one(told) or nvrtc is None or nvrtc.release is None or level is None:
+        return
+    if CudaVersion.parse(nvrtc.release) <= level:
+        return
+    yield Symptom(
+        f"NVRTC {nvrtc.release} writes PTX, and the driver reads that of CUDA {level} at most",
+        (
+            Evidence("environment.CUPY_COMPILE_WITH_PTX", told, "the environment"),
+            Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
+            *fact("driver.cuda", facts.snapshot.driver.cuda),
+        ),
+        (Fix("Unset CUPY_COMPILE_WITH_PTX."), Fix(f"Or update the driver to one of CUDA {nvrtc.release} or newer.")),
+    )
+
+
+def _is_one(told: str) -> bool:
+    """How CuPy reads its switches."""
+    try:
+        return int(told) == 1
+    except ValueError:
+        return False
 
 
 def _variables(facts: Facts) -> list[tuple[str, str]]:
