@@ -137,7 +137,7 @@ SIGNATURES = (
         ("nvidia",),
         (),
         "dkms, common.postinst: Loading new ... DKMS files; dkms status",
-        pattern=r"Loading new nvidia\S* DKMS files|/dkms/nvidia|\bnvidia\S*/\d\S*(?:,|:) (?:added|built|installed)|\bnvidia-\d\S* DKMS|dkms \w+ .*\bnvidia",
+        pattern=r"Loading new nvidia\S* DKMS files|/dkms/nvidia|\bnvidia\S*/\d\S*(?:,|:) (?:added|built|installed)|\bnvidia-\d\S* DKMS|dkms \w+ .*\bnvidia|\bnvidia-(?:current|kernel-dkms|dkms|open-dkms|srv)\b|\bDKMS: nvidia",
         level=Level.MARK,
         mark="dkms-nvidia",
     ),
@@ -148,7 +148,7 @@ SIGNATURES = (
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.86),),
         "dkms 2.8 to 3.1: build_module, invoke_command",
         title="The driver's module could not be built for the running kernel",
-        needs=("dkms-nvidia", "cuda"),
+        needs=("dkms-nvidia",),
     ),
     Signature(
         "dkms.no-headers",
@@ -161,6 +161,6 @@ SIGNATURES = (
             r"|Linux headers are missing, which may explain"
         ),
         title="The headers of the running kernel are missing, so the driver's module is not built",
-        needs=("dkms-nvidia", "cuda"),
+        needs=("dkms-nvidia",),
     ),
 )
