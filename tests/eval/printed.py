@@ -2,7 +2,9 @@
 
 They are from binaries and sources, not from reports: error strings of libcuda, libcudart, NVRTC, cuBLAS, NVML and
 glibc, what CuPy, NumPy, numba, torch and JAX raise, what package managers, container tools and schedulers answer. Each
-has every cause that is a right first answer to the message alone.
+has every cause that is a right first answer to the message alone. Those that say ``where`` they were read (a release,
+and its file or its own run) were collected before it was looked at what is said of them: of these 464, 274 (59 %) were
+understood at first and 168 met silence. What is printed below is after the signatures have learnt from them.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message, who prints it, and the causes that are right."""
+    """A message, who prints it, the causes that are right, and the release and file that it was read in."""
 
     source: str
     text: str
     causes: frozenset[str]
+    where: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Recall:
 
 def messages() -> tuple[Message, ...]:
     rows = json.loads((HERE / "printed.json").read_text(encoding="utf-8"))
-    return tuple(Message(row["source"], row["text"], frozenset(row["causes"])) for row in rows)
+    return tuple(Message(row["source"], row["text"], frozenset(row["causes"]), row.get("where", "")) for row in rows)
 
 
 def said(message: Message) -> list[str]:

@@ -28,6 +28,7 @@ SIGNATURES = (
         "CuPy, install/cupy_builder; pip, wheel_builder.py; uv, uv-build-frontend",
         pattern=(
             r"Failed (?:building wheel for|to build(?: installable wheels.*\()?|to build `) ?'?cupy|Building wheel for cupy \(\S+\)(?: \.\.\.)? ?.*(?:error|failed)"
+            r"|Failed to download and build `cupy[=`]|Failed to fetch wheel: cupy==.{0,80}backend failed|Failed building editable for cupy|errored out with exit status \d+:? .*[/\\]cupy_?\w*[/\\]setup\.py"
             r"|could not build wheels for cupy|Your CUDA environment is invalid|Skip installing cuda support|WARNING: Include files not found: \['cu"
             r"|WARNING: nvcc not in path|WARNING: Cannot (?:build|link|find) .*(?:cuda|nvToolsExt)|Failed to build `?cupy|setup\.py\S* .*cupy.*(?:error|failed)"
             r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy|(?:\u2500>|`->|^->) cupy\b(?!-)|unknown file type '\.cu'|failed with error code \d+ in \S*[/\\](?:cupy|chainer)[/\\]?(?:$|\s)"
@@ -98,7 +99,7 @@ SIGNATURES = (
     Signature(
         "numpy.required",
         "pip's consistency check",
-        ("requires numpy",),
+        ("requires numpy", "has requirement numpy"),
         ((Cause.NUMPY_INCOMPATIBLE, 0.93),),
         "pip, commands/install.py: dependency conflicts",
         pattern=r"cupy\S* \S+ (?:requires|has requirement) numpy\S*.*(?:but you have|but you'll have|which is incompatible)",

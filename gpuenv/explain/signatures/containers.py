@@ -35,11 +35,17 @@ SIGNATURES = (
     Signature(
         "docker.no-runtime",
         "Docker, containerd, CRI-O",
-        ("unknown runtime specified", "unknown or invalid runtime name", "runtimehandler", 'no runtime for "nvidia"'),
+        (
+            "unknown runtime specified",
+            "unknown or invalid runtime name",
+            "runtimehandler",
+            "runtime handler",
+            'no runtime for "nvidia"',
+        ),
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.95),),
         "moby, daemon/runtime_unix.go; containerd, CRI plugin: getRuntimeHandler",
         pattern=(
-            r"unknown (?:or invalid )?runtime (?:specified|name):? \"?nvidia|RuntimeHandler \\?\"?nvidia\\?\"? not (?:supported|found)"
+            r"unknown (?:or invalid )?runtime (?:specified|name):? \"?nvidia|RuntimeHandler \\?\"?nvidia[\w-]*\\?\"? not (?:supported|found)"
             r"|no runtime for \\?\"?nvidia\\?\"? is configured|runtime handler \\?\"?nvidia\S* not found"
         ),
         title="The engine has no runtime named nvidia",
@@ -86,7 +92,7 @@ SIGNATURES = (
         "libnvidia-container, src/cli; nvidia-container-toolkit, cmd/nvidia-container-runtime-hook",
         pattern=(
             r"nvidia-container-cli: (?:container error|mount error|initialization error|detection error|permission error|input error|device error)"
-            r"|cgroup subsystem devices not found|error running (?:prestart )?hook.*nvidia|invoking the NVIDIA Container Runtime Hook directly"
+            r"|cgroup subsystem devices not found|error running (?:prestart )?hook.*nvidia"
         ),
         level=Level.WARNING,
         title="The NVIDIA container toolkit could not prepare the container",
@@ -106,7 +112,7 @@ SIGNATURES = (
     Signature(
         "nvidia-cli.no-device",
         _CLI,
-        ("no cuda-capable device", "driver error: failed to process request", "failed to process request"),
+        ("no cuda-capable device", "failed to process request"),
         (
             (Cause.NO_DRIVER, 0.4),
             (Cause.NO_NVIDIA_GPU, 0.2),
@@ -114,7 +120,7 @@ SIGNATURES = (
             (Cause.WSL_LIBCUDA, 0.08),
         ),
         "libnvidia-container, src/nvc.c: cuda error, driver error",
-        pattern=r"initialization error: (?:(?P<libcuda>cuda error: no cuda-capable device)|driver error: failed to process request)",
+        pattern=r"initialization error: (?:(?P<libcuda>cuda error: no cuda-capable device)|driver (?:rpc )?error: failed to process request)",
         title="The host of the container has no usable GPU driver",
         judge=_no_device,
         mark="container",
@@ -139,8 +145,9 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.92),),
         "container-device-interface, pkg/cdi; moby, daemon/cdi.go",
         pattern=(
-            r"unresolvable CDI devices?|failed to inject CDI devices?|no known GPU vendor found|CDI (?:device )?(?:injection|spec\w*)(?!.*NVML).*(?:fail|not found|disabled|error)"
-            r"|setting up CDI devices"
+            r"unresolvable CDI devices?:? (?=\S*nvidia)|unresolvable CDI devices?\W*$|no known GPU vendor found"
+            r"|(?:failed to inject|setting up) CDI devices?(?!.*unresolvable)"
+            r"|CDI (?:device )?(?:injection|spec\w*)(?!.*(?:NVML|libcuda|driver version|unresolvable)).*(?:fail|not found|disabled|error)"
         ),
         title="The engine finds no CDI description of the GPUs",
         mark="container",

@@ -54,19 +54,48 @@ SIGNATURES = (
     Signature(
         "driver.packages-apart",
         "apt, dpkg, rpm and pacman",
-        ("nvidia",),
+        ("nvidia", "libcuda"),
         ((Cause.DRIVER_INSTALL_BROKEN, 0.85),),
         "apt, dpkg: dependency problems; rpm, pacman: file conflicts",
         pattern=(
-            r"(?:lib)?(?:nvidia|cuda1|cuda-drivers)\S* : (?:Depends|Pre-Depends|Conflicts|Breaks): (?:lib)?(?:nvidia|cuda1|cuda-drivers)"
+            r"(?:lib)?(?:nvidia|cuda1|cuda-drivers)\S* : (?:Depends|Pre-?Depends|Conflicts|Breaks): (?:lib)?(?:nvidia|cuda1|cuda-drivers)"
             r"|package (?:xorg-x11-drv-|akmod-|kmod-)?nvidia\S* requires \S*nvidia\S*.*none of the providers can be installed"
             r"|installing \S*nvidia\S* .*breaks dependency|nothing provides \S*nvidia-(?:kmod|driver)\S* needed by"
             r"|trying to overwrite '[^']*(?:nvidia|libcuda)[^']*', which is also in package"
             r"|dpkg: dependency problems prevent configuration of (?:lib)?nvidia"
             r"|file \S*(?:nvidia|libcuda)\S* from install of .* conflicts with file from package"
-            r"|nvidia-\S+: \S*(?:nvidia|libcuda)\S* exists in filesystem"
+            r"|nvidia-\S+: \S*(?:nvidia|libcuda)\S* exists in filesystem|\bnvidia-\S+ and nvidia-\S+ are in conflict"
+            r"|error processing package (?:lib)?nvidia-\S+ \(--configure\):? dependency problems|cannot install both \S*nvidia-\S+ and \S*nvidia|to be installed \S*nvidia-\S+ conflicts with '?\S*nvidia"
         ),
         title="Packages of the driver do not fit each other",
+    ),
+    Signature(
+        "driver.packages-kernel",
+        "dnf, zypper and dpkg",
+        ("needed by", "errors were encountered while processing"),
+        ((Cause.DRIVER_INSTALL_BROKEN, 0.48), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.42)),
+        "libsolv: nothing provides; dpkg: the packages left half configured",
+        pattern=(
+            r"nothing provides .{1,80} needed by (?:the to be installed )?(?:k?mod-)?nvidia-(?!container|docker)"
+            r"|Errors were encountered while processing: (?:lib)?nvidia-(?!container|docker)"
+        ),
+        title="A package of the driver lacks what it is built with, or was left half configured",
+        sways=(Sway("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),),
+        decides="what dkms status shows for the running kernel",
+    ),
+    Signature(
+        "driver.package-unknown",
+        "apt and dnf",
+        ("unable to locate package", "has no installation candidate", "was not found", "is not available, but is"),
+        ((Cause.NO_DRIVER, 0.6), (Cause.DRIVER_INSTALL_BROKEN, 0.25)),
+        "apt 2.6, apt-private: CacheSetHelper",
+        pattern=(
+            r"Unable to locate package (?:nvidia-(?:driver|utils|dkms|open|kernel)|cuda-drivers|libnvidia-(?!container))"
+            r"|Package '?(?:nvidia-(?:driver|utils|dkms|open|kernel)|cuda-drivers)\S*'? (?:has no installation candidate|is not available, but is)"
+            r"|Version '[^']*' for '(?:nvidia-(?:driver|utils|dkms|open|kernel)|cuda-drivers)\S*' was not found"
+        ),
+        title="The package source has no such driver, so none is installed",
+        decides="what apt policy says of that package, and whether the package source is the distribution's or NVIDIA's",
     ),
     Signature(
         "driver.install-failed",

@@ -9,14 +9,14 @@ SIGNATURES = (
     Signature(
         "modprobe.not-found",
         "modprobe",
-        ("modprobe", "module nvidia"),
+        ("modprobe", "module nvidia", "module 'nvidia", "module by name", ".ko"),
         (
             (Cause.DRIVER_MODULE_NOT_LOADED, 0.62),
             (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.2),
             (Cause.NO_DRIVER, 0.12),
         ),
         "kmod, tools/modprobe.c",
-        pattern=r"Module nvidia[\w-]* not found(?: in directory)?|nvidia[\w_-]*\.ko.*No such file|Failed to find module 'nvidia",
+        pattern=r"Module nvidia[\w-]* not found(?: in directory)?|nvidia[\w_-]*\.ko.*No such file|Failed to find module 'nvidia|could not find module by name='?nvidia",
         title="There is no nvidia module for the running kernel",
         decides="whether dkms status lists nvidia for this kernel (uname -r)",
     ),
@@ -45,7 +45,7 @@ SIGNATURES = (
     Signature(
         "modprobe.no-device",
         "modprobe",
-        ("could not insert 'nvidia", "probe of nvidia", "no nvidia devices", "none of the nvidia devices"),
+        ("could not insert", "probe of nvidia", "no nvidia devices", "none of the nvidia devices"),
         (
             (Cause.NOUVEAU_LOADED, 0.3),
             (Cause.NO_NVIDIA_GPU, 0.28),
@@ -53,7 +53,7 @@ SIGNATURES = (
             (Cause.GPU_TOO_NEW_FOR_DRIVER, 0.12),
         ),
         "kmod, errno ENODEV; open-gpu-kernel-modules, nv.c: No NVIDIA devices probed",
-        pattern=r"could not insert 'nvidia\S*: No such device|No NVIDIA devices probed|None of the NVIDIA devices were",
+        pattern=r"could not insert (?:module )?'?\S*nvidia\S*: No such device|No NVIDIA devices probed|None of the NVIDIA devices were",
         title="The driver's module found no GPU that it could take",
         sways=(Sway("nouveau", Cause.NOUVEAU_LOADED, 12), Sway("gpu-none", Cause.NO_NVIDIA_GPU, 12)),
         decides="what lspci -k shows as the kernel driver in use",
@@ -82,12 +82,12 @@ SIGNATURES = (
     Signature(
         "module.other-kernel",
         "the kernel",
-        ("version magic", "disagrees about version of symbol", "unknown symbol", "exec format error", "invalid module"),
+        ("version magic", "disagrees about version of symbol", "unknown symbol", "could not insert", "invalid module"),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.9),),
         "Linux, kernel/module/version.c",
         pattern=(
             r"nvidia\w*: (?:version magic|disagrees about version of symbol|Unknown symbol)"
-            r"|could not insert 'nvidia\S*: (?:Exec format error|Invalid module format|Unknown symbol|Invalid argument)"
+            r"|could not insert (?:module )?'?\S*nvidia\S*: (?:Exec format error|Invalid module format|Unknown symbol|Invalid argument)"
         ),
         title="The driver's module was built for another kernel",
         mark="module-build-failed",
@@ -96,18 +96,23 @@ SIGNATURES = (
         "dkms.build-failed",
         "DKMS and driver installers",
         (
-            *("dkms", "nvidia kernel module", "kernel module", "kernel headers", "kernel source tree", "nvidia.ko"),
-            *("bad return status", "bad exit status", "dkms.conf", "building kernel modules"),
+            *("dkms", "nvidia kernel module", "kernel module", "kernel headers", "kernel source", "nvidia.ko"),
+            *(
+                "bad return status",
+                "bad exit status",
+                "dkms.conf",
+                "building kernel modules",
+                "error processing package",
+            ),
         ),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.88),),
         "dkms; nvidia-installer, the strings of the program; dpkg, postinst of nvidia-dkms",
         pattern=(
             r"Unable to (?:build|load) the NVIDIA kernel module|performing the step: \"Building kernel modules|Unable to (?:build|load) the (?:kernel module )?'nvidia"
             r"|Unable to find the kernel source tree|Unable to determine the (?:path to|version of) the kernel (?:source|headers)"
-            r"|bad (?:return|exit) status.*(?:module build|nvidia)|nvidia\S* .*bad (?:return|exit) status"
-            r"|kernel headers for (?:target )?kernel \S+ (?:at \S+ )?cannot be found"
-            r"|error processing package (?:lib)?nvidia-(?:dkms|kernel|driver)|Error building (?:the )?nvidia"
-            r"|Could not locate dkms\.conf file\.? .*nvidia|dkms.*nvidia\S*.*(?:failed|error)|nvidia\S*.*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
+            r"|bad (?:return|exit) status.*nvidia|nvidia\S* .*bad (?:return|exit) status"
+            r"|error processing package (?:lib)?nvidia-(?:dkms|kernel|driver)(?!.*dependency problems)|Error building (?:the )?nvidia"
+            r"|Could not locate dkms\.conf file\.? .*nvidia|dkms(?!.*in conflict).*nvidia\S*.*(?:failed|error)|(?<!Remove )\bnvidia\S*(?!.*in conflict).*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
         ),
         title="The driver's module could not be built for the running kernel",
         mark="module-build-failed",
@@ -116,11 +121,11 @@ SIGNATURES = (
     Signature(
         "dkms.compile-error",
         "gcc, in a build of the driver's module",
-        ("/nvidia", "conftest"),
+        ("/nvidia", "conftest", "gpl-incompatible module", "compiler used to"),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.85),),
         "gcc and make, in the folder of nvidia's DKMS source",
         pattern=(
-            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|\bnvidia(?:-(?:drm|uvm|modeset|peermem))?/\S+\.[ch]:\d+:\d+: (?:fatal )?error|make.*nvidia\S* ?\] Error|gcc version check failed"
+            r"(?:dkms/|src/|/build/)nvidia\S*\.[cho]\S*:? .*error|NVIDIA-Linux-\S+\.[cho]:\d+:\d+: (?:fatal )?error|GPL-incompatible module nvidia\S*\.ko|\bnvidia(?:-(?:drm|uvm|modeset|peermem))?/\S+\.[ch]:\d+:\d+: (?:fatal )?error|make.*nvidia\S* ?\] Error|gcc version check failed"
             r"|compiler used to (?:build|compile) the kernel.*(?:nvidia|does not (?:exactly )?match)"
         ),
         title="The driver's source does not compile against the running kernel",
@@ -148,7 +153,7 @@ SIGNATURES = (
         "nvidia-docker 1; nvidia-modprobe, the strings of the program",
         pattern=(
             r"could not load UVM kernel module|nvidia-modprobe.*(?:not found|failed|could not|cannot)"
-            r"|(?:failed|could not|unable).*(?:load|insert|create).*nvidia[-_]uvm"
+            r"|(?:failed|could not|unable).*(?:load|insert|create).*nvidia[-_]uvm(?!.*(?:not permitted|permission denied|required key|rejected))"
         ),
         title="The nvidia-uvm module or its device node is missing",
         sways=(Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),),

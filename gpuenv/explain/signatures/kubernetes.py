@@ -9,10 +9,16 @@ SIGNATURES = (
     Signature(
         "kubernetes.insufficient",
         "Kubernetes",
-        ("insufficient nvidia.com/gpu",),
+        ("insufficient nvidia.com/",),
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.55), (Cause.GPU_BUSY, 0.38)),
         "kube-scheduler, plugin NodeResourcesFit",
+        pattern=r"Insufficient nvidia\.com/(?:gpu|(?P<mig>mig-))",
         title="No node offers a free GPU: the device plugin does not advertise it, or all are taken",
+        judge=lambda values: (
+            ((Cause.MIG_MISCONFIGURED, 0.45), (Cause.GPU_BUSY, 0.25), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.2))
+            if "mig" in values
+            else ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.55), (Cause.GPU_BUSY, 0.38))
+        ),
         mark="kubernetes",
         decides="whether kubectl describe node lists nvidia.com/gpu under Allocatable",
     ),
@@ -58,12 +64,60 @@ SIGNATURES = (
         mark="kubernetes",
     ),
     Signature(
+        "kubernetes.unhealthy",
+        "NVIDIA device plug-in for Kubernetes",
+        ("unhealthy",),
+        ((Cause.GPU_HARDWARE_FAULT, 0.7), (Cause.MIG_MISCONFIGURED, 0.05)),
+        "k8s-device-plugin, internal/rm/health.go and internal/plugin/server.go",
+        pattern=(
+            r"device handle from UUID: .*marking it as unhealthy|nvidia\.com/\S* device marked unhealthy|Marking device (?:GPU|MIG)-\S+ as unhealthy"
+            r"|waiting for event: .*marking all devices as unhealthy"
+        ),
+        title="The device plug-in took a GPU out of service",
+        mark="kubernetes",
+        decides="the Xid in the kernel's log of that node",
+    ),
+    Signature(
+        "kubernetes.no-devices",
+        "NVIDIA device plug-in for Kubernetes",
+        ("no devices found. waiting indefinitely",),
+        (
+            (Cause.CONTAINER_TOOLKIT_BROKEN, 0.4),
+            (Cause.NO_NVIDIA_GPU, 0.2),
+            (Cause.NO_DRIVER, 0.15),
+            (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.05),
+        ),
+        "k8s-device-plugin, cmd/nvidia-device-plugin/main.go: startPlugins",
+        title="The device plug-in sees no GPU on its node",
+        mark="kubernetes",
+        decides="what nvidia-smi -L lists on the node",
+    ),
+    Signature(
+        "operator.driver-validation",
+        "NVIDIA GPU operator",
+        ("validating driver installation", "failed to run command"),
+        ((Cause.NO_DRIVER, 0.86), (Cause.DRIVER_MODULE_NOT_LOADED, 0.05)),
+        "gpu-operator, validator: driver; coreutils, chroot",
+        pattern=r"error validating driver installation|chroot: failed to run command \W?nvidia-smi",
+        title="The operator's validation finds no driver on the node",
+        mark="kubernetes",
+    ),
+    Signature(
+        "slurm.gres-file",
+        "Slurm",
+        ("stat gres.conf file",),
+        ((Cause.DEVICE_NODE_MISSING, 0.8), (Cause.DRIVER_MODULE_NOT_LOADED, 0.12)),
+        "slurm 22.05, gres.c",
+        pattern=r"can(?:'t| not) stat gres\.conf file \(?/dev/nvidia",
+        title="A device node that gres.conf names is not there",
+    ),
+    Signature(
         "slurm.gres-count",
         "Slurm",
-        ("gres/gpu", "gres.conf"),
+        ("gres/gpu", "gres.conf", "slurm.conf"),
         ((Cause.GPU_HARDWARE_FAULT, 0.36), (Cause.DRIVER_MODULE_NOT_LOADED, 0.3), (Cause.DEVICE_NODE_MISSING, 0.15)),
         "slurmctld, node_mgr.c and gres.c: fewer GPUs on the node than configured",
-        pattern=r"low real gres/gpu count|gres/gpu: count (?:changed|reported lower|too low)",
+        pattern=r"low real gres/gpu count|gres/gpu:? count (?:changed|reported lower|too low|mismatch)|AutoDetect the amount of GPUs configured .* does not match",
         title="A node of the cluster has fewer GPUs than it is configured with",
         decides="what nvidia-smi -L lists on that node",
     ),

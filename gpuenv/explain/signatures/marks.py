@@ -54,7 +54,7 @@ SIGNATURES = (
     ),
     _mark(
         "container",
-        ("docker", "podman", "container", "kubectl", "apptainer", "singularity"),
+        ("docker", "podman", "container", "kubectl", "apptainer", "singularity", "oci runtime"),
         r"docker(?:d|:| run| exec| compose|-compose|\.io)|podman|nvidia-container-cli|nvidia-docker|containerd|\(container\)|in (?:a|the|my) (?:docker )?container|apptainer|singularity|OCI runtime",
     ),
     # An engine's command line that passes no GPU; one that goes on in the next line may do so there.

@@ -76,7 +76,7 @@ SIGNATURES = (
             (Cause.DEVICE_NODE_PERMISSION, 0.05),
         ),
         f"{_STRINGS}: NVML_ERROR_UNKNOWN",
-        pattern=r"(?<!container-cli: detection error: )(?:initiali[sz]e )?NVML(?:Error)?:? (?:ERROR: )?Unknown Error",
+        pattern=r"(?<!container-cli: detection error: )(?<!container-cli: initialization error: )(?:initiali[sz]e )?NVML(?:Error)?:? (?:ERROR: )?Unknown Error",
         title="NVML does not answer: a container's access to its device nodes was taken away",
         sways=(
             Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
@@ -239,7 +239,7 @@ SIGNATURES = (
         ("nvidia-smi",),
         ((Cause.CONTAINER_WITHOUT_GPU, 0.72), (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.12)),
         "runc, libcontainer: exec",
-        pattern=r"exec: \\?\"?nvidia-smi\\?\"?: (?:executable file not found|stat)|nvidia-smi.*executable file not found in \$PATH",
+        pattern=r"exec: \\?\"?nvidia-smi\\?\"?: (?:executable file not found|stat)|nvidia-smi.*executable file not found in \$PATH|executable file `nvidia-smi` not found",
         title="The container was started without the driver's programs",
     ),
     Signature(
