@@ -1,10 +1,11 @@
 """Messages that the libraries and tools themselves can print, by who prints them, and how many are understood.
 
-They are from binaries and sources, not from reports: error strings of libcuda, libcudart, NVRTC, cuBLAS, NVML and
-glibc, what CuPy, NumPy, numba, torch and JAX raise, what package managers, container tools and schedulers answer. Each
-has every cause that is a right first answer to the message alone. Those that say ``where`` they were read (a release,
-and its file or its own run) were collected before it was looked at what is said of them: of these 464, 274 (59 %) were
-understood at first and 168 met silence. What is printed below is after the signatures have learnt from them.
+They are from binaries and sources, not from reports, but for those ``as known of`` a program, whose wording was not
+looked up there: error strings of libcuda, libcudart, NVRTC, cuBLAS, NVML and glibc, what CuPy, NumPy, numba, torch and
+JAX raise, what package managers, container tools and schedulers answer. Each has every cause that is a right first
+answer to the message alone. Those that say ``where`` they are printed (a release, and its file or its own run) were
+collected before it was looked at what is said of them: of these 464, 274 (59 %) were understood at first and 168 met
+silence. What is printed below is after the signatures have learnt from them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message, who prints it, the causes that are right, and the release and file that it was read in."""
+    """A message, who prints it, the causes that are right, and the release and file that print it."""
 
     source: str
     text: str
