@@ -13,7 +13,7 @@ from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, servi
 from gpuenv.matrix.constraints import CONSTRAINTS
 from gpuenv.matrix.images import fits, inside_container, refusals
 from gpuenv.matrix.installable import Rejected
-from gpuenv.matrix.needs import NeededGpu, Needs
+from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.matrix.support import branches_for
@@ -264,10 +264,14 @@ def _requirements(found: _Found, wish: Wish) -> tuple[str, ...]:
 
 
 def _served(found: _Found, needs: Needs, matrix: Matrix) -> tuple[ComputeCapability, ...]:
-    """Every capability that this wheel with this CUDA serves; boards of the Tegra family have images of their own."""
+    """Every capability that this wheel with this CUDA serves, also with the oldest driver that the image admits.
+
+    Boards of the Tegra family have images of their own.
+    """
     served = []
     for entry in found.minor.capabilities:
-        one = replace(needs, gpus=(NeededGpu(str(entry), entry),), driver=None, driver_cuda=None)
+        level = cuda_of_branch(_minimum_driver(found, (entry,), matrix), matrix)
+        one = replace(needs, gpus=(NeededGpu(str(entry), entry),), driver=None, driver_cuda=level)
         good = found.minor in serving_minors(found.wheel, one, matrix) and fits(found.wheel, one, matrix)
         if good and entry not in TEGRA:
             served.append(entry)
