@@ -41,7 +41,7 @@ def installed(facts: Facts) -> Installed | None:
     found = facts.snapshot.target.cupy
     if not found:
         return None
-    major = cuda_major_of(found[0].distribution, facts.snapshot.target.packages)
+    major = installed_cuda_major(facts)
     line = next((entry for entry in facts.matrix.wheel_lines if entry.cuda_major == major), None)
     if line is None:
         return None
@@ -49,6 +49,12 @@ def installed(facts: Facts) -> Installed | None:
     row = exact or _nearest(line, found[0].release)
     same_line = line.name == found[0].distribution
     return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
+
+
+def installed_cuda_major(facts: Facts) -> int | None:
+    """The CUDA major of the CuPy that an import meets first; None where there is none, or it does not tell."""
+    target = facts.snapshot.target
+    return cuda_major_of(target.cupy[0].distribution, target.packages) if target.cupy else None
 
 
 def _nearest(line: WheelLine, release: str) -> Release | None:

@@ -31,6 +31,7 @@ from gpuenv.probe.raw_kernel import DriverGpu
 _MIG_NAME = pattern(r" MIG \d+g\.\d+gb")
 _MIG_MODE = "nvmlDeviceGetMigMode"
 _NOBODY = "no source could tell"
+_TOTAL_AND_FREE = 2
 _HIDDEN = "this process does not see the GPU"
 T = TypeVar("T")
 
@@ -78,6 +79,7 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
     mig = _mig(nvml)
     # In MIG mode libcuda describes an instance, not the GPU.
     whole = None if mig.value or (cuda and _MIG_NAME.search(cuda.name or "")) else cuda
+    total, free = nvml.memory if nvml and nvml.memory and len(nvml.memory) == _TOTAL_AND_FREE else (None, None)
     capabilities = (("nvml", nvml), ("libcuda", cuda), ("nvidia-smi", smi))
     failed = nvml.failures.get("nvmlDeviceGetHandleByIndex") if nvml and not _refused(nvml) else None
     return Gpu(
@@ -99,13 +101,13 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
         brand=brand(nvml),
         memory_total=settle(
             [
-                _said("nvml", nvml.memory[0] if nvml and nvml.memory else None),
+                _said("nvml", total),
                 _said("libcuda", whole.memory_total if whole else None),
                 _said("nvidia-smi", smi.memory_total if smi else None),
             ],
             why_not(nvml, "nvmlDeviceGetMemoryInfo"),
         ),
-        memory_free=told(nvml, "nvmlDeviceGetMemoryInfo", nvml.memory[1] if nvml and nvml.memory else None),
+        memory_free=told(nvml, "nvmlDeviceGetMemoryInfo", free),
         mig=mig,
         mig_instances=tuple(MigInstance(i.uuid, i.name, i.memory_total) for i in nvml.mig_instances) if nvml else (),
         fault=missing("NVML opened the GPU") if failed is None else known(failed, "nvml"),

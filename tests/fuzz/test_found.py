@@ -26,6 +26,16 @@ FOUND: tuple[tuple[str, str, object], ...] = (
         "libraries of a target of which no CuPy is told crashed a check",
         _machine(target={"libraries": [{"name": "cublas", "soname": "libcublas.so.12"}]}, sources=[]),
     ),
+    (
+        "snapshot",
+        "header folders of a target of which no CuPy is told crashed a check",
+        _machine(target={"headers": {"value": ["/usr/include"], "source": "x"}}, sources=[]),
+    ),
+    (
+        "children",
+        "a GPU that tells one number of its memory ended the assembling",
+        {"NvmlFacts": 'gpuenv:{"gpu.0.index": 0}\ngpuenv:{"gpu.0.memory": [1]}\n'},
+    ),
 )
 
 

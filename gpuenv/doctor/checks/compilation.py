@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.checks.fit import outside
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, installed, pip_fix
+from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.records import CudaMinor
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library
 from gpuenv.model.versions import CudaVersion
@@ -97,7 +96,7 @@ def headers_missing(facts: Facts) -> Outcome:
 
 
 def _headers_fix(facts: Facts) -> Fix:
-    major = cuda_major_of(facts.snapshot.target.cupy[0].distribution, facts.snapshot.target.packages)
+    major = installed_cuda_major(facts)
     nvrtc = _library(facts, "nvrtc")
     if major is None or nvrtc is None or nvrtc.release is None:
         return Fix("Install the headers of the CUDA runtime, of NVRTC's release, or a whole CUDA toolkit.")

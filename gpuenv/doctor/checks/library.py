@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.installed import install_fix, installed, pip_fix
+from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Library, SourceState
@@ -40,12 +39,12 @@ def loading_crashes(facts: Facts) -> Outcome:
     state = facts.snapshot.source("libraries")
     if state.state not in (SourceState.CRASHED, SourceState.TIMED_OUT):
         return
-    libraries = facts.snapshot.target.libraries
+    libraries, there = facts.snapshot.target.libraries, facts.snapshot.target.cupy
     loaded = tuple(_evidence(library) for library in libraries)
     lost = [entry.soname for entry in libraries if entry.path is None and (entry.error or "").startswith("loading it")]
     does = "crashes" if state.state is SourceState.CRASHED else "does not end"
     yield Symptom(
-        f"Loading {', '.join(lost) or 'the CUDA libraries'} for {facts.snapshot.target.cupy[0].distribution} {does}",
+        f"Loading {', '.join(lost) or 'the CUDA libraries'} for {there[0].distribution if there else 'CuPy'} {does}",
         source(facts.snapshot, "libraries") + loaded,
         _fixes(facts, again=True),
     )
@@ -127,7 +126,7 @@ def library_missing(facts: Facts) -> Outcome:
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
     if others and any(library.name == "nvrtc" for library in missing):
         yield Symptom(
-            f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {_major(facts)}, "
+            f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {installed_cuda_major(facts)}, "
             "but those there are of another major version",
             evidence,
             (*_fixes(facts), *install_fix(facts, "Or install the CuPy that fits.")),
@@ -193,7 +192,7 @@ def _provider(facts: Facts, refusal: _Refusal) -> Library | None:
 
 def _same_release(facts: Facts, refusal: _Refusal, provider: Library | None) -> tuple[Fix, ...]:
     first = Fix("Let the loader find the libraries of one CUDA release first: LD_LIBRARY_PATH decides where set.")
-    release, major = _RELEASE.search(refusal.symbol), _major(facts)
+    release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(facts)
     if provider is None or major is None or release is None:
         return (first,)
     wheel = cuda_wheel(provider.name.lower(), major)
@@ -204,10 +203,6 @@ def _same_release(facts: Facts, refusal: _Refusal, provider: Library | None) -> 
         pip_fix(facts, "Install it in the release that is needed.", "install", wanted),
         Fix("Where another package pins the older one: keep CuPy and that package in environments of their own."),
     )
-
-
-def _major(facts: Facts) -> int | None:
-    return cuda_major_of(facts.snapshot.target.cupy[0].distribution, facts.snapshot.target.packages)
 
 
 def _evidence(library: Library) -> Evidence:
@@ -233,7 +228,10 @@ def _other_toolkits(facts: Facts) -> tuple[Evidence, ...]:
     return tuple(
         Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
         for kit in facts.snapshot.toolkits
-        if kit.toolkit.value and kit.toolkit.value.major != _major(facts) and kit.has_nvrtc and not kit.in_target
+        if kit.toolkit.value
+        and kit.toolkit.value.major != installed_cuda_major(facts)
+        and kit.has_nvrtc
+        and not kit.in_target
     )
 
 
@@ -243,13 +241,13 @@ def _cuda_wheels(facts: Facts) -> tuple[Evidence, ...]:
         Evidence(f"target.packages.{name}", release, "its metadata")
         for name, release in facts.snapshot.target.packages.items()
         if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)
-        and cuda_major_of_wheel(name, release) not in (None, _major(facts))
+        and cuda_major_of_wheel(name, release) not in (None, installed_cuda_major(facts))
     )
 
 
 def _fixes(facts: Facts, *, again: bool = False) -> tuple[Fix, ...]:
     there = installed(facts)
-    toolkit = Fix(f"Install a CUDA {_major(facts)} toolkit, and let the loader find its lib64 folder.")
+    toolkit = Fix(f"Install a CUDA {installed_cuda_major(facts)} toolkit, and let the loader find its lib64 folder.")
     if there is not None and there.exact and there.wheel.release.extras:
         extra = next(iter(there.wheel.release.extras))
         requirement = f"{there.cupy.distribution}[{extra}]=={there.cupy.release}"
