@@ -48,7 +48,11 @@ SIGNATURES = (
         ("ptxjitcompiler", "jit compiler library not found", "jit_compiler_not_found", "jitcompilernotfound"),
         ((Cause.DRIVER_INSTALL_BROKEN, 0.8),),
         "cuda.h, CUDA_ERROR_JIT_COMPILER_NOT_FOUND; libcudart, its error strings",
-        pattern=r"libnvidia-ptxjitcompiler\S* .*cannot open|PTX JIT compiler library not found|JIT_?COMPILER_?NOT_?FOUND",
+        pattern=(
+            r"libnvidia-ptxjitcompiler\S* .*(?:cannot open|not found)|PTX JIT compiler library not found"
+            r"|(?:[Uu]nable|[Cc]ould not|[Ff]ailed|[Cc]annot)(?: to)? (?:load|open|find) .{0,20}libnvidia-ptxjitcompiler"
+            r"|JIT_?COMPILER_?NOT_?FOUND"
+        ),
         title="libnvidia-ptxjitcompiler, a part of the driver, is missing",
     ),
     Signature(
@@ -63,6 +67,7 @@ SIGNATURES = (
             r"|installing \S*nvidia\S* .*breaks dependency|nothing provides \S*nvidia-(?:kmod|driver)\S* needed by"
             r"|trying to overwrite '[^']*(?:nvidia|libcuda)[^']*', which is also in package"
             r"|dpkg: dependency problems prevent configuration of (?:lib)?nvidia"
+            r"|dpkg: error processing archive \S*(?:nvidia|libcuda)"
             r"|file \S*(?:nvidia|libcuda)\S* from install of .* conflicts with file from package"
             r"|nvidia-\S+: \S*(?:nvidia|libcuda)\S* exists in filesystem|\bnvidia-\S+ and nvidia-\S+ are in conflict"
             r"|error processing package (?:lib)?nvidia-\S+ \(--configure\):? dependency problems|cannot install both \S*nvidia-\S+ and \S*nvidia|to be installed \S*nvidia-\S+ conflicts with '?\S*nvidia"

@@ -214,7 +214,7 @@ SIGNATURES = (
         _DLERROR,
         pattern=r"version [`'\"]?(?P<symbol>GLIBC_[\d.]+)['\"]? (?:is )?(?:not found|required)",
         title="The C library is older than the binaries need: it lacks {symbol}",
-        needs=("cupy", "cuda", "conda"),
+        needs=("cupy", "cuda", "conda", "torch-error"),
     ),
     Signature(
         "ld.wrong-symbol",
