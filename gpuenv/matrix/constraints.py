@@ -27,7 +27,7 @@ from gpuenv.matrix.installable import (
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.packages import Platform
 from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix
-from gpuenv.matrix.support import branch_of, branches_for
+from gpuenv.matrix.support import branch_of, branches_for, reads_ptx
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
@@ -161,7 +161,7 @@ def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
     if wrote is not None and not by_driver and not needs.driver_absent:
         if needs.driver_cuda is None:
             return Unknown("driver.cuda", f">= {wrote}")
-        if needs.driver_cuda >= wrote:  # only a driver as new as the CUDA that wrote PTX reads it
+        if reads_ptx(needs.driver_cuda, wrote):
             return Fits()
     needed = f"a GPU that runs the wheel's code, {', '.join(row.sass)}"
     return Rejected(needed, _labels(lacking), matrix.cite(wheel.release.source))

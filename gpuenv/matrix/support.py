@@ -1,4 +1,4 @@
-"""Which driver branches drive a GPU. Pure."""
+"""Which driver branches drive a GPU, and which PTX a driver reads. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from functools import lru_cache
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
-from gpuenv.model.versions import ComputeCapability, DriverVersion
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
+
+_SAME_PTX = {CudaVersion(12, 6): CudaVersion(12, 5)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,15 @@ def branches_for(capability: ComputeCapability | None, matrix: Matrix) -> Branch
 
 
 @lru_cache(maxsize=1024)
+def reads_ptx(driver: CudaVersion, wrote: CudaVersion) -> bool:
+    """Whether a driver of one CUDA level compiles the PTX that another CUDA wrote.
+
+    Each CUDA writes a newer PTX ISA than the one before, but for 12.5 and 12.6, which both write 8.5 (PTX ISA, Release
+    Notes, table of PTX ISA versions).
+    """
+    return driver >= _SAME_PTX.get(wrote, wrote)
+
+
 def branch_of(driver: DriverVersion, matrix: Matrix) -> int:
     """The branch of a driver: Windows counts within a branch (581.15 is of 580), so the nearest known one below."""
     known = [row.branch for row in matrix.driver_branches if row.branch <= driver.branch]

@@ -112,7 +112,7 @@ def _driver(pasted: Pasted, matrix: Matrix) -> Driver:
 
 def _no_driver(pasted: Pasted) -> tuple[str, ...]:
     """That there is no driver, where CUDA says so and no other output tells of one."""
-    told_of = any(answers(pasted, fact) for fact in ("driver", "driver-cuda"))
+    told_of = any(answers(pasted, fact) for fact in ("driver", "driver-cuda")) or any(pasted.gpus.values())
     return ("driver.version",) if answers(pasted, "driver-none") and not told_of else ()
 
 

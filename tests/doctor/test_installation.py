@@ -225,6 +225,12 @@ def test_a_library_that_another_one_s_release_keeps_from_loading(
         ("libcusparse.so.12: cannot open shared object file: No such file or directory", {"LIB601"}),
         ("/x/libcusparse.so.12: version `libnvJitLink.so.12' not found (required by /x/libcusparse.so.12)", {"LIB611"}),
         ("libnvJitLink.so.12: cannot open shared object file: No such file or directory", {"LIB601"}),
+        (
+            "/x/libcusparse.so.12: undefined symbol: _ZSt28__throw_bad_array_new_lengthv, version GLIBCXX_3.4.29",
+            {"LIB601"},
+        ),
+        ("/x/libcusparse.so.12: undefined symbol: memcpy, version GLIBC_2.14", {"LIB601"}),
+        ("/x/libcusparse.so.12: undefined symbol: no_function_of_cuda", {"LIB601"}),
     ],
 )
 def test_what_is_not_there_is_told_from_what_is_refused(
@@ -257,14 +263,42 @@ def test_an_nvrtc_that_does_not_know_the_gpu(
         assert any("cupy-cuda13x[ctk]==" in " ".join(fix.command or ()) for fix in said.fix)
 
 
+def test_an_nvrtc_older_than_the_gpu_will_do_where_ptx_is_asked_for(matrix: Matrix, healthy: Snapshot) -> None:
+    """The driver compiles PTX of 9.0 for a GPU of 12.0."""
+    libraries = (replace(LIBRARIES[0], release="12.4"), *LIBRARIES[1:6])
+    facts = ["gpu=RTX 5090", "driver=580.95.05"]
+    there = assume(changed(healthy, libraries=libraries), facts, matrix)
+    assert "LIB610" in found(matrix, there)
+    assert "LIB610" not in found(matrix, assume(there, ["env.CUPY_COMPILE_WITH_PTX=1"], matrix))
+
+
+def test_another_release_outside_of_the_target_is_not_for_an_installer(matrix: Matrix, healthy: Snapshot) -> None:
+    """What LD_LIBRARY_PATH leads to: the wheel that is there is new enough, and is not the one that is loaded."""
+    refused = replace(LIBRARIES[5], path=None, found_via=None, error=REFUSALS[0])
+    outside = replace(OLD_LINKER, path="/usr/local/cuda-12.1/lib64/libnvJitLink.so.12")
+    libraries = (*LIBRARIES[:5], refused, *LIBRARIES[6:], outside)
+    packages = {**healthy.target.packages, "nvidia-nvjitlink-cu12": "12.9.86"}
+    finding = found(matrix, changed(healthy, libraries=libraries, packages=packages))["LIB611"]
+    assert [fix.command for fix in finding.fix] == [None]
+
+
 @pytest.mark.parametrize(
-    ("told", "driver", "is_told"),
-    [("1", "535.104.05", True), (" 01", "535.104.05", True), ("1", "580.95.05", False), ("yes", "535.104.05", False)],
+    ("told", "driver", "nvrtc", "is_told"),
+    [
+        ("1", "535.104.05", "12.9", True),
+        (" 01", "535.104.05", "12.9", True),
+        ("1", "580.95.05", "12.9", False),
+        ("yes", "535.104.05", "12.9", False),
+        ("1", "555.42.06", "12.6", False),  # CUDA 12.5 and 12.6 write the same PTX
+        ("1", "555.42.06", "12.8", True),
+    ],
 )
 def test_ptx_that_the_driver_cannot_read(
-    matrix: Matrix, healthy: Snapshot, told: str, driver: str, *, is_told: bool
+    matrix: Matrix, healthy: Snapshot, told: str, driver: str, nvrtc: str, *, is_told: bool
 ) -> None:
-    there = assume(healthy, [f"env.CUPY_COMPILE_WITH_PTX={told}", f"driver={driver}"], matrix)
+    libraries = (replace(LIBRARIES[0], release=nvrtc), *LIBRARIES[1:6])
+    facts = [f"env.CUPY_COMPILE_WITH_PTX={told}", f"driver={driver}"]
+    there = assume(changed(healthy, libraries=libraries), facts, matrix)
     findings = found(matrix, there)
     assert set(findings) == ({"LIB612"} if is_told else set())
     assert all(finding.cause is Cause.NVRTC_OUTPUT_INVALID for finding in findings.values())

@@ -80,6 +80,10 @@ def test_libraries_and_a_driver_that_cupy_says_are_not_there() -> None:
     ]
     assert "libnvJitLink" in (snapshot.target.libraries[2].error or "")
     assert driver_absent(snapshot)
+    listed = (
+        TEXTS["show_config_without_libraries"] + "GPU 0: NVIDIA L4 (UUID: GPU-0e4b1c1a-0000-0000-0000-000000000001)\n"
+    )
+    assert not driver_absent(to_snapshot(read_paste(listed), MATRIX))  # it is only libcuda that cannot be used
     known = TEXTS["show_config_and_smi"] + TEXTS["show_config_without_libraries"]
     assert not driver_absent(to_snapshot(read_paste(known), MATRIX))
 

@@ -11,6 +11,7 @@ from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.records import CudaMinor
+from gpuenv.matrix.support import reads_ptx
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -22,6 +23,7 @@ _LIBRARIES = ("LIB602", "LIB603", "LIB601")
 _BUNDLED = "/cupy/_core/include/cupy/_cuda/"
 # Those for 12.2 to 12.6 in the wheel of cupy-cuda12x 13.5.1 want vector_types.h of the runtime; those for 12.8 do not.
 _WANTING = pattern(r"/_cuda/cuda-12\.[2-6]/?$")
+_AS_PTX = "CUPY_COMPILE_WITH_PTX"
 _MINOR = pattern(r"\.so\.(\d+\.\d+)")
 
 
@@ -151,6 +153,10 @@ def nvrtc_outside_gpu(facts: Facts) -> Outcome:
         return
     row = next((row for row in minors_of(there.wheel, facts.matrix) if str(row.cuda) == nvrtc.release), None)
     gpus = left_out(there.wheel, facts.needs, row, facts.matrix) if row else ()
+    if row is not None and _is_one(facts.snapshot.environment.get(_AS_PTX, "")):
+        # PTX of the newest that NVRTC knows is compiled by the driver for GPUs that are newer still.
+        oldest = min(row.capabilities)
+        gpus = tuple(gpu for gpu in gpus if gpu.compute_capability and gpu.compute_capability < oldest)
     if row is None or not gpus:
         return
     cause, what = outside(set(row.capabilities), gpus, f"NVRTC {row.cuda}", there)
@@ -188,15 +194,15 @@ def ptx_newer_than_driver(facts: Facts) -> Outcome:
     What to do: unset the variable, or take a driver as new as NVRTC.
     """
     nvrtc, level = _library(facts, "nvrtc"), facts.needs.driver_cuda
-    told = facts.snapshot.environment.get("CUPY_COMPILE_WITH_PTX", "")
+    told = facts.snapshot.environment.get(_AS_PTX, "")
     if not _is_one(told) or nvrtc is None or nvrtc.release is None or level is None:
         return
-    if CudaVersion.parse(nvrtc.release) <= level:
+    if reads_ptx(level, CudaVersion.parse(nvrtc.release)):
         return
     yield Symptom(
         f"NVRTC {nvrtc.release} writes PTX, and the driver reads that of CUDA {level} at most",
         (
-            Evidence("environment.CUPY_COMPILE_WITH_PTX", told, "the environment"),
+            Evidence(f"environment.{_AS_PTX}", told, "the environment"),
             Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
             *fact("driver.cuda", facts.snapshot.driver.cuda),
         ),

@@ -18,10 +18,12 @@ _THERE = ("WHL502", "WHL503")
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
 # glibc's own words (elf/dl-lookup.c, elf/dl-version.c): of a symbol, of a symbol's version, of a version as a whole.
 _REFUSED = pattern(
-    r"undefined symbol: (?P<a>\w+)(?:, version (?P<b>lib[\w.-]+))?"
+    r"undefined symbol: (?P<a>\w+)(?:, version (?P<b>lib[\w.-]+)|(?!\w|, version))"
     r"|symbol (?P<c>\w+),? version (?P<d>lib[\w.-]+) not defined in file"
     r"|version [`'](?P<e>lib[\w.-]+)' not found"
 )
+# Those that export functions to the others; a longer name before the one that it begins with.
+_LIBRARY_NAMES = ("nvJitLink", "cublasLt", "cublas", "cusparse", "cusolver", "curand", "cufft", "nvrtc", "cuda")
 _RELEASE = pattern(r"_(\d+)_(\d+)$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
 _SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
@@ -179,13 +181,23 @@ class _Refusal:
 
 def _refusal(library: Library) -> _Refusal | None:
     found = None if library.path or library.optional else _REFUSED.search(library.error or "")
-    return _Refusal(found["a"] or found["c"] or "", found["b"] or found["d"] or found["e"]) if found else None
+    if found is None:
+        return None
+    symbol, by = found["a"] or found["c"] or "", found["b"] or found["d"] or found["e"]
+    # A symbol of the C++ runtime's, say, is no matter of CUDA's libraries among themselves.
+    return _Refusal(symbol, by) if by or _of_library(symbol) else None
+
+
+def _of_library(symbol: str) -> str | None:
+    """The CUDA library whose symbol it is: ``__nvJitLinkComplete_12_4`` is of nvJitLink."""
+    bare = symbol.lstrip("_")
+    return next((name for name in _LIBRARY_NAMES if re.match(f"{name}(?=[A-Z_])", bare)), None)
 
 
 def _provider(facts: Facts, refusal: _Refusal) -> Library | None:
     """The library that lacks what is needed, where it is known which one that is: by its soname, or by the symbol's."""
     for entry in facts.snapshot.target.libraries:
-        if entry.path and (entry.soname == refusal.by if refusal.by else entry.name.lower() in refusal.symbol.lower()):
+        if entry.path and (entry.soname == refusal.by if refusal.by else entry.name == _of_library(refusal.symbol)):
             return entry
     return None
 
@@ -193,7 +205,7 @@ def _provider(facts: Facts, refusal: _Refusal) -> Library | None:
 def _same_release(facts: Facts, refusal: _Refusal, provider: Library | None) -> tuple[Fix, ...]:
     first = Fix("Let the loader find the libraries of one CUDA release first: LD_LIBRARY_PATH decides where set.")
     release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(facts)
-    if provider is None or major is None or release is None:
+    if provider is None or "/site-packages/" not in (provider.path or "") or major is None or release is None:
         return (first,)
     wheel = cuda_wheel(provider.name.lower(), major)
     if wheel not in facts.snapshot.target.packages:
