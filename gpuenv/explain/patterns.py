@@ -1,4 +1,8 @@
-"""Patterns as signatures write them: a space stands for any white space, since a message may be wrapped or indented."""
+r"""Patterns as signatures write them.
+
+A space stands for any white space, since a message may be wrapped or indented; ``.*`` and ``\S*`` stand for a gap and
+a word of bounded length, since of several unbounded ones a long line would be tried in every combination.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ import re
 from functools import cache
 
 # A class, a look-behind (which must have a fixed width) or an escaped character is left alone.
-_TOKENS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\(\?<[!=][^)]*\)| [?*+]?")
+_TOKENS = re.compile(r"\\S[*+]|\\.|\[\^?\]?(?:\\.|[^\]])*\]|\(\?<[!=][^)]*\)|\.\*| [?*+]?")
+# No message that is known has a longer gap, or a longer word.
+_BOUNDED = {".*": ".{0,200}", r"\S*": r"\S{0,160}", r"\S+": r"\S{1,160}"}
 
 
 @cache
@@ -17,6 +23,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 def _loosened(match: re.Match[str]) -> str:
     token = match[0]
+    if token in _BOUNDED:
+        return _BOUNDED[token]
     if not token.startswith(" "):
         return token
     return r"\s*" if token in {" ?", " *"} else r"\s+"

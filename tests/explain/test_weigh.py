@@ -291,3 +291,33 @@ def test_the_marks_of_a_machine_are_the_known_ones(facts: tuple[str, ...]) -> No
     )
     assert marks
     assert marks <= set(MARKS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My driver supports CUDA 12.4 but torch here is built for 11.8, and everything works.",
+        "nvidia-smi says the driver supports CUDA 13.0, but nvcc is 12.4.",
+        "CUDA 12.4 is installed.\nvboxdrv: make: scripts/basic/fixdep: Permission denied",
+        "Note: cupy-cuda12x depends on numpy, so numpy is installed too.",
+        "we only found wheels for `rmm-parser` (v0.2) with the following Python ABI tag: cp39",
+        "you are not required to disable Nouveau on this machine",
+    ],
+)
+def test_a_sentence_that_says_the_opposite_yields_nothing(text: str) -> None:
+    assert causes(text) == ()
+
+
+@pytest.mark.parametrize("amount", ["...", "2..0", "20.00", "0"])
+def test_numbers_that_were_left_out_end_nothing(amount: str) -> None:
+    text = f"CUDA out of memory. Tried to allocate {amount} GiB. GPU 0 has a total capacity of ... GiB of which ..."
+    assert first(text) is Cause.OUT_OF_MEMORY
+
+
+def test_nothing_allocated_yet_is_a_number_too() -> None:
+    """What others hold is told where torch itself holds nothing."""
+    text = (
+        "Tried to allocate 20.00 MiB (GPU 0; 7.79 GiB total capacity; 0 bytes already allocated; 17.31 MiB free; "
+        "0 bytes reserved in total by PyTorch)"
+    )
+    assert first(f"RuntimeError: CUDA out of memory. {text}") is Cause.GPU_BUSY

@@ -10,11 +10,11 @@ from gpuenv.model.causes import Cause
 _RUNTIME = "CUDA runtime and driver API"
 _SOURCE = "libcudart, cudaGetErrorString; driver_types.h and cuda.h of CUDA 13.0"
 
-_SIZE = r"[\d.]+ [KMGT]iB"
+_SIZE = r"(?:\d+(?:\.\d+)? [KMGT]iB|\d+ bytes)"
 _TORCH_NUMBERS = (  # torch, c10/cuda/CUDACachingAllocator.cpp, before and since 2.1
     rf"Tried to allocate (?P<asked>{_SIZE})(?: \(GPU \d+; (?P<total>{_SIZE}) total capacity; (?P<own>{_SIZE}) already allocated;"
-    rf" (?P<free>{_SIZE}|0 bytes) free(?:; (?P<reserved>{_SIZE}) (?:reserved|cached))?"
-    rf"|\. GPU(?: \d+)? has a total capacity of (?P<capacity>{_SIZE}) of which (?P<left>{_SIZE}|0 bytes) is free\."
+    rf" (?P<free>{_SIZE}) free(?:; (?P<reserved>{_SIZE}) (?:reserved|cached))?"
+    rf"|\. GPU(?: \d+)? has a total capacity of (?P<capacity>{_SIZE}) of which (?P<left>{_SIZE}) is free\."
     rf"(?: Process \d+ has {_SIZE} memory in use\.)*(?: Including non-PyTorch memory, this process has (?P<process>{_SIZE}))?)"
 )
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

@@ -89,7 +89,7 @@ SIGNATURES = (
         "CUDA.jl and CUDAapi.jl: what they say where cuDriverGetVersion is below the toolkit",
         pattern=(
             r"(?:CUDA|toolkit) (?:toolkit |version )?v?\d[\d.]* (?:toolkit )?(?:is )?not supported by (?:your|the|this) (?:\w+ )?driver"
-            r"|only supports NVIDIA drivers for CUDA \d\S* or (?:higher|newer)|driver (?:only )?supports (?:only )?(?:up to )?CUDA \d[\d.]*,? (?:but|while)"
+            r"|only supports NVIDIA drivers for CUDA \d\S* or (?:higher|newer)|driver (?:only supports|supports only)(?: up to)? CUDA \d[\d.]*,? (?:but|while)"
         ),
         title="The driver is older than the CUDA that the program brings",
     ),

@@ -98,7 +98,7 @@ SIGNATURES = (
         ("to disable nouveau", "disable nouveau"),
         ((Cause.NOUVEAU_LOADED, 0.8),),
         "nvidia-installer, nouveau.c",
-        pattern=r"modprobe configuration files to disable Nouveau|(?:need|must|required?) to disable (?:the )?Nouveau",
+        pattern=r"modprobe configuration files to disable Nouveau|(?<!not )(?<!n't )(?:(?:need|required) to|must) disable (?:the )?Nouveau",
         title="The nouveau module was found, and has to be gone before the driver loads",
         level=Level.WARNING,
         mark="nouveau",

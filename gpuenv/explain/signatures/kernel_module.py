@@ -112,7 +112,7 @@ SIGNATURES = (
             r"|Unable to find the kernel source tree|Unable to determine the (?:path to|version of) the kernel (?:source|headers)"
             r"|bad (?:return|exit) status.*nvidia|nvidia\S* .*bad (?:return|exit) status"
             r"|error processing package (?:lib)?nvidia-(?:dkms|kernel|driver)(?!.*dependency problems)|Error building (?:the )?nvidia"
-            r"|Could not locate dkms\.conf file\.? .*nvidia|dkms(?!.*in conflict).*nvidia\S*.*(?:failed|error)|(?<!Remove )\bnvidia\S*(?!.*in conflict).*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
+            r"|Could not locate dkms\.conf file\.? .*nvidia|dkms(?!.*in conflict).*nvidia.*(?:failed|error)|(?<!Remove )\bnvidia(?!.*in conflict).*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
         ),
         title="The driver's module could not be built for the running kernel",
         mark="module-build-failed",
@@ -180,17 +180,16 @@ SIGNATURES = (
         "the kernel's build system, for the driver's module",
         (
             *("kernel configuration is invalid", "autoconf.h", "auto.conf", "scripts/mod/modpost"),
-            *("scripts/basic/fixdep", "module.symvers", "objtool"),
+            *("scripts/basic/fixdep", "objtool"),
         ),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.85),),
         "Linux, Makefile and scripts/Makefile.modpost",
         pattern=(
-            r"Kernel configuration is invalid|include/(?:generated/autoconf\.h|config/auto\.conf)\b.{0,60}(?:missing|No such file)"
+            r"ERROR: Kernel configuration is invalid|include/(?:generated/autoconf\.h|config/auto\.conf)\b.{0,60}(?:missing|No such file)"
             r"|(?:scripts/(?:mod/modpost|basic/fixdep)|objtool/objtool): (?:not found|No such file|Permission denied|Exec format)"
-            r"|Symbol version dump .{0,80}Module\.symvers\W* is missing"
         ),
         title="The headers of the running kernel are not complete, so the driver's module cannot be built",
-        needs=("cuda", "nvrm"),
+        needs=("dkms-nvidia", "nvidia-module", "nvrm"),
         mark="module-build-failed",
     ),
     Signature(

@@ -63,6 +63,11 @@ SIGNATURES = (
         ("docker run", "podman run", "docker create"),
         r"\b(?:docker|podman) (?:run|create) (?=.*\w)(?!.*(?:--gpus|--runtime|nvidia|--device|--help|\\\s*$))",
     ),
+    _mark(
+        "nvidia-module",
+        ("nvidia",),
+        r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|\bfor nvidia-\d",
+    ),
     _mark("hook", ("nvidia-container-cli",)),  # it runs on the host
     _mark("no-cgroups", ("no-cgroups",), r"no-cgroups ?= ?true"),
     _mark(

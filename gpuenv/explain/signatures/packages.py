@@ -20,7 +20,7 @@ FIT = (
     *_PLATFORM,
 )
 _NOT_FOUND = r"(?:No matching distribution found for|satisfies the requirement)"
-_GPU = r"(?:cupy|cudf|cuml|cugraph|rmm|pylibraft|numba-cuda)"
+_GPU = r"(?:cupy(?:[-_]cuda\w+|[-_]rocm[\w-]+)?|(?:cudf|cuml|cugraph|rmm|pylibraft)(?:-cu\d\d)?|numba-cuda)(?![\w-])"
 _NAME_ENDS = r"(?=[=<>~! \[(;,]|$)"
 # Every line that CuPy's own distributions had or have.
 _LINES = r"(?:cuda(?:[789]\d|10[0-2]|11[0-7]|1[123]x)|rocm[-_]\d[-_]\d+)"
@@ -93,10 +93,10 @@ SIGNATURES = (
         ((Cause.PYTHON_UNSUPPORTED, 0.92),),
         "uv-resolver, pubgrub/report.rs and error.rs",
         pattern=(
-            rf"\b{_GPU}\S* ha(?:s|ve) no wheels with a matching Python (?:ABI|implementation|version) ?tag|we only found wheels for `?{_GPU}\S*.*(?:Python|ABI) tag"
-            r"|cupy\S*.*(?:only has wheels with the following Python|doesn't have a source distribution or wheel for the current Python)"
+            rf"\b{_GPU}\S* ha(?:s|ve) no wheels with a matching Python (?:ABI|implementation|version) ?tag|we only found wheels for `?{_GPU}\b.*(?:Python|ABI) tag"
+            r"|cupy.*(?:only has wheels with the following Python|doesn't have a source distribution or wheel for the current Python)"
         ),
-        title="This CuPy has no wheel for this Python",
+        title="A package there has no wheel for this Python",
     ),
     Signature(
         "uv.platform-tag",
@@ -105,12 +105,12 @@ SIGNATURES = (
         ((Cause.PLATFORM_WHEEL_MISSING, 0.85), (Cause.PYTHON_UNSUPPORTED, 0.08)),
         "uv-resolver, pubgrub/report.rs; poetry, installation/chooser.py",
         pattern=(
-            rf"\b{_GPU}\S* ha(?:s|ve) no wheels with a matching platform tag|wheels are available for `?{_GPU}\S*.*following platform"
-            rf"|{_GPU}\S*.*only has wheels for the following platform"
-            r"|cupy\S*.*(?:can't be installed because it )?doesn't have a source distribution or wheel for the current platform"
+            rf"\b{_GPU}\S* ha(?:s|ve) no wheels with a matching platform tag|wheels are available for `?{_GPU}\b.*following platform"
+            rf"|\b{_GPU}\b.*only has wheels for the following platform"
+            r"|cupy.*doesn't have a source distribution or wheel for the current platform"
             r"|Unable to find installation candidates for cupy"
         ),
-        title="This CuPy has no wheel for this platform",
+        title="A package there has no wheel for this platform",
         sways=(Sway("jetson", Cause.JETSON_TEGRA, 1),),
     ),
     Signature(

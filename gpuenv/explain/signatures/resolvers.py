@@ -23,7 +23,8 @@ SIGNATURES = (
         ((Cause.NUMPY_INCOMPATIBLE, 0.88),),
         f"{_UV}; {_PIP}; {_POETRY}; libmamba, satisfiability_error.cpp",
         pattern=(
-            r"cupy[\w-]*(?:\[[\w,-]+\])?[ -]?\(?[\w.*,<>=~!^]*\)? depends on numpy\b"
+            r"\bcupy[\w-]{0,40}(?:\[[\w,-]{1,40}\])?(?: ?\(?[<>=~!^]{0,2}\d[^\s()]{0,60}\)?)? depends on numpy ?\(?[<>=~!]\S+ and .{0,120}\bnumpy ?\(?[<>=~!]"
+            r"|\bnumpy ?\(?[<>=~!].{0,160}\bcupy[\w-]{0,40}(?:\[[\w,-]{1,40}\])?(?: ?\(?[<>=~!^]{0,2}\d[^\s()]{0,60}\)?)? depends on numpy ?\(?[<>=~!]"
             r"|package [`']?cupy[\w-]*[`']? requires [`']?numpy\S*, but [`']?\S+ is installed"
             r"|cupy\S* \S+ requires numpy\S*, which is not installed"
             r"|package cupy-\S+ requires numpy [^,]*(?:,[^ ][^,]*)*, but none of the providers"
@@ -42,7 +43,7 @@ SIGNATURES = (
         ((Cause.TORCH_CUPY_CONFLICT, 0.88),),
         f"{_UV}; {_PIP}; {_POETRY}",
         pattern=(
-            rf"\b{_FRAMEWORK}(?:\[[\w,-]+\])? ?\(?[\w.+*,<>=~!^]+\)? depends on {_CUDA}"
+            rf"(?<!tag )(?<!wheels )\b{_FRAMEWORK}(?:\[[\w,-]+\])? ?\(?[\w.+*,<>=~!^]+\)? depends on {_CUDA}(?!.*no (?:usable )?wheels)"
             rf"|\b{_FRAMEWORK} \S+ has requirement {_CUDA}\S*, but you have"
             rf"|package [`']?{_FRAMEWORK}[`']? requires [`']?{_CUDA}.*, but [`']?\S+ is installed"
             rf"|Cannot install (?=.*\b{_FRAMEWORK}\b)(?=.*\b(?:{_CUDA}|cupy\b)).* and .* because these package versions have conflicting"
