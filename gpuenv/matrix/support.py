@@ -1,10 +1,12 @@
-"""Which driver branches drive a GPU, and which PTX a driver reads. Pure."""
+"""Which driver branches drive a GPU, which CUDA compiles for it, and which PTX a driver reads. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.causes import Cause
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
@@ -35,7 +37,13 @@ def branches_for(capability: ComputeCapability | None, matrix: Matrix) -> Branch
     return BranchRange(row.first_branch, row.last_branch, matrix.cite(row.source)) if row else None
 
 
-@lru_cache(maxsize=1024)
+def outside(compiled_for: Collection[ComputeCapability], gpus: Collection[ComputeCapability]) -> Cause:
+    """Whether GPUs are too old or too new for a CUDA that compiles for these, or only CuPy does not know them."""
+    if any(gpu < min(compiled_for) for gpu in gpus):
+        return Cause.GPU_REMOVED_FROM_TOOLKIT
+    return Cause.GPU_TOO_NEW_FOR_TOOLKIT if set(gpus) - set(compiled_for) else Cause.CUPY_TOO_OLD_FOR_GPU
+
+
 def reads_ptx(driver: CudaVersion, wrote: CudaVersion) -> bool:
     """Whether a driver of one CUDA level compiles the PTX that another CUDA wrote.
 
@@ -45,6 +53,7 @@ def reads_ptx(driver: CudaVersion, wrote: CudaVersion) -> bool:
     return driver >= _SAME_PTX.get(wrote, wrote)
 
 
+@lru_cache(maxsize=1024)
 def branch_of(driver: DriverVersion, matrix: Matrix) -> int:
     """The branch of a driver: Windows counts within a branch (581.15 is of 580), so the nearest known one below."""
     known = [row.branch for row in matrix.driver_branches if row.branch <= driver.branch]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpuenv.doctor.checks.fit import outside
+from gpuenv.doctor.checks.fit import told_outside
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
@@ -159,7 +159,7 @@ def nvrtc_outside_gpu(facts: Facts) -> Outcome:
         gpus = tuple(gpu for gpu in gpus if gpu.compute_capability and gpu.compute_capability < oldest)
     if row is None or not gpus:
         return
-    cause, what = outside(set(row.capabilities), gpus, f"NVRTC {row.cuda}", there)
+    cause, what = told_outside(set(row.capabilities), gpus, f"NVRTC {row.cuda}", there)
     yield Symptom(
         f"{what} this GPU: {', '.join(dict.fromkeys(gpu.label for gpu in gpus))}",
         tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in gpus)

@@ -13,6 +13,7 @@ from gpuenv.matrix.candidates import minors_of
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
 from gpuenv.matrix.installable import Rejected, in_range, libc, platform, python
 from gpuenv.matrix.needs import NeededGpu
+from gpuenv.matrix.support import outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import is_rocm
@@ -95,7 +96,7 @@ def gpu_outside_toolkit(facts: Facts) -> Outcome:
     for verdict in verdicts:
         if isinstance(verdict, Rejected):
             known = {capability for row in minors_of(there.wheel, facts.matrix) for capability in row.capabilities}
-            cause, what = outside(known, facts.needs.gpus, f"CUDA {there.wheel.line.cuda_major}", there)
+            cause, what = told_outside(known, facts.needs.gpus, f"CUDA {there.wheel.line.cuda_major}", there)
             yield Symptom(
                 f"{what} this GPU: {verdict.found}",
                 tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in facts.needs.gpus)
@@ -108,16 +109,17 @@ def gpu_outside_toolkit(facts: Facts) -> Outcome:
         yield NotKnown("the GPU's compute capability is not known")
 
 
-def outside(
+def told_outside(
     compiled_for: Collection[ComputeCapability], gpus: Iterable[NeededGpu], cuda: str, there: Installed
 ) -> tuple[Cause, str]:
-    """Whether GPUs are too old or too new for a CUDA, or only the installed CuPy does not know them; and in words."""
-    capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability]
-    if any(capability < min(compiled_for) for capability in capabilities):
-        return Cause.GPU_REMOVED_FROM_TOOLKIT, f"{cuda} no longer supports"
-    if any(capability not in compiled_for for capability in capabilities):
-        return Cause.GPU_TOO_NEW_FOR_TOOLKIT, f"{cuda} does not know"
-    return Cause.CUPY_TOO_OLD_FOR_GPU, f"CuPy {there.cupy.release} does not know"
+    """Why GPUs are outside of what a CUDA and the installed CuPy make code for, as a cause and in words."""
+    cause = outside(compiled_for, [gpu.compute_capability for gpu in gpus if gpu.compute_capability])
+    words = {
+        Cause.GPU_REMOVED_FROM_TOOLKIT: f"{cuda} no longer supports",
+        Cause.GPU_TOO_NEW_FOR_TOOLKIT: f"{cuda} does not know",
+        Cause.CUPY_TOO_OLD_FOR_GPU: f"CuPy {there.cupy.release} does not know",
+    }
+    return cause, words[cause]
 
 
 def _installed_and_needed(there: Installed, verdict: Rejected) -> tuple[Evidence, ...]:

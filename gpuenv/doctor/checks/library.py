@@ -23,7 +23,7 @@ _REFUSED = pattern(
     r"|version [`'](?P<e>lib[\w.-]+)' not found"
 )
 # Those that export functions to the others; a longer name before the one that it begins with.
-_LIBRARY_NAMES = ("nvJitLink", "cublasLt", "cublas", "cusparse", "cusolver", "curand", "cufft", "nvrtc", "cuda")
+_OF_LIBRARY = pattern(r"_*(nvJitLink|cublasLt|cublas|cusparse|cusolver|curand|cufft|nvrtc|cuda)(?=[A-Z_])")
 _RELEASE = pattern(r"_(\d+)_(\d+)$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
 _SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
@@ -155,7 +155,7 @@ def refused(facts: Facts) -> Outcome:
     refusal = told[0][1]
     provider = _provider(facts, refusal)
     packages = facts.snapshot.target.packages
-    in_target = provider is not None and "/site-packages/" in (provider.path or "")
+    in_target = _is_wheels(provider)
     bringers = [name for name in ("torch", "jax", "tensorflow") if name in packages] if in_target else []
     named = provider.soname if provider else refusal.by or "library"
     sonames = ", ".join(entry.soname for entry, _ in told)
@@ -190,8 +190,8 @@ def _refusal(library: Library) -> _Refusal | None:
 
 def _of_library(symbol: str) -> str | None:
     """The CUDA library whose symbol it is: ``__nvJitLinkComplete_12_4`` is of nvJitLink."""
-    bare = symbol.lstrip("_")
-    return next((name for name in _LIBRARY_NAMES if re.match(f"{name}(?=[A-Z_])", bare)), None)
+    found = _OF_LIBRARY.match(symbol)
+    return found[1] if found else None
 
 
 def _provider(facts: Facts, refusal: _Refusal) -> Library | None:
@@ -202,10 +202,14 @@ def _provider(facts: Facts, refusal: _Refusal) -> Library | None:
     return None
 
 
+def _is_wheels(library: Library | None) -> bool:
+    return library is not None and "/site-packages/" in (library.path or "")
+
+
 def _same_release(facts: Facts, refusal: _Refusal, provider: Library | None) -> tuple[Fix, ...]:
     first = Fix("Let the loader find the libraries of one CUDA release first: LD_LIBRARY_PATH decides where set.")
     release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(facts)
-    if provider is None or "/site-packages/" not in (provider.path or "") or major is None or release is None:
+    if provider is None or not _is_wheels(provider) or major is None or release is None:
         return (first,)
     wheel = cuda_wheel(provider.name.lower(), major)
     if wheel not in facts.snapshot.target.packages:

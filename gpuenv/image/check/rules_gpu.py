@@ -14,6 +14,7 @@ from gpuenv.matrix.installable import Constraint, Rejected, Unknown, python
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import Flavour
 from gpuenv.matrix.records import CudaMinor
+from gpuenv.matrix.support import outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
@@ -107,10 +108,7 @@ def _rejected(subject: Subject, wheel: WheelCandidate, inside: Needs, name: str)
 def _of_line(subject: Subject, wheel: WheelCandidate) -> Cause:
     """Whether a GPU is too old or too new for every CUDA of the line, or only this CuPy does not know it."""
     supported = {known for row in minors_of(wheel, subject.matrix) for known in row.capabilities}
-    gpus = [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability]
-    if any(gpu < min(supported) for gpu in gpus):
-        return Cause.GPU_REMOVED_FROM_TOOLKIT
-    return Cause.GPU_TOO_NEW_FOR_TOOLKIT if set(gpus) - supported else Cause.CUPY_TOO_OLD_FOR_GPU
+    return outside(supported, [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability])
 
 
 def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
