@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -114,3 +115,23 @@ def test_whatever_comes_and_however_it_is_cut_is_taken(noise: bytes, size: int) 
     said = explanation(scanner).causes
     assert sum(entry.confidence for entry in said) <= 1.01
     assert all(0 <= entry.confidence <= 1 for entry in said)
+
+
+@pytest.mark.parametrize(
+    ("piece", "end"),
+    [
+        (
+            '{"name":"cupy-cuda12x","url":"https://example/cupy_cuda12x-14.2.0-cp312.whl"},',
+            ' "we have no wheels for that"',
+        ),
+        (":/usr/src/nvidia-580.95.05/nvidia-uvm/x.c", " dkms bad exit status"),
+        ("cupy-cuda12x numpy<2 ", "cupy depends on numpy"),
+        ("nvidia-cublas-cu12 torch ", "have conflicting dependencies"),
+    ],
+)
+def test_a_long_line_is_not_tried_in_every_combination(piece: str, end: str) -> None:
+    """Several gaps without a bound, before a word that a line holds many times, once took minutes."""
+    line = (piece * 200)[: 4000 - len(end)] + end
+    begun = time.process_time()
+    scan(line.encode())
+    assert time.process_time() - begun < 3
