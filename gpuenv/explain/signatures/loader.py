@@ -37,13 +37,15 @@ _MAJOR_SWAYS = (
     Sway("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
     Sway("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),
     Sway("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),
+    Sway("executable", Cause.CUDA_LIBRARY_MISSING, 4),
+    Sway("jetson", Cause.JETSON_TEGRA, 60),
 )
 
 SIGNATURES = (
     Signature(
         "ld.libcuda",
         _LD,
-        ("libcuda.so",),
+        ("libcuda.so", "library libcuda", 'library "libcuda', "library 'libcuda"),
         (
             (Cause.NO_DRIVER, 0.62),
             (Cause.CONTAINER_WITHOUT_GPU, 0.13),
@@ -56,6 +58,7 @@ SIGNATURES = (
             r"libcuda\.so(?:\.1)?: cannot open shared object|libcuda\.so\S* .*(?:not found|no such file|could not be (?:found|loaded))"
             r"|(?:cannot find|could not (?:find|load|open)|unable to (?:find|load|locate)|failed to (?:load|open|find|dlopen))\b.{0,40}libcuda\.so"
             r"|(?:failed to (?:load|open)|could not load).{0,60}libcuda\.so"
+            r"|(?:could not|cannot|unable to|failed to) (?:load|open|find|locate)(?: (?:the )?(?:shared )?library)?[ '\"`:]{0,4}libcuda\b(?!rt)"
         ),
         title="The loader does not find libcuda, which only the driver brings",
         sways=(
@@ -80,6 +83,7 @@ SIGNATURES = (
             Sway("hook", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
             Sway("hook", Cause.DRIVER_INSTALL_BROKEN, 3),
             Sway("jetson", Cause.JETSON_TEGRA, 3),
+            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
         ),
         decides="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
     ),
@@ -226,6 +230,7 @@ SIGNATURES = (
             r"(?<!libtorch_cuda.so: )undefined symbol: (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|nvrtc)\w*"
             r"|symbol \w+,? version lib(?:cu\w+|nv\w+)\.so\S* not defined in file|version [`']lib(?:cu\w+|nv\w+)\.so\S*' not found"
             r"|(?<!libtorch_cuda.so: )undefined symbol: \w+, version lib(?:cu\w+|nv\w+)\.so"
+            r"|lib(?:cudnn|cublas|cusparse|cusolver|cufft|nccl)\w*\.so\S*: undefined symbol: (?!cu(?-i:[A-Z])|nvml)"
         ),
         title="Another version of a CUDA library is found first: it lacks a symbol",
         decides="which file is taken: LD_DEBUG=libs, or gpuenv doctor",

@@ -15,6 +15,17 @@ def _mark(mark: str, literals: tuple[str, ...], pattern: str | None = None) -> S
 
 SIGNATURES = (
     _mark("cupy", ("cupy",)),
+    Signature(
+        "mark.cupy-alias",
+        _TEXT,
+        ("cp.",),
+        (),
+        _TEXT,
+        pattern=r"\bcp\.(?:as(?:array|numpy)|array|cuda|zeros|ones|arange|empty|random|linalg|fft|Raw(?:Kernel|Module)|ndarray)\b",
+        level=Level.MARK,
+        mark="cupy",
+    ),
+    _mark("executable", ("error while loading shared libraries",)),
     _mark("cupy-asks", ("cupy",), r"\.p(?:yx|xi)\"?,? (?:line \d+,? )?in (?:init )?cupy\w*\."),
     _mark("cupy-banner", ("original error",), r"Original error:"),
     _mark(
@@ -66,7 +77,7 @@ SIGNATURES = (
     _mark(
         "nvidia-module",
         ("nvidia",),
-        r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|\bfor nvidia-\d",
+        r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|\bfor nvidia-\d|Building module:?\s*nvidia\b|\bnvidia(?:-\w+)?/\d{3}\.\d",
     ),
     _mark("hook", ("nvidia-container-cli",)),  # it runs on the host
     _mark("no-cgroups", ("no-cgroups",), r"no-cgroups ?= ?true"),
