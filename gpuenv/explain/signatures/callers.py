@@ -192,14 +192,4 @@ SIGNATURES = (
         sways=(Sway("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),),
         decides="whether a toolkit is installed, and whether its bin folder is in PATH",
     ),
-    Signature(
-        "dkms.headers",
-        "DKMS",
-        ("kernel headers for",),
-        ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.66), (Cause.DRIVER_MODULE_NOT_LOADED, 0.2)),
-        "dkms, the program: prepare_kernel",
-        pattern=r"kernel headers for (?:kernel |target kernel )?\S+ (?:\(\S+\) )?cannot be found|Unable to find the kernel source tree",
-        needs=("nvrm", "nvidia-module"),
-        title="The driver's module cannot be built: the kernel's headers are not installed",
-    ),
 )
