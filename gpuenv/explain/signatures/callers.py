@@ -115,6 +115,40 @@ SIGNATURES = (
         decides="the GPU, and the CUDA that torch was built with: torch.version.cuda",
     ),
     Signature(
+        "torch.says-false",
+        "torch, asked by hand",
+        ("cuda.is_available()", "cuda available"),
+        (
+            (Cause.CPU_ONLY_FRAMEWORK, 0.4),
+            (Cause.NO_DRIVER, 0.15),
+            (Cause.CONTAINER_WITHOUT_GPU, 0.1),
+            (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.1),
+        ),
+        "torch/cuda/__init__.py: is_available; torch/utils/collect_env.py",
+        pattern=(
+            r"cuda\.is_available\(\)[`)\]'\": ]{0,4}(?:(?:returns?|returned|is|gives|prints|=+|[-=]>|#) ?){0,2}[`'\"]?False\b"
+            r"|\bCUDA available\??\s{0,3}[:=]\s{0,3}False"
+        ),
+        title="torch sees no usable GPU",
+        level=Level.WARNING,
+        sways=(
+            Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 20),
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
+        ),
+        decides="torch.version.cuda: None is a build without CUDA",
+    ),
+    Signature(
+        "torch.version-none",
+        "torch, asked by hand",
+        ("version.cuda",),
+        ((Cause.CPU_ONLY_FRAMEWORK, 0.85),),
+        "torch/version.py",
+        pattern=r"torch\.version\.cuda[`)\]'\": ]{0,4}(?:(?:returns?|is|gives|prints|=+|[-=]>|#) ?){0,2}[`'\"]?None\b",
+        title="The torch there is built without CUDA",
+        level=Level.WARNING,
+    ),
+    Signature(
         "triton.resources",
         "Triton",
         ("out of resource: ", "outofresources"),
