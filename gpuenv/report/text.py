@@ -54,7 +54,7 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     yield from wheel_lines(report.resolution)
     if verbose:
         yield from _check_lines(report.checks)
-    yield from _closing(report)
+    yield from _closing(report, verbose=verbose)
 
 
 def machine_lines(snapshot: Snapshot) -> Iterator[Line]:
@@ -250,7 +250,7 @@ def _check_lines(checks: Sequence[CheckRun]) -> Iterator[Line]:
         yield Line(f"  {run.code} {run.status.value}{reason}", Style.QUIET, 4)
 
 
-def _closing(report: Report) -> Iterator[Line]:
+def _closing(report: Report, *, verbose: bool) -> Iterator[Line]:
     if report.status is Status.UNKNOWN:
         yield Line()
         yield Line("Could not be told", Style.HEADING)
@@ -263,7 +263,8 @@ def _closing(report: Report) -> Iterator[Line]:
     for run in report.checks:
         if run.status is CheckStatus.CRASHED:
             yield Line(f"The check {run.code} did not come to its end: {run.reason}", Style.BAD, 2)
-    tail = f", {skipped} skipped (-v lists them)" if skipped else ""
+    hint = "" if verbose else " (-v lists them)"
+    tail = f", {skipped} skipped{hint}" if skipped else ""
     yield Line(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
 
 

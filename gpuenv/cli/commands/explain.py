@@ -48,7 +48,9 @@ def explain(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Say what a code or a cause means; or read an error text, traceback or log and name its likely causes.
+    """Say what a code means, or what caused an error text.
+
+    A code or a cause is explained. Of an error text, traceback or log the likely causes are named.
 
     A text of any size is read, in any encoding, with colours and the prefixes of logs. Each cause comes with a
     confidence, the lines that say so, a cure, and the fact that would settle a doubt.
@@ -132,9 +134,9 @@ def _unknown(what: str) -> CommandError:
     from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
 
-    codes = [*(check.code.lower() for check in all_checks()), *(rule.code.lower() for rule in all_rules())]
+    codes = [*(check.code for check in all_checks()), *(rule.code for rule in all_rules())]
     names = [*(cause.value for cause in Cause), *codes]
-    near = difflib.get_close_matches(what.lower(), names, 3)
+    near = difflib.get_close_matches(what.lower(), names, 3) or difflib.get_close_matches(what.upper(), names, 3)
     return CommandError(
         ExitCode.USAGE,
         f"{what} is no code, no cause and no file",

@@ -61,7 +61,9 @@ def lock(
     install_timeout: InstallTimeout = INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Write what install would install as a lock file: exact versions with hashes, for this target or a recorded one.
+    """Write what install would install as a lock file.
+
+    Exact versions with hashes, for this target or a recorded one.
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
