@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.allowance import AllowanceResult, AllowanceState
-from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
+from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.repair import Repair, RepairStatus
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
@@ -199,10 +199,15 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
     yield Line(f"    {finding.title}.", hang=4)
     for entry in finding.evidence:
         yield Line(f"    - {_evidence(entry)}", Style.QUIET, 6)
-    for fix in finding.fix:
-        yield Line(f"    > {fix.text}", hang=6)
+    yield from fix_lines(finding.fix, "    ")
+
+
+def fix_lines(fixes: Iterable[Fix], indent: str = "  ") -> Iterator[Line]:
+    """What to do, each with its command."""
+    for fix in fixes:
+        yield Line(f"{indent}> {fix.text}", hang=len(indent) + 2)
         if fix.command:
-            yield Line(f"      $ {command_text(fix.command)}", Style.COMMAND, 8)
+            yield Line(f"{indent}  $ {command_text(fix.command)}", Style.COMMAND, len(indent) + 4)
 
 
 def command_text(command: Sequence[str]) -> str:

@@ -90,7 +90,9 @@ def _known(what: str) -> Iterator[Line] | None:
         return check_lines(checks[what.upper()])
     cause = next((cause for cause in Cause if cause.value == what.lower()), None)
     if cause is not None:
-        return cause_lines(cause, tuple(checks.values()))
+        from gpuenv.smoke.demos import DEMOS
+
+        return cause_lines(cause, tuple(checks.values()), has_demonstration=cause.value in DEMOS)
     if "." not in what or "/" in what:
         return None
     from gpuenv.explain.signatures import all_signatures
