@@ -274,6 +274,8 @@ _REST = (
         "wsl-rtx3060-560",
         both(driver(version="472.12", cuda=11040), stub(cuda__return__cuInit="100")),
     ),
+    Scenario("cupy-variable-invalid", "an old accelerator", L4, spoil=variables(CUPY_ACCELERATORS="cub,cudnn")),
+    Scenario("cupy-variable-invalid", "a word for a number", H100, spoil=variables(CUPY_ENABLE_UMP="yes")),
     Scenario("kernel-cache-unwritable", "CUPY_CACHE_DIR below a file", L4, spoil=cache_below_a_file),
     Scenario("kernel-cache-unwritable", "no home", H100, spoil=home_is_no_folder),
     Scenario("kernel-cache-race", "a folder of another user", L4, spoil=cache_of_another_user, error=False, root=True),

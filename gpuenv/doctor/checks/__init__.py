@@ -20,6 +20,7 @@ from gpuenv.doctor.checks import compilation
 from gpuenv.doctor.checks import loading
 from gpuenv.doctor.checks import beside
 from gpuenv.doctor.checks import cache
+from gpuenv.doctor.checks import variables
 from gpuenv.doctor.checks import smoke
 from gpuenv.doctor.checks import requirement
 
@@ -45,5 +46,6 @@ __all__ = [
     "state",
     "target",
     "tegra",
+    "variables",
     "wheel",
 ]
