@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, Shown
 from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub, target, variables
+from tests.scenarios.refused import REFUSED
 from tests.scenarios.spoiling import (
     cache_below_a_file,
     cache_of_another_user,
@@ -283,4 +284,4 @@ _REST = (
     Scenario("requirement-not-met", "more GPUs", L4, command=("preflight", "--require", "gpu>=9")),
     Scenario("requirement-not-met", "a newer GPU", V100, command=("preflight", "--require", "cc>=9.0")),
 )
-SCENARIOS = (*_DRIVER, *_GPU, *_WHEEL, *_LIBRARY, *_REST)
+SCENARIOS = (*_DRIVER, *_GPU, *_WHEEL, *_LIBRARY, *_REST, *REFUSED)

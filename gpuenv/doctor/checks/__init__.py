@@ -5,11 +5,13 @@ from gpuenv.doctor.checks import presence
 from gpuenv.doctor.checks import container
 from gpuenv.doctor.checks import log
 from gpuenv.doctor.checks import gpu
+from gpuenv.doctor.checks import support
 from gpuenv.doctor.checks import state
 from gpuenv.doctor.checks import module
 from gpuenv.doctor.checks import driver
 from gpuenv.doctor.checks import target
 from gpuenv.doctor.checks import tegra
+from gpuenv.doctor.checks import startup
 from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import grant
 from gpuenv.doctor.checks import wheel
@@ -43,7 +45,9 @@ __all__ = [
     "requirement",
     "smoke",
     "sources",
+    "startup",
     "state",
+    "support",
     "target",
     "tegra",
     "variables",
