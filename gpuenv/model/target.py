@@ -47,6 +47,7 @@ class CupyInstallation:
         tags: the wheel's tags, such as ``cp312-cp312-manylinux2014_x86_64``.
         for_this_interpreter: whether its extension modules are of the kind that this interpreter loads.
         module: the file of the package ``cupy`` that lies beside its metadata.
+        requires: what it requires itself, in the words of its metadata: ``fastrlock>=0.5``.
     """
 
     distribution: str
@@ -55,6 +56,7 @@ class CupyInstallation:
     tags: tuple[str, ...] = ()
     for_this_interpreter: bool | None = None
     module: str | None = None
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ def _cupy(entry: Distribution, facts: TargetFacts) -> CupyInstallation:
         tags=entry.tags,
         for_this_interpreter=module.loads if module else None,
         module=module.module if module else None,
+        requires=entry.requires,
     )
 
 

@@ -19,6 +19,7 @@ class Distribution:
         location: the folder that it lies in.
         installer: what INSTALLER says.
         tags: those of the wheel that it was installed from.
+        requires: what it requires itself, where it is a CuPy: the lines of its metadata.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Distribution:
     location: str | None = None
     installer: str | None = None
     tags: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

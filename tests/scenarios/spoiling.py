@@ -79,6 +79,18 @@ def conda_package(*records: str) -> Spoil:
     return spoil
 
 
+def requiring(*requirements: str) -> Spoil:
+    """What CuPy's own metadata requires."""
+
+    def spoil(ground: Ground) -> Mapping[str, str]:
+        (metadata,) = ground.site.glob("cupy_cuda*.dist-info/METADATA")
+        with metadata.open("a", encoding="utf-8") as file:
+            file.writelines(f"Requires-Dist: {text}\n" for text in requirements)
+        return {}
+
+    return spoil
+
+
 def needing(name: str, release: str, requirement: str) -> Spoil:
     """A library above CuPy."""
 
