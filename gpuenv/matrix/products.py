@@ -32,7 +32,7 @@ def find_product(name: str, matrix: Matrix) -> Product:
     names = [known for product in matrix.products for known in (product.name, *product.aliases)]
     near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 3, 0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise ProductError(f"no GPU named {name!r} is known{hint} (or give compute-capability instead)")
+    raise ProductError(f"no GPU named {name!r} is known{hint}")
 
 
 def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:

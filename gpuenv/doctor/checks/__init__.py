@@ -19,6 +19,7 @@ from gpuenv.doctor.checks import installation
 from gpuenv.doctor.checks import dependencies
 from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import library
+from gpuenv.doctor.checks import refused
 from gpuenv.doctor.checks import compilation
 from gpuenv.doctor.checks import loading
 from gpuenv.doctor.checks import beside
@@ -44,6 +45,7 @@ __all__ = [
     "log",
     "module",
     "presence",
+    "refused",
     "requirement",
     "smoke",
     "sources",
