@@ -144,6 +144,8 @@ class Target:
         cupy_module: the file that ``import cupy`` would take, from the folder where this command runs, as with
             ``python -m`` or ``python -c``; ``python script.py`` begins with the script's folder instead.
         numpy: NumPy's release.
+        numpy_module: the file that ``import numpy`` would take, likewise.
+        numpy_fault: why that is no NumPy that this interpreter can import.
         packages: the distributions there that have to do with GPUs, by canonical name.
         conda_packages: the packages among them that conda has installed.
         libraries: the CUDA libraries that this CuPy would load.
@@ -174,6 +176,8 @@ class Target:
     cupy: tuple[CupyInstallation, ...] = ()
     cupy_module: Reading[str] = Reading()
     numpy: Reading[str] = Reading()
+    numpy_module: Reading[str] = Reading()
+    numpy_fault: Reading[str] = Reading()
     packages: Mapping[str, str] = field(default_factory=dict)
     conda_packages: Mapping[str, str] = field(default_factory=dict)
     libraries: tuple[Library, ...] = ()
