@@ -48,6 +48,18 @@ def product_by_pci(device: str, matrix: Matrix) -> Product | None:
     return next((product for product in matrix.products if device.lower() in product.pci), None)
 
 
+def product_near_pci(device: str, matrix: Matrix) -> Product | None:
+    """The product whose PCI device id is the next to this one; None for an id beyond all that are known.
+
+    NVIDIA gives its ids in the order of time, a block to each chip, so a neighbour is of the same generation.
+    """
+    known = [(int(number, 16), product) for product in matrix.products for number in product.pci]
+    wanted = int(device, 16)
+    if not known or wanted > max(number for number, _ in known):
+        return None
+    return min(known, key=lambda entry: abs(entry[0] - wanted))[1]
+
+
 def _matches(name: str, matrix: Matrix) -> list[Product]:
     """The products of exactly this name, else those with all its words or its end, else those whose words are in it."""
     wanted = _words(name)
