@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
-from gpuenv.install.wants import same_release
+from gpuenv.install.wants import required_name, same_release
 from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.listening import Heard
 from gpuenv.report.redact import hide_secrets
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
-_CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT")
+# The last two leave out what was uploaded after a day.
+_CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "UV_EXCLUDE_NEWER", "PIP_UPLOADED_PRIOR_TO")
 _NOTHING_THERE = re.compile(r"from versions: none")  # pip's word for an index that has none of it, or is out of reach
 _NOISE = re.compile(
     r"Using Python|Looking in|\[notice\]|warning: Requirements file .* does not contain any dependencies"
@@ -113,11 +114,15 @@ def make_lock(
                 return None, why
             raise InstallFailed(f"{caller.installer.label} could not make the lock: {why}", remedy_for(why))
         try:
-            if caller.installer.locks_as_toml:
-                return Lock(caller.installer.digested(result.stdout), result.stdout), ""
-            return Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None), ""
+            lock = (
+                Lock(caller.installer.digested(result.stdout), result.stdout)
+                if caller.installer.locks_as_toml
+                else Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None)
+            )
         except (ValueError, OSError) as error:
             raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
+    refuse_left_out(caller, requirements, {pin.name for pin in lock.pins})
+    return lock, ""
 
 
 def resolve_at_once(
@@ -240,8 +245,29 @@ def nothing_fits(why: str, requirements: Sequence[str], stay: Sequence[str], cal
     remedy = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
     if forbidding:
         remedy = f"Look at these constraints first; to do without them: unset {' '.join(forbidding)}"
+    elif "exclude-newer" in why:
+        remedy = "Look at exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
     asked = " ".join(requirements)
     return NothingFits(f"{asked} cannot be installed beside what the environment holds{under}.{pinned} {why}", remedy)
+
+
+def refuse_left_out(caller: Caller, requirements: Sequence[str], names: Collection[str]) -> None:
+    """Ends where an installer is content without what it was asked for: uv's settings can exclude a distribution.
+
+    Args:
+        caller: who ran the installer.
+        requirements: what was asked for.
+        names: the distributions that would be there, by their normalised names.
+
+    Raises:
+        NothingFits: when one is not among them.
+    """
+    left_out = [name for text in requirements if (name := required_name(text)) is not None and name not in names]
+    if left_out:
+        raise NothingFits(
+            f"{caller.installer.label} leaves out {', '.join(left_out)}, as one of its settings tells it to",
+            "Look at exclude-dependencies in uv.toml or pyproject.toml, and at UV_EXCLUDE.",
+        )
 
 
 def _files(folder: Path, requirements: Sequence[str], constraints: Sequence[str]) -> Files:

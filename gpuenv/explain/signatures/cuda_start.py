@@ -167,7 +167,7 @@ SIGNATURES = (
         ),
         _SOURCE,
         pattern=(
-            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|cuInit failed: unknown error|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|(?:CUDA|cuda\w*|cu[A-Z]\w+).{0,60}(?:error|returned):? \(?999\b"
+            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|cuInit failed: unknown error|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|cu[A-Z]\w.{0,80}(?:error|returned):? \(?999\b"
             r"|cuda runtime error \(30\)|cudaGetDeviceCount returned (?:30|999)\b"
         ),
         title="CUDA could not be initialised, and does not say why",
@@ -194,7 +194,7 @@ SIGNATURES = (
         _SOURCE,
         pattern=(
             r"cudaErrorInitializationError|CUDA_ERROR_NOT_INITIALIZED"
-            r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda\w*|CuPy|cuInit|cu[A-Z]\w+)\W*.{0,80}\binitialization error\b(?!:)"
+            r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda|CuPy|cuInit|cu[A-Z]\w).{0,120}\binitialization error\b(?!:)"
         ),
         title="CUDA cannot be initialised in this process",
         sways=(

@@ -74,7 +74,7 @@ SIGNATURES = (
             rf"No module named '?cupy\.(?:{_OLD_MODULES})\b|cannot import name '\w+' from '(?:cupy|cupyx)[\w.]*'(?! \(unknown)"
             rf"|module 'cupy\.cuda' has no attribute '(?!nccl|cudnn|cutensor)\w+'|module 'cupy(?:x)?(?:\.(?!cuda'|cuda\.nccl')\w+)+' has no attribute '\w+'"
             rf"|(?<!you )(?<!project )(?:requires?|needs) cupy\S* ?(?:[<>=~!]=?) ?\d|cupy (?:version )?\d\S* is (?:not supported|too (?:old|new)|incompatible)"
-            r"|\w+ \S+ requires cupy\S*[<>=~!]\S+, but you have"
+            r"|\b\w+ \S+ requires cupy\S*[<>=~!]\S+, but you have"
         ),
         title="A library above CuPy needs another version of it",
         sways=(
@@ -185,5 +185,14 @@ SIGNATURES = (
         pattern=r"partially initialized module 'cupy' has no attribute|(?:^|[\"' /\\])cupy\.py\"?,? line",
         title="A file named cupy.py hides CuPy",
         decides="the path that Python prints for cupy.__file__",
+    ),
+    Signature(
+        "cupy.unknown-accelerator",
+        "CuPy",
+        ("unknown accelerator",),
+        ((Cause.CUPY_VARIABLE_INVALID, 0.93),),
+        "cupy-cuda12x 13.6.0 and 14.2.0, imported with CUPY_ACCELERATORS=cudnn: cupy/_core/_accelerator.pyx",
+        pattern=r"ValueError: Unknown accelerator: ?(?P<name>.*)",
+        title="CUPY_ACCELERATORS names an accelerator that CuPy does not know: {name}",
     ),
 )
