@@ -61,7 +61,7 @@ def _form_faults(kind: Any, data: object, path: str) -> Iterator[str]:  # noqa: 
     try:
         decode(kind, data, texts=True)
     except DecodeError as error:
-        yield (path + str(error).removeprefix("the input")).lstrip(".")
+        yield (path + str(error).removeprefix("the input")).lstrip(".: ")
 
 
 def _parts(kind: Any, data: object) -> Iterator[tuple[str, Any, object]]:  # noqa: ANN401 - a type hint
