@@ -80,6 +80,11 @@ class Installed:
 def ask_scheme(interpreter: str, environment: Mapping[str, str], deadline: float) -> Scheme:
     """The folders of the environment, from its own interpreter.
 
+    Args:
+        interpreter: its path.
+        environment: the caller's variables.
+        deadline: reading of ``time.monotonic``.
+
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
     """

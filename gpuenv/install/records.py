@@ -159,7 +159,14 @@ class Result(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One thing that was shown afterwards; ``passed`` is null where it could not be shown here."""
+    """One thing that was shown afterwards.
+
+    Attributes:
+        name: what.
+        passed: whether it was; null where it could not be shown here.
+        detail: in a few words, what was seen.
+        duration: seconds.
+    """
 
     name: str
     passed: bool | None

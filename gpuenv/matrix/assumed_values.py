@@ -24,7 +24,11 @@ def one_of(names: Sequence[str]) -> Callable[[str], str]:
 
 
 def read_arch(value: str) -> str:
-    """An architecture as the kernel names it."""
+    """An architecture as the kernel names it.
+
+    Raises:
+        ValueError: with what was expected.
+    """
     if value.lower() not in _ARCHITECTURES:
         raise ValueError(f"expected one of {', '.join(_ARCHITECTURES)}")
     return _ARCHITECTURES[value.lower()]
@@ -43,7 +47,11 @@ def read_container(value: str) -> Container:
 
 
 def read_count(value: str) -> int:
-    """A number of GPUs."""
+    """A number of GPUs.
+
+    Raises:
+        ValueError: with what was expected.
+    """
     if not value.isdigit() or int(value) > _MOST:
         raise ValueError(f"expected a whole number up to {_MOST}")
     return int(value)

@@ -33,7 +33,11 @@ def load(path: Path) -> Matrix:
 
 
 def parse(text: str, name: str) -> Matrix:
-    """The matrix in a text; ``name`` stands for it in messages."""
+    """The matrix in a text; ``name`` stands for it in messages.
+
+    Raises:
+        MatrixError: with every fault found.
+    """
     try:
         document = strict_yaml.parse(text)
     except strict_yaml.YamlError as error:
