@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gpuenv.explain.records import SaidLine
 
@@ -70,12 +70,12 @@ class LineFinder:
     """Takes a text in pieces of any size and yields, for each line worth a look, itself and the one after it.
 
     Args:
-        literals: lower-case texts; of a long text, only lines that contain one are worth a look. They are searched
-            for in many lines at once, which is what makes a log of hundreds of megabytes bearable.
+        worth: makes the pattern of what, in lower case, makes a line of a long text worth a look. It is searched for
+            in many lines at once, which is what makes a log of hundreds of megabytes bearable.
     """
 
-    def __init__(self, literals: tuple[bytes, ...]) -> None:
-        self.literals = literals
+    def __init__(self, worth: Callable[[], re.Pattern[bytes]]) -> None:
+        self._worth = worth
         self._rest = b""
         self._lines = 0  # that have been passed
         self._bytes = 0
@@ -132,16 +132,14 @@ class LineFinder:
             yield start
             start = _end(data, start) + 1
 
-    def _starts(self, data: bytes, until: int) -> list[int]:
+    def _starts(self, data: bytes, until: int) -> Iterator[int]:
         """Where the lines begin that contain a literal, which may go on in the line after."""
         hay = data.lower().replace(b"\n", b" ")
-        starts: set[int] = set()
-        for literal in self.literals:
-            place = hay.find(literal, 0, until)
-            while place >= 0:
-                starts.add(data.rfind(b"\n", 0, place) + 1)
-                place = hay.find(literal, _end(data, place), until)
-        return sorted(starts)
+        search = self._worth().search
+        match = search(hay)
+        while match is not None and match.start() < until:
+            yield data.rfind(b"\n", 0, match.start()) + 1
+            match = search(hay, _end(data, match.start()))
 
 
 def _end(data: bytes, start: int) -> int:

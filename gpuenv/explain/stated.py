@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
+from gpuenv.explain.literals import LiteralIndex
 from gpuenv.explain.patterns import compiled
 from gpuenv.model.record import dataclass
 
@@ -120,6 +122,11 @@ LITERALS = tuple(statement.literal for statement in _STATEMENTS if not statement
 _MOST = 3  # different values of one fact that are kept; two already make it useless
 
 
+@cache
+def _index() -> LiteralIndex:
+    return LiteralIndex([(statement.literal,) for statement in _STATEMENTS])
+
+
 class Stated:
     """Collects what lines state; a fact that is stated in two ways is no fact."""
 
@@ -129,10 +136,8 @@ class Stated:
 
     def look(self, line: str) -> None:
         """Takes a line."""
-        lowered = line.lower()
-        for statement in _STATEMENTS:
-            if statement.literal not in lowered:
-                continue
+        for place in sorted(_index().owners(line.lower())):
+            statement = _STATEMENTS[place]
             match = compiled(statement.pattern).search(line)
             if match is None:
                 continue

@@ -1,0 +1,64 @@
+"""Which of many literals a text contains, asked once for all of them instead of once for each. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+_GRAM = 3  # characters; no literal is shorter
+_END = -1  # a literal ends here; every other key of a tree is a byte
+_Tree = dict[int, "_Tree"]
+
+
+class LiteralIndex:
+    """Finds, for a text, whose literals it contains.
+
+    Args:
+        owners: the literals of each owner, in lower case and at least three characters long.
+    """
+
+    def __init__(self, owners: Sequence[Iterable[str]]) -> None:
+        pairs = [(literal, owner) for owner, literals in enumerate(owners) for literal in literals]
+        often = Counter(gram for literal, _ in pairs for gram in _grams(literal))
+        self._by_gram: dict[str, list[tuple[str, int]]] = {}
+        for literal, owner in pairs:  # each is looked for where the part is that the fewest others have
+            rarest = min(sorted(_grams(literal)), key=often.__getitem__)
+            self._by_gram.setdefault(rarest, []).append((literal, owner))
+
+    def owners(self, text: str) -> set[int]:
+        """Those one of whose literals stands in a text of lower case."""
+        by_gram = self._by_gram
+        found: set[int] = set()
+        for gram in _grams(text) & by_gram.keys():
+            found.update(owner for literal, owner in by_gram[gram] if owner not in found and literal in text)
+        return found
+
+
+def any_of(literals: Iterable[str]) -> re.Pattern[bytes]:
+    """A pattern that finds the first place of a text where any of the literals begins.
+
+    What they have in common at their beginning is tried once: of a thousand literals, a place is compared with few.
+    """
+    tree: _Tree = {}
+    for literal in sorted(literals, key=len):
+        node = tree
+        for byte in literal.encode():
+            if _END in node:  # a shorter one has been found by then
+                break
+            node = node.setdefault(byte, {})
+        else:
+            node.clear()
+            node[_END] = {}
+    return re.compile(_alternatives(tree) if tree else b"(?!)")
+
+
+def _alternatives(tree: _Tree) -> bytes:
+    if _END in tree:
+        return b""
+    parts = [re.escape(bytes([byte])) + _alternatives(below) for byte, below in sorted(tree.items())]
+    return parts[0] if len(parts) == 1 else b"(?:" + b"|".join(parts) + b")"
+
+
+def _grams(text: str) -> set[str]:
+    return {text[place : place + _GRAM] for place in range(len(text) - _GRAM + 1)}
