@@ -17,6 +17,8 @@ _BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff]")
+# Blanks beyond these few say nothing, and a pattern with several would try every way to share them out.
+_BLANKS = re.compile(r"\s{9,}")
 # What forums, mails and chats make of quotes, and what a text is full of that was HTML or a string's notation.
 _QUOTES = str.maketrans("\u2018\u2019\u00b4\u2032\u201c\u201d\u201e\u00a0", "''''\"\"\" ")
 _ENTITIES = {
@@ -51,7 +53,7 @@ _PREFIXES = re.compile(
 
 def clean(text: str) -> str:
     """A line without colours, control characters and the prefixes of logging systems, and with plain quotes."""
-    text = _CONTROL.sub(" ", _ESCAPES.sub("", text))
+    text = _BLANKS.sub(" " * 8, _CONTROL.sub(" ", _ESCAPES.sub("", text)))
     if not text.isascii():
         text = text.translate(_QUOTES)
     if "&" in text:

@@ -16,10 +16,14 @@ class LiteralIndex:
 
     Args:
         owners: the literals of each owner, in lower case and at least three characters long.
+
+    Attributes:
+        longest: how many characters the longest literal has.
     """
 
     def __init__(self, owners: Sequence[Iterable[str]]) -> None:
         pairs = [(literal, owner) for owner, literals in enumerate(owners) for literal in literals]
+        self.longest = max((len(literal) for literal, _ in pairs), default=0)
         often = Counter(gram for literal, _ in pairs for gram in _grams(literal))
         self._by_gram: dict[str, list[tuple[str, int]]] = {}
         for literal, owner in pairs:  # each is looked for where the part is that the fewest others have

@@ -99,8 +99,9 @@ def _most(signature: Signature) -> int:
 
 def _matches(line: str, window: str, glued: str) -> Iterator[tuple[Signature, dict[str, str | None]]]:
     owners = _index().owners(window.lower())
-    if glued:
-        owners |= _index().owners(glued.lower())
+    if glued:  # which has in addition what stands across the cut
+        cut, most = len(line), _index().longest
+        owners |= _index().owners(glued[max(0, cut - most) : cut + most].lower())
     signatures = all_signatures()
     for owner in sorted(owners):
         match = _match(signatures[owner], line, window, glued)

@@ -187,7 +187,7 @@ SIGNATURES = (
         _SOURCE,
         pattern=(
             r"cudaErrorInitializationError|CUDA_ERROR_NOT_INITIALIZED"
-            r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda\w*|CuPy|cuInit|cu[A-Z]\w+)\W*.{0,80}\binitialization error\b(?!:)"
+            r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda|CuPy|cuInit|cu[A-Z]\w).{0,120}\binitialization error\b(?!:)"
         ),
         title="CUDA cannot be initialised in this process",
         sways=(

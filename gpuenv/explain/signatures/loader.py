@@ -105,7 +105,7 @@ SIGNATURES = (
         ("libnvidia-ml.so",),
         ((Cause.NO_DRIVER, 0.58), (Cause.CONTAINER_WITHOUT_GPU, 0.16), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.1)),
         f"{_DLERROR}; libnvidia-container; go-nvml",
-        pattern=r"libnvidia-ml\.so(?:\.1)?: (?:cannot open|undefined)|(?:load|open|find)\w*.{0,40}libnvidia-ml\.so",
+        pattern=r"libnvidia-ml\.so(?:\.1)?: (?:cannot open|undefined)|(?:load|open|find).{0,48}libnvidia-ml\.so",
         title="The loader does not find libnvidia-ml, a part of the driver",
         sways=(
             Sway("wsl", Cause.WSL_LIBCUDA, 60),
@@ -236,7 +236,7 @@ SIGNATURES = (
         ("file too short", "invalid elf header", "elf load command", "elf file's phentsize"),
         ((Cause.CORRUPT_INSTALLATION, 0.8),),
         _DLERROR,
-        pattern=r"(?:lib(?:cu|nv)\w+|cupy|cupy_backends)\S*: (?:file too short|invalid ELF header|ELF load command)",
+        pattern=r"(?:lib(?:cu|nv)\w|cupy)\S*: (?:file too short|invalid ELF header|ELF load command)",
         title="A library's file is damaged",
         sways=(
             Sway("empty-libcuda", Cause.CORRUPT_INSTALLATION, 0.1),
