@@ -160,7 +160,7 @@ SIGNATURES = (
         ),
         _SOURCE,
         pattern=(
-            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|(?:CUDA|cuda\w*|cu[A-Z]\w+).{0,60}(?:error|returned):? \(?999\b"
+            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|cu[A-Z]\w.{0,80}(?:error|returned):? \(?999\b"
             r"|cuda runtime error \(30\)|cudaGetDeviceCount returned (?:30|999)\b"
         ),
         title="CUDA could not be initialised, and does not say why",
