@@ -22,11 +22,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _loosened(match: re.Match[str]) -> str:
-    token = match[0]
-    if token.endswith(".*") and token != ".*":  # a word before a gap is a part of the gap
-        token = ".*"
-    if token in _BOUNDED:
-        return _BOUNDED[token]
-    if not token.startswith(" "):
-        return token
-    return r"\s*" if token in {" ?", " *"} else r"\s+"
+    part = match[0]
+    if part.endswith(".*") and part != ".*":  # a word before a gap is a part of the gap
+        part = ".*"
+    if part in _BOUNDED:
+        return _BOUNDED[part]
+    if not part.startswith(" "):
+        return part
+    return r"\s*" if part in {" ?", " *"} else r"\s+"
