@@ -39,6 +39,7 @@ LONG = (
     "fuzz/test_fuzz.py",
     "image/test_command.py",
     "image/test_check_image.py",
+    "install/test_bundle.py",
     "install/test_conda.py",
     "install/test_faults.py",
     "install/test_hostile.py",

@@ -45,17 +45,18 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 
 def make_app(arguments: list[str]) -> typer.Typer:
     """The application, with the asked command alone where the first argument names one: the others cost time."""
+    names = [name for name in arguments[:1] if name in _COMMANDS]
     app = typer.Typer(
         name="gpuenv",
         help="Names the one true cause of a broken CuPy environment, and the cure.",
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        add_completion=False,
+        add_completion=not names,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    for name in arguments[:1] if arguments[:1] and arguments[0] in _COMMANDS else _COMMANDS:
+    for name in names or _COMMANDS:
         function = name.replace("-", "_")
         module = import_module(f"gpuenv.cli.commands.{function}")
         if hasattr(module, "app"):

@@ -13,6 +13,7 @@ from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
+from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 OLD = 120  # days
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
+_DIGITS = 6  # fewer than these in a major version
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,8 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
     try:
         matrix = load_matrix(chosen, cache / "matrix" if cache else None)
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise CommandError(ExitCode.USAGE, f"{path or 'matrix.yaml'}: the matrix cannot be read: {reason}") from error
+        shown = path or "matrix.yaml"
+        raise CommandError(ExitCode.USAGE, f"{shown}: the matrix cannot be read: {reason_of(error)}") from error
     except MatrixError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
     if path is None and chosen != data_path("matrix.yaml"):
@@ -227,19 +229,30 @@ def read_snapshot(path: Path) -> Snapshot:
             raise CommandError(ExitCode.USAGE, f"{path}: larger than any snapshot")
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except json.JSONDecodeError as error:
         raise CommandError(
             ExitCode.USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON"
         ) from error
     except (ValueError, RecursionError) as error:  # no text, numbers beyond all measure, nesting without end
-        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {reason_of(error)}") from error
     if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
         data = data["snapshot"]
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
-        raise CommandError(ExitCode.USAGE, f"{path}: expected an object with schema {SCHEMA}, found {found!r}")
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{path}: expected an object with schema {SCHEMA}, found {found!r}",
+            "bring gpuenv up to date: a newer one wrote this" if _is_newer(found, SCHEMA) else None,
+        )
     try:
         return decode(Snapshot, data)
     except DecodeError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error}") from error
+
+
+def _is_newer(found: object, schema: str) -> bool:
+    """Whether it is the same kind of document, in a major version that is not known yet."""
+    kind, _, major = schema.partition("/")
+    told = str(found).partition("/")
+    return told[0] == kind and told[2].isdecimal() and len(told[2]) < _DIGITS and int(told[2]) > int(major)

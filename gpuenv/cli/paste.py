@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _LARGEST = 16 * 1024 * 1024
 _SHOWN = 5
-_READ = "nvidia-smi, cupy.show_config(), pip list, conda list, collect_env, numba -s, uname -a, ldd --version"
 
 
 def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
@@ -27,6 +26,7 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     Raises:
         CommandError: when it cannot be read, when it has no output that is known, or beside another machine.
     """
+    from gpuenv.paste.forms import OUTPUTS
     from gpuenv.paste.gaps import gaps
     from gpuenv.paste.merge import conflicts
     from gpuenv.paste.read import read_paste
@@ -37,7 +37,8 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
         raise CommandError(ExitCode.USAGE, "--paste stands alone: without --snapshot, --no-probe and --python")
     pasted = read_paste(_text(path))
     if not pasted.forms:
-        raise CommandError(ExitCode.USAGE, f"{_name(path)}: no output that is known is in it", f"read are: {_READ}")
+        read = ", ".join(OUTPUTS)
+        raise CommandError(ExitCode.USAGE, f"{_name(path)}: no output that is known is in it", f"read are: {read}")
     announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not asked")
     for conflict in conflicts(pasted)[:_SHOWN]:
         announce(_contradiction(conflict))

@@ -51,9 +51,8 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
         shown = str(found) if path is not None or not found.is_relative_to(here) else str(found.relative_to(here))
         return load_config(found, shown)
     except ConfigError as error:
-        raise CommandError(
-            ExitCode.USAGE, str(error), "gpuenv preflight --list-requirements shows the grammar"
-        ) from error
+        remedy = None if error.unread else "gpuenv preflight --list-requirements shows the grammar"
+        raise CommandError(ExitCode.USAGE, str(error), remedy) from error
     except OSError as error:  # the working folder is gone
         raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}") from error
 

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from gpuenv.model.finding import Evidence
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import KernelMessage, Snapshot
 from gpuenv.model.xid import HARDWARE
+
+_TROUBLE = pattern(
+    r"(?i)NVRM: .*(?:\bXid\b|fail|error|cannot|not supported|timed? ?out|no firmware)"
+    r"|nvidia\S*:? .*(?:fail|error|\berr -?\d)"
+)
+
+
+def troubles(snapshot: Snapshot, most: int = 3) -> tuple[Evidence, ...]:
+    """The newest lines of the kernel's log in which the driver tells of something that went wrong."""
+    told = [message.text for message in snapshot.kernel_log.value or () if _TROUBLE.search(message.text)]
+    return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in told[-most:])
 
 
 def hardware_lines(snapshot: Snapshot) -> tuple[KernelMessage, ...]:

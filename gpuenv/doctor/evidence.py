@@ -27,3 +27,12 @@ def source(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:
     """How the asking of a source ended."""
     state = snapshot.source(name)
     return (Evidence(f"the answer of {name}", state.state.value, state.detail or f"{state.duration:.1f} s"),)
+
+
+def searched(snapshot: Snapshot) -> tuple[Evidence, ...]:
+    """Where the target's loader looks first, and which environment it is."""
+    told = snapshot.environment.get("LD_LIBRARY_PATH")
+    return (
+        Evidence("environment.LD_LIBRARY_PATH", told or "not set", "the environment"),
+        *fact("target.prefix", snapshot.target.prefix),
+    )

@@ -87,7 +87,8 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
         verb = ("remove",) if arguments[0] == "uninstall" else ("install", "--force-reinstall")
         return Fix(f"{text} Conda put it there.", ("conda", *verb, *_prefix(facts), *named), safe=True)
     if target.externally_managed.value:
-        return Fix(f"{text} The system manages this Python: do it in a virtual environment of your own.")
+        stop = "" if text.endswith(".") else "."
+        return Fix(f"{text}{stop} The system manages this Python: do it in a virtual environment of your own.")
     if "pip" in target.packages or not target.python.known:
         return Fix(text, (interpreter, "-m", "pip", *arguments), safe=True)
     plain = tuple(argument for argument in arguments if argument != "-y")

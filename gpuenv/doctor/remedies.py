@@ -26,6 +26,7 @@ _APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
 _PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
 _INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
 _TURING = ComputeCapability(7, 5)  # the open kernel modules are for this generation and newer
+_LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
 _WITH_STREAMS = ("8", "9")  # releases of the RHEL family in which the driver is a module of dnf
 
 
@@ -75,6 +76,36 @@ def _stream(snapshot: Snapshot) -> tuple[Fix, ...]:
 
 def _open_driver(snapshot: Snapshot) -> tuple[str, ...] | None:
     return _package(snapshot, {"rhel": "nvidia-open", "arch": "nvidia-open", "suse": "nvidia-open"})
+
+
+def open_modules(snapshot: Snapshot) -> Fix:
+    """How to come to the open kernel modules of the driver that is there."""
+    branch = snapshot.driver.branch.value
+    names = {
+        "debian": "nvidia-open-kernel-dkms",
+        **dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open"),
+        **({"ubuntu": f"nvidia-driver-{branch}-open"} if branch else {}),
+    }
+    words = "Install the open kernel modules of the driver in place of the proprietary ones, then restart."
+    return Fix(words, _package(snapshot, names))
+
+
+def proprietary_modules(snapshot: Snapshot) -> Fix:
+    """How to come to the proprietary kernel modules, for a GPU before Turing, which branch 580 is the last to drive."""
+    branch = min(snapshot.driver.branch.value or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
+    names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
+    words = f"Install the proprietary kernel modules of branch {branch} in place of the open ones, then restart."
+    return Fix(words, _package(snapshot, names))
+
+
+def firmware(snapshot: Snapshot) -> tuple[str, ...] | None:
+    """The command that installs the firmware of the driver that is there."""
+    branch, version = snapshot.driver.branch.value, snapshot.driver.version.value
+    names = {
+        "debian": "firmware-nvidia-gsp",
+        **({"ubuntu": f"nvidia-firmware-{branch}-{version}"} if branch and version else {}),
+    }
+    return _package(snapshot, names)
 
 
 def compute_part(snapshot: Snapshot) -> tuple[str, ...] | None:

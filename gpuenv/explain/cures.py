@@ -257,5 +257,9 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
         Fix("Rename the file or folder named cupy that Python finds first, and remove its __pycache__."),
         _DOCTOR,
     ),
+    Cause.CUPY_VARIABLE_INVALID: (
+        Fix("Look at the variables whose names begin with CUPY_, and unset or correct the one that is refused."),
+        _DOCTOR,
+    ),
     Cause.REQUIREMENT_NOT_MET: (Fix("Use a machine that meets the requirement."),),
 }

@@ -13,11 +13,12 @@ import tarfile
 from pathlib import Path
 from typing import IO
 
-from gpuenv.install.errors import InstallError
+from gpuenv.install.errors import InstallError, Unreadable
 from gpuenv.install.locking import parse_lock
 from gpuenv.install.records import Pin
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.record import dataclass
+from gpuenv.model.unread import reason_of
 
 SCHEMA = "gpuenv.bundle/1"
 MANIFEST = "manifest.json"
@@ -114,8 +115,11 @@ def open_bundle(given: Path, scratch: Path) -> Bundle:
     """Looks a bundle through; a tar file is unpacked below ``scratch`` as far as its manifest goes.
 
     Raises:
+        Unreadable: when it is neither a folder nor a tar file.
         InstallError: with what does not match.
     """
+    if not given.is_dir():
+        _expect_archive(given)
     try:
         folder = given if given.is_dir() else _unpacked(given, scratch)
         manifest = _manifest(folder, given)
@@ -123,7 +127,16 @@ def open_bundle(given: Path, scratch: Path) -> Bundle:
         lock = (folder / LOCK).read_text(encoding="utf-8")
         return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, lock))
     except (OSError, tarfile.TarError, ValueError) as error:
-        raise InstallError(f"{given}: {error}", "Make it anew with gpuenv bundle.") from error
+        raise InstallError(f"{given}: {reason_of(error)}", "Make it anew with gpuenv bundle.") from error
+
+
+def _expect_archive(given: Path) -> None:
+    try:
+        is_archive = tarfile.is_tarfile(given)
+    except OSError as error:
+        raise Unreadable(f"{given}: {reason_of(error)}") from error
+    if not is_archive:
+        raise Unreadable(f"{given}: no tar file; expected a bundle, as gpuenv bundle writes it")
 
 
 def _unpacked(archive: Path, scratch: Path) -> Path:

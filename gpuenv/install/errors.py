@@ -16,6 +16,10 @@ class TargetUnusable(InstallError):  # noqa: N818 - it says what is the matter
     """The target environment cannot be used."""
 
 
+class Unreadable(InstallError):  # noqa: N818 - it says what is the matter
+    """What the caller gave cannot be read as what it should be."""
+
+
 class NothingFits(InstallError):  # noqa: N818 - it says what is the matter
     """What is wanted cannot be had together with what is there."""
 

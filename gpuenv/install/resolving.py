@@ -19,7 +19,8 @@ from gpuenv.probe.listening import Heard
 from gpuenv.report.redact import hide_secrets
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
-_CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT")
+# The last two leave out what was uploaded after a day.
+_CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "UV_EXCLUDE_NEWER", "PIP_UPLOADED_PRIOR_TO")
 _NOTHING_THERE = re.compile(r"from versions: none")  # pip's word for an index that has none of it, or is out of reach
 _NOISE = re.compile(
     r"Using Python|Looking in|\[notice\]|warning: Requirements file .* does not contain any dependencies"
@@ -240,6 +241,8 @@ def nothing_fits(why: str, requirements: Sequence[str], stay: Sequence[str], cal
     remedy = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
     if forbidding:
         remedy = f"Look at these constraints first; to do without them: unset {' '.join(forbidding)}"
+    elif "exclude-newer" in why:
+        remedy = "Look at exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
     asked = " ".join(requirements)
     return NothingFits(f"{asked} cannot be installed beside what the environment holds{under}.{pinned} {why}", remedy)
 

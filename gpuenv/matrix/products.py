@@ -32,7 +32,7 @@ def find_product(name: str, matrix: Matrix) -> Product:
     names = [known for product in matrix.products for known in (product.name, *product.aliases)]
     near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 3, 0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise ProductError(f"no GPU named {name!r} is known{hint} (or give compute-capability instead)")
+    raise ProductError(f"no GPU named {name!r} is known{hint}")
 
 
 def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
@@ -46,6 +46,18 @@ def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
 def product_by_pci(device: str, matrix: Matrix) -> Product | None:
     """The product with a PCI device id, four hexadecimal digits."""
     return next((product for product in matrix.products if device.lower() in product.pci), None)
+
+
+def product_near_pci(device: str, matrix: Matrix) -> Product | None:
+    """The product whose PCI device id is the next to this one; None for an id beyond all that are known.
+
+    NVIDIA gives its ids in the order of time, a block to each chip, so a neighbour is of the same generation.
+    """
+    known = [(int(number, 16), product) for product in matrix.products for number in product.pci]
+    wanted = int(device, 16)
+    if not known or wanted > max(number for number, _ in known):
+        return None
+    return min(known, key=lambda entry: abs(entry[0] - wanted))[1]
 
 
 def _matches(name: str, matrix: Matrix) -> list[Product]:

@@ -153,6 +153,7 @@ class Cause(str, Enum):
         "target-environment-broken",
         "the target interpreter cannot start (its base is gone, it crashes, it is not a Python)",
     )
+    CUPY_VARIABLE_INVALID = ("cupy-variable-invalid", "a variable of CuPy's has a value that CuPy refuses")
     # container
     CONTAINER_WITHOUT_GPU = ("container-without-gpu", "the container was started without GPU access")
     CONTAINER_TOOLKIT_BROKEN = ("container-toolkit-broken", "the NVIDIA container toolkit is missing or not configured")

@@ -11,6 +11,8 @@ SHOW_CONFIG, SMI, SMI_Q, SMI_L = "cupy.show_config()", "nvidia-smi", "nvidia-smi
 PIP, CONDA, COLLECT_ENV, NUMBA = "pip list", "conda list", "collect_env", "numba -s"
 NVCC, LDD, UNAME, OS_RELEASE, ENV = "nvcc --version", "ldd --version", "uname -a", "/etc/os-release", "environment"
 PYTHON = "python --version"
+# What can be pasted, as it is told to people.
+OUTPUTS = (SMI, SMI_Q, SMI_L, SHOW_CONFIG, PIP, "pip freeze", CONDA, COLLECT_ENV, NUMBA, NVCC, UNAME, LDD, OS_RELEASE)
 
 
 def level(number: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.model.record import dataclass
+from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
     from gpuenv.model.allowance import Allowance
@@ -24,8 +25,10 @@ _LARGEST = 4 * 1024 * 1024
 class ConfigError(ValueError):
     """A file that cannot be read or understood: every fault, each with file, line and what was expected."""
 
-    def __init__(self, faults: Iterable[str]) -> None:
+    def __init__(self, faults: Iterable[str], *, unread: bool = False) -> None:
+        """Args: the faults, and whether nothing of the file could be read at all."""
         self.faults = tuple(faults)
+        self.unread = unread
         super().__init__("\n".join(self.faults))
 
 
@@ -75,12 +78,10 @@ def read_text(path: Path, shown: str | None = None) -> str:
     try:
         with path.open("rb") as file:
             if len(file.read(_LARGEST + 1)) > _LARGEST:
-                raise ConfigError([f"{name}: larger than any configuration"])
+                raise ConfigError([f"{name}: larger than any configuration"], unread=True)
         return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError([f"{name}: {error.strerror or error}"]) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError([f"{name}: not a text in UTF-8"]) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([f"{name}: {reason_of(error)}"], unread=True) from error
 
 
 def read_toml(path: Path, text: str, shown: str | None = None) -> dict[str, Any]:

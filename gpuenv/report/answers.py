@@ -73,5 +73,6 @@ def fleet_lines(answer: Fleet) -> Iterator[Line]:
         yield Line(f"{shared.candidate.label}: {', '.join(shared.machines)}", Style.HEADING, 2)
         yield Line(f"  $ {command_text(['python', '-m', 'pip', 'install', *shared.requirements])}", Style.COMMAND, 4)
     if answer.unserved:
-        yield Line()
+        if count:
+            yield Line()
         yield Line(f"Nothing fits: {', '.join(answer.unserved)}", Style.BAD, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.explain.records import Explanation, LikelyCause
-from gpuenv.report.text import Line, Style, command_text
+from gpuenv.report.text import Line, Style, fix_lines
 
 _SURE = 0.8
 _WIDEST = 160  # characters of a quoted line
@@ -46,9 +46,6 @@ def _cause(cause: LikelyCause, *, with_fix: bool) -> Iterator[Line]:
         yield Line("  The GPU works asynchronously: the line that reports this is not the one to blame.", hang=2)
     if not with_fix:
         return
-    for fix in cause.fix:
-        yield Line(f"  > {fix.text}", hang=4)
-        if fix.command:
-            yield Line(f"    $ {command_text(fix.command)}", Style.COMMAND, 6)
+    yield from fix_lines(cause.fix)
     if cause.would_decide:
         yield Line(f"  It would be decided by: {cause.would_decide}.", hang=4)

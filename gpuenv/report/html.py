@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv import __version__
-from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.finding import CheckRun, Finding, Severity
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Rejection, Resolution
@@ -123,14 +122,7 @@ def _wheel(resolution: Resolution) -> Iterator[str]:
             f"<pre tabindex=0>{escaped(command_text(['pip', 'install', *resolution.wheel.requirements]))}</pre>"
         )
     body.append(f"<p>{'<br>'.join(escaped(line) for line in resolution.explanation.splitlines())}</p>")
-    if resolution.next_better is not None:
-        better = resolution.next_better
-        body.append(f"<p>Better still, with {escaped(changes_text(better))}: {mono(better.candidate.label)}</p>")
     body += [f"<p>If {escaped(told.fact)} is {escaped(told.value)}.</p>" for told in resolution.assumptions]
-    if resolution.conda is not None:
-        body.append(f"<p>conda ({escaped(resolution.conda.channel)}): {mono(' '.join(resolution.conda.specs))}</p>")
-    if resolution.image is not None:
-        body.append(f"<p>Image: {mono(resolution.image.reference)}</p>")
     body += _why_not(resolution.rejected)
     yield from section("wheel", "The right wheel, and why not the others", body)
 

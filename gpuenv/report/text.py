@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.allowance import AllowanceResult, AllowanceState
-from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Severity
+from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.repair import Repair, RepairStatus
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
@@ -54,7 +54,7 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     yield from wheel_lines(report.resolution)
     if verbose:
         yield from _check_lines(report.checks)
-    yield from _closing(report)
+    yield from _closing(report, verbose=verbose)
 
 
 def machine_lines(snapshot: Snapshot) -> Iterator[Line]:
@@ -199,10 +199,15 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
     yield Line(f"    {finding.title}.", hang=4)
     for entry in finding.evidence:
         yield Line(f"    - {_evidence(entry)}", Style.QUIET, 6)
-    for fix in finding.fix:
-        yield Line(f"    > {fix.text}", hang=6)
+    yield from fix_lines(finding.fix, "    ")
+
+
+def fix_lines(fixes: Iterable[Fix], indent: str = "  ") -> Iterator[Line]:
+    """What to do, each with its command."""
+    for fix in fixes:
+        yield Line(f"{indent}> {fix.text}", hang=len(indent) + 2)
         if fix.command:
-            yield Line(f"      $ {command_text(fix.command)}", Style.COMMAND, 8)
+            yield Line(f"{indent}  $ {command_text(fix.command)}", Style.COMMAND, len(indent) + 4)
 
 
 def command_text(command: Sequence[str]) -> str:
@@ -250,7 +255,7 @@ def _check_lines(checks: Sequence[CheckRun]) -> Iterator[Line]:
         yield Line(f"  {run.code} {run.status.value}{reason}", Style.QUIET, 4)
 
 
-def _closing(report: Report) -> Iterator[Line]:
+def _closing(report: Report, *, verbose: bool) -> Iterator[Line]:
     if report.status is Status.UNKNOWN:
         yield Line()
         yield Line("Could not be told", Style.HEADING)
@@ -263,7 +268,8 @@ def _closing(report: Report) -> Iterator[Line]:
     for run in report.checks:
         if run.status is CheckStatus.CRASHED:
             yield Line(f"The check {run.code} did not come to its end: {run.reason}", Style.BAD, 2)
-    tail = f", {skipped} skipped (-v lists them)" if skipped else ""
+    hint = "" if verbose else " (-v lists them)"
+    tail = f", {skipped} skipped{hint}" if skipped else ""
     yield Line(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)
 
 

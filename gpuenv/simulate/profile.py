@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpuenv.matrix.strict_yaml import Plain, YamlError, parse
 from gpuenv.model.causes import Cause
+from gpuenv.model.unread import reason_of
 from gpuenv.report.report import Status
 from gpuenv.simulate.reader import Part, ProfileError
 from gpuenv.simulate.records import (
@@ -58,10 +59,8 @@ def load(path: Path) -> Profile:
         document = parse(path.read_text(encoding="utf-8"))
     except YamlError as error:
         raise ProfileError(f"{path.name}: {error}") from error
-    except OSError as error:
-        raise ProfileError(f"{path.name}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ProfileError(f"{path.name}: not a text in UTF-8") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path.name}: {reason_of(error)}") from error
     if not isinstance(document.value, dict):
         raise ProfileError(f"{path.name}: line 1: expected a mapping")
     try:

@@ -18,11 +18,15 @@ LIMIT = 30.0
 
 
 def called(
-    arguments: Iterable[str | Path], environment: Mapping[str, str], limit: float, cwd: Path | None = None
+    arguments: Iterable[str | Path],
+    environment: Mapping[str, str],
+    limit: float,
+    cwd: Path | None = None,
+    python: str | Path = sys.executable,
 ) -> subprocess.CompletedProcess[str]:
     """One call of the program in just this environment; whatever it is given, no traceback reaches the user."""
     done = subprocess.run(
-        [*PROGRAM, *map(str, arguments)],
+        [str(python), "-m", "gpuenv", *map(str, arguments)],
         env=dict(environment),
         cwd=cwd,
         stdin=subprocess.DEVNULL,

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from gpuenv.doctor.registry import all_checks
+from gpuenv.image.check.rules import all_rules
+from gpuenv.model.causes import Cause
+from gpuenv.report.explained import cause_lines
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv
 
 if TYPE_CHECKING:
@@ -107,6 +111,16 @@ def test_a_code_a_cause_and_a_signature_are_explained() -> None:
     assert gpuenv("explain", "DRV106").stdout.startswith("DRV106: ")
     assert gpuenv("explain", "no-driver").stdout.startswith("no-driver: ")
     assert "read from: " in gpuenv("explain", "nvml.version-mismatch").stdout
+
+
+def test_a_cause_that_no_check_looks_for_comes_with_its_cure() -> None:
+    found = [check.causes for check in all_checks()] + [rule.causes for rule in all_rules()]
+    alone = [cause for cause in Cause if not any(cause in causes for causes in found)]
+    assert Cause.STREAM_RACE in alone
+    for cause in alone:
+        lines = [line.text for line in cause_lines(cause, (*all_checks(), *all_rules()), has_demonstration=False)]
+        assert any(line.startswith("  > ") for line in lines), cause
+    assert "  $ gpuenv smoke --demo stream-race\n" in gpuenv("explain", "stream-race").stdout
 
 
 def test_the_machine_is_asked_only_when_told(tmp_path: Path) -> None:

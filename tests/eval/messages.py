@@ -10,6 +10,11 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "ImportError: cannot import name 'fft' from 'cupy' (/srv/jobs/cupy.py)",
         "AttributeError: module 'cupy' has no attribute 'array' (consider renaming '/srv/jobs/cupy.py' if it has the same name as a library you intended to import)",
     ),
+    "cupy-variable-invalid": (
+        "ValueError: Unknown accelerator: cudnn",
+        "ValueError: Unknown accelerator:  cub",
+        '  File "cupy/_core/_accelerator.pyx", line 20, in cupy._core._accelerator._get_accelerator\nValueError: Unknown accelerator: CUB',
+    ),
     "no-nvidia-gpu": (
         "[    3.104528] NVRM: No NVIDIA GPU found.",
         "NVRM: No NVIDIA graphics adapter found!",

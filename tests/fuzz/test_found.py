@@ -20,6 +20,8 @@ FOUND: tuple[tuple[str, str, object], ...] = (
     ("requirement", "a separator of units was told as a blank and kept as itself", "name~=H10\x1fn"),
     ("nvidia-require", "more digits than Python makes a number of", "cuda>=" + "9" * 5000),
     ("image", "a platform that is none ended a rule", {"os": "", "rootfs": {}, "architecture": "amd64"}),
+    ("dockerfile", "a tag of python with a number that no release has", "FROM python:3.1299999-slim\n"),
+    ("dockerfile", "a FROM that names no image, held against a machine", "FROM ub}ntu:24.04\nRUN pip install cupy\n"),
     ("yaml", "half a character ended the parser with an error that is not YAML's", "a: \ud800\n"),
     (
         "snapshot",

@@ -173,6 +173,13 @@ def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
         (f"FROM python:3.8-slim\n{CTK}", at(("DKF914", 2))),
         (f"FROM nvidia/cuda:12.7.0-devel-ubuntu24.04\n{WHEEL}", at(("DKF915", 1))),
         (f"FROM nvidia/cuda:12.9.1-devel\n{WHEEL}", at(("DKF915", 1))),
+        (f"FROM ub}}ntu:24.04\n{CTK}", at(("DKF918", 1))),
+        (f"FROM Python:3.12-slim\n{CTK}", at(("DKF918", 1))),
+        (f"FROM python:3.12:slim\n{CTK}", at(("DKF918", 1))),
+        (f"FROM python:{'3.12' * 40}\n{CTK}", at(("DKF918", 1))),
+        (f"FROM python:$VERSION}}\n{CTK}", at()),
+        (f"FROM python:3.{'9' * 20}-slim\n{CTK}", at()),
+        (f"FROM nvidia/cuda:{'9' * 20}.1.0-devel-ubuntu24.04\n{CTK}", at()),
     ],
 )
 def test_what_is_wrong_is_found_in_its_line(tmp_path: Path, text: str, expected: list[tuple[str, str, int]]) -> None:

@@ -10,9 +10,11 @@ import base64
 import ensurepip
 import hashlib
 import os
+import re
 import stat
 import subprocess
 import sys
+import sysconfig
 import threading
 import zipfile
 from dataclasses import dataclass, field
@@ -191,11 +193,19 @@ class _Handler(SimpleHTTPRequestHandler):
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Where installs are tried: an index, a cache of one's own, and the libraries that a loader finds."""
+    """Where installs are tried.
+
+    Attributes:
+        index: a package index.
+        folder: of the test's own, with a cache in it.
+        libraries: the libraries that a loader finds.
+        python: the interpreter that runs gpuenv.
+    """
 
     index: Index
     folder: Path
     libraries: Path
+    python: str | Path = sys.executable
 
     def environment(self, **more: str) -> dict[str, str]:
         """The variables of every call: nothing of the machine's own configuration."""
@@ -225,6 +235,20 @@ class Ground:
             self.add(folder, package)
         return folder
 
+    def home_of_gpuenv(self, *, pip: bool) -> Path:
+        """An interpreter with gpuenv and all that it needs, and with a pip of its own or without one."""
+        folder = self.folder / "gpuenv"
+        run([sys.executable, "-m", "venv", "--without-pip", str(folder)], self.environment())
+        (site,) = folder.glob("lib/python*/site-packages")
+        for entry in Path(sysconfig.get_path("purelib")).iterdir():
+            if entry.name != "pip" and not re.fullmatch(r"pip-[\d.]+\.dist-info", entry.name):
+                (site / entry.name).symlink_to(entry)
+        bundled = _bundled_pip() if pip else None
+        if pip:
+            assert bundled is not None
+            self.add(folder, bundled)
+        return folder / "bin/python"
+
     def add(self, target: Path, *packages: str) -> None:
         """Installs with bare uv."""
         command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--python"]
@@ -232,7 +256,7 @@ class Ground:
 
     def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         """One call of the program; no traceback reaches the user."""
-        done = called(arguments, self.environment(**more), LIMIT)
+        done = called(arguments, self.environment(**more), LIMIT, python=self.python)
         assert done.returncode != 70, done.stderr
         return done
 

@@ -240,6 +240,17 @@ def test_constraints_of_the_user_are_honoured(ground: Ground, tmp_path: Path) ->
     assert "numpy" in done.stderr
 
 
+def test_a_day_that_leaves_the_newer_out_is_named(ground: Ground, tmp_path: Path) -> None:
+    by_variable = ground.install(ground.target("dated"), UV_EXCLUDE_NEWER="2001-01-01")
+    assert by_variable.returncode == 3, by_variable.stderr
+    assert "unset UV_EXCLUDE_NEWER" in " ".join(by_variable.stderr.split())
+    settings = tmp_path / "uv.toml"
+    settings.write_text('exclude-newer = "2001-01-01T00:00:00Z"\n', encoding="utf-8")
+    by_file = ground.install(ground.target("dated-too"), UV_CONFIG_FILE=str(settings))
+    assert by_file.returncode == 3, by_file.stderr
+    assert "Look at exclude-newer in uv.toml" in " ".join(by_file.stderr.split())
+
+
 def test_variables_that_lead_elsewhere_are_not_followed(ground: Ground, tmp_path: Path) -> None:
     target = ground.target("here", pip=True)
     code, _ = outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "there"), PIP_USER="1")

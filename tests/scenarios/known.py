@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, Shown
 from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub, target, variables
+from tests.scenarios.refused import REFUSED
 from tests.scenarios.spoiling import (
     cache_below_a_file,
     cache_of_another_user,
@@ -274,6 +275,8 @@ _REST = (
         "wsl-rtx3060-560",
         both(driver(version="472.12", cuda=11040), stub(cuda__return__cuInit="100")),
     ),
+    Scenario("cupy-variable-invalid", "an old accelerator", L4, spoil=variables(CUPY_ACCELERATORS="cub,cudnn")),
+    Scenario("cupy-variable-invalid", "a word for a number", H100, spoil=variables(CUPY_ENABLE_UMP="yes")),
     Scenario("kernel-cache-unwritable", "CUPY_CACHE_DIR below a file", L4, spoil=cache_below_a_file),
     Scenario("kernel-cache-unwritable", "no home", H100, spoil=home_is_no_folder),
     Scenario("kernel-cache-race", "a folder of another user", L4, spoil=cache_of_another_user, error=False, root=True),
@@ -281,4 +284,4 @@ _REST = (
     Scenario("requirement-not-met", "more GPUs", L4, command=("preflight", "--require", "gpu>=9")),
     Scenario("requirement-not-met", "a newer GPU", V100, command=("preflight", "--require", "cc>=9.0")),
 )
-SCENARIOS = (*_DRIVER, *_GPU, *_WHEEL, *_LIBRARY, *_REST)
+SCENARIOS = (*_DRIVER, *_GPU, *_WHEEL, *_LIBRARY, *_REST, *REFUSED)

@@ -88,9 +88,10 @@ class Wanted:
 
 def command_error(error: InstallError) -> CommandError:
     """The exit code of what ended an install early."""
-    from gpuenv.install.errors import ConsentNeeded, NothingFits, TargetUnusable
+    from gpuenv.install.errors import ConsentNeeded, NothingFits, TargetUnusable, Unreadable
 
     codes = {
+        Unreadable: ExitCode.USAGE,
         TargetUnusable: ExitCode.TARGET_UNUSABLE,
         NothingFits: ExitCode.NOTHING_FITS,
         ConsentNeeded: ExitCode.USAGE,

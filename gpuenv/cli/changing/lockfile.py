@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
     from gpuenv.install.records import Pin
@@ -27,6 +28,6 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
             raise CommandError(ExitCode.USAGE, f"{path}: larger than any lock file")
         return parse_lock(path.name, path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except ValueError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {error}", "Make one with gpuenv lock.") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}", "Make one with gpuenv lock.") from error

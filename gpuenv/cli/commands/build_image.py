@@ -110,7 +110,9 @@ def build_image(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Build an image that fits: resolved, pinned, built by your engine, proven inside, labelled.
+    """Build an image that fits, and prove it inside.
+
+    Resolved, pinned, built by your engine, proven, labelled.
 
     Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed.
     """

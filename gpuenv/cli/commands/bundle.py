@@ -44,7 +44,9 @@ def bundle(
     install_timeout: InstallTimeout = INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Collect what install would install, wheels and lock and matrix, for a machine without a network.
+    """Collect what a machine without a network needs to install.
+
+    Wheels, lock and matrix, in one archive.
 
     For this machine, or with --snapshot for a recorded one.
 

@@ -99,7 +99,9 @@ def check_image(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Would this image run on this machine? Or: what is wrong with this Dockerfile or compose file?
+    """Judge whether an image would run here, or a Dockerfile.
+
+    Would this image run on this machine? What is wrong with this Dockerfile or compose file?
 
     An image is judged by its manifest and configuration, a few kilobytes. A Dockerfile is held against a machine where
     --snapshot or --assume names one.

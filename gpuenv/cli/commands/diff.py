@@ -28,7 +28,10 @@ def diff(
     verbose: options.Verbose = False,
     redact: options.Redact = True,
 ) -> None:
-    """Works there and not here: what differs between two Snapshots, and which difference to try first."""
+    """Name what differs between two Snapshots.
+
+    Works there and not here: which difference to try first.
+    """
     del offline  # nothing here uses the network
     from gpuenv.cli.output import Output
     from gpuenv.doctor.compare import compare

@@ -52,7 +52,9 @@ def doctor(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Probe the machine and the target environment, and name the one true cause and its cure.
+    """Name the one true cause of what is broken, and its cure.
+
+    The machine and the target environment are probed.
 
     Exit code: 0 fit, 1 unfit, 8 could not be told. With -v, every check, and on standard error where the time went.
     """

@@ -48,7 +48,9 @@ def explain(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Say what a code or a cause means; or read an error text, traceback or log and name its likely causes.
+    """Say what a code means, or what caused an error text.
+
+    A code or a cause is explained. Of an error text, traceback or log the likely causes are named.
 
     A text of any size is read, in any encoding, with colours and the prefixes of logs. Each cause comes with a
     confidence, the lines that say so, a cure, and the fact that would settle a doubt.
@@ -88,7 +90,9 @@ def _known(what: str) -> Iterator[Line] | None:
         return check_lines(checks[what.upper()])
     cause = next((cause for cause in Cause if cause.value == what.lower()), None)
     if cause is not None:
-        return cause_lines(cause, tuple(checks.values()))
+        from gpuenv.smoke.demos import DEMOS
+
+        return cause_lines(cause, tuple(checks.values()), has_demonstration=cause.value in DEMOS)
     if "." not in what or "/" in what:
         return None
     from gpuenv.explain.signatures import all_signatures
@@ -132,9 +136,9 @@ def _unknown(what: str) -> CommandError:
     from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
 
-    codes = [*(check.code.lower() for check in all_checks()), *(rule.code.lower() for rule in all_rules())]
+    codes = [*(check.code for check in all_checks()), *(rule.code for rule in all_rules())]
     names = [*(cause.value for cause in Cause), *codes]
-    near = difflib.get_close_matches(what.lower(), names, 3)
+    near = difflib.get_close_matches(what.lower(), names, 3) or difflib.get_close_matches(what.upper(), names, 3)
     return CommandError(
         ExitCode.USAGE,
         f"{what} is no code, no cause and no file",

@@ -110,7 +110,9 @@ def install(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Install the CuPy that fits, as one transaction: shown, proven, kept, or put back as it was.
+    """Install the CuPy that fits, as one transaction.
+
+    The plan is shown, the new state proven and kept, or the former one put back.
 
     Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state is
     back, 7 the target cannot be used.

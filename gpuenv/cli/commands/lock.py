@@ -35,7 +35,7 @@ from gpuenv.model.record import dataclass
 if TYPE_CHECKING:
     from gpuenv.install.elsewhere import Elsewhere
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.resolving import Lock
+    from gpuenv.install.resolving import Caller, Lock
     from gpuenv.model.resolution import Resolution
 
 
@@ -61,7 +61,9 @@ def lock(
     install_timeout: InstallTimeout = INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Write what install would install as a lock file: exact versions with hashes, for this target or a recorded one.
+    """Write what install would install as a lock file.
+
+    Exact versions with hashes, for this target or a recorded one.
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
@@ -70,7 +72,8 @@ def lock(
 
     subject = Subject(python, snapshot, assume or (), False, timeout, driver_root)
     try:
-        made = make(subject, matrix, Means(installer, offline, False, install_timeout))
+        means = Means(installer, offline, False, install_timeout)
+        made = make(subject, matrix, means, as_toml=lock_format is LockFormat.PYLOCK)
     except InstallError as error:
         raise command_error(error) from error
     text = text_of(made.lock, made.resolution, lock_format)
@@ -97,8 +100,14 @@ class Made:
     elsewhere: Elsewhere | None = None
 
 
-def make(subject: Subject, matrix: Path | None, means: Means) -> Made:
+def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool = False) -> Made:
     """The lock for a target, or for the machine of a recording.
+
+    Args:
+        subject: which one.
+        matrix: another matrix than the usual one.
+        means: what to lock with.
+        as_toml: whether a ``pylock.toml`` is wanted.
 
     Raises:
         InstallError: when there can be none.
@@ -110,7 +119,8 @@ def make(subject: Subject, matrix: Path | None, means: Means) -> Made:
 
     deadline = time.monotonic() + subject.timeout
     if subject.snapshot is not None:
-        return _make_elsewhere(subject, matrix, means, ask_scheme(sys.executable, os.environ, deadline))
+        scheme = ask_scheme(sys.executable, os.environ, deadline)
+        return _make_elsewhere(subject, matrix, means, scheme, as_toml=as_toml)
     interpreter = interpreter_of(subject)
     facts, rows = get_both(subject, matrix)
     require_target(facts)
@@ -118,10 +128,18 @@ def make(subject: Subject, matrix: Path | None, means: Means) -> Made:
     holdings = take_stock(scheme)
     resolution = resolved_for(facts, rows, holdings)
     wanted = choice_of(resolution)
-    return Made(resolution, scheme, lock_for(holdings, caller_for(scheme, means), wanted.requirements))
+    return Made(resolution, scheme, lock_for(holdings, _caller(scheme, means, as_toml=as_toml), wanted.requirements))
 
 
-def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme: Scheme) -> Made:
+def _caller(scheme: Scheme, means: Means, *, as_toml: bool) -> Caller:
+    """The installer; where it cannot do what is asked, that is said before it works for a minute."""
+    caller = caller_for(scheme, means)
+    if as_toml and not caller.installer.locks_as_toml:
+        raise CommandError(ExitCode.USAGE, "pip makes no pylock.toml", "install uv, or ask for --format requirements")
+    return caller
+
+
+def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme: Scheme, *, as_toml: bool) -> Made:
     from gpuenv.install.elsewhere import elsewhere_of, lock_elsewhere
     from gpuenv.matrix.resolve import resolve
 
@@ -129,24 +147,18 @@ def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme:
     there = elsewhere_of(facts)
     resolution = resolve(facts, rows)
     wanted = choice_of(resolution)
-    caller = caller_for(scheme, means)
+    caller = _caller(scheme, means, as_toml=as_toml)
     told = replace(caller.options, python_version=there.python, platform=there.uv_platform)
     lock = lock_elsewhere(replace(caller, options=told), facts, wanted.requirements)
     return Made(resolution, scheme, lock, there)
 
 
 def text_of(made: Lock, resolution: Resolution, lock_format: LockFormat) -> str:
-    """The lock file, with a comment that says where it comes from.
-
-    Raises:
-        CommandError: when the installer makes no such form.
-    """
+    """The lock file, with a comment that says where it comes from; requirements where the installer made no TOML."""
     from gpuenv.install.backends.base import lock_text
 
     asked = " ".join(resolution.wheel.requirements) if resolution.wheel else ""
     head = f"# {asked}, as gpuenv lock resolved it (matrix {resolution.matrix_revision})\n"
-    if lock_format is LockFormat.REQUIREMENTS:
+    if lock_format is LockFormat.REQUIREMENTS or made.pylock is None:
         return head + lock_text(made.pins)
-    if made.pylock is None:
-        raise CommandError(ExitCode.USAGE, "pip makes no pylock.toml", "install uv, or ask for --format requirements")
     return head + made.pylock

@@ -31,7 +31,9 @@ class ShowFormat(str, Enum):
 
 @app.command("check")
 def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -> None:
-    """Validate the matrix, every fault with its line, and resolve every machine profile with it.
+    """Validate the matrix, every fault with its line.
+
+    Every machine profile is resolved with it.
 
     Exit code: 0 valid, 6 invalid.
     """
@@ -51,15 +53,25 @@ def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -
 @app.command("show")
 def show(
     matrix: options.MatrixFile = None,
-    row: Annotated[Optional[str], typer.Option("--row", help="One row, such as cuda/12.9 or driver/580.")] = None,
-    line: Annotated[Optional[str], typer.Option("--line", help="What concerns a wheel line, such as 13x.")] = None,
-    gpu: Annotated[Optional[str], typer.Option("--gpu", help="What concerns a GPU, such as V100.")] = None,
-    driver: Annotated[Optional[str], typer.Option("--driver", help="What concerns a driver, such as 580.")] = None,
+    row: Annotated[
+        Optional[str], typer.Option("--row", metavar="ROW", help="One row, such as cuda/12.9 or driver/580.")
+    ] = None,
+    line: Annotated[
+        Optional[str], typer.Option("--line", metavar="LINE", help="What concerns a wheel line, such as 13x.")
+    ] = None,
+    gpu: Annotated[
+        Optional[str], typer.Option("--gpu", metavar="NAME", help="What concerns a GPU, such as V100.")
+    ] = None,
+    driver: Annotated[
+        Optional[str], typer.Option("--driver", metavar="VERSION", help="What concerns a driver, such as 580.")
+    ] = None,
     output_format: Annotated[ShowFormat, typer.Option("--format", help="Form of the output.")] = ShowFormat.TEXT,
     output: options.OutputFile = None,
     no_color: options.NoColor = False,
 ) -> None:
-    """Print the matrix, each row with its proof; html draws it as a page of its own.
+    """Print the matrix, each row with its proof.
+
+    html draws it as a page of its own.
 
     The whole of it as JSON is gpuenv.matrix/1; the rows that filters leave are gpuenv.matrix-rows/1.
     """
@@ -125,7 +137,7 @@ def refresh(
         typer.Option("--again", metavar="ROW", help="Measure a known row again, such as cupy-cuda13x/14.2.0."),
     ] = None,
 ) -> None:
-    """Find what is new on the package index, measure it, and add its rows.
+    """Measure what is new on the package index, and add it.
 
     uv or pip is asked, as it is configured. What was measured is kept until it is written, so that an interrupted
     refresh goes on where it was. A fault at any point leaves the matrix as it was.

@@ -96,7 +96,9 @@ def preflight(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """The gate of a CI job: the doctor, your requirements and GPU tests, in a time budget, in every system's form.
+    """The gate of a CI job: doctor, requirements and GPU tests.
+
+    In a time budget, and with a report in the form of every CI system.
 
     Exit code: 0 fit and every requirement met, 1 unfit, 8 could not be told; with --retry-elsewhere, 75 for a host that
     is bad or busy.

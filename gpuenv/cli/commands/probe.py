@@ -21,7 +21,9 @@ def probe(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Print the raw facts, each with its source; -o writes a Snapshot that --snapshot takes on any other machine.
+    """Print the raw facts, each with its source.
+
+    -o writes a Snapshot that --snapshot takes on any other machine.
 
     With -v, where the time went, on standard error.
     """

@@ -56,7 +56,9 @@ def resolve(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Name the wheel, the conda specification and the image that fit a machine, and why every other one does not.
+    """Name the wheel that fits a machine, and why no other does.
+
+    The conda specification and the image that fit are named too.
 
     Exit code: 0 a wheel fits, 3 none does (with --what-if: in no row; with several machines: for one of them).
     """

@@ -42,7 +42,9 @@ def rollback(
     timeout: options.Timeout = options.TIMEOUT,
     redact: options.Redact = True,
 ) -> None:
-    """Put the target environment back to the state before a recorded install: the newest, where none is named.
+    """Put the target back to the state before an install.
+
+    The newest one, where none is named.
 
     Exit code: 0 done, 4 it could not be done, 7 the target cannot be used.
     """

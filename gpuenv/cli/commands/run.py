@@ -31,7 +31,7 @@ def run(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Run a program untouched, and explain its failure on standard error.
+    """Run a program untouched, and explain its failure.
 
     Input, output, signals and the exit code are the program's own. Where it succeeds, nothing is added; where it
     fails, what it said is explained as gpuenv explain does, if a cause is known.

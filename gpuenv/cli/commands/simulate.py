@@ -30,7 +30,9 @@ def simulate(
     list_profiles: Annotated[bool, typer.Option("--list", help="Print the machines, and end.")] = False,
     no_color: options.NoColor = False,
 ) -> None:
-    """Run a command on a pretend machine: NVML, libcuda and nvidia-smi are answered by a stub driver. Linux only.
+    """Run a command on a pretend machine.
+
+    NVML, libcuda and nvidia-smi are answered by a stub driver. Linux only.
 
     Programs see its GPUs and its faults; no kernel runs on them. Exit code: that of the command.
     """
@@ -61,7 +63,8 @@ def _load(name: str) -> Profile:
 
     from gpuenv.simulate.profile import ProfileError, load
 
-    path = Path(name) if "/" in name or name.endswith((".yaml", ".yml")) else _machines() / f"{name}.yaml"
+    shipped = _machines() / f"{name}.yaml"
+    path = Path(name) if "/" in name or not shipped.is_file() else shipped
     if not path.is_file():
         known = [entry.stem for entry in _paths()]
         near = difflib.get_close_matches(name.lower(), known, 3, 0.4)

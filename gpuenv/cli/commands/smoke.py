@@ -35,8 +35,10 @@ def smoke(
     gpu: Annotated[
         Optional[list[str]], typer.Option("--gpu", metavar="UUID|INDEX", help="One GPU. Repeatable. Default: all.")
     ] = None,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, max=10000, help="How often each test is run.")] = 1,
-    seed: Annotated[Optional[int], typer.Option("--seed", help="What the inputs are made from.")] = None,
+    repeat: Annotated[
+        int, typer.Option("--repeat", metavar="N", min=1, max=10000, help="How often each test runs.")
+    ] = 1,
+    seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="What the inputs are made from.")] = None,
     list_tests: Annotated[bool, typer.Option("--list", help="List the tests and end.")] = False,
     demo: Annotated[
         Optional[str], typer.Option("--demo", metavar="CAUSE", help="Show a mistake and its cure, side by side.")
@@ -62,7 +64,9 @@ def smoke(
     redact: options.Redact = True,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Prove CuPy on the GPU: kernels, libraries, streams, memory and copies, each answer checked.
+    """Prove CuPy on the GPU: each answer of each test is checked.
+
+    Kernels, libraries, streams, memory and copies.
 
     Each test runs in a process of its own. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
     not pass or all were skipped, 7 the target environment cannot be used.
@@ -113,8 +117,10 @@ def _check(order: Order) -> None:
     ):
         for name in given:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 3) or known[: len(GROUPS)]
-                raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"one of {', '.join(near)}?")
+                near = difflib.get_close_matches(name, known, 3)
+                hint = f"did you mean {' or '.join(near)}? " if near else ""
+                listed = f"one of {', '.join(known)}" if kind != "test" else "gpuenv smoke --list names them"
+                raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{listed}")
 
 
 def _list(order: Order, *, no_color: bool) -> None:
@@ -198,15 +204,16 @@ def _read(path: Path | None) -> SmokeResult | None:
 
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
+    from gpuenv.model.unread import reason_of
 
     if path is None:
         return None
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except (ValueError, RecursionError) as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: not a baseline in JSON: {error}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: not a baseline in JSON: {reason_of(error)}") from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise CommandError(ExitCode.USAGE, f"{path}: expected an object with schema {SCHEMA}")
     try:

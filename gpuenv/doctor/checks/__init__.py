@@ -5,21 +5,25 @@ from gpuenv.doctor.checks import presence
 from gpuenv.doctor.checks import container
 from gpuenv.doctor.checks import log
 from gpuenv.doctor.checks import gpu
+from gpuenv.doctor.checks import support
 from gpuenv.doctor.checks import state
 from gpuenv.doctor.checks import module
 from gpuenv.doctor.checks import driver
 from gpuenv.doctor.checks import target
 from gpuenv.doctor.checks import tegra
+from gpuenv.doctor.checks import startup
 from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import grant
 from gpuenv.doctor.checks import wheel
 from gpuenv.doctor.checks import installation
 from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import library
+from gpuenv.doctor.checks import refused
 from gpuenv.doctor.checks import compilation
 from gpuenv.doctor.checks import loading
 from gpuenv.doctor.checks import beside
 from gpuenv.doctor.checks import cache
+from gpuenv.doctor.checks import variables
 from gpuenv.doctor.checks import smoke
 from gpuenv.doctor.checks import requirement
 
@@ -39,11 +43,15 @@ __all__ = [
     "log",
     "module",
     "presence",
+    "refused",
     "requirement",
     "smoke",
     "sources",
+    "startup",
     "state",
+    "support",
     "target",
     "tegra",
+    "variables",
     "wheel",
 ]

@@ -38,7 +38,7 @@ def container_without_gpu(facts: Facts) -> Outcome:
     nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv.
     """
     snapshot = facts.snapshot
-    if not contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot) or snapshot.host.wsl.value:
+    if not contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
         return
     if not probed(snapshot) or (facts.needs.tegra and not libraries_absent(snapshot)):
         return
@@ -78,7 +78,7 @@ def driver_not_mounted(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     there = driver_nodes(snapshot) or module_loaded(snapshot)
-    if not contained(snapshot) or not there or not libraries_absent(snapshot) or snapshot.host.wsl.value:
+    if not contained(snapshot) or not there or not libraries_absent(snapshot):
         return
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
@@ -108,6 +108,8 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION) or _rules_keep_out(snapshot)
     if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
+    if any(not node.accessible for node in snapshot.driver.device_nodes):
+        return  # their mode keeps this user out; nothing was lost
     rules = snapshot.container_support.device_rules
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
@@ -117,9 +119,18 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
         + (fact("container_support.device_rules", rules) if rules.known else ()),
         (
             Fix("Start the container again."),
+            *_under_selinux(snapshot),
             Fix("To keep it from happening, name the device nodes when it is started, or use CDI."),
         ),
     )
+
+
+def _under_selinux(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off."""
+    if snapshot.host.container.value is not Container.PODMAN:
+        return ()
+    command = ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE")
+    return (Fix("Where SELinux keeps it out from the start, turn its label off for this container.", command),)
 
 
 def _rules_keep_out(snapshot: Snapshot) -> bool:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from gpuenv.doctor.events import event_evidence
-from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.evidence import source
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.matrix.products import product_by_pci
-from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.identity import pci_key
 
 
 @check("GPU203", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201"))
@@ -44,44 +40,3 @@ def gpu_lost(facts: Facts) -> Outcome:
         ),
         Severity.WARNING if facts.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
     )
-
-
-@check(
-    "GPU204",
-    Cause.GPU_REMOVED_FROM_DRIVER,
-    Cause.GPU_TOO_NEW_FOR_DRIVER,
-    requires=("DRV100", "GPU201", "GPU202", "CTR301", "CTR305"),
-)
-def gpu_unknown_to_driver(facts: Facts) -> Outcome:
-    """The driver branch does not support the GPU: not any more, or not yet.
-
-    What it means: each driver branch drives a range of generations. A GPU on the bus that the driver does not list is
-    outside that range.
-    How it is seen: the PCI bus has a GPU that the driver does not list, and its generation left support before this
-    branch or came after it. Where it is the only GPU, the kernel module does not even stay loaded.
-    What to do: install the last branch that supports an old GPU, or a newer one for a new GPU.
-    """
-    snapshot, matrix = facts.snapshot, facts.matrix
-    driver = snapshot.driver.version.value
-    if driver is None:
-        return
-    listed = {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
-    for device in nvidia_on_bus(snapshot) or ():
-        product = product_by_pci(device.device, matrix)
-        if product is None or pci_key(device.pci) in listed:
-            continue
-        row = branches_for(product.compute_capability, matrix)
-        branch = branch_of(driver, matrix)
-        wanted = row.wants(branch) if row else None
-        if row is None or wanted is None:
-            continue
-        old = row.last is not None and branch > row.last
-        yield Symptom(
-            f"Driver branch {driver.branch} does not support {product.name} {'any more' if old else 'yet'}",
-            fact("driver.version", snapshot.driver.version)
-            + (Evidence(f"PCI device {device.pci}", f"10de:{device.device}", matrix.cite(product.source)),)
-            + (Evidence("needed", wanted, row.source),),
-            (Fix(f"Install a driver of {wanted}."),),
-            Severity.WARNING if driver_sees_gpu(snapshot) else Severity.ERROR,
-            Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuenv.doctor.events import troubles
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -12,7 +13,8 @@ from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.snapshot import PciGpu
+from gpuenv.model.pattern import pattern
+from gpuenv.model.snapshot import PciGpu, Snapshot
 
 _UNREGISTERED: dict[str | None, str] = {
     "not-started": "no GPU's registration has begun, so the fabric manager does not run",
@@ -23,7 +25,12 @@ _FIRST_FOR_WSL = 495
 _BEFORE = (
     *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
-    *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114"),
+    *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114", "DRV118", "DRV119"),
+)
+# Boards that no NVSwitch joins: those in a PCIe slot, and those joined by bridges alone.
+_WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4|L4|L40S?|A2|A10|A16|A30|A40)\b")
+_ACCEPT_WORK = Fix(
+    "In a confidential virtual machine, let the GPU take work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
 )
 _LOAD_AND_LOOK = (
     Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
@@ -55,12 +62,13 @@ def system_not_ready(facts: Facts) -> Outcome:
 
     What it means: on machines whose GPUs are joined by NVSwitch, CUDA starts only after the fabric manager has set the
     fabric up, and the manager must be of exactly the driver's version.
-    How it is seen: cuInit answers with error 802, system not yet initialised; NVML tells how far each GPU's
-    registration in the fabric has come, on Hopper and newer.
-    What to do: install the fabric manager of the driver's version, and start it.
+    How it is seen: cuInit answers with error 802, system not yet initialised, and the GPUs are not of those that no
+    NVSwitch joins; NVML tells how far each GPU's registration in the fabric has come, on Hopper and newer.
+    What to do: install the fabric manager of the driver's version, and start it. A GPU of a confidential virtual
+    machine gives the same error until it is told to take work.
     """
     snapshot = facts.snapshot
-    if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY:
+    if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY or _without_switch(snapshot):
         return
     states = [gpu.fabric.state.value for gpu in snapshot.gpus if gpu.fabric.state.value in _UNREGISTERED]
     why = (
@@ -84,8 +92,18 @@ def system_not_ready(facts: Facts) -> Outcome:
                 f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}.",
                 fabric_manager(snapshot),
             ),
+            *((_ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
         ),
     )
+
+
+def _without_switch(snapshot: Snapshot) -> bool:
+    """Whether no NVSwitch can join these GPUs: each says so itself, or is a board that none joins."""
+    told = [
+        gpu.fabric.state.value == "not-supported" or bool(_WITHOUT_SWITCH.search(gpu.name.value or ""))
+        for gpu in snapshot.gpus
+    ]
+    return bool(told) and all(told)
 
 
 @check("DRV111", Cause.FORWARD_COMPAT_UNSUPPORTED, requires=_BEFORE)
@@ -207,11 +225,13 @@ def initialisation_failed(facts: Facts) -> Outcome:
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
     evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("gpu_count", snapshot.gpu_count)
+    evidence += troubles(snapshot)
     all_without_instance = all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
     if code == Cuda.NO_DEVICE and snapshot.gpus and all_without_instance:
         yield _without_instance(evidence)
     elif driver_sees_gpu(snapshot):
-        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, _LOAD_AND_LOOK)
+        fixes = (_ACCEPT_WORK, *_LOAD_AND_LOOK) if code == Cuda.SYSTEM_NOT_READY else _LOAD_AND_LOOK
+        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, fixes)
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
     else:

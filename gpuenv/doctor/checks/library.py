@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.evidence import searched, source
 from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, pip_fix
+from gpuenv.doctor.refusal import refusal_of
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.cuda_wheels import cuda_major_of_wheel, cuda_wheel
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Library, SourceState
 
 _THERE = ("WHL502", "WHL503")
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
-# glibc's own words (elf/dl-lookup.c, elf/dl-version.c): of a symbol, of a symbol's version, of a version as a whole.
-_REFUSED = pattern(
-    r"undefined symbol: (?P<a>\w+)(?:, version (?P<b>lib[\w.-]+)|(?!\w|, version))"
-    r"|symbol (?P<c>\w+),? version (?P<d>lib[\w.-]+) not defined in file"
-    r"|version [`'](?P<e>lib[\w.-]+)' not found"
-)
-# Those that export functions to the others; a longer name before the one that it begins with.
-_OF_LIBRARY = pattern(r"_*(nvJitLink|cublasLt|cublas|cusparse|cusolver|curand|cufft|nvrtc|cuda)(?=[A-Z_])")
-_RELEASE = pattern(r"_(\d+)_(\d+)$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
 _SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
 
@@ -118,7 +109,7 @@ def library_missing(facts: Facts) -> Outcome:
         yield NotKnown("which CuPy the libraries are for was not told")
         return
     needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
-    missing = [library for library in needed if library.path is None and _refusal(library) is None]
+    missing = [library for library in needed if library.path is None and refusal_of(library) is None]
     if not missing:
         if state.state is not SourceState.ANSWERED:
             yield NotKnown(state.detail or "not all of the target's libraries were asked for")
@@ -136,88 +127,8 @@ def library_missing(facts: Facts) -> Outcome:
         )
         return
     named = ", ".join(library.soname for library in missing)
-    yield Symptom(f"CUDA libraries that CuPy loads are not found: {named}", evidence + _searched(facts), _fixes(facts))
-
-
-@check("LIB611", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=(*_THERE, "LIB602", "LIB603"))
-def refused(facts: Facts) -> Outcome:
-    """A CUDA library that CuPy loads is there, and cannot be loaded together with another one that is found first.
-
-    What it means: CUDA's libraries use each other, and one needs another that is of its own release or newer. Where an
-    older nvJitLink is installed beside a newer cuSPARSE, or LD_LIBRARY_PATH leads to one, the loader refuses cuSPARSE.
-    CuPy itself then says that the library is not found.
-    How it is seen: the loader's own words when the target loads each library: a symbol or a version that is not there.
-    What to do: install the library that lacks it in the release of the one that needs it, or let that be found first.
-    """
-    told = [(library, refusal) for library in facts.snapshot.target.libraries if (refusal := _refusal(library))]
-    if not told:
-        return
-    refusal = told[0][1]
-    provider = _provider(facts, refusal)
-    packages = facts.snapshot.target.packages
-    in_target = _is_wheels(provider)
-    bringers = [name for name in ("torch", "jax", "tensorflow") if name in packages] if in_target else []
-    named = provider.soname if provider else refusal.by or "library"
-    sonames = ", ".join(entry.soname for entry, _ in told)
-    found = f"{provider.release or 'unknown'} in {provider.path}" if provider else "unknown"
     yield Symptom(
-        f"{sonames} cannot be loaded: the {named} that is found first is of another release",
-        tuple(Evidence(entry.soname, entry.error or "", "the target's loader") for entry, _ in told)
-        + (Evidence(named, found, "its own word"),)
-        + tuple(Evidence(f"target.packages.{name}", packages[name], "its metadata") for name in bringers)
-        + _searched(facts)[:1],
-        _same_release(facts, refusal, provider),
-        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """What the loader did not find in another library, and that library, where it names it."""
-
-    symbol: str
-    by: str | None
-
-
-def _refusal(library: Library) -> _Refusal | None:
-    found = None if library.path or library.optional else _REFUSED.search(library.error or "")
-    if found is None:
-        return None
-    symbol, by = found["a"] or found["c"] or "", found["b"] or found["d"] or found["e"]
-    # A symbol of the C++ runtime's, say, is no matter of CUDA's libraries among themselves.
-    return _Refusal(symbol, by) if by or _of_library(symbol) else None
-
-
-def _of_library(symbol: str) -> str | None:
-    """The CUDA library whose symbol it is: ``__nvJitLinkComplete_12_4`` is of nvJitLink."""
-    found = _OF_LIBRARY.match(symbol)
-    return found[1] if found else None
-
-
-def _provider(facts: Facts, refusal: _Refusal) -> Library | None:
-    """The library that lacks what is needed, where it is known which one that is: by its soname, or by the symbol's."""
-    for entry in facts.snapshot.target.libraries:
-        if entry.path and (entry.soname == refusal.by if refusal.by else entry.name == _of_library(refusal.symbol)):
-            return entry
-    return None
-
-
-def _is_wheels(library: Library | None) -> bool:
-    return library is not None and "/site-packages/" in (library.path or "")
-
-
-def _same_release(facts: Facts, refusal: _Refusal, provider: Library | None) -> tuple[Fix, ...]:
-    first = Fix("Let the loader find the libraries of one CUDA release first: LD_LIBRARY_PATH decides where set.")
-    release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(facts)
-    if provider is None or not _is_wheels(provider) or major is None or release is None:
-        return (first,)
-    wheel = cuda_wheel(provider.name.lower(), major)
-    if wheel not in facts.snapshot.target.packages:
-        return (first,)
-    wanted = f"{wheel}>={release[1]}.{release[2]},<{int(release[1]) + 1}"
-    return (
-        pip_fix(facts, "Install it in the release that is needed.", "install", wanted),
-        Fix("Where another package pins the older one: keep CuPy and that package in environments of their own."),
+        f"CUDA libraries that CuPy loads are not found: {named}", evidence + searched(facts.snapshot), _fixes(facts)
     )
 
 
@@ -229,14 +140,6 @@ def _why_not(library: Library) -> str:
     """Not found; or what else keeps it from being loaded, such as a library that it needs itself."""
     error = library.error or ""
     return "not found" if not error or error.startswith(library.soname) else error
-
-
-def _searched(facts: Facts) -> tuple[Evidence, ...]:
-    told = facts.snapshot.environment.get("LD_LIBRARY_PATH")
-    return (
-        Evidence("environment.LD_LIBRARY_PATH", told or "not set", "the environment"),
-        *fact("target.prefix", facts.snapshot.target.prefix),
-    )
 
 
 def _other_toolkits(facts: Facts) -> tuple[Evidence, ...]:

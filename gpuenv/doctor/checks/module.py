@@ -14,6 +14,8 @@ from gpuenv.model.snapshot import DkmsBuild, Module, Snapshot
 ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # As the kernel words it: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.
 _REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected")
+# Linux, kernel/module/main.c (check_modinfo, simplify_symbols) and kernel/module/version.c (check_version).
+_OTHER_KERNEL = pattern(r"\bnvidia\w*: (?:version magic|disagrees about version of symbol|Unknown symbol)")
 _OF_ANOTHER = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the module
 
 
@@ -56,17 +58,41 @@ def _told(build: DkmsBuild) -> str:
 
 @check("DRV116", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204", "DRV115"))
 def module_refused(facts: Facts) -> Outcome:
-    """The kernel refuses the driver's module, since no key that it trusts has signed it.
+    """The kernel refuses the driver's module: no key that it trusts has signed it, or it is of another kernel.
 
     What it means: with Secure Boot the kernel loads signed modules alone. A module that was built on this machine is
-    signed with a key of this machine, which the firmware has to be told once, or it is not signed at all.
+    signed with a key of this machine, which the firmware has to be told once, or it is not signed at all. And a module
+    that was built for another kernel, or by another build of it, does not fit this one.
     How it is seen: the module is installed for this kernel and not loaded, and the kernel's log has a refusal.
     What to do: enrol the key that signs the modules (mokutil asks for a password, and the next start for it again), or
-    install modules that the distribution has signed, or turn Secure Boot off in the firmware.
+    install modules that the distribution has signed, or turn Secure Boot off in the firmware. A module of another
+    kernel is built anew.
     """
     snapshot = facts.snapshot
     if _is_usable(snapshot) or snapshot.driver.module.value is not Module.NOT_LOADED:
         return
+    yield from _unsigned(snapshot)
+    yield from _of_another_kernel(snapshot)
+
+
+def _of_another_kernel(snapshot: Snapshot) -> Outcome:
+    lines = [m.text for m in snapshot.kernel_log.value or () if _OTHER_KERNEL.search(m.text)]
+    if not lines:
+        return
+    kernel = snapshot.host.kernel.value
+    yield Symptom(
+        "The kernel refuses the NVIDIA driver's module: it was built for another kernel",
+        tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])
+        + fact("host.kernel", snapshot.host.kernel)
+        + fact("driver.module", snapshot.driver.module),
+        (
+            Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel) if kernel else None),
+            Fix("Build the module for this kernel, then load it.", module_build(snapshot, kernel)),
+        ),
+    )
+
+
+def _unsigned(snapshot: Snapshot) -> Outcome:
     told = [m.text for m in snapshot.kernel_log.value or () if any(words in m.text for words in _REFUSALS)]
     lines = [line for line in told if not _OF_ANOTHER.match(line)]
     if not lines:

@@ -186,4 +186,13 @@ SIGNATURES = (
         title="A file named cupy.py hides CuPy",
         decides="the path that Python prints for cupy.__file__",
     ),
+    Signature(
+        "cupy.unknown-accelerator",
+        "CuPy",
+        ("unknown accelerator",),
+        ((Cause.CUPY_VARIABLE_INVALID, 0.93),),
+        "cupy-cuda12x 13.6.0 and 14.2.0, imported with CUPY_ACCELERATORS=cudnn: cupy/_core/_accelerator.pyx",
+        pattern=r"ValueError: Unknown accelerator: ?(?P<name>.*)",
+        title="CUPY_ACCELERATORS names an accelerator that CuPy does not know: {name}",
+    ),
 )

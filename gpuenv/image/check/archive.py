@@ -20,6 +20,7 @@ from gpuenv.image.check.manifest import (
     verify,
 )
 from gpuenv.image.check.registry import chosen
+from gpuenv.model.unread import reason_of
 
 _MOST_MEMBERS = 100_000
 _DEEPEST = 4
@@ -44,9 +45,10 @@ def read_archive(path: Path, wanted: Platform) -> ImageFacts:
         with ExitStack() as stack:
             read = _folder(path) if path.is_dir() else _tar(stack, path)
             return _image(read, str(path), wanted)
+    except tarfile.ReadError as error:  # its own words list every compression that was tried
+        raise ImageError(f"{path}: no tar file, or a damaged one", _EXPECTED, is_input=True) from error
     except (OSError, tarfile.TarError, EOFError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ImageError(f"{path}: cannot be read as an image: {why}", _EXPECTED, is_input=True) from error
+        raise ImageError(f"{path}: cannot be read as an image: {reason_of(error)}", _EXPECTED, is_input=True) from error
     except ImageError as error:
         raise ImageError(str(error), error.remedy or _EXPECTED, is_input=True) from error
 

@@ -15,11 +15,11 @@ from gpuenv.model.versions import CudaVersion, PythonVersion
 # nvidia/cuda: X.Y.Z, then cuDNN before or within the flavour, then the distribution: container-images/cuda,
 # doc/supported-tags.md (as the matrix cites it) and README.md, announcements: no tag latest any more (read 2026-11-21).
 _NVIDIA = re.compile(
-    r"(\d+)\.(\d+)(?:\.\d+)?(?:-cudnn\d*)?(?:-(base|runtime|devel))?(?:-cudnn\d*)?(?:-([a-z]+[\d.]*))?"
+    r"(\d{1,3})\.(\d{1,3})(?:\.\d+)?(?:-cudnn\d*)?(?:-(base|runtime|devel))?(?:-cudnn\d*)?(?:-([a-z]+[\d.]*))?"
 )
 _NVIDIA_NAMES = ("nvidia/cuda", "nvcr.io/nvidia/cuda")
 _CUDA_IN_TAG = re.compile(r"(?:^|[^a-z0-9])(?:cuda|cu)[-_]?(\d{1,2})\.(\d{1,2})")
-_PYTHON_TAG = re.compile(r"(\d+\.\d+)(?:\.\d+)?(?:[a-z]+\d+)?(?:-|$)")
+_PYTHON_TAG = re.compile(r"(\d\.\d{1,2})(?:\.\d+)?(?:[a-z]+\d+)?(?:-|$)")
 # Images that have no CUDA: systems, and Python on them.
 _PLAIN = (
     *("python", "debian", "ubuntu", "alpine", "fedora", "rockylinux", "almalinux", "centos", "amazonlinux", "scratch"),

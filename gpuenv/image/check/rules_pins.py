@@ -11,6 +11,7 @@ from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Manager
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
 from gpuenv.image.check.rules_docker import OF_CONDA, from_place, release_of, spot
+from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
@@ -73,6 +74,26 @@ def _base_not_pinned(built: Built) -> Iterator[Spot]:
             f"The base image {built.base.text} is not pinned",
             "Name a tag, better with its digest.",
             severity=Severity.WARNING,
+        )
+
+
+@rule("DKF918", _FAULT)
+def base_without_name(built: Built) -> FileOutcome:
+    """FROM names no image.
+
+    What it means: the text is not of the form that Docker asks of a name, so that no build begins: "invalid reference
+    format", or "repository name must be lowercase".
+    How it is seen: the name against the grammar of names (distribution/reference). Variables that nobody knows, and
+    digests by another method than sha256, are left alone.
+    What to do: write it as name:tag, the name in lower case.
+    """
+    base = built.base
+    if base.text and base.name is None and is_known(base.text) and "@" not in base.text:
+        yield spot(
+            from_place(built),
+            f"{base.text[:80]} is no name of an image, so the build fails",
+            "Write it as name:tag, the name in lower case.",
+            Evidence("base image", base.text[:200], f"line {built.first.line}"),
         )
 
 

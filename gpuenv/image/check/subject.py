@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gpuenv.image import labels
-from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.facts import ImageError, ImageFacts
 from gpuenv.image.check.names import parse_name
 from gpuenv.image.require import Machine
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
@@ -209,7 +209,10 @@ def _row(image: ImageFacts, matrix: Matrix) -> Image | None:
     """The matrix's row of a known image, by its name and tag."""
     if image.source not in ("registry", "engine", "dockerfile"):
         return None
-    name = parse_name(image.reference)
+    try:
+        name = parse_name(image.reference)
+    except ImageError:
+        return None  # what a Dockerfile begins from may be no name at all
     wanted = f"{name.familiar}:{name.tag or 'latest'}"
     return next((row for row in matrix.images if row.reference == wanted), None)
 

@@ -33,16 +33,24 @@ def report_lines(report: ImageReport, *, verbose: bool = False) -> Iterator[Line
 
 def _headline(report: ImageReport) -> str:
     word = report.status.value.upper()
-    if report.kind != "image" and not report.machines:
-        errors = sum(entry.severity is Severity.ERROR for entry in report.findings)
-        rest = len(report.findings) - errors
-        told = f"{errors} error{'s' * (errors != 1)}, {rest} other finding{'s' * (rest != 1)}"
-        return f"{word}: {report.subject}: {told if report.findings else 'nothing found'}."
+    of_file = "" if report.kind == "image" else f": {_counted_findings(report)}."
+    if of_file and not report.machines:
+        return f"{word}: {report.subject}{of_file}"
     if len(report.machines) == 1:
         only = report.machines[0]
-        return f"{word}: {report.subject} on {only.machine}: {_verdict(only)}."
-    runs = len(report.runs_on)
-    return f"{word}: {report.subject} runs on {runs} of {len(report.machines)} machines."
+        told = f"{of_file} On {only.machine}" if of_file else f" on {only.machine}"
+        return f"{word}: {report.subject}{told}: {_verdict(only)}."
+    told = f"{of_file} What it builds" if of_file else ""
+    return f"{word}: {report.subject}{told} runs on {len(report.runs_on)} of {len(report.machines)} machines."
+
+
+def _counted_findings(report: ImageReport) -> str:
+    """Those of the file itself, in words."""
+    own = [entry for entry in report.findings if entry.file is not None]
+    errors = sum(entry.severity is Severity.ERROR for entry in own)
+    rest = len(own) - errors
+    told = f"{errors} error{'s' * (errors != 1)}, {rest} other finding{'s' * (rest != 1)}"
+    return told if own else "nothing found"
 
 
 def _verdict(machine: MachineVerdict) -> str:

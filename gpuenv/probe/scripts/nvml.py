@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated in
 sys.path += sys.argv[1:2]  # the folder of nvidia-ml-py
 
 import pynvml  # type: ignore[import-untyped]
+from nvml_loading import bound_memory, load_error, loaded_library
 from nvml_processes import user
 from nvml_values import (
     MOST_DEGREES,
@@ -53,7 +54,6 @@ MISMATCH = getattr(pynvml, "NVMLLibraryMismatchError", pynvml.NVMLError)
 
 MOST_INSTANCES, MOST_USERS, MOST_PEERS = 64, 64, 16
 MOST_PID = 1 << 22  # PID_MAX_LIMIT of include/linux/threads.h
-MOST_MEMORY_OF_THIS_PROCESS = 2 << 30  # nvidia-ml-py makes an array of as many entries as the library says
 
 
 class FabricInfo(ctypes.Structure):
@@ -240,37 +240,6 @@ class Gpu(Asked):
             if distance is not None or read is not None:
                 found.append([other.index, distance, read])
         self.tell("peers", found)
-
-
-def loaded_library() -> str | None:
-    """The file behind libnvidia-ml in this process."""
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            paths = [line.split(None, 5)[-1].strip() for line in file if "libnvidia-ml" in line]
-    except OSError:
-        return None
-    return paths[0] if paths else None
-
-
-def load_error() -> str | None:
-    """What the loader says of libnvidia-ml; None where it loads. NVML's own code only says that it did not."""
-    try:
-        ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError as error:
-        return str(error)
-    return None
-
-
-def bound_memory() -> None:
-    """A library that counts to 2**32 must not take the machine's memory; a refused allocation is no answer."""
-    try:
-        import resource  # noqa: PLC0415 - not there on Windows
-
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        if hard == resource.RLIM_INFINITY or hard > MOST_MEMORY_OF_THIS_PROCESS:
-            resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY_OF_THIS_PROCESS, hard))
-    except (ImportError, OSError, ValueError):
-        return
 
 
 def initialise() -> bool:

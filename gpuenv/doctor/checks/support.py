@@ -1,0 +1,184 @@
+"""GPUs that the installed driver does not drive: by its branch, by the kind of its kernel modules, by its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.machine import contained, driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.remedies import open_modules, proprietary_modules
+from gpuenv.matrix.products import product_by_pci, product_near_pci
+from gpuenv.matrix.records import Product
+from gpuenv.matrix.support import branch_of, branches_for
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.identity import pci_key
+from gpuenv.model.pattern import pattern
+from gpuenv.model.snapshot import PciGpu, Snapshot
+from gpuenv.model.versions import ComputeCapability
+
+_PASSED_ON = "vfio-pci"
+# NVIDIA, Driver Installation Guide, Kernel Modules (read 2026-11-22): Maxwell, Pascal and Volta need the proprietary
+# modules. NVIDIA, Transitions Fully Towards Open-Source GPU Kernel Modules (17 July 2024): Grace Hopper and Blackwell
+# need the open ones.
+_TURING, _HOPPER, _BLACKWELL = ComputeCapability(7, 5), ComputeCapability(9, 0), ComputeCapability(10, 0)
+_KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
+# As the driver words it: open-gpu-kernel-modules, nv.c, and the strings of nv-kernel.o of the proprietary modules.
+_NEEDS_OPEN = pattern(r"requires? (?:the )?use of the (?:\S*NVRM: )?NVIDIA open kernel modules")
+_NEEDS_PROPRIETARY = pattern(r"not supported by open\b|does not include the required GPU|System Processor \(GSP\)")
+_REFUSED = pattern(r"NVRM: .*is not supported by the")
+_LOADED = pattern(r"NVRM: loading NVIDIA UNIX (Open )?")
+
+
+@check(
+    "GPU204",
+    Cause.GPU_REMOVED_FROM_DRIVER,
+    Cause.GPU_TOO_NEW_FOR_DRIVER,
+    requires=("DRV100", "GPU201", "GPU202", "CTR301", "CTR305"),
+)
+def gpu_unknown_to_driver(facts: Facts) -> Outcome:
+    """The driver does not support the GPU: not any more, not yet, or not with this kind of its kernel modules.
+
+    What it means: each driver branch drives a range of generations, and of the two kinds of its kernel modules the open
+    ones drive Turing and newer, the proprietary ones everything before Blackwell and Grace Hopper.
+    How it is seen: the PCI bus has a GPU that the driver does not list, and its generation left support before this
+    branch, came after it, or needs the other kind of modules; or the driver says so in the kernel's log. Where it is
+    the only GPU, the kernel module does not even stay loaded.
+    What to do: install the last branch that supports an old GPU, or a newer one for a new GPU; or the other kind of
+    kernel modules of the same branch.
+    """
+    found = False
+    for device in _left_out(facts):
+        symptom = _by_branch(device, facts) or _by_kind(device, facts) or _by_its_words(device, facts)
+        if symptom is not None:
+            found = True
+            yield symptom
+    if not found and not driver_sees_gpu(facts.snapshot):
+        yield from _by_the_log_alone(facts.snapshot)
+
+
+def _left_out(facts: Facts) -> Iterator[PciGpu]:
+    """The GPUs on the bus that the driver's libraries do not list, and that are the driver's to drive."""
+    snapshot = facts.snapshot
+    listed = {
+        pci_key(gpu.pci.value) for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known or gpu.fault.known
+    }
+    for device in nvidia_on_bus(snapshot) or ():
+        if pci_key(device.pci) not in listed and device.kernel_driver != _PASSED_ON:
+            yield device
+
+
+def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
+    """A GPU whose generation this branch does not drive; one that the kernel module has taken is of it."""
+    snapshot, matrix = facts.snapshot, facts.matrix
+    driver, product = snapshot.driver.version.value, product_by_pci(device.device, matrix)
+    taken = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
+    if driver is None or product is None or taken:
+        return None
+    row = branches_for(product.compute_capability, matrix)
+    branch = branch_of(driver, matrix)
+    wanted = row.wants(branch) if row else None
+    if row is None or wanted is None:
+        return None
+    old = row.last is not None and branch > row.last
+    return Symptom(
+        f"Driver branch {driver.branch} does not support {product.name} {'any more' if old else 'yet'}",
+        fact("driver.version", snapshot.driver.version)
+        + _device(device, matrix.cite(product.source))
+        + (Evidence("needed", wanted, row.source),),
+        (Fix(f"Install a driver of {wanted}."),),
+        _severity(snapshot),
+        Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
+    )
+
+
+def _by_kind(device: PciGpu, facts: Facts) -> Symptom | None:
+    """A GPU that the other kind of kernel modules drives."""
+    snapshot = facts.snapshot
+    product = product_by_pci(device.device, facts.matrix)
+    if product is None or facts.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
+        return None
+    kind, wanted = _kind_in_use(snapshot), _kind_for(product, snapshot)
+    if kind is None or wanted in (None, kind):
+        return None
+    return _of_the_other_kind(product.name, wanted == "open", snapshot, _device(device, _KINDS))
+
+
+def _kind_in_use(snapshot: Snapshot) -> str | None:
+    """``open`` or ``proprietary``: as the loaded module says, else as it said when it was loaded last."""
+    if snapshot.driver.flavor.known:
+        return snapshot.driver.flavor.value
+    told = [match for line in snapshot.kernel_log.value or () if (match := _LOADED.search(line.text))]
+    if not told:
+        return None
+    return "open" if told[-1][1] else "proprietary"
+
+
+def _kind_for(product: Product, snapshot: Snapshot) -> str | None:
+    """The one kind of kernel modules that drives a GPU; None where both do."""
+    capability = product.compute_capability
+    if capability < _TURING:
+        return "proprietary"
+    grace = capability == _HOPPER and snapshot.host.arch.value == "aarch64"
+    return "open" if capability >= _BLACKWELL or grace else None
+
+
+def _of_the_other_kind(name: str, wants_open: bool, snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
+    used, wanted = ("proprietary", "open") if wants_open else ("open", "proprietary")
+    said = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
+    return Symptom(
+        f"The driver's {used} kernel modules cannot drive {name}: it needs the {wanted} ones",
+        fact("driver.flavor", snapshot.driver.flavor)
+        + fact("driver.version", snapshot.driver.version)
+        + evidence
+        + _of_the_log(said[-2:], snapshot),
+        (open_modules(snapshot) if wants_open else proprietary_modules(snapshot),),
+        _severity(snapshot),
+        Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
+    )
+
+
+def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
+    """A GPU that is in no table: the driver refuses it, and the ids beside its own tell of which time it is."""
+    snapshot, matrix = facts.snapshot, facts.matrix
+    driver = snapshot.driver.version.value
+    said = [line for line in _lines(snapshot) if _REFUSED.search(line)]
+    if not said or driver is None or product_by_pci(device.device, matrix) is not None:
+        return None
+    near = product_near_pci(device.device, matrix)
+    row = branches_for(near.compute_capability, matrix) if near else None
+    old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)
+    return Symptom(
+        f"Driver branch {driver.branch} does not support the GPU {device.device} {'any more' if old else 'yet'}",
+        fact("driver.version", snapshot.driver.version)
+        + _device(device, f"near {near.name}, by its id" if near else "newer than every known id")
+        + _of_the_log(said[-2:], snapshot),
+        (Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it."),),
+        _severity(snapshot),
+        Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
+    )
+
+
+def _by_the_log_alone(snapshot: Snapshot) -> Outcome:
+    """The driver says which kind of modules it needs, of a GPU that is not to be seen on the bus or in no table."""
+    for said, wants_open in ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False)):
+        if any(said.search(line) for line in _lines(snapshot)):
+            yield _of_the_other_kind("the GPU", wants_open, snapshot, ())
+            return
+
+
+def _device(device: PciGpu, cited: str) -> tuple[Evidence, ...]:
+    return (Evidence(f"PCI device {device.pci}", f"10de:{device.device}", cited),)
+
+
+def _lines(snapshot: Snapshot) -> list[str]:
+    return [message.text for message in snapshot.kernel_log.value or ()]
+
+
+def _of_the_log(lines: list[str], snapshot: Snapshot) -> tuple[Evidence, ...]:
+    return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines)
+
+
+def _severity(snapshot: Snapshot) -> Severity:
+    return Severity.WARNING if driver_sees_gpu(snapshot) else Severity.ERROR

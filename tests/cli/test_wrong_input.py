@@ -1,0 +1,105 @@
+"""Files that are none of what a command reads: exit code 2, and words that are meant for people."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.cli.changing.choices import command_error
+from gpuenv.install.bundling import open_bundle
+from gpuenv.install.errors import Unreadable
+from tests.cli.program import MINIMAL, called, gpuenv
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUBBISH = bytes(range(128, 256)) * 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["doctor", "--snapshot"], "not a snapshot in JSON: not a text in UTF-8"),
+        (["resolve", "--no-probe", "--matrix"], "the matrix cannot be read: not a text in UTF-8"),
+        (["smoke", "--compare"], "not a baseline in JSON: not a text in UTF-8"),
+        (["check-image"], "no tar file, or a damaged one\nexpected an OCI layout"),
+        (["simulate"], "not a text in UTF-8"),
+        (["doctor", "--config"], "not a text in UTF-8"),
+        (["doctor", "--paste"], "no output that is known is in it\nread are: nvidia-smi, nvidia-smi -q"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_rubbish_is_called_by_its_name(tmp_path: Path, arguments: list[str], said: str) -> None:
+    file = tmp_path / "rubbish"
+    file.write_bytes(RUBBISH)
+    command = ["--", "true"] if arguments == ["simulate"] else []
+    done = gpuenv(*arguments, file, *command)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("gpuenv: ")
+    assert f"rubbish: {said}" in done.stderr
+    assert "--list-requirements" not in done.stderr, "no grammar helps with a file that is no text"
+
+
+@pytest.mark.parametrize(("there", "said"), [(False, "No such file"), (True, "no tar file; expected a bundle")])
+def test_a_bundle_that_is_none_is_wrong_usage(tmp_path: Path, *, there: bool, said: str) -> None:
+    file = tmp_path / "bundle.tar"
+    if there:
+        file.write_bytes(RUBBISH)
+    with pytest.raises(Unreadable) as refused:
+        open_bundle(file, tmp_path)
+    error = command_error(refused.value)
+    assert (error.exit_code, error.message.startswith(f"{file}: {said}")) == (2, True), error.message
+
+
+@pytest.mark.parametrize(
+    ("major", "is_newer"), [("2", True), ("10", True), ("0", False), ("x", False), ("9" * 40, False)]
+)
+def test_a_recording_of_a_newer_program_says_what_helps(tmp_path: Path, major: str, *, is_newer: bool) -> None:
+    file = tmp_path / "newer.json"
+    file.write_text(json.dumps({"schema": f"gpuenv.snapshot/{major}"}), encoding="utf-8")
+    done = gpuenv("doctor", "--snapshot", file)
+    assert done.returncode == 2
+    assert "expected an object with schema gpuenv.snapshot/1" in done.stderr
+    assert ("bring gpuenv up to date" in done.stderr) is is_newer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["smoke", "--only", "blas.matmull"], "did you mean blas.matmul"),
+        (["smoke", "--only", "nothing"], "gpuenv smoke --list names them"),
+        (["smoke", "fftt"], "did you mean fft? one of kernels, blas,"),
+        (["explain", "GPU999"], "did you mean GPU2"),
+        (["explain", "no-drivr"], "did you mean no-driver"),
+        (["matrix", "show", "--gpu", "nothing"], "no GPU named 'nothing' is known; did you mean "),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_name_that_nothing_has_says_which_there_are(arguments: list[str], said: str) -> None:
+    done = gpuenv(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["matrix"]], ids=["gpuenv", "gpuenv matrix"])
+def test_no_line_of_the_list_of_commands_is_cut_off(arguments: list[str]) -> None:
+    listed = gpuenv(*arguments, "--help").stdout.partition("\nCommands:\n")[2].splitlines()
+    assert len(listed) >= 3
+    assert [line for line in listed if not re.fullmatch(r"  [\w-]+ +\S.*[^.]\.", line)] == []
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [
+        ("bash", {"COMP_WORDS": "gpuenv resolve --why", "COMP_CWORD": "2"}),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "gpuenv resolve --why"}),
+        ("fish", {"_TYPER_COMPLETE_ARGS": "gpuenv resolve --why", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}),
+    ],
+)
+def test_shells_complete_commands_and_options(shell: str, words: dict[str, str]) -> None:
+    done = called([], {**MINIMAL, "_GPUENV_COMPLETE": f"complete_{shell}", **words}, 30)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--why-not" in done.stdout

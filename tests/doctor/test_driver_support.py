@@ -1,0 +1,176 @@
+"""GPUs that the driver does not drive for its kind, and starts of CUDA that the kernel's log explains. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.load import load
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Finding
+from gpuenv.model.gpu import Fabric, Gpu
+from gpuenv.model.reading import Reading, known
+from gpuenv.model.snapshot import (
+    Container,
+    DeviceNode,
+    Driver,
+    Host,
+    KernelMessage,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+)
+from gpuenv.model.versions import DriverVersion
+
+PCI = "0000:01:00.0"
+BLACKWELL, PASCAL, ADA, HOPPER, UNKNOWN = "2b85", "1b06", "2684", "2342", "3fff"
+NEEDS_OPEN = "NVRM: installed in this system requires use of the NVIDIA open kernel modules."
+NEEDS_GSP = "NVRM: installed in this system is not supported by open nvidia.ko because it lacks the required GPU"
+NOT_SUPPORTED = "NVRM: installed in this system is not supported by the NVIDIA 550.54.14 driver release."
+OPEN = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.133.07  Release Build"
+NO_ROOM = "nvidia-uvm: uvm_pmm_gpu.c:3176 devmem_alloc_pagemap[pid:9] request_free_mem_region() err -34"
+NO_FIRMWARE = "nvidia 0000:01:00.0: Direct firmware load for nvidia/570.133.07/gsp_ga10x.bin failed with error -2"
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    return load(data_path("matrix.yaml"))
+
+
+def machine(
+    device: str = ADA, flavor: str | None = "open", *said: str, driver: str = "570.133.07", arch: str = "x86_64"
+) -> Snapshot:
+    """A GPU on the bus which a loaded driver does not list."""
+    version = DriverVersion.parse(driver)
+    return Snapshot(
+        host=Host(
+            os=known("linux", "uname"),
+            arch=known(arch, "uname"),
+            container=known(Container.NONE, "marks"),
+            distribution=known("ubuntu 24.04", "os-release"),
+        ),
+        driver=Driver(
+            version=known(version, "nvml"),
+            branch=known(version.branch, "nvml"),
+            module=known(Module.LOADED, "/proc/modules"),
+            flavor=known(flavor, "/proc/driver/nvidia/version") if flavor else Reading(),
+            nvml_init=known(0, "nvml"),
+            cuda_init=known(100, "libcuda"),
+        ),
+        gpu_count=known(0, "nvml"),
+        pci_gpus=(PciGpu(PCI, "10de", device, None, "nvidia"),),
+        kernel_log=known(tuple(KernelMessage(line) for line in said), "/dev/kmsg"),
+        sources=(Source("kernel", SourceState.ANSWERED), Source("nvml", SourceState.ANSWERED)),
+    )
+
+
+def found(snapshot: Snapshot, matrix: Matrix) -> list[Finding]:
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    return [finding for finding in findings if finding.code.startswith(("DRV", "GPU", "CTR"))]
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "cause", "package"),
+    [
+        (machine(BLACKWELL, "proprietary"), Cause.GPU_TOO_NEW_FOR_DRIVER, "nvidia-driver-570-open"),
+        (machine(HOPPER, "proprietary", arch="aarch64"), Cause.GPU_TOO_NEW_FOR_DRIVER, "nvidia-driver-570-open"),
+        (machine(ADA, None, NEEDS_OPEN), Cause.GPU_TOO_NEW_FOR_DRIVER, "nvidia-driver-570-open"),
+        (machine(PASCAL, "open"), Cause.GPU_REMOVED_FROM_DRIVER, "nvidia-driver-570"),
+        (machine(PASCAL, None, OPEN), Cause.GPU_REMOVED_FROM_DRIVER, "nvidia-driver-570"),
+        (machine(UNKNOWN, "open", NEEDS_GSP), Cause.GPU_REMOVED_FROM_DRIVER, "nvidia-driver-570"),
+    ],
+)
+def test_a_gpu_of_the_other_kind_of_modules_is_told_with_the_right_package(
+    matrix: Matrix, snapshot: Snapshot, cause: Cause, package: str
+) -> None:
+    (finding,) = found(snapshot, matrix)
+    assert (finding.code, finding.cause) == ("GPU204", cause)
+    assert "kernel modules cannot drive" in finding.title
+    assert finding.fix[0].command == ("sudo", "apt-get", "install", package)
+
+
+@pytest.mark.parametrize(
+    ("device", "flavor"), [(ADA, "open"), (ADA, "proprietary"), (BLACKWELL, "open"), (PASCAL, "proprietary")]
+)
+def test_a_gpu_that_this_kind_drives_fails_for_another_reason(matrix: Matrix, device: str, flavor: str) -> None:
+    assert [finding.code for finding in found(machine(device, flavor), matrix)] == ["DRV113"]
+
+
+def test_a_gpu_that_is_passed_on_is_not_the_driver_s(matrix: Matrix) -> None:
+    snapshot = machine(BLACKWELL, "proprietary")
+    passed = replace(snapshot, pci_gpus=(PciGpu(PCI, "10de", BLACKWELL, None, "vfio-pci"),))
+    assert [finding.code for finding in found(passed, matrix)] == ["DRV113"]
+
+
+@pytest.mark.parametrize(
+    ("device", "driver", "cause"),
+    [
+        (UNKNOWN, "580.95.05", Cause.GPU_TOO_NEW_FOR_DRIVER),  # beyond all that are known
+        ("2b8a", "550.54.14", Cause.GPU_TOO_NEW_FOR_DRIVER),  # among those of Blackwell
+        ("1006", "550.54.14", Cause.GPU_REMOVED_FROM_DRIVER),  # among those of Kepler
+    ],
+)
+def test_a_gpu_in_no_table_is_judged_by_its_neighbours(matrix: Matrix, device: str, driver: str, cause: Cause) -> None:
+    (finding,) = found(machine(device, "proprietary", NOT_SUPPORTED, driver=driver), matrix)
+    assert (finding.code, finding.cause) == ("GPU204", cause)
+
+
+def test_a_missing_firmware_is_named(matrix: Matrix) -> None:
+    (finding,) = found(machine(ADA, "open", NO_FIRMWARE), matrix)
+    assert (finding.code, finding.cause) == ("DRV119", Cause.DRIVER_INSTALL_BROKEN)
+    assert finding.fix[0].command == ("sudo", "apt-get", "install", "nvidia-firmware-570-570.133.07")
+
+
+def test_what_the_driver_said_stands_beside_a_failure_that_nothing_explains(matrix: Matrix) -> None:
+    said = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x22:0x56:884)"
+    (finding,) = found(machine(ADA, "open", OPEN, said), matrix)
+    assert finding.code == "DRV113"
+    assert [entry.value for entry in finding.evidence if entry.fact == "kernel_log"] == [said]
+
+
+def listed(name: str, fabric: str | None, code: int, *said: str) -> Snapshot:
+    """A GPU that NVML lists and CUDA does not start."""
+    state = known(fabric, "nvml") if fabric else Reading[str]()
+    gpu = Gpu(index=known(0, "nvml"), pci=known(PCI, "nvml"), name=known(name, "nvml"), fabric=Fabric(state=state))
+    snapshot = machine(ADA, "open", *said)
+    driver = replace(
+        snapshot.driver,
+        cuda_init=known(code, "libcuda"),
+        device_nodes=tuple(DeviceNode(f"/dev/{n}", True, "", "") for n in ("nvidia0", "nvidiactl", "nvidia-uvm")),
+    )
+    return replace(snapshot, driver=driver, gpus=(gpu,), gpu_count=known(1, "nvml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "fabric", "code"),
+    [
+        ("NVIDIA H100 80GB HBM3", None, "DRV110"),
+        ("NVIDIA H100 80GB HBM3", "in-progress", "DRV110"),
+        ("NVIDIA H100 80GB HBM3", "not-supported", "DRV113"),
+        ("NVIDIA H100 PCIe", None, "DRV113"),
+        ("NVIDIA A100-PCIE-40GB", None, "DRV113"),
+        ("NVIDIA H100 NVL", None, "DRV113"),
+        ("NVIDIA GeForce RTX 4090", None, "DRV113"),
+    ],
+)
+def test_only_a_gpu_that_a_switch_can_join_waits_for_the_fabric_manager(
+    matrix: Matrix, name: str, fabric: str | None, code: str
+) -> None:
+    (finding,) = found(listed(name, fabric, 802), matrix)
+    assert finding.code == code
+    told = [fix for fix in finding.fix if fix.command and "conf-compute" in fix.command]
+    assert len(told) == (fabric is None or code == "DRV113")
+
+
+@pytest.mark.parametrize("code", [3, 802, 999])
+def test_a_kernel_without_room_for_the_gpu_s_memory_is_named(matrix: Matrix, code: int) -> None:
+    (finding,) = found(listed("NVIDIA H100 80GB HBM3", None, code, NO_ROOM), matrix)
+    assert (finding.code, finding.cause) == ("DRV118", Cause.DRIVER_KERNEL_INCOMPATIBLE)
+    assert found(listed("NVIDIA H100 80GB HBM3", None, 0, NO_ROOM), matrix) == []

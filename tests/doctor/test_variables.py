@@ -1,0 +1,76 @@
+"""The values of CuPy's variables that CuPy refuses; each was tried by importing CuPy with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Finding
+from gpuenv.model.snapshot import Snapshot
+
+GIVEN = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    return load(data_path("matrix.yaml"))
+
+
+def found(matrix: Matrix, cupy: str, **variables: str) -> list[Finding]:
+    snapshot = assume(Snapshot(), [*GIVEN, f"cupy={cupy}"], matrix)
+    snapshot = replace(snapshot, environment=variables)
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    return [finding for finding in findings if finding.code == "ENV402"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CUPY_ACCELERATORS", "cudnn"),
+        ("CUPY_ACCELERATORS", "cub, cutensor"),
+        ("CUPY_ACCELERATORS", "CUB"),
+        ("CUPY_CUDA_PER_THREAD_DEFAULT_STREAM", "true"),
+        ("CUPY_ENABLE_UMP", ""),
+        ("CUPY_CUDA_ARRAY_INTERFACE_SYNC", "1.0"),
+        ("CUPY_GPU_MEMORY_LIMIT", "8GB"),
+        ("CUPY_GPU_MEMORY_LIMIT", ""),
+        ("CUPY_GPU_MEMORY_LIMIT", "half%"),
+        ("CUPY_CACHE_DIR", ""),
+    ],
+)
+def test_what_cupy_refuses_is_named(matrix: Matrix, name: str, value: str) -> None:
+    (finding,) = found(matrix, "cupy-cuda12x==14.2.0", **{name: value})
+    assert finding.cause is Cause.CUPY_VARIABLE_INVALID
+    assert finding.title == f"{name}={value or '(empty)'}: CuPy refuses this value"
+    assert finding.fix[0].command == ("env", "-u", name, "gpuenv", "doctor")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CUPY_ACCELERATORS", ""),
+        ("CUPY_ACCELERATORS", "cub,cutensor,"),
+        ("CUPY_ACCELERATORS", "cutensornet"),
+        ("CUPY_CUDA_PER_THREAD_DEFAULT_STREAM", "1"),
+        ("CUPY_GPU_MEMORY_LIMIT", "8589934592"),
+        ("CUPY_GPU_MEMORY_LIMIT", "50.5%"),
+        ("CUPY_CACHE_DIR", "/srv/kernels"),
+        ("CUPY_CACHE_SAVE_CUDA_SOURCE", "yes"),
+        ("CUPY_TF32", "yes"),
+    ],
+)
+def test_what_cupy_takes_is_no_matter(matrix: Matrix, name: str, value: str) -> None:
+    assert found(matrix, "cupy-cuda12x==14.2.0", **{name: value}) == []
+
+
+def test_an_empty_folder_is_refused_by_newer_releases_alone(matrix: Matrix) -> None:
+    assert found(matrix, "cupy-cuda12x==14.0.1", CUPY_CACHE_DIR="") == []
+    assert len(found(matrix, "cupy-cuda12x==14.1.0", CUPY_CACHE_DIR="")) == 1

@@ -1,0 +1,104 @@
+"""Scenarios of drivers that refuse a GPU or are refused by the kernel, and of containers that are kept out."""
+
+from __future__ import annotations
+
+from gpuenv.simulate.records import Container, DeviceNodeSpec, Module, Shown
+from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub
+
+L4, H100, GEFORCE = "l4-550", "h100-535", "rtx5090-570"
+CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
+NOTHING = {"nvml": False, "libcuda": False, "smi": False}
+NONE_LISTED = stub(cuda__return__cuInit="100", smi__exit="6", smi__text="No devices were found\\n")
+
+
+def said(*lines: str) -> Change:
+    """Lines in the kernel's buffer."""
+    return files(dev__kmsg="".join(f"4,{100 + number},{number},-;{line}\n" for number, line in enumerate(lines)))
+
+
+REFUSED = (
+    Scenario(
+        "gpu-too-new-for-driver",
+        "Blackwell under the proprietary modules",
+        GEFORCE,
+        both(
+            driver(module=Module.PROPRIETARY),
+            gpus(shown=Shown.BUS),
+            NONE_LISTED,
+            said("NVRM: installed in this system requires use of the NVIDIA open kernel modules."),
+        ),
+    ),
+    Scenario(
+        "gpu-too-new-for-driver",
+        "Blackwell, started by the proprietary modules, which then give up; the log cannot be read",
+        GEFORCE,
+        both(driver(module=Module.PROPRIETARY), gpus(shown=Shown.KERNEL), NONE_LISTED),
+    ),
+    Scenario(
+        "gpu-removed-from-driver",
+        "Pascal under the open modules",
+        "gtx1080ti-580",
+        both(driver(module=Module.OPEN), gpus(shown=Shown.BUS), NONE_LISTED),
+    ),
+    Scenario(
+        "gpu-too-new-for-driver",
+        "a GPU that is in no table",
+        L4,
+        both(
+            gpus(shown=Shown.BUS, device="3fff"),
+            NONE_LISTED,
+            said("NVRM: installed in this system is not supported by the NVIDIA 550.163.01 driver release."),
+        ),
+    ),
+    Scenario(
+        "driver-kernel-incompatible",
+        "the module of another build of the kernel",
+        L4,
+        both(
+            driver(module=Module.INSTALLED_NOT_LOADED),
+            said("nvidia: version magic '6.1.0-17-amd64 SMP preempt' should be '6.1.0-18-amd64 SMP preempt'"),
+        ),
+    ),
+    Scenario(
+        "driver-kernel-incompatible",
+        "no room for the GPU's memory",
+        H100,
+        both(
+            stub(cuda__return__cuInit="802"),
+            said("nvidia-uvm: uvm_pmm_gpu.c:3176 devmem_alloc_pagemap[pid:9] request_free_mem_region() err -34"),
+        ),
+    ),
+    Scenario(
+        "driver-install-broken",
+        "its firmware is not there",
+        L4,
+        both(
+            gpus(shown=Shown.KERNEL),
+            NONE_LISTED,
+            said("nvidia 0000:31:00.0: Direct firmware load for nvidia/550.163.01/gsp_ga10x.bin failed with error -2"),
+        ),
+    ),
+    Scenario(
+        "cuda-initialization-failed",
+        "a GPU of a confidential machine that takes no work yet",
+        H100,
+        both(gpus(name="NVIDIA H100 PCIe"), stub(cuda__return__cuInit="802")),
+    ),
+    Scenario(
+        "device-node-permission",
+        "the nodes of a group that the user is not in",
+        L4,
+        both(
+            host(container=Container.DOCKER),
+            driver(nodes=CLOSED),
+            stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4", nvml__return__nvmlInit_v2="4"),
+        ),
+        without_rights=True,
+    ),
+    Scenario(
+        "container-without-gpu",
+        "Docker in WSL without --gpus",
+        "wsl-rtx3060-560",
+        both(host(container=Container.DOCKER), driver(nodes=(), **NOTHING)),
+    ),
+)
