@@ -61,6 +61,7 @@ _RECORD = re.compile(  # a log's, of which the message is one string; any other 
 )
 _QUOTED = re.compile(r"""b?(['"])((?:(?!\1)[^\\]|\\.)*)\1""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_FOREIGN = re.compile(r"(?<!\\)(?:\\\\)*\\[^nrtbfuxU0'\"\\/]")  # no notation has it, a path of Windows does
 _MEANT = {"n": "\n", "t": "\t", "r": " ", "b": " ", "f": " "}
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _NESTED = 3  # strings in strings
@@ -74,7 +75,7 @@ def unfolded(text: str, *, notation: bool) -> list[str]:
         notation: whether it is of a string's notation, as :func:`is_notation` tells from where it begins.
     """
     if notation:
-        text = _said(text)
+        text = _said(text).encode("utf-8", "replace").decode()  # half a character is none
     if "<br" in text or "<BR" in text:
         text = _BREAK.sub("\n", text)
     return text.rstrip("\n").split("\n")
@@ -119,14 +120,16 @@ def _sentences(key: str, value: object) -> Iterator[str]:
 
 def is_notation(text: str) -> bool:
     """Whether a line begins as one of JSON does, or a string of Python."""
-    return ("\\n" in text and _NOTATION.match(text) is not None) or _RECORD.match(text) is not None
+    if "\\n" not in text or _NOTATION.match(text) is None:
+        return _RECORD.match(text) is not None and _FOREIGN.search(text) is None
+    return _FOREIGN.search(text) is None
 
 
 def _meant(escape: re.Match[str]) -> str:
     digits = escape[1] or escape[2]
     if not digits:
         return _MEANT.get(escape[3], escape[3])
-    return chr(int(digits, 16)).encode("utf-8", "replace").decode()  # half a character is none
+    return chr(int(digits, 16))
 
 
 def clean(text: str) -> str:

@@ -33,8 +33,9 @@ def test_the_first_cause_is_the_same_in_any_form(form: str) -> None:
     assert len(changed) <= allowed, changed
 
 
-def test_a_path_of_windows_is_no_line_end() -> None:
-    text = r"OSError: [WinError 126] C:\app\site-packages\nvidia\cublas\bin\nvrtc64_120_0.dll"
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_path_of_windows_is_no_line_end(quote: str) -> None:
+    text = rf"{quote}OSError: [WinError 126] C:\app\site-packages\nvidia\cublas\bin\nvrtc64_120_0.dll{quote}"
     assert {hit.line.text for hit in scan(text.encode()).hits} == {text}
 
 
