@@ -22,7 +22,7 @@ _BY_CHOICE = (
 )
 # The same releases put in anew: files are missing or changed, or a library ends the process.
 _BY_PUTTING_IN_ANEW = ("WHL510", "LIB602", "LIB604")
-_BY_ADDING = ("LIB605", "LIB611")
+_BY_ADDING = ("WHL517", "LIB605", "LIB611")
 _WITHOUT_LIBRARIES = ("LIB601", "LIB603", "LIB610")
 _CRASHING = "LIB602"
 

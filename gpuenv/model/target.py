@@ -47,6 +47,7 @@ class CupyInstallation:
         tags: the wheel's tags, such as ``cp312-cp312-manylinux2014_x86_64``.
         for_this_interpreter: whether its extension modules are of the kind that this interpreter loads.
         module: the file of the package ``cupy`` that lies beside its metadata.
+        requires: what it requires itself, in the words of its metadata: ``fastrlock>=0.5``.
     """
 
     distribution: str
@@ -55,6 +56,7 @@ class CupyInstallation:
     tags: tuple[str, ...] = ()
     for_this_interpreter: bool | None = None
     module: str | None = None
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,8 @@ class Target:
         cupy_module: the file that ``import cupy`` would take, from the folder where this command runs, as with
             ``python -m`` or ``python -c``; ``python script.py`` begins with the script's folder instead.
         numpy: NumPy's release.
+        numpy_module: the file that ``import numpy`` would take, likewise.
+        numpy_fault: why that is no NumPy that this interpreter can import.
         packages: the distributions there that have to do with GPUs, by canonical name.
         conda_packages: the packages among them that conda has installed.
         libraries: the CUDA libraries that this CuPy would load.
@@ -172,6 +176,8 @@ class Target:
     cupy: tuple[CupyInstallation, ...] = ()
     cupy_module: Reading[str] = Reading()
     numpy: Reading[str] = Reading()
+    numpy_module: Reading[str] = Reading()
+    numpy_fault: Reading[str] = Reading()
     packages: Mapping[str, str] = field(default_factory=dict)
     conda_packages: Mapping[str, str] = field(default_factory=dict)
     libraries: tuple[Library, ...] = ()

@@ -14,6 +14,7 @@ INTERPRETER = "the target's interpreter"
 METADATA = "its metadata"
 RECORD = "RECORD"
 SETTINGS = "CuPy's own code"
+_IMPORTS = "the target's import system"
 _CACHE = "CUPY_CACHE_DIR and the home folder"
 
 
@@ -37,10 +38,10 @@ def assemble_target(raw: RawFacts) -> Target:
         writable=_from("the permissions of its folder of packages", facts.writable, reason),
         user_site=_from(INTERPRETER, facts.user_site, _absence(facts, "it is not used here", reason)),
         cupy=tuple(_cupy(entry, facts) for entry in facts.distributions if is_cupy(entry.name)),
-        cupy_module=_from(
-            "the target's import system", facts.cupy_module, _absence(facts, "no module of this name is found", reason)
-        ),
+        cupy_module=_from(_IMPORTS, facts.cupy_module, _absence(facts, "no module of this name is found", reason)),
         numpy=_from(METADATA, packages.get("numpy"), _absence(facts, "NumPy is not there", reason)),
+        numpy_module=_from(_IMPORTS, facts.numpy_module, _absence(facts, "no module of this name is found", reason)),
+        numpy_fault=_from(_IMPORTS, facts.numpy_fault, _absence(facts, "nothing speaks against it", reason)),
         packages=dict(sorted(packages.items())),
         conda_packages=dict(sorted(facts.conda_packages.items())),
         libraries=_libraries(raw.libraries),
@@ -88,6 +89,7 @@ def _cupy(entry: Distribution, facts: TargetFacts) -> CupyInstallation:
         tags=entry.tags,
         for_this_interpreter=module.loads if module else None,
         module=module.module if module else None,
+        requires=entry.requires,
     )
 
 

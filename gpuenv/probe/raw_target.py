@@ -19,6 +19,7 @@ class Distribution:
         location: the folder that it lies in.
         installer: what INSTALLER says.
         tags: those of the wheel that it was installed from.
+        requires: what it requires itself, where it is a CuPy: the lines of its metadata.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Distribution:
     location: str | None = None
     installer: str | None = None
     tags: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class TargetFacts:
         conda_packages: likewise by conda's records: name to version.
         cupy_modules: every package ``cupy`` on the path.
         cupy_module: the file that ``import cupy`` would take.
+        numpy_module: the file that ``import numpy`` would take.
+        numpy_fault: why that is no NumPy that this interpreter can import.
         kernels: Jupyter's kernels.
         needs_of_cupy: what other distributions ask of CuPy.
         kernel_cache: the folder of CuPy's compiled kernels; null where memory serves.
@@ -78,6 +82,8 @@ class TargetFacts:
     conda_packages: Mapping[str, str] = field(default_factory=dict)
     cupy_modules: tuple[CupyModule, ...] = ()
     cupy_module: str | None = None
+    numpy_module: str | None = None
+    numpy_fault: str | None = None
     kernels: tuple[JupyterKernel, ...] = ()
     needs_of_cupy: tuple[NeedOfCupy, ...] = ()
     kernel_cache: str | None = None

@@ -229,6 +229,25 @@ def test_a_module_on_pythonpath_is_told(venv: Path, tmp_path: Path) -> None:
     assert facts.cupy_module == str(tmp_path / "mine/cupy.py")
 
 
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.12", "3.13"])
+def test_a_numpy_that_is_none_or_for_another_interpreter_is_told(tmp_path: Path, version: str) -> None:
+    interpreter = python(version)
+    number = version.replace(".", "")
+    own = {"2.7": "so", "3.6": "cpython-36m-x86_64-linux-gnu.so"}.get(version, f"cpython-{number}-x86_64-linux-gnu.so")
+    (tmp_path / "script").mkdir()
+    (tmp_path / "script/numpy.py").write_text("raise SystemExit(9)", encoding="utf-8")
+    told = asked_from(interpreter, tmp_path / "script")
+    assert told["numpy_fault"] == f"{tmp_path}/script/numpy.py is taken for it"
+    core = tmp_path / "packages/numpy/core"
+    core.mkdir(parents=True)
+    (core.parent / "__init__.py").write_text("raise SystemExit(9)", encoding="utf-8")
+    for extension, fault in ((own, None), ("cpython-39-x86_64-linux-gnu.so", "is for another interpreter")):
+        (core / f"_multiarray_umath.{extension}").touch()
+        told = asked_from(interpreter, tmp_path / "packages")
+        assert (told["numpy_fault"] or "").partition("numpy ")[2] == (fault or "")
+        (core / f"_multiarray_umath.{extension}").unlink()
+
+
 # Jupyter.
 
 

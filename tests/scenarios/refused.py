@@ -1,9 +1,10 @@
-"""Scenarios of drivers that refuse a GPU or are refused by the kernel, and of containers that are kept out."""
+"""Scenarios of what refuses: drivers a GPU, kernels a driver, containers their nodes, CuPy an environment."""
 
 from __future__ import annotations
 
 from gpuenv.simulate.records import Container, DeviceNodeSpec, Module, Shown
-from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub
+from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub, target
+from tests.scenarios.spoiling import numpy_of_another_python, requiring, script_named_numpy
 
 L4, H100, GEFORCE = "l4-550", "h100-535", "rtx5090-570"
 CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
@@ -16,7 +17,14 @@ def said(*lines: str) -> Change:
     return files(dev__kmsg="".join(f"4,{100 + number},{number},-;{line}\n" for number, line in enumerate(lines)))
 
 
+NUMPY = "numpy==2.3.4"
+OLD_FINDER = ("cupy-cuda12x==14.2.0", NUMPY, "cuda-pathfinder==1.0.0")
+FINDER = "cuda-pathfinder==1.*,>=1.3.4"
 REFUSED = (
+    Scenario("numpy-incompatible", "a script named numpy.py", L4, spoil=script_named_numpy),
+    Scenario("numpy-incompatible", "PYTHONPATH of a module of the cluster's", L4, spoil=numpy_of_another_python),
+    Scenario("corrupt-installation", "fastrlock is gone", L4, spoil=requiring("numpy>=2", "fastrlock>=0.5")),
+    Scenario("corrupt-installation", "a finder that is too old", L4, target(*OLD_FINDER), requiring(FINDER)),
     Scenario(
         "gpu-too-new-for-driver",
         "Blackwell under the proprietary modules",

@@ -68,12 +68,36 @@ def folder_named_cupy(ground: Ground) -> Mapping[str, str]:
     return {"PYTHONPATH": str(write(ground.folder / "mine/cupy/__init__.py").parents[1])}
 
 
+def script_named_numpy(ground: Ground) -> Mapping[str, str]:
+    return {"PYTHONPATH": str(write(ground.folder / "mine/numpy.py").parent)}
+
+
+def numpy_of_another_python(ground: Ground) -> Mapping[str, str]:
+    """PYTHONPATH brings the packages of another Python along, as environment modules of clusters do."""
+    package = ground.folder / "sw/python3.6/site-packages/numpy"
+    write(package / "__init__.py")
+    write(package / "_core/_multiarray_umath.cpython-36m-x86_64-linux-gnu.so")
+    return {"PYTHONPATH": str(package.parent)}
+
+
 def conda_package(*records: str) -> Spoil:
     """What conda leaves of what it has installed."""
 
     def spoil(ground: Ground) -> Mapping[str, str]:
         for record in records:
             write(ground.prefix / f"conda-meta/{record}.json", "{}")
+        return {}
+
+    return spoil
+
+
+def requiring(*requirements: str) -> Spoil:
+    """What CuPy's own metadata requires."""
+
+    def spoil(ground: Ground) -> Mapping[str, str]:
+        (metadata,) = ground.site.glob("cupy_cuda*.dist-info/METADATA")
+        with metadata.open("a", encoding="utf-8") as file:
+            file.writelines(f"Requires-Dist: {text}\n" for text in requirements)
         return {}
 
     return spoil

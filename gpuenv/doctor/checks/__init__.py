@@ -16,6 +16,7 @@ from gpuenv.doctor.checks import initialisation
 from gpuenv.doctor.checks import grant
 from gpuenv.doctor.checks import wheel
 from gpuenv.doctor.checks import installation
+from gpuenv.doctor.checks import dependencies
 from gpuenv.doctor.checks import fit
 from gpuenv.doctor.checks import library
 from gpuenv.doctor.checks import refused
@@ -32,6 +33,7 @@ __all__ = [
     "cache",
     "compilation",
     "container",
+    "dependencies",
     "driver",
     "fit",
     "gpu",

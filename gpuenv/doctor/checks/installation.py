@@ -107,6 +107,34 @@ def shadowed(facts: Facts) -> Outcome:
     )
 
 
+@check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*_ONE_CUPY, "WHL511"))
+def numpy_shadowed(facts: Facts) -> Outcome:
+    """What is imported as NumPy is not NumPy, or is for another interpreter.
+
+    What it means: Python takes the first module of that name on its path: a script called numpy.py, or the packages of
+    another Python that PYTHONPATH brings along, as environment modules of clusters do. CuPy needs NumPy, so import cupy
+    fails too.
+    How it is seen: Python's own finders are asked which file an import would take from the folder where this command
+    runs, and the names of the extension modules beside it against those that this interpreter loads.
+    What to do: unset PYTHONPATH, give the file another name, or start the program from another folder.
+    """
+    target = facts.snapshot.target
+    module = target.numpy_module.value
+    if not target.cupy or not target.numpy_fault.known or module is None:
+        return
+    yield Symptom(
+        f"This interpreter cannot import NumPy: {target.numpy_fault.value}",
+        fact("target.numpy_module", target.numpy_module)
+        + fact("target.numpy_fault", target.numpy_fault)
+        + fact("target.numpy", target.numpy),
+        (
+            Fix("Where PYTHONPATH brings it, unset that.", ("env", "-u", "PYTHONPATH", "gpuenv", "doctor")),
+            Fix("Or give that file or folder another name, or start the program from another folder."),
+        ),
+        Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
+    )
+
+
 def _on_path(facts: Facts, module: str) -> bool:
     """Whether a folder of PYTHONPATH or of the environment itself holds the module."""
     told = facts.snapshot.environment.get("PYTHONPATH", "").split(":")

@@ -32,6 +32,7 @@ def all_signatures() -> tuple[Signature, ...]:
         kernel_module,
         kubernetes,
         libraries,
+        link_time,
         loader,
         marks,
         memory,
@@ -61,7 +62,7 @@ def all_signatures() -> tuple[Signature, ...]:
             cuda_rare,
             cuda_numbers,
         ),
-        *(compiler, toolkit, libraries, loader, windows, containers, runtimes, images, kubernetes),
+        *(compiler, toolkit, libraries, loader, link_time, windows, containers, runtimes, images, kubernetes),
         *(
             packages,
             resolvers,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"
@@ -98,6 +98,32 @@ SIGNATURES = (
             r"remapping failure(?: occurred)?\s*:\s*yes|pending page blacklist\s*:\s*yes|row remap(?:per|ping).*(?:fail|error)"
             r"|GPU requires reset|pending (?:row )?remapp?ing?\s*:\s*yes"
         ),
+    ),
+    Signature(
+        "smi.rows-pending",
+        "nvidia-smi",
+        ("pending",),
+        ((Cause.GPU_HARDWARE_FAULT, 0.85),),
+        "nvidia-smi -q, section Remapped Rows; NVIDIA GPU Memory Error Management, Row Remapping",
+        pattern=r"^\W*Pending\s*:\s*Yes\b",
+        title="A row of the GPU's memory has failed and waits for a reset to be replaced",
+        needs=("remapped-rows",),
+    ),
+    Signature(
+        "tf.driver-matches",
+        "TensorFlow",
+        ("kernel version seems to match dso", "kernel reported version is"),
+        ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.4), (Cause.CUDA_INITIALIZATION_FAILED, 0.15)),
+        "tensorflow/stream_executor/cuda/cuda_diagnostics.cc: what is logged where cuInit has failed",
+        pattern=r"kernel version seems to match DSO: \d",
+        level=Level.WARNING,
+        title="CUDA could not be initialised, though libcuda and the kernel module are of one version",
+        sways=(
+            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
+            Sway("visible-set", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
+            Sway("visible-in-code", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
+        ),
+        decides="what CUDA_VISIBLE_DEVICES is there, and the code that cuInit returned",
     ),
     Signature(
         "cuda.invalid-handle",

@@ -20,6 +20,7 @@ _NO_DEVICE_SWAYS = (
     Sway("nouveau", Cause.NOUVEAU_LOADED, 30),
     Sway("jetson", Cause.DEVICE_NODE_PERMISSION, 5),
     Sway("driver-not-running", Cause.DRIVER_MODULE_NOT_LOADED, 5),
+    Sway("said-not-loaded", Cause.DRIVER_MODULE_NOT_LOADED, 30),
     Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 20),
     Sway("mig", Cause.MIG_MISCONFIGURED, 15),
     Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
@@ -131,10 +132,10 @@ SIGNATURES = (
     Signature(
         "cuda.compat-not-supported",
         _RUNTIME,
-        ("forward compatibility was attempted", "compatnotsupportedondevice", "compat_not_supported_on", "error 804"),
+        ("forward compatibility", "compatnotsupportedondevice", "compat_not_supported_on", "error 804"),
         ((Cause.FORWARD_COMPAT_UNSUPPORTED, 0.95),),
         _SOURCE,
-        pattern=r"forward compatibility was attempted|COMPAT_?NOT_?SUPPORTED_?ON_?DEVICE|error \(?804\b",
+        pattern=r"forward compatibility (?:(?:was|is) attempted|on (?:non-?|un) ?supported (?:HW|hardware|GPU|device))|COMPAT_?NOT_?SUPPORTED_?ON_?DEVICE|error \(?804\b",
         title="A libcuda of cuda-compat is in use on a GPU that does not allow it",
     ),
     Signature(

@@ -156,6 +156,13 @@ SIGNATURES = (
         ("tesla", "a100", "h100", "h200", "v100", "a40", "l40", "b200"),
         r"\b(?:Tesla|A100|H100|H200|V100|A40|L40S?|B200|GB200)\b",
     ),
+    _mark("remapped-rows", ("remapped rows",)),
+    _mark(
+        "said-not-loaded",
+        ("driver", "module"),
+        r"(?:do not|don't|did not|didn't|never|not) load(?:ed)? (?:the |my )?(?:nvidia )?(?:driver|(?:kernel )?module)"
+        r"|(?:disabled|unloaded|blacklisted) (?:the |my )?nvidia (?:driver|(?:kernel )?module)s?|(?<!not )without (?:loading )?the nvidia (?:driver|module)",
+    ),
     _mark("nvswitch-gpu", ("sxm", "hgx", "dgx", "nvswitch"), r"\b(?:SXM\d?|HGX|DGX|NVSwitch)\b"),
     _mark("driver-not-running", ("kernel driver does not appear to be running",)),
     _mark("own-cupy-file", ("cupy.py",), r"[/\\]cupy\.py\b"),

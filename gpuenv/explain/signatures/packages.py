@@ -21,6 +21,12 @@ FIT = (
 )
 _NOT_FOUND = r"(?:No matching distribution found for|satisfies the requirement)"
 _GPU = r"(?:cupy(?:[-_]cuda\w+|[-_]rocm[\w-]+)?|(?:cudf|cuml|cugraph|rmm|pylibraft)(?:-cu\d\d)?|numba-cuda)(?![\w-])"
+# What is installed for its GPU code, by wheels alone.
+_FRAMEWORKS = (
+    r"(?:torch(?:vision|audio)?|tensorflow(?:-gpu)?|tensorrt(?:[-_]\w{2,8})?|jaxlib|jax[-_]cuda\d\d[-_]\w{4,8}|onnxruntime-gpu"
+    r"|paddlepaddle-gpu|mxnet-cu\d{2,3}|xformers|triton|numba-cuda|(?:cudf|cuml|cugraph|cuspatial|rmm|pylibraft)-cu\d\d"
+    r"|nvidia-(?:cuda|cu|nccl|nvjitlink)[\w-]{1,30})"
+)
 _NAME_ENDS = r"(?=[=<>~! \[(;,]|$)"
 # Every line that CuPy's own distributions had or have.
 _LINES = r"(?:cuda(?:[789]\d|10[0-2]|11[0-7]|1[123]x)|rocm[-_]\d[-_]\d+)"
@@ -56,6 +62,17 @@ SIGNATURES = (
         f"{_PIP_SOURCE}; matrix.yaml, wheel lines",
         pattern=rf"{_NOT_FOUND} (?P<name>cupy[-_](?!{_LINES}{_NAME_ENDS})(?:gpu|nvidia|rocm|cu(?:da)?)[-_]?[\w.-]*?){_NAME_ENDS}",
         title="{name} is not a distribution of CuPy's own",
+    ),
+    Signature(
+        "pip.no-match-framework",
+        "pip",
+        ("no matching distribution found for", "satisfies the requirement"),
+        ((Cause.PYTHON_UNSUPPORTED, 0.62), (Cause.PLATFORM_WHEEL_MISSING, 0.22)),
+        _PIP_SOURCE,
+        pattern=rf"{_NOT_FOUND} (?P<name>{_FRAMEWORKS})(?:\[[\w,-]{{1,40}}\])?{_NAME_ENDS}",
+        title="The index has no such {name} for this Python and platform",
+        sways=(Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10), *_PLATFORM),
+        decides="the Python that runs pip, and for which Pythons and platforms that release has wheels",
     ),
     Signature(
         "pip.not-supported-wheel",

@@ -10,7 +10,15 @@ import os
 import re
 import sys
 
-from interpreter_cupy import cupy_module, cupy_modules, kernel_cache, kernel_cache_fault, kernel_cache_owners
+from interpreter_cupy import (
+    cupy_module,
+    cupy_modules,
+    kernel_cache,
+    kernel_cache_fault,
+    kernel_cache_owners,
+    numpy_fault,
+    numpy_module,
+)
 from interpreter_packages import conda_packages, distributions, needs_of_cupy, read
 
 KERNEL_LIMIT = 100
@@ -194,6 +202,8 @@ def main():
         ("user_site", user_site),
         ("cupy_modules", cupy_modules),
         ("cupy_module", cupy_module),
+        ("numpy_module", numpy_module),
+        ("numpy_fault", numpy_fault),
         ("kernels", kernels),
         ("needs_of_cupy", needs_of_cupy),
         ("kernel_cache", kernel_cache),

@@ -1,4 +1,4 @@
-"""Which CuPy a target's interpreter would import, and where that keeps its compiled kernels; it is not imported.
+"""Which CuPy and NumPy a target's interpreter would import, and where CuPy keeps its kernels; nothing is imported.
 
 Standard library only, and only syntax that old Pythons parse: ``interpreter.py`` imports it from beside itself.
 """
@@ -43,7 +43,32 @@ def cupy_modules():
 
 
 def cupy_module():
-    """The file that ``import cupy`` would take, without importing it.
+    """The file that ``import cupy`` would take."""
+    return taken("cupy")
+
+
+def numpy_module():
+    """The file that ``import numpy`` would take."""
+    return taken("numpy")
+
+
+def numpy_fault():
+    """Why that is no NumPy that this interpreter can import; None where nothing speaks against it."""
+    module = numpy_module()
+    if module is None:
+        return None
+    folder, name = os.path.split(module)
+    cores = [os.path.join(folder, core) for core in ("_core", "core") if os.path.isdir(os.path.join(folder, core))]
+    if not name.startswith("__init__.") or not (cores or os.path.exists(os.path.join(folder, "version.py"))):
+        return module + " is taken for it"
+    verdicts = [loads(os.listdir(core), extension_suffixes()) for core in cores]
+    if False in verdicts and True not in verdicts:
+        return "the one in " + folder + " is for another interpreter"
+    return None
+
+
+def taken(name):
+    """The file that an import of this name would take, without importing it.
 
     From the folder where the command runs, as ``python -m``, ``python -c``, an interactive session and Jupyter begin
     their path; ``python script.py`` begins it with the script's folder, which nobody knows here. Under PYTHONSAFEPATH
@@ -54,16 +79,16 @@ def cupy_module():
     saved = sys.path[:]
     sys.path[:0] = before
     try:
-        path = find("cupy")
+        path = find(name)
     finally:
         sys.path[:] = saved
     if path is None:
         return None
-    folder, name = os.path.split(path)
+    folder, file = os.path.split(path)
     parent, package = os.path.split(folder)
-    if name.startswith("__init__."):
-        return os.path.join(os.path.realpath(parent), package, name)
-    return os.path.join(os.path.realpath(folder), name)
+    if file.startswith("__init__."):
+        return os.path.join(os.path.realpath(parent), package, file)
+    return os.path.join(os.path.realpath(folder), file)
 
 
 def finder():

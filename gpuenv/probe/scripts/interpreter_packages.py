@@ -59,9 +59,16 @@ def distributions():
                     "location": os.path.dirname(folder),
                     "installer": read(os.path.join(folder, "INSTALLER")).strip() or None,
                     "tags": re.findall(r"^Tag: *(\S+)", read(os.path.join(folder, "WHEEL")), re.M),
+                    "requires": required(head) if name.group(1).startswith("cupy") else [],
                 }
             )
     return found
+
+
+def required(head):
+    """What a distribution requires, by its metadata; what an extra alone requires is left out."""
+    told = re.findall(r"^Requires-Dist: *([^\r\n]*)", head, re.M)
+    return [text.strip() for text in told if "extra" not in text]
 
 
 def conda_packages():
