@@ -11,7 +11,7 @@ from gpuenv.explain.scan import Scanner, scan
 from tests.eval.score import load
 from tests.explain.forms import FORMS
 
-REPORTS = ("established", "collected", "gathered", "fetched", "reported", "unconfirmed")
+REPORTS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unconfirmed")
 # Of a message that is wrapped into more than two lines between its words, the end is not seen with the beginning.
 WRAPPED = ("cut", "filled")
 
