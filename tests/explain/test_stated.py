@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.explain.scan import scan
-from gpuenv.model.causes import Cause
 from tests.explain.test_weigh import causes, first
 
 

@@ -106,7 +106,7 @@ def shadowed(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL519", Cause.CUPY_SHADOWED, requires=(*_ONE_CUPY, "WHL511"))
+@check("WHL519", Cause.CUPY_SHADOWED, requires=(*ONE_CUPY, "WHL511"))
 def pathfinder_hidden(facts: Facts) -> Outcome:
     """Another file or folder named cuda hides the cuda.pathfinder that CuPy needs.
 
@@ -129,7 +129,7 @@ def pathfinder_hidden(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*_ONE_CUPY, "WHL511"))
+@check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*ONE_CUPY, "WHL511"))
 def numpy_shadowed(facts: Facts) -> Outcome:
     """What is imported as NumPy is not NumPy, or is for another interpreter.
 
