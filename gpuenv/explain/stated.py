@@ -201,9 +201,9 @@ class Stated:
         self._values: dict[str, list[str]] = {}
         self._loose: dict[str, list[str]] = {}
 
-    def look(self, line: str) -> None:
-        """Takes a line."""
-        for place in sorted(_index().owners(line.lower())):
+    def look(self, line: str, grams: frozenset[str] | None = None) -> None:
+        """Takes a line, with the grams of a text that contains it where these are known."""
+        for place in _index().owners(line.lower(), grams):
             statement = _STATEMENTS[place]
             match = compiled(statement.pattern).search(line)
             if match is None:
