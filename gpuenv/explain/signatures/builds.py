@@ -97,6 +97,17 @@ SIGNATURES = (
         decides="the version of Python and the platform: the names of the wheels tell which there are",
     ),
     Signature(
+        "build.cuda-undeclared",
+        "gcc and hipcc",
+        ("was not declared in this scope", "use of undeclared identifier"),
+        ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.45), (Cause.CUDA_HEADERS_MISSING, 0.15), (Cause.CUDA_PATH_WRONG, 0.1)),
+        "gcc, cp/name-lookup.cc; clang, DiagnosticSemaKinds.td",
+        pattern=r"(?:['\u2018`](?:cuda|cublas|cufft|curand|cusparse|nvrtc)\w{1,80}['\u2019]? was not declared in this scope|undeclared identifier '(?:cuda|cublas|cufft|curand|cusparse|nvrtc)\w{1,80}')",
+        title="The source calls a function of CUDA that the headers there do not have",
+        sways=(Sway("rocm", Cause.ROCM_MISMATCH, 60),),
+        decides="which CUDA or ROCm the headers are of",
+    ),
+    Signature(
         "numpy.required",
         "pip's consistency check",
         ("requires numpy", "has requirement numpy"),

@@ -89,6 +89,15 @@ SIGNATURES = (
         decides="whether the binary was built for this GPU, and whether the kernel's name is what the module has",
     ),
     Signature(
+        "cuda.file-not-found",
+        "the CUDA driver and its callers",
+        ("cuda_error_file_not_found",),
+        ((Cause.KERNEL_CACHE_RACE, 0.4), (Cause.CORRUPT_INSTALLATION, 0.15), (Cause.KERNEL_CACHE_UNWRITABLE, 0.1)),
+        "cuda.h, CUDA_ERROR_FILE_NOT_FOUND: a file of code that cuModuleLoad was to load is not there",
+        title="A file of compiled kernels is gone, or was never written",
+        decides="where the file lies, and whether several processes write that folder",
+    ),
+    Signature(
         "toolkit.support-dropped",
         "programs and release notes",
         ("support", "needs cuda"),
@@ -117,7 +126,7 @@ SIGNATURES = (
     Signature(
         "torch.says-false",
         "torch, asked by hand",
-        ("cuda.is_available()", "cuda available"),
+        ("cuda.is_available()", "cuda available", "torch is not able to use gpu"),
         (
             (Cause.CPU_ONLY_FRAMEWORK, 0.4),
             (Cause.NO_DRIVER, 0.15),
@@ -127,7 +136,7 @@ SIGNATURES = (
         "torch/cuda/__init__.py: is_available; torch/utils/collect_env.py",
         pattern=(
             r"cuda\.is_available\(\)[`)\]'\": ]{0,4}(?:(?:returns?|returned|is|gives|prints|=+|[-=]>|#) ?){0,2}[`'\"]?False\b"
-            r"|\bCUDA available\??\s{0,3}[:=]\s{0,3}False"
+            r"|Torch is not able to use GPU|\bCUDA available\??\s{0,3}[:=]\s{0,3}False"
         ),
         title="torch sees no usable GPU",
         level=Level.WARNING,

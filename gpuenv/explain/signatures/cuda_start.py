@@ -153,8 +153,7 @@ SIGNATURES = (
             "unknown_error(99",
             "cuda unknown error",
             "cuda error: unknown error",
-            "error 999",
-            "returned 999",
+            "999",
         ),
         (
             (Cause.SUSPEND_RESUME_LOST_GPU, 0.4),
@@ -167,7 +166,7 @@ SIGNATURES = (
         ),
         _SOURCE,
         pattern=(
-            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|cuInit failed: unknown error|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|cu[A-Z]\w.{0,80}(?:error|returned):? \(?999\b"
+            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|cuInit failed: unknown error|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|cu[A-Z]\w.{0,80}(?:err|error|failure|returned|status|code):? ?\(?999\b"
             r"|cuda runtime error \(30\)|cudaGetDeviceCount returned (?:30|999)\b"
         ),
         title="CUDA could not be initialised, and does not say why",

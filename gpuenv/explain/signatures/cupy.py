@@ -17,7 +17,7 @@ _OLD_MODULES = "util|core|prof|sparse|binary|creation|cupyx_util|statistics"
 def _missing_name(values: Mapping[str, str]) -> Weights:
     """Every CuPy has it, some have it, or none: its files are gone, its release is another, or only NumPy has it."""
     if values["name"] in EVER:
-        return ((Cause.CORRUPT_INSTALLATION, 0.8), (Cause.MULTIPLE_CUPY_PACKAGES, 0.08))
+        return ((Cause.CORRUPT_INSTALLATION, 0.6), (Cause.MULTIPLE_CUPY_PACKAGES, 0.25))
     if values["name"] in SOMETIMES:
         return ((Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.7), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.15))
     return ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.45), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.42))

@@ -176,16 +176,42 @@ SIGNATURES = (
         decides="whether the container could use the GPU before, and whether it is unprivileged",
     ),
     Signature(
+        "node.closed",
+        "ls",
+        ("/dev/nvidia",),
+        ((Cause.DEVICE_NODE_PERMISSION, 0.78),),
+        "coreutils, ls -l of a character device: its mode lets in its owner, and its group perhaps",
+        pattern=r"\bc[r-][w-]-[r-][w-]----[.+]? .{1,60}\d+, *\d+ .{1,40}/dev/nvidia(?:\d|ctl|-uvm)",
+        title="The driver's device nodes are closed to all but root and their group",
+        decides="the groups of the user who runs the program: id",
+        mark="permission",
+    ),
+    Signature(
+        "bumblebee.no-driver",
+        "Bumblebee",
+        ("cannot access secondary gpu", "could not load gpu driver"),
+        ((Cause.DRIVER_MODULE_NOT_LOADED, 0.45), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.25), (Cause.NO_DRIVER, 0.1)),
+        "Bumblebee, src/optirun.c and src/module.c",
+        pattern=r"Cannot access secondary GPU|error: Could not load GPU driver",
+        title="The second GPU's driver could not be loaded",
+        sways=(
+            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
+            Sway("nouveau", Cause.NOUVEAU_LOADED, 10),
+        ),
+        decides="why the module is not loaded: sudo modprobe nvidia, and the kernel's log",
+    ),
+    Signature(
         "kbuild.not-prepared",
         "the kernel's build system, for the driver's module",
         (
             *("kernel configuration is invalid", "autoconf.h", "auto.conf", "scripts/mod/modpost"),
-            *("scripts/basic/fixdep", "objtool"),
+            *("scripts/basic/fixdep", "objtool", "/build: no such file"),
         ),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.85),),
         "Linux, Makefile and scripts/Makefile.modpost",
         pattern=(
             r"ERROR: Kernel configuration is invalid|include/(?:generated/autoconf\.h|config/auto\.conf)\b.{0,60}(?:missing|No such file)"
+            r"|\*\*\* /lib/modules/\S+/build: No such file"
             r"|(?:scripts/(?:mod/modpost|basic/fixdep)|objtool/objtool): (?:not found|No such file|Permission denied|Exec format)"
         ),
         title="The headers of the running kernel are not complete, so the driver's module cannot be built",

@@ -32,6 +32,8 @@ SIGNATURES = (
             "status_not_initialized",
             "curand_status_initialization_failed",
             "create cublas handle",
+            "status_success (1 vs",
+            "handle failed",
             "create cudnn handle",
             "dnn library initialization failed",
             "cudnn failed to initialize",
@@ -40,6 +42,7 @@ SIGNATURES = (
         "cublas_api.h, cusolver_common.h, cusparse.h, cudnn.h, curand.h: status enumerators",
         pattern=(
             r"CU\w+_STATUS_NOT_INITIALIZED|CURAND_STATUS_INITIALIZATION_FAILED|DNN library initialization failed|cuDNN failed to initialize|(?:failed to|could not|cannot) create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?handle"
+            r"|Create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?handle failed|CU\w+_STATUS_SUCCESS \(1 vs\.? 0\)"
         ),
         title="A CUDA library could not create its handle",
         decides="how much memory of the GPU is free: nvidia-smi",

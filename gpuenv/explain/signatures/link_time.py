@@ -50,7 +50,7 @@ SIGNATURES = (
         ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.1)),
         "CTranslate2, src/cuda/utils.cc and stubs; ONNX Runtime; bitsandbytes; JAX; Julia's Libdl",
         pattern=(
-            rf"(?<!-> )(?<![/\\]){_FILE}['\"`]? (?:is |was )?(?:not found (?:or|and)|could not be (?:found|loaded|opened)|cannot be (?:found|loaded|opened)|can't be (?:found|loaded))"
+            rf"(?<!-> )(?<![/\\]){_FILE}['\"`]? (?:is |was )?(?:not found(?! \()|could not be (?:found|loaded|opened)|cannot be (?:found|loaded|opened)|can't be (?:found|loaded))"
             rf"|(?:did not contain|none of|could not find any of).{{0,40}}libcudart\.so"
             rf"|(?:unable to (?:find|load|locate|open|dlopen)|(?:could not|cannot|can't|couldn't) (?:find|locate|open|dlopen)|failed to (?:find|locate|open|dlopen)) (?:the )?(?:(?:shared|dynamic|CUDA|runtime) )*(?:library|file)? ?['\"`]?lib{TOOLKIT}\.so"
         ),

@@ -77,7 +77,7 @@ SIGNATURES = (
     _mark(
         "nvidia-module",
         ("nvidia",),
-        r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|\bfor nvidia-\d|Building module:?\s*nvidia\b|\bnvidia(?:-\w+)?/\d{3}\.\d",
+        r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|open-gpu-kernel-modules[-\d.]*/|nv-kernel\.o|kernel-open/nvidia|\bfor nvidia-\d|Building module:?\s*nvidia\b|\bnvidia(?:-\w+)?/\d{3}\.\d",
     ),
     _mark("hook", ("nvidia-container-cli",)),  # it runs on the host
     _mark("no-cgroups", ("no-cgroups",), r"no-cgroups ?= ?true"),
@@ -120,8 +120,9 @@ SIGNATURES = (
     ),
     _mark(
         "suspend",
-        ("suspend", "resume from", "hibernat", "woke up", "wakes", "after sleep"),
-        r"PM: suspend|(?:after|from) (?:a )?(?:suspend|sleep|hibernat)|resume from|woke up|suspend exit",
+        ("suspend", "resume from", "hibernat", "woke up", "wakes", "waking", "after sleep", "slept", "asleep"),
+        r"PM: suspend|(?:after|from) (?:a )?(?:suspend|sleep|hibernat|waking)|resume from|woke up|suspend exit"
+        r"|(?:computer|laptop|notebook|desktop|machine|PC|system) (?:has |had )?(?:slept|was asleep)",
     ),
     _mark(
         "hidden",

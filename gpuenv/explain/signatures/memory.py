@@ -8,6 +8,8 @@ from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
+# The folders of compiled kernels: CuPy's, jitify's, the driver's, and those of libraries that work the same way.
+_FOLDER = r"(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin|ComputeCache|\.cudf\b|\.triton\b|torch_extensions|deep_gemm)"
 
 
 def _limited(values: Mapping[str, str]) -> Weights:
@@ -63,10 +65,10 @@ SIGNATURES = (
         ((Cause.KERNEL_CACHE_UNWRITABLE, 0.9),),
         "CuPy, cupy/cuda/compiler.py and jitify.pyx: the kernel cache; errno EACCES, EROFS, ENOSPC, EDQUOT",
         pattern=(
-            r"(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded|\[WinError (?:123|3)\]|\[WinError 5\](?!.* -> )).*(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin)"
-            r"|(?:kernel_cache|jitify_cache|\.cupy[/\\]|cupy_cache|\.cubin).*(?:Permission denied|Read-only file system|No space left|Disk quota)"
+            r"(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded|\[WinError (?:123|3)\]|\[WinError 5\](?!.* -> )).*"
+            rf"{_FOLDER}|{_FOLDER}.*(?:Permission denied|Read-only file system|No space left|Disk quota)"
         ),
-        title="CuPy cannot write its kernel cache",
+        title="The cache of compiled kernels cannot be written",
     ),
     Signature(
         "cupy.cache-race",
@@ -86,7 +88,7 @@ SIGNATURES = (
         ("filenotfounderror", "no such file"),
         ((Cause.KERNEL_CACHE_RACE, 0.5), (Cause.KERNEL_CACHE_UNWRITABLE, 0.42)),
         "CuPy, cupy/cuda/compiler.py: a temporary file of the kernel cache; errno ENOENT",
-        pattern=r"(?:FileNotFoundError|No such file).*(?:kernel_cache|jitify_cache|\.cubin|cupy_cache)",
+        pattern=rf"(?:FileNotFoundError|No such file).*{_FOLDER}|{_FOLDER}/\S*\.(?:cu|cubin|ptx|fatbin): No such file",
         title="A file in the kernel cache is gone: another process moved it, or its folder cannot be made",
         decides="whether several processes or users share the folder, and who may write it",
     ),

@@ -85,6 +85,17 @@ SIGNATURES = (
         decides="the tags in the file's name against pip debug --verbose",
     ),
     Signature(
+        "pip.other-wheel",
+        "pip",
+        ("is not a supported wheel on this platform",),
+        ((Cause.PYTHON_UNSUPPORTED, 0.4), (Cause.PLATFORM_WHEEL_MISSING, 0.4)),
+        "pip, req/req_install.py",
+        pattern=rf"^(?!.*(?:cupy|\b{_FRAMEWORKS}-\d)).*\.whl is not a supported wheel on this platform",
+        sways=FIT,
+        needs=("cupy", "cuda", "jetson"),
+        decides="the tags in the file's name against pip debug --verbose",
+    ),
+    Signature(
         "pip.requires-python",
         "pip and uv",
         ("requires a different python", "requires-python", "requires python", "no solution found", "python version"),

@@ -62,6 +62,17 @@ SIGNATURES = (
         needs=("cupy", "cuda"),
     ),
     Signature(
+        "windows.module-not-found",
+        "CPython on Windows",
+        ("could not find module",),
+        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.8), (Cause.CUDA_LIBRARY_MISSING, 0.08)),
+        "CPython, Lib/ctypes/__init__.py and Modules/_ctypes/callproc.c: load_library, error 126",
+        pattern=rf"Could not find module '(?!.*(?:{_DLLS}|cudart|nvcuda|nvvm)).*' \(or one of its dependencies\)",
+        title="A DLL that a program loads, or one that it depends on, is not found",
+        needs=("cupy", "cuda"),
+        decides="which CUDA it was built with, and which DLLs CUDA_PATH\\bin has",
+    ),
+    Signature(
         "windows.dll-driver",
         "CPython on Windows",
         ("dll load failed while importing driver", "nvcuda.dll"),
