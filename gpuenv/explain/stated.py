@@ -133,6 +133,10 @@ _STATEMENTS = (
         for series in ("rtx", "gtx")
     ),
     *(
+        Statement("gpu", name, rf"(?<![\w-])((?:NVIDIA )?(?:Tesla )?{name}(?:-\w{{2,5}}){{0,2}})(?![\w-])", loose=True)
+        for name in ("k80", "p100", "v100", "a100", "h100", "h200", "b200")
+    ),
+    *(
         Statement("gpu", word, _NO_ADVICE + f"(?:{_NO_GPU})", lambda _: "none", loose=True)
         for word in ("cpu-only", "cpu only", "gpu", "graphics", "card")
     ),

@@ -22,7 +22,7 @@ from gpuenv.image.check.installs import (
 from gpuenv.image.check.shell import Command, Word
 
 _PIP = re.compile(r"pip[\d.]*")
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _SYSTEM = ("apt-get", "apt", "aptitude", "yum", "dnf", "microdnf", "tdnf", "zypper", "apk")
 _CONDA = ("conda", "mamba", "micromamba")
 # Options that take a word of their own: pip 23.2.1, pip install --help; uv 0.13.8, uv pip install, uv add and uv sync
@@ -86,7 +86,7 @@ def _pip_words(command: Command) -> Sequence[Word] | None:
     if _PIP.fullmatch(command.program):
         return words[1:]
     texts = command.texts
-    if _PYTHON.fullmatch(command.program) and "-m" in texts:
+    if PYTHON.fullmatch(command.program) and "-m" in texts:
         at = texts.index("-m") + 1
         return words[at + 2 :] if at < len(texts) and _PIP.fullmatch(texts[at]) else None
     if command.program == "uv" and "pip" in texts:

@@ -59,7 +59,11 @@ R = Callable[[Any], Iterator[Any]]
 
 
 def rule(code: str, *causes: Cause) -> Callable[[R], R]:
-    """Registers a rule; the order of files is the order in which they run."""
+    """Registers a rule; the order of files is the order in which they run.
+
+    Raises:
+        ValueError: for a code that is taken.
+    """
 
     def register(function: R) -> R:
         if code in _RULES:
@@ -79,5 +83,6 @@ def all_rules(family: str = "") -> tuple[Rule, ...]:
     import_module("gpuenv.image.check.rules_docker")
     import_module("gpuenv.image.check.rules_settings")
     import_module("gpuenv.image.check.rules_pins")
+    import_module("gpuenv.image.check.rules_cupy")
     import_module("gpuenv.image.check.rules_compose")
     return tuple(entry for entry in _RULES.values() if entry.code.startswith(family))
