@@ -99,6 +99,20 @@ def test_a_long_text_is_searched_as_a_short_one() -> None:
     assert scanner.lines_read == 80_001
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (r'msg="no runtime for \"nvidia\" is configured"', "docker.no-runtime"),
+        ("TypeError: Unsupported type &lt;class 'numpy.ndarray'&gt;", "cupy.unsupported-type"),
+        ("ERROR: Installation has failed.  Please see\n  '/var/log/nvidia-installer.log'", "installer.failed"),
+    ],
+)
+def test_a_line_of_a_long_text_is_found_in_any_form(line: str, name: str) -> None:
+    filler = b"step\n" * 100_000
+    assert name in names(line.encode())
+    assert name in names(filler + line.encode() + b"\n" + filler)
+
+
 def test_the_same_line_many_times_is_kept_a_few_times() -> None:
     scanner = scan(b"".join(b"%d %s\n" % (number, ERROR.encode()) for number in range(5000)))
     assert 1 <= len([hit for hit in scanner.hits if hit.signature.name == FOUND]) <= 3

@@ -51,7 +51,7 @@ SIGNATURES = (
     Signature(
         "cupy.unsupported-type",
         _CUPY,
-        ("unsupported type <class", "unsupported type <type"),
+        ("unsupported type",),
         ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.8), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.12)),
         "CuPy, _core/_kernel.pyx: _preprocess_args",
         pattern=r"Unsupported type <(?:class|type) '(?:numpy\.\w+|pandas\.\S+|torch\.Tensor)'>",
@@ -71,7 +71,7 @@ SIGNATURES = (
         "cupy.unsupported-list",
         _CUPY,
         (
-            "unsupported type <",
+            "unsupported type",
             "invalid index type",
             "expected cupy",
             "does not support",

@@ -58,7 +58,7 @@ SIGNATURES = (
         ("err!",),
         ((Cause.GPU_HARDWARE_FAULT, 0.6), (Cause.DRIVER_UNRESPONSIVE, 0.15)),
         "nvidia-smi, the table: ERR! stands where the GPU does not answer",
-        pattern=r"(?<!Version: )(?<!Version:)\bERR!\s+(?:\d+C?|ERR!|N/A|P\d)|(?:\d+C?|P\d|N/A)\s+ERR!|shows? ERR!.{0,30}(?:fan|power|temp|memory)",
+        pattern=r"(?<!Version: )(?<!Version:)\bERR!\s+(?:\d+C?|ERR!|N/A|P\d)|(?:\dC?|N/A)\s+ERR!|shows? ERR!.{0,30}(?:fan|power|temp|memory)",
         title="The GPU does not answer what nvidia-smi asks",
         decides="what the kernel's log says of the GPU (Xid), and whether a power cycle helps",
     ),

@@ -40,7 +40,7 @@ SIGNATURES = (
             "unknown or invalid runtime name",
             "runtimehandler",
             "runtime handler",
-            'no runtime for "nvidia"',
+            "no runtime for ",
         ),
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.95),),
         "moby, daemon/runtime_unix.go; containerd, CRI plugin: getRuntimeHandler",

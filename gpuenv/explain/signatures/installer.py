@@ -62,7 +62,7 @@ SIGNATURES = (
     Signature(
         "installer.failed",
         _INSTALLER,
-        ("nvidia-installer.log", "method of installing the nvidia driver"),
+        ("installation has failed.", "method of installing the nvidia driver"),
         (
             (Cause.DRIVER_INSTALL_BROKEN, 0.5),
             (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.3),
