@@ -16,6 +16,7 @@ def _mark(mark: str, literals: tuple[str, ...], pattern: str | None = None) -> S
 SIGNATURES = (
     _mark("cupy", ("cupy",)),
     _mark("cupy-asks", ("cupy",), r"\.p(?:yx|xi)\"?,? (?:line \d+,? )?in (?:init )?cupy\w*\."),
+    _mark("cupy-cache-frame", ("_compiler_cache",), r"[/\\]cupy[/\\]cuda[/\\]_compiler_cache\b"),
     _mark("cupy-banner", ("original error",), r"Original error:"),
     _mark(
         "cupy-crash-frame",
