@@ -90,15 +90,18 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
     from gpuenv.matrix.faults import MatrixError
 
     chosen = matrix_path(path)
+    own = path is None and chosen != data_path("matrix.yaml")
+    remedy = f"this is your own, {chosen}: remove it, and the one that came with gpuenv is used" if own else None
     cache = None if anew else user_cache(os.environ)
     try:
         matrix = load_matrix(chosen, cache / "matrix" if cache else None)
     except (OSError, UnicodeDecodeError) as error:
-        shown = path or "matrix.yaml"
-        raise CommandError(ExitCode.USAGE, f"{shown}: the matrix cannot be read: {reason_of(error)}") from error
+        said = f"{chosen if path or own else 'matrix.yaml'}: the matrix cannot be read: {reason_of(error)}"
+        raise CommandError(ExitCode.USAGE, said, remedy) from error
     except MatrixError as error:
-        raise CommandError(ExitCode.MATRIX_INVALID, "the matrix is invalid:\n  " + "\n  ".join(error.faults)) from error
-    if path is None and chosen != data_path("matrix.yaml"):
+        said = "the matrix is invalid:\n  " + "\n  ".join(error.faults)
+        raise CommandError(ExitCode.MATRIX_INVALID, said, remedy) from error
+    if own:
         announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
     if path is None and _days_old(matrix.revision) > OLD:
         announce(f"the matrix is of {matrix.revision}, more than {OLD} days old; run: gpuenv matrix refresh")

@@ -8,6 +8,7 @@ from gpuenv.model.finding import Evidence
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot
 
+_BRINGERS = ("torch", "jax", "tensorflow")
 T = TypeVar("T")
 
 
@@ -27,6 +28,14 @@ def source(snapshot: Snapshot, name: str) -> tuple[Evidence, ...]:
     """How the asking of a source ended."""
     state = snapshot.source(name)
     return (Evidence(f"the answer of {name}", state.state.value, state.detail or f"{state.duration:.1f} s"),)
+
+
+def cuda_bringers(snapshot: Snapshot) -> tuple[Evidence, ...]:
+    """The frameworks that are there and have brought CUDA libraries along."""
+    packages = snapshot.target.packages
+    return tuple(
+        Evidence(f"target.packages.{name}", packages[name], "its metadata") for name in _BRINGERS if name in packages
+    )
 
 
 def searched(snapshot: Snapshot) -> tuple[Evidence, ...]:

@@ -15,6 +15,8 @@ from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target
 
+ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
+
 
 @dataclass(frozen=True, slots=True)
 class Installed:

@@ -152,7 +152,11 @@ def check(
     follows: tuple[str, ...] = (),
     unless: tuple[str, ...] = (),
 ) -> Callable[[CheckFunction], CheckFunction]:
-    """Registers a check; what it requires must be registered before it: the order of files is the order of runs."""
+    """Registers a check; what it requires must be registered before it: the order of files is the order of runs.
+
+    Raises:
+        ValueError: for a code that is taken, or a requirement that is not there yet.
+    """
 
     def register(function: CheckFunction) -> CheckFunction:
         if code in _CHECKS:

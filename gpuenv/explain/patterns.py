@@ -10,7 +10,7 @@ import re
 from functools import cache
 
 # A class, a look-behind (which must have a fixed width) or an escaped character is left alone.
-_TOKENS = re.compile(r"\\S[*+]|\\.|\[\^?\]?(?:\\.|[^\]])*\]|\(\?<[!=][^)]*\)|\.\*| [?*+]?")
+_TOKENS = re.compile(r"(?:\\S|\\w|\[\\w/-\])\*\.\*|\\S[*+]|\\.|\[\^?\]?(?:\\.|[^\]])*\]|\(\?<[!=][^)]*\)|\.\*| [?*+]?")
 # No message that is known has a longer gap, or a longer word.
 _BOUNDED = {".*": ".{0,200}", r"\S*": r"\S{0,160}", r"\S+": r"\S{1,160}"}
 
@@ -22,9 +22,11 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _loosened(match: re.Match[str]) -> str:
-    token = match[0]
-    if token in _BOUNDED:
-        return _BOUNDED[token]
-    if not token.startswith(" "):
-        return token
-    return r"\s*" if token in {" ?", " *"} else r"\s+"
+    part = match[0]
+    if part.endswith(".*") and part != ".*":  # a word before a gap is a part of the gap
+        part = ".*"
+    if part in _BOUNDED:
+        return _BOUNDED[part]
+    if not part.startswith(" "):
+        return part
+    return r"\s*" if part in {" ?", " *"} else r"\s+"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache, lru_cache
 
 from gpuenv.explain.lines import LineFinder, shown
+from gpuenv.explain.literals import LiteralIndex, any_of, grams_of
 from gpuenv.explain.patterns import compiled
 from gpuenv.explain.records import Hit, SaidLine, Signature
 from gpuenv.explain.signatures import all_signatures
@@ -22,8 +24,7 @@ class Scanner:
     """Takes a text in pieces and keeps what it says: hits, and facts of the machine that it states."""
 
     def __init__(self) -> None:
-        self._finder = LineFinder(_literals(frozenset()))
-        self._heard: frozenset[str] = frozenset()
+        self._finder = LineFinder(self._worth_a_look)
         self._hits: dict[str, list[Hit]] = {}
         self._seen: set[str] = set()
         self.stated = Stated()
@@ -32,10 +33,6 @@ class Scanner:
         """Takes the next bytes, at most a MiB."""
         for line, after in self._finder.feed(data):
             self._look(line, after)
-        heard = frozenset(name for name, kept in self._hits.items() if len(kept) == _most(kept[0].signature))
-        if heard != self._heard:  # what has been heard often enough is listened for no more
-            self._heard = heard
-            self._finder.literals = _literals(heard)
 
     def close(self) -> None:
         """The text has ended."""
@@ -52,6 +49,10 @@ class Scanner:
         """The first hits of each signature, in the order of the text."""
         return tuple(sorted((hit for kept in self._hits.values() for hit in kept), key=lambda hit: hit.line.number))
 
+    def _worth_a_look(self) -> re.Pattern[bytes]:
+        """What has been heard often enough is listened for no more."""
+        return _literals(frozenset(name for name, kept in self._hits.items() if len(kept) == _most(kept[0].signature)))
+
     def _look(self, line: SaidLine, after: str) -> None:
         after = after.removeprefix("NVRM:").lstrip()  # the driver begins every line of a message so
         window = f"{line.text} {after}"
@@ -60,9 +61,11 @@ class Scanner:
             return
         if len(self._seen) < _REMEMBERED:
             self._seen.add(key)
-        self.stated.look(line.text)
+        lowered = window.lower()
+        grams = grams_of(lowered)
+        self.stated.look(line.text, grams)
         glued = line.text + after if len(line.text) >= _WRAP and after else ""
-        for signature, match in _matches(line.text, window, glued):
+        for signature, match in _matches(line.text, window, glued, _index().owners(lowered, grams)):
             kept = self._hits.setdefault(signature.name, [])
             values = tuple((name, value) for name, value in match.items() if value)
             known = signature.judge is not None and any(hit.values == values for hit in kept)
@@ -70,11 +73,16 @@ class Scanner:
                 kept.append(Hit(signature, SaidLine(line.number, shown(line.text)), values))
 
 
-def _literals(heard: frozenset[str]) -> tuple[bytes, ...]:
-    """Every literal that a line can be worth a look for; those that contain another one are found by it."""
+@lru_cache(maxsize=8)
+def _literals(heard: frozenset[str]) -> re.Pattern[bytes]:
+    """Finds every literal that a line can be worth a look for."""
     silent = (signature for signature in all_signatures() if signature.name not in heard)
-    texts = {literal for signature in silent for literal in signature.literals} | set(LITERALS)
-    return tuple(text.encode() for text in sorted(texts) if not any(other != text and other in text for other in texts))
+    return any_of({literal for signature in silent for literal in signature.literals} | set(LITERALS))
+
+
+@cache
+def _index() -> LiteralIndex:
+    return LiteralIndex([signature.literals for signature in all_signatures()])
 
 
 def scan(data: bytes) -> Scanner:
@@ -91,15 +99,18 @@ def _most(signature: Signature) -> int:
     return _KEPT if signature.judge is None else _KEPT_VALUES
 
 
-def _matches(line: str, window: str, glued: str) -> Iterator[tuple[Signature, dict[str, str | None]]]:
-    lowered, joined = window.lower(), glued.lower()
-    for signature in all_signatures():
-        for literal in signature.literals:
-            if literal in lowered or (joined and literal in joined):
-                match = _match(signature, line, window, glued)
-                if match is not None:
-                    yield signature, match
-                break
+def _matches(
+    line: str, window: str, glued: str, owners: list[int]
+) -> Iterator[tuple[Signature, dict[str, str | None]]]:
+    """What the signatures at these places say of a line, and those whose literal stands across a cut."""
+    if glued:
+        cut, most = len(line), _index().longest
+        owners = sorted({*owners, *_index().owners(glued[max(0, cut - most) : cut + most].lower())})
+    signatures = all_signatures()
+    for owner in owners:
+        match = _match(signatures[owner], line, window, glued)
+        if match is not None:
+            yield signatures[owner], match
 
 
 def _match(signature: Signature, line: str, window: str, glued: str) -> dict[str, str | None] | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
+from gpuenv.explain.literals import LiteralIndex
 from gpuenv.explain.patterns import compiled
 from gpuenv.model.record import dataclass
 
@@ -36,6 +38,44 @@ class Statement:
 _OF_OTHERS = (
     r"^(?!.*(?:driver|nvidia-smi|requir|support|needs?\b|at least|minimum|capability|built|compiled|>=|<=|http))"
 )
+# Advice speaks of a machine without a GPU too.
+_NO_ADVICE = r"^(?!.*\b(?:if|unless|whether|please|when|ensure|make sure|check that|should|must)\b).*?"
+_NO_GPU = (
+    r"\b(CPU[- ]only|GPU-?less) (?:node|machine|server|host|VM|instance|box|laptop|computer|PC|runner)\b"
+    r"|\b(?:has|have|having|with|got) no (?:NVIDIA|physical) (?:GPU|(?:graphics |video )?card)\b"
+    r"|\b(?:do|does)(?:n't| not) (?:even )?have (?:an? |any )?(?:NVIDIA |physical )?(?:GPU|(?:graphics|video) card)\b"
+    r"|\b(?:machine|laptop|server|VM|PC|computer|instance|node|host)s? (?:without|with no|ha(?:s|ve) no)"
+    r" (?:(?:an?|any) )?(?:NVIDIA )?GPU"
+    r"|\b(?:GPU|card|graphics) (?:here |there )?is (?:an? |from |by )?(?:AMD|Radeon|Intel)\b"
+    r"|\b(?:on|with|have|has|using|own) (?:an? |my |only )?AMD (?:GPU|graphics|Radeon|card|video card)\b"
+)
+# The chips' names in lspci and in the logs of nouveau, as the PCI ID Repository (pci.ids, vendor 10de) has them.
+_CHIPS = (
+    ("GF1", "2.1"),
+    ("GK10", "3.0"),
+    ("GK11", "3.5"),
+    ("GK20", "3.5"),
+    ("GK21", "3.7"),
+    ("GM10", "5.0"),
+    ("GM20", "5.2"),
+    ("GP100", "6.0"),
+    ("GP10", "6.1"),
+    ("GV100", "7.0"),
+    ("TU1", "7.5"),
+    ("GA100", "8.0"),
+    ("GA10", "8.6"),
+    ("AD10", "8.9"),
+    ("GH100", "9.0"),
+    ("GB100", "10.0"),
+    ("GB20", "12.0"),
+)
+_ARCHITECTURES = {"Kepler": "3.5", "Maxwell": "5.2", "Pascal": "6.1", "Volta": "7.0", "Turing": "7.5"}
+
+
+def _of_chip(name: str) -> str:
+    return next(capability for chip, capability in _CHIPS if name.upper().startswith(chip))
+
+
 _STATEMENTS = (
     Statement("driver", "driver version", r"(?:NVIDIA-SMI.*)?Driver Version\s*: (\d{3}\.\d+(?:\.\d+)?)"),
     Statement("driver", "nvidia-smi", r"NVIDIA-SMI \d\S* +KMD Version: (\d{3}\.\d+(?:\.\d+)?)"),
@@ -61,9 +101,10 @@ _STATEMENTS = (
         "cuda",
         _OF_OTHERS
         + r".*\bCUDA(?: ?toolkit)?(?: ?version|\u7248\u672c|-)?(?: (?:is|are|of)| ?[\u662f\u4e3a:=\uff1a])? ?v?"
-        + r"(\d{1,2}\.\d)(?:\.\d+)?(?![\w.])",
+        + r"(\d{1,2}\.\d)(?:\.\d+)?(?!\w|\.\w)",
         loose=True,
     ),
+    Statement("toolkit", "cuda 13", _OF_OTHERS + r".*\bCUDA (13)(?!\w|\.\w)", lambda major: f"{major}.0", loose=True),
     Statement("python", "python version", r"Python Version\s*: (\d\.\d+)"),
     Statement("python", "/python3", r"/(?:lib/)?python(3\.\d+)/"),
     Statement("python", "cp3", r"-cp3(\d{1,2})-cp3", lambda minor: f"3.{minor}"),
@@ -90,6 +131,34 @@ _STATEMENTS = (
             loose=True,
         )
         for series in ("rtx", "gtx")
+    ),
+    *(
+        Statement("gpu", name, rf"(?<![\w-])((?:NVIDIA )?(?:Tesla )?{name}(?:-\w{{2,5}}){{0,2}})(?![\w-])", loose=True)
+        for name in ("k80", "p100", "v100", "a100", "h100", "h200", "b200")
+    ),
+    *(
+        Statement("gpu", word, _NO_ADVICE + f"(?:{_NO_GPU})", lambda _: "none", loose=True)
+        for word in ("cpu-only", "cpu only", "gpu", "graphics", "card")
+    ),
+    *(
+        Statement(
+            "compute-capability",
+            chip.lower(),
+            rf"\b(?:NVIDIA|nouveau)\b.{{0,80}}?\b({chip}\d{{0,2}}\w{{0,4}})\b",
+            _of_chip,
+            loose=True,
+        )
+        for chip, _ in _CHIPS
+    ),
+    *(
+        Statement(
+            "compute-capability",
+            name.lower(),
+            rf"\b({name}) (?:card|GPU|graphics|generation|architecture)\b",
+            lambda word: _ARCHITECTURES[word.title()],
+            loose=True,
+        )
+        for name in _ARCHITECTURES
     ),
     # CuPy prints the options of a compile that failed; what it asks for is what the GPU is, or less.
     Statement("compute-capability", "-arch=compute_", r"Options: .*-arch=compute_(\d{2,3})\b"),
@@ -120,6 +189,11 @@ LITERALS = tuple(statement.literal for statement in _STATEMENTS if not statement
 _MOST = 3  # different values of one fact that are kept; two already make it useless
 
 
+@cache
+def _index() -> LiteralIndex:
+    return LiteralIndex([(statement.literal,) for statement in _STATEMENTS])
+
+
 class Stated:
     """Collects what lines state; a fact that is stated in two ways is no fact."""
 
@@ -127,12 +201,10 @@ class Stated:
         self._values: dict[str, list[str]] = {}
         self._loose: dict[str, list[str]] = {}
 
-    def look(self, line: str) -> None:
-        """Takes a line."""
-        lowered = line.lower()
-        for statement in _STATEMENTS:
-            if statement.literal not in lowered:
-                continue
+    def look(self, line: str, grams: frozenset[str] | None = None) -> None:
+        """Takes a line, with the grams of a text that contains it where these are known."""
+        for place in _index().owners(line.lower(), grams):
+            statement = _STATEMENTS[place]
             match = compiled(statement.pattern).search(line)
             if match is None:
                 continue

@@ -85,6 +85,13 @@ def command(cli: Cli, build: Build, folder: str, answer: str) -> tuple[str, ...]
 def build_with(cli: Cli, build: Build, files: Mapping[str, str], progress: Progress, deadline: float) -> str:
     """Builds; answers the image's id.
 
+    Args:
+        cli: the program.
+        build: what, with which arguments and secrets.
+        files: the context, by name.
+        progress: is told how far it is.
+        deadline: reading of ``time.monotonic``.
+
     Raises:
         EngineError: when it fails.
         KeyboardInterrupt: when interrupted; the build has ended.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from packaging.utils import canonicalize_name
-
 from gpuenv.install.records import Reason
-from gpuenv.install.wants import Package, needed, parse, wants
+from gpuenv.install.wants import Package, needed, required_name, wants
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.lines import cuda_major, is_cupy
 from gpuenv.model.record import dataclass
@@ -43,7 +41,7 @@ def aims(
         markers: the target's environment markers.
         damaged: the packages there whose files are not as they were installed.
     """
-    asked = frozenset(name for name in map(_name, requirements) if name)
+    asked = frozenset(name for name in map(required_name, requirements) if name)
     cupy = next((name for name in asked if is_cupy(name)), None)
     rivals = [entry.name for entry in packages if is_cupy(entry.name) and entry.name != cupy] if cupy else []
     rest = [entry for entry in packages if entry.name not in rivals and entry.name != cupy]
@@ -85,8 +83,3 @@ def kept_working(plan: Aims, packages: Sequence[Package], markers: Mapping[str, 
     moving = {*plan.free, *plan.asked}
     found = [want for want in wants(rest, markers) if want.specifier and want.by not in moving]
     return tuple(sorted({f"{want.name}{want.specifier}" for want in found}))
-
-
-def _name(text: str) -> str | None:
-    requirement = parse(text)
-    return canonicalize_name(requirement.name) if requirement else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -13,14 +12,13 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.records import is_name
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_target
 from gpuenv.probe.asking import in_target
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.probe.protocol import parse_facts
-
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,11 @@ class Installed:
 
 def ask_scheme(interpreter: str, environment: Mapping[str, str], deadline: float) -> Scheme:
     """The folders of the environment, from its own interpreter.
+
+    Args:
+        interpreter: its path.
+        environment: the caller's variables.
+        deadline: reading of ``time.monotonic``.
 
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
@@ -158,11 +161,6 @@ def _read(distribution: Distribution, folder: str) -> Installed | None:
         extras=tuple(canonicalize_name(extra) for extra in metadata.get_all("Provides-Extra") or ()),
         installer=(distribution.read_text("INSTALLER") or "").strip() or None,
     )
-
-
-def is_name(text: str) -> bool:
-    """Whether a text is the name of a distribution (PyPA, "Names and normalization")."""
-    return _NAME.fullmatch(text) is not None
 
 
 def _is_version(text: str) -> bool:

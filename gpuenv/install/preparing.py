@@ -23,6 +23,7 @@ from gpuenv.install.resolving import (
     Resolved,
     make_lock,
     nothing_fits,
+    refuse_left_out,
     resolve_at_once,
     resolve_pins,
     with_digests,
@@ -155,14 +156,14 @@ def _resolve(
 ) -> Resolved:
     """First so that nothing else moves; where that cannot be, so that everything else still has what it needs."""
     there = {entry.name: entry.release for entry in packages if entry.name not in aim.remove}
-    quick = resolve_at_once(caller, requirements, frozen(aim, packages, free_too=True), there)
-    if quick is not None:
-        return quick
-    resolved, why = resolve_pins(caller, requirements, frozen(aim, packages))
+    resolved, why = resolve_at_once(caller, requirements, frozen(aim, packages, free_too=True), there), ""
+    if resolved is None:
+        resolved, why = resolve_pins(caller, requirements, frozen(aim, packages))
     if why:
         resolved, why = resolve_pins(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if why:
         raise nothing_fits(why, requirements, aim.stay, caller)
+    refuse_left_out(caller, requirements, {*there, *(pin.name for pin in resolved.pins)})
     return resolved
 
 

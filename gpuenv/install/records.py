@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 from gpuenv.model.record import dataclass
 
 PLAN = "gpuenv.plan/1"
 OUTCOME = "gpuenv.outcome/1"
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 class Reason(str, Enum):
@@ -157,7 +159,14 @@ class Result(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """One thing that was shown afterwards; ``passed`` is null where it could not be shown here."""
+    """One thing that was shown afterwards.
+
+    Attributes:
+        name: what.
+        passed: whether it was; null where it could not be shown here.
+        detail: in a few words, what was seen.
+        duration: seconds.
+    """
 
     name: str
     passed: bool | None
@@ -203,3 +212,8 @@ class Outcome:
     not_restored: tuple[str, ...] = ()
     recovered: tuple[str, ...] = ()
     schema: str = OUTCOME
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is the name of a distribution (PyPA, "Names and normalization")."""
+    return _NAME.fullmatch(text) is not None

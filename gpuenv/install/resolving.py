@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
-from gpuenv.install.wants import same_release
+from gpuenv.install.wants import required_name, same_release
 from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.listening import Heard
@@ -114,11 +114,15 @@ def make_lock(
                 return None, why
             raise InstallFailed(f"{caller.installer.label} could not make the lock: {why}", remedy_for(why))
         try:
-            if caller.installer.locks_as_toml:
-                return Lock(caller.installer.digested(result.stdout), result.stdout), ""
-            return Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None), ""
+            lock = (
+                Lock(caller.installer.digested(result.stdout), result.stdout)
+                if caller.installer.locks_as_toml
+                else Lock(caller.installer.resolved("", files.answer.read_text(encoding="utf-8")), None)
+            )
         except (ValueError, OSError) as error:
             raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
+    refuse_left_out(caller, requirements, {pin.name for pin in lock.pins})
+    return lock, ""
 
 
 def resolve_at_once(
@@ -245,6 +249,25 @@ def nothing_fits(why: str, requirements: Sequence[str], stay: Sequence[str], cal
         remedy = "Look at exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
     asked = " ".join(requirements)
     return NothingFits(f"{asked} cannot be installed beside what the environment holds{under}.{pinned} {why}", remedy)
+
+
+def refuse_left_out(caller: Caller, requirements: Sequence[str], names: Collection[str]) -> None:
+    """Ends where an installer is content without what it was asked for: uv's settings can exclude a distribution.
+
+    Args:
+        caller: who ran the installer.
+        requirements: what was asked for.
+        names: the distributions that would be there, by their normalised names.
+
+    Raises:
+        NothingFits: when one is not among them.
+    """
+    left_out = [name for text in requirements if (name := required_name(text)) is not None and name not in names]
+    if left_out:
+        raise NothingFits(
+            f"{caller.installer.label} leaves out {', '.join(left_out)}, as one of its settings tells it to",
+            "Look at exclude-dependencies in uv.toml or pyproject.toml, and at UV_EXCLUDE.",
+        )
 
 
 def _files(folder: Path, requirements: Sequence[str], constraints: Sequence[str]) -> Files:

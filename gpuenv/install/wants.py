@@ -144,6 +144,12 @@ def parse(text: str) -> Requirement | None:
         return None
 
 
+def required_name(text: str) -> str | None:
+    """The normalised name of the distribution that a requirement asks for; nothing for what is none."""
+    requirement = parse(text)
+    return canonicalize_name(requirement.name) if requirement else None
+
+
 def _applies(requirement: Requirement, extras: set[str], markers: Mapping[str, str]) -> bool:
     if requirement.marker is None:
         return True

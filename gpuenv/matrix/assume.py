@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gpuenv.matrix.assumed_values import is_version, one_of, read_arch, read_container, read_count, read_size, read_yes
+from gpuenv.matrix.assumed_values import is_version, one_of, read_arch, read_container, read_count, read_yes
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, assumed, missing
+from gpuenv.model.sizes import parse_size
 from gpuenv.model.snapshot import CupyInstallation, Driver, Gpu, Snapshot, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.model.visible import visible_entries
@@ -162,7 +163,7 @@ def _assume_count(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
 
 def _assume_memory(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     del matrix
-    size = assumed(read_size(value))
+    size = assumed(parse_size(value))
     gpus = snapshot.gpus or (Gpu(index=assumed(0)),)
     return _with_gpus(snapshot, [replace(gpu, memory_total=size, memory_free=size) for gpu in gpus])
 

@@ -8,8 +8,6 @@ from packaging.version import InvalidVersion, Version
 
 from gpuenv.model.host import Container
 
-_SIZES = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40, "kb": 10**3, "mb": 10**6, "gb": 10**9}
-_SIZES |= {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "tb": 10**12}  # nvidia-smi and people say 80G for GiB
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _MOST = 1024  # more GPUs than any machine has
 
@@ -26,7 +24,11 @@ def one_of(names: Sequence[str]) -> Callable[[str], str]:
 
 
 def read_arch(value: str) -> str:
-    """An architecture as the kernel names it."""
+    """An architecture as the kernel names it.
+
+    Raises:
+        ValueError: with what was expected.
+    """
     if value.lower() not in _ARCHITECTURES:
         raise ValueError(f"expected one of {', '.join(_ARCHITECTURES)}")
     return _ARCHITECTURES[value.lower()]
@@ -45,23 +47,14 @@ def read_container(value: str) -> Container:
 
 
 def read_count(value: str) -> int:
-    """A number of GPUs."""
+    """A number of GPUs.
+
+    Raises:
+        ValueError: with what was expected.
+    """
     if not value.isdigit() or int(value) > _MOST:
         raise ValueError(f"expected a whole number up to {_MOST}")
     return int(value)
-
-
-def read_size(value: str) -> int:
-    """A size of memory, in bytes."""
-    number = value.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-    unit = value[len(number) :].strip().lower()
-    try:
-        size = int(float(number) * _SIZES[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise ValueError("expected a size like 80GiB") from None
-    if size <= 0:
-        raise ValueError("expected a size above nothing, like 80GiB")
-    return size
 
 
 def is_version(text: str) -> bool:

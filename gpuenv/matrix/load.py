@@ -33,7 +33,11 @@ def load(path: Path) -> Matrix:
 
 
 def parse(text: str, name: str) -> Matrix:
-    """The matrix in a text; ``name`` stands for it in messages."""
+    """The matrix in a text; ``name`` stands for it in messages.
+
+    Raises:
+        MatrixError: with every fault found.
+    """
     try:
         document = strict_yaml.parse(text)
     except strict_yaml.YamlError as error:
@@ -61,7 +65,7 @@ def _form_faults(kind: Any, data: object, path: str) -> Iterator[str]:  # noqa: 
     try:
         decode(kind, data, texts=True)
     except DecodeError as error:
-        yield (path + str(error).removeprefix("the input")).lstrip(".")
+        yield (path + str(error).removeprefix("the input")).lstrip(".: ")
 
 
 def _parts(kind: Any, data: object) -> Iterator[tuple[str, Any, object]]:  # noqa: ANN401 - a type hint

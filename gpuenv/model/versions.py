@@ -33,7 +33,11 @@ class DriverVersion:
 
     @classmethod
     def parse(cls, text: str) -> DriverVersion:
-        """Reads ``535.104.05``, ``418.87`` or a bare branch such as ``580`` or ``R580``."""
+        """Reads ``535.104.05``, ``418.87`` or a bare branch such as ``580`` or ``R580``.
+
+        Raises:
+            ValueError: with examples of what was expected.
+        """
         match = _DRIVER.fullmatch(text.strip())
         if not match:
             raise ValueError(
@@ -68,7 +72,11 @@ class CudaVersion:
 
     @classmethod
     def parse(cls, text: str) -> CudaVersion:
-        """Reads ``12.4``, ``v12.4``, ``cu124`` and ``12.4.1``."""
+        """Reads ``12.4``, ``v12.4``, ``cu124`` and ``12.4.1``.
+
+        Raises:
+            ValueError: with examples of what was expected.
+        """
         return _cuda_version(text)
 
     @classmethod
@@ -116,7 +124,11 @@ class ComputeCapability:
 
     @classmethod
     def parse(cls, text: str) -> ComputeCapability:
-        """Reads ``9.0``, ``90``, ``sm_90``, ``sm_90a``, ``compute_100`` and ``12.0``."""
+        """Reads ``9.0``, ``90``, ``sm_90``, ``sm_90a``, ``compute_100`` and ``12.0``.
+
+        Raises:
+            ValueError: with examples of what was expected.
+        """
         text = text.strip()
         match = _CAPABILITY.fullmatch(text)
         if not match or int(match[1]) == 0:
@@ -147,7 +159,11 @@ class Libc:
 
     @classmethod
     def parse(cls, text: str) -> Libc:
-        """Reads ``glibc-2.36``, ``glibc 2.36``, ``glibc=2.36`` and ``musl-1.2.5``."""
+        """Reads ``glibc-2.36``, ``glibc 2.36``, ``glibc=2.36`` and ``musl-1.2.5``.
+
+        Raises:
+            ValueError: with examples of what was expected.
+        """
         match = _LIBC.fullmatch(text.strip())
         if not match:
             raise ValueError(f"{text!r} is no C library; expected one like glibc-2.36 or musl-1.2")
@@ -172,7 +188,11 @@ class PythonVersion:
 
     @classmethod
     def parse(cls, text: str) -> PythonVersion:
-        """Reads ``3.12``, ``3.12.4``, ``3.14t``, ``python3.11`` and ``cp313``."""
+        """Reads ``3.12``, ``3.12.4``, ``3.14t``, ``python3.11`` and ``cp313``.
+
+        Raises:
+            ValueError: with examples of what was expected.
+        """
         match = _PYTHON.fullmatch(text.strip()) or _PYTHON_TAG.fullmatch(text.strip())
         if not match:
             raise ValueError(f"{text!r} is no Python version; expected one like 3.12, 3.12.4 or 3.14t")

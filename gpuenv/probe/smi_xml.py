@@ -67,12 +67,12 @@ def parse_xml(output: str) -> SmiFacts | None:
     if begin < 0:
         return None
     reader = _Reader()
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
     parser.CharacterDataHandler = reader.data
     parser.EntityDeclHandler = _refuse
     try:
-        parser.Parse(output[begin:], True)
+        parser.Parse(output[begin:].encode("utf-8", "replace"), True)
     except expat.ExpatError:
         pass  # what came before the cut stands
     except _RefusedError:

@@ -15,7 +15,11 @@ _WORDS = ("name", "os", "arch", "line")  # a bare value means "equal to", or of 
 
 
 def read(mark: pytest.Mark, state: State) -> tuple[Requirement, ...]:
-    """The requirements of a mark; one that asks for nothing asks for a GPU."""
+    """The requirements of a mark; one that asks for nothing asks for a GPU.
+
+    Raises:
+        ValueError: for what is no requirement.
+    """
     key = repr((mark.args, sorted(mark.kwargs.items())))
     if key not in state.read:
         if mark.args:

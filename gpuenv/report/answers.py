@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.matrix.explanation import change_text
 from gpuenv.model.answers import Better, Fleet, Supposed, WhatIf, WhyNot
+from gpuenv.report.lines import counted
 from gpuenv.report.text import Line, Style, command_text
 
 _GAP = "  "
@@ -67,7 +68,7 @@ def fleet_lines(answer: Fleet) -> Iterator[Line]:
     if count == 1 and not answer.unserved:
         yield Line("One answer serves every machine.", Style.GOOD)
     elif count:
-        yield Line(f"{count} answer{'s' if count > 1 else ''} serve{'' if count > 1 else 's'} what can be served.")
+        yield Line(f"{counted(count, 'answer')} serve{'' if count > 1 else 's'} what can be served.")
     for shared in answer.answers:
         yield Line()
         yield Line(f"{shared.candidate.label}: {', '.join(shared.machines)}", Style.HEADING, 2)
@@ -76,3 +77,4 @@ def fleet_lines(answer: Fleet) -> Iterator[Line]:
         if count:
             yield Line()
         yield Line(f"Nothing fits: {', '.join(answer.unserved)}", Style.BAD, 2)
+        yield Line(f"  why: {command_text(['gpuenv', 'resolve', '--snapshot', answer.unserved[0]])}", Style.QUIET, 4)

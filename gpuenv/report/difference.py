@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.model.difference import Comparison, Difference
+from gpuenv.report.lines import counted
 from gpuenv.report.text import Line, Style, command_text
 
 _SHOWN = 12
@@ -16,7 +17,7 @@ def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterat
         yield Line(f"No difference in the {comparison.compared} facts that both machines told.", Style.GOOD)
         return
     count = len(comparison.differences)
-    yield Line(f"{count} difference{'s' if count > 1 else ''}; {comparison.compared} facts told by both", Style.HEADING)
+    yield Line(f"{counted(count, 'difference')}; {counted(comparison.compared, 'fact')} told by both", Style.HEADING)
     if comparison.try_first:
         yield Line()
         yield Line("Try this first", Style.HEADING)

@@ -17,8 +17,8 @@ from gpuenv.report.html_plot import timeline
 from gpuenv.report.html_smoke import smoke_section
 from gpuenv.report.html_style import STYLE
 from gpuenv.report.report import Report, Status
-from gpuenv.report.text import command_text, machine_rows
-from gpuenv.report.told import allowance_text, evidence_text
+from gpuenv.report.text import command_text, evidence_text, machine_rows
+from gpuenv.report.told import allowance_text
 from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 

@@ -26,3 +26,8 @@ class Line:
     text: str = ""
     style: Style = Style.PLAIN
     hang: int = 0
+
+
+def counted(number: int, word: str) -> str:
+    """``1 error``, ``2 errors``: a word whose plural has an s."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from gpuenv import __version__
 from gpuenv.model.finding import CheckStatus, Finding, Severity
 from gpuenv.model.requirement import RequirementStatus
+from gpuenv.report.lines import counted
 from gpuenv.report.report import Report
 from gpuenv.report.smoke_rows import smoke_rows
-from gpuenv.report.text import command_text, machine_rows
-from gpuenv.report.told import allowance_text, evidence_text, wheel_text
+from gpuenv.report.text import command_text, evidence_text, machine_rows
+from gpuenv.report.told import allowance_text, wheel_text
 from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
 
@@ -113,7 +114,7 @@ def _closing(report: Report) -> Iterator[str]:
         yield from (f"- {code}: {_code(why)}" for code, why in unknown)
         yield ""
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
-    counts = ", ".join(f"{sum(f.severity is kind for f in report.findings)} {name}s" for kind, name in _GROUPS)
+    counts = ", ".join(counted(sum(f.severity is kind for f in report.findings), name) for kind, name in _GROUPS)
     yield (
         f"{len(report.checks)} checks, {skipped} skipped, {counts}; {report.duration:.1f} s; "
         f"gpuenv {__version__}, matrix {_code(report.matrix_revision)}"

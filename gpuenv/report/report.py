@@ -80,7 +80,16 @@ def make_report(
     terms: Terms = NO_TERMS,
     smoke: SmokeResult | None = None,
 ) -> Report:
-    """Puts a report together and judges it."""
+    """Puts a report together and judges it.
+
+    Args:
+        diagnosis: the findings, and how each check went.
+        resolution: what fits.
+        snapshot: the machine.
+        duration: seconds that it took.
+        terms: what the caller set.
+        smoke: the GPU tests, where they ran.
+    """
     status = judge(diagnosis, snapshot, terms, smoke)
     if any(entry.status is RequirementStatus.UNKNOWN for entry in terms.requirements) and status is not Status.UNFIT:
         status = Status.UNKNOWN

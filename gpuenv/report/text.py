@@ -198,7 +198,7 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
     yield Line(f"  {finding.code} {finding.cause}{follows}", style)
     yield Line(f"    {finding.title}.", hang=4)
     for entry in finding.evidence:
-        yield Line(f"    - {_evidence(entry)}", Style.QUIET, 6)
+        yield Line(f"    - {evidence_text(entry)}", Style.QUIET, 6)
     yield from fix_lines(finding.fix, "    ")
 
 
@@ -216,7 +216,8 @@ def command_text(command: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def _evidence(entry: Evidence) -> str:
+def evidence_text(entry: Evidence) -> str:
+    """``driver.version: 550.54.15 [nvml]``."""
     return f"{entry.fact}: {entry.value} [{entry.source}]" if entry.source else f"{entry.fact}: {entry.value}"
 
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.model.allowance import AllowanceResult
-from gpuenv.model.finding import Evidence, Finding
+from gpuenv.model.finding import Finding
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.report.report import Report
-from gpuenv.report.text import command_text, machine_rows
+from gpuenv.report.text import command_text, evidence_text, machine_rows
 
 REQUIREMENT_CHECK = "REQ801"
-
-
-def evidence_text(entry: Evidence) -> str:
-    """``driver.version: 550.54.15 [nvml]``."""
-    return f"{entry.fact}: {entry.value} [{entry.source}]" if entry.source else f"{entry.fact}: {entry.value}"
 
 
 def detail_lines(finding: Finding) -> Iterator[str]:

@@ -23,7 +23,7 @@ class ProfileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A mapping of the file, and where it stands."""
+    """A mapping of the file, and where it stands; every reader raises ``ProfileError`` for another kind of value."""
 
     where: str
     values: Mapping[str, Plain]

@@ -54,7 +54,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the caller asked for."""
+    """What the caller asked for.
+
+    Attributes:
+        level: how much is tested.
+        seed: what the inputs are made from.
+        repeat: how often each test runs.
+        timeout: seconds for each test; null for what the tests themselves say.
+    """
 
     level: Level = Level.QUICK
     seed: int = DEFAULT_SEED

@@ -167,7 +167,14 @@ def order_of(task: Task, fault: str | None) -> dict[str, object]:
 def ask(
     setting: Setting, name: str, order: Mapping[str, object], deadline: float
 ) -> tuple[ChildResult, dict[str, Any]]:
-    """Runs the payload once for something that is no test; how it ended, and what it told."""
+    """Runs the payload once for something that is no test; how it ended, and what it told.
+
+    Args:
+        setting: where it runs.
+        name: what is asked, for messages.
+        order: what the payload is told.
+        deadline: reading of ``time.monotonic``.
+    """
     with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
         run = _Run(setting, empty)
         try:
@@ -215,7 +222,12 @@ class Census:
 
 
 def census(setting: Setting, deadline: float) -> Census:
-    """Asks the target's CuPy for its devices."""
+    """Asks the target's CuPy for its devices.
+
+    Args:
+        setting: where the payload runs.
+        deadline: reading of ``time.monotonic``.
+    """
     child, facts = ask(setting, "--census", {}, deadline)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:

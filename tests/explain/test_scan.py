@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuenv.explain.answer import explanation
-from gpuenv.explain.lines import clean
+from gpuenv.explain.plain import clean
 from gpuenv.explain.scan import Scanner, scan
 
 ERROR = "cudaErrorNoKernelImageForDevice: no kernel image is available for execution on the device"

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from gpuenv.explain.cures import CURES
-from gpuenv.explain.lines import clean
 from gpuenv.explain.patterns import compiled
+from gpuenv.explain.plain import clean
 from gpuenv.explain.records import Level, Signature
 from gpuenv.explain.signatures import all_signatures
 from gpuenv.explain.situation import MARKS
@@ -19,7 +19,7 @@ from tests.eval.printed import messages
 from tests.eval.score import load
 
 SIGNATURES = all_signatures()
-REPORTS = ("established", "collected", "gathered", "fetched", "reported", "unconfirmed")
+REPORTS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unconfirmed")
 # Told by a look at the machine, or by a test, alone: no program prints that its sources disagree.
 NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE, Cause.GPU_TEST_FAILED}
 # What only one report can contain: its author's folders, its line numbers, its issue.

@@ -20,6 +20,7 @@ FOUND: tuple[tuple[str, str, object], ...] = (
     ("requirement", "a separator of units was told as a blank and kept as itself", "name~=H10\x1fn"),
     ("nvidia-require", "more digits than Python makes a number of", "cuda>=" + "9" * 5000),
     ("image", "a platform that is none ended a rule", {"os": "", "rootfs": {}, "architecture": "amd64"}),
+    ("smi", "half a character within XML", '<?xml version="1.0" ?>\n<nvidia_smi_log \udcb3>\n'),
     ("dockerfile", "a tag of python with a number that no release has", "FROM python:3.1299999-slim\n"),
     ("dockerfile", "a FROM that names no image, held against a machine", "FROM ub}ntu:24.04\nRUN pip install cupy\n"),
     ("yaml", "half a character ended the parser with an error that is not YAML's", "a: \ud800\n"),

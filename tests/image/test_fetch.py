@@ -1,4 +1,4 @@
-"""Where an image's few kilobytes come from: registries of every temper, folders and files."""
+"""Where an image's few kilobytes come from: registries of every temper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import shutil
 import socket
 import subprocess
-import tarfile
 import time
 from contextlib import closing
 from http.client import HTTPConnection
@@ -16,18 +15,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, parse_platform
+from gpuenv.image.check.facts import ImageError, ImageFacts, Platform
 from gpuenv.image.check.fetch import Fetching, fetch
 from gpuenv.image.check.manifest import LARGEST_MANIFEST
-from tests.image.layouts import Made, digest, layout, manifest, saved
+from tests.image.layouts import Made, digest, manifest
 from tests.image.registry_server import Handler, Served, serving, silent, trickling, with_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+
 AMD = Made({"CUDA_VERSION": "12.9.1", "ARCH": "amd64"}, {"a": "b"}, ("RUN /bin/sh -c true",))
+
+
 ARM = Made({"CUDA_VERSION": "12.9.1", "ARCH": "arm64"}, architecture="arm64", variant="v8")
+
+
 LINUX = Platform("linux", "amd64")
 
 
@@ -245,47 +249,6 @@ def test_what_is_no_reference_is_said(tmp_path: Path, text: str) -> None:
     with pytest.raises(ImageError) as caught:
         get(text, tmp_path)
     assert caught.value.is_input
-
-
-def test_folders_and_files_hold_images(tmp_path: Path) -> None:
-    folder = layout(tmp_path / "layout", AMD, ARM)
-    assert get(str(folder), tmp_path).environment["ARCH"] == "amd64"
-    assert get(str(folder), tmp_path, parse_platform("aarch64")).environment["ARCH"] == "arm64"
-    packed = tmp_path / "layout.tar"
-    with tarfile.open(packed, "w") as archive:
-        for path in sorted(folder.rglob("*")):
-            archive.add(path, path.relative_to(folder))
-    assert get(str(packed), tmp_path).environment["ARCH"] == "amd64"
-    plain = get(str(saved(tmp_path / "saved.tar", AMD)), tmp_path)
-    assert (plain.environment["ARCH"], plain.source) == ("amd64", "archive")
-
-
-@pytest.mark.parametrize("content", [b"", b"rubbish", b"\x1f\x8b\x08rubbish", b"\0" * 2048])
-def test_a_file_that_holds_none_is_said(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "image.tar"
-    path.write_bytes(content)
-    with pytest.raises(ImageError, match=r"image\.tar") as caught:
-        get(str(path), tmp_path)
-    assert caught.value.is_input
-
-
-def test_a_changed_layout_is_refused(tmp_path: Path) -> None:
-    folder = layout(tmp_path / "layout", AMD)
-    blob = folder / "blobs" / digest(AMD.configuration()).replace(":", "/")
-    blob.write_bytes(ARM.configuration())
-    with pytest.raises(ImageError, match="wrong content"):
-        get(str(folder), tmp_path)
-
-
-def test_a_layout_leads_nowhere_else(tmp_path: Path) -> None:
-    folder = layout(tmp_path / "layout", AMD)
-    blob = folder / "blobs" / digest(AMD.configuration()).replace(":", "/")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.write_bytes(blob.read_bytes())
-    blob.unlink()
-    blob.symlink_to(elsewhere)
-    with pytest.raises(ImageError, match="is not in it"):
-        get(str(folder), tmp_path)
 
 
 @pytest.mark.skipif(shutil.which("docker-registry") is None, reason="docker-registry is not installed")

@@ -7,150 +7,19 @@ print is tested against their documentation in test_conda_answers.py.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import io
 import json
 import os
 import subprocess
 import sys
-import tarfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from rattler.index import index_fs
 
-from tests.cli.program import called
-from tests.install.standins import LIMIT, MACHINE, contents
+from tests.install.condas import FORMER, SITE, Conda, conda, cupy, make_package
+from tests.install.standins import MACHINE, contents
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.support.target import CudaLibraries
-
-HERE = Path(__file__).parent
-SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
-FORMER = {"numpy": "2.1.0", "cuda-version": "13.0", "science": "1.0"}
-
-
-def make_package(channel: Path, name: str, release: str, files: dict[str, str], *depends: str) -> None:
-    """A .tar.bz2 with its index and paths, as conda-build writes them (CEP "Package layout")."""
-    told = {
-        "name": name,
-        "version": release,
-        "build": "0",
-        "build_number": 0,
-        "depends": list(depends),
-        "noarch": "generic",
-        "subdir": "noarch",
-        "timestamp": 1700000000000,
-    }
-    paths = [
-        {
-            "_path": path,
-            "path_type": "hardlink",
-            "sha256": hashlib.sha256(text.encode()).hexdigest(),
-            "size_in_bytes": len(text),
-        }
-        for path, text in files.items()
-    ]
-    members = {
-        **files,
-        "info/index.json": json.dumps(told),
-        "info/paths.json": json.dumps({"paths": paths, "paths_version": 1}),
-        "info/files": "".join(f"{path}\n" for path in files),
-    }
-    (channel / "noarch").mkdir(parents=True, exist_ok=True)
-    with tarfile.open(channel / "noarch" / f"{name}-{release}-0.tar.bz2", "w:bz2") as tar:
-        for path, text in members.items():
-            info = tarfile.TarInfo(path)
-            info.size = len(text.encode())
-            tar.addfile(info, io.BytesIO(text.encode()))
-
-
-def distribution(name: str, release: str, **files: str) -> dict[str, str]:
-    """A Python distribution as conda packages have it."""
-    info = f"{SITE}/{name}-{release}.dist-info"
-    head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n"
-    return {f"{info}/METADATA": head, f"{info}/INSTALLER": "conda\n", f"{info}/RECORD": "", **files}
-
-
-def cupy(release: str, *, works: bool = True) -> dict[str, str]:
-    text = f"__version__ = {release!r}\n" if works else "import nothing_of_that_name\n"
-    return distribution("cupy", release, **{f"{SITE}/cupy/__init__.py": text, f"{SITE}/cupyx/__init__.py": ""})
-
-
-@dataclass(frozen=True, slots=True)
-class Conda:
-    """A channel, an environment with a few packages, and the programs."""
-
-    folder: Path
-    prefix: Path
-    libraries: Path
-
-    def environment(self, program: str = "conda", **more: str) -> dict[str, str]:
-        return {
-            "PATH": f"{self.folder / program}:{os.defpath}",
-            "HOME": str(self.folder),
-            "LC_ALL": "C.UTF-8",
-            "LD_LIBRARY_PATH": str(self.libraries),
-            "RATTLER_CACHE_DIR": str(self.folder / "cache"),
-            "CONDA_CHANNEL_ALIAS": str(self.folder / "channels"),
-            **more,
-        }
-
-    def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        return called(arguments, self.environment(**more), LIMIT)
-
-    def install(self, *options: str, **more: str) -> tuple[int, Any]:
-        done = self.gpuenv(
-            "install", "--python", self.prefix, "--yes", "--format", "json", "--no-redact", *MACHINE, *options, **more
-        )
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
-
-    def packages(self) -> dict[str, str]:
-        records = (json.loads(path.read_text(encoding="utf-8")) for path in (self.prefix / "conda-meta").glob("*.json"))
-        return {record["name"]: record["version"] for record in records}
-
-    def files(self) -> Mapping[str, str]:
-        """What it holds beside conda's own records, which say when they were written."""
-        return {path: told for path, told in contents(self.prefix).items() if not path.startswith("conda-meta")}
-
-
-@pytest.fixture
-def conda(tmp_path: Path, cuda_libraries: CudaLibraries) -> Conda:
-    channel = tmp_path / "channels/conda-forge"
-    numpy = {
-        release: distribution("numpy", release, **{f"{SITE}/numpy/__init__.py": ""}) for release in ("1.26.4", "2.1.0")
-    }
-    for release, files in numpy.items():
-        make_package(channel, "numpy", release, files)
-    for release in ("12.9", "13.0"):
-        make_package(channel, "cuda-version", release, {f"share/cuda-{release}": ""})
-    make_package(channel, "_mutex", "0.1", {"share/mutex": ""})
-    make_package(channel, "science", "1.0", {"share/science": "1"})
-    make_package(channel, "cupy", "14.1.1", cupy("14.1.1"), "numpy >=2.0", "cuda-version >=12.2,<13", "_mutex")
-    make_package(channel, "cupy", "13.6.0", cupy("13.6.0"), "numpy >=1.22", "cuda-version >=12.2,<13")
-    asyncio.run(index_fs(channel))
-    for name in ("conda", "mamba", "micromamba"):
-        (tmp_path / name).mkdir()
-        program = tmp_path / name / name
-        text = (HERE / "conda_program.py").read_text(encoding="utf-8")
-        program.write_text(f"#!{sys.executable}\n{text}", encoding="utf-8")
-        program.chmod(0o755)
-    prefix = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
-    made = Conda(tmp_path, prefix, cuda_libraries.of("12.9"))
-    (prefix / "conda-meta").mkdir()
-    specs = [f"{name}={release}" for name, release in FORMER.items()]
-    command = ["conda", "install", f"--prefix={prefix}", "--yes", "--json", "--channel=conda-forge", *specs]
-    subprocess.run(
-        command, env=made.environment(), check=True, capture_output=True, executable=tmp_path / "conda/conda"
-    )
-    assert made.packages() == FORMER
-    return made
+__all__ = ["conda"]
 
 
 @pytest.mark.parametrize("program", ["conda", "mamba", "micromamba"])

@@ -251,9 +251,22 @@ def test_a_day_that_leaves_the_newer_out_is_named(ground: Ground, tmp_path: Path
     assert "Look at exclude-newer in uv.toml" in " ".join(by_file.stderr.split())
 
 
+def test_what_a_setting_leaves_out_is_missed(ground: Ground, tmp_path: Path) -> None:
+    left_out = tmp_path / "left-out.txt"
+    left_out.write_text("cupy-cuda12x\n", encoding="utf-8")
+    target = ground.target("left-out")
+    for arguments in (("install",), ("lock", "--output", tmp_path / "pylock.toml")):
+        done = ground.gpuenv(*arguments, *MACHINE, "--python", target, UV_EXCLUDE=str(left_out))
+        assert done.returncode == 3, done.stderr
+        assert "leaves out cupy-cuda12x" in done.stderr
+
+
+_ELSEWHERE = {"PIP_USER": "1", "PIP_PLATFORM": "win_amd64", "PIP_PYTHON_VERSION": "3.9", "PIP_ABI": "cp39"}
+
+
 def test_variables_that_lead_elsewhere_are_not_followed(ground: Ground, tmp_path: Path) -> None:
     target = ground.target("here", pip=True)
-    code, _ = outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "there"), PIP_USER="1")
+    code, _ = outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "there"), **_ELSEWHERE)
     assert code == 0
     assert versions(target) == NEW
     assert not (tmp_path / "there").exists()

@@ -1,9 +1,8 @@
-"""Targets of every kind, all of them real: old Pythons, broken environments, and what is no Python at all."""
+"""What the script says that runs in the target's interpreter, of any age and in any state."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -12,46 +11,19 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_target import ask_libraries
 from gpuenv.probe.asking import in_target
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.probe.raw_target import Distribution, TargetFacts
-from gpuenv.probe.target import TargetError, find_interpreter
-from tests.probe.asking import MINIMAL, ask_target, asking, target_of
+from gpuenv.probe.raw_target import TargetFacts
+from gpuenv.probe.target import find_interpreter
+from tests.probe.asking import MINIMAL, target_of
 from tests.probe.pythons import python
+from tests.probe.targets import NOTHING, libraries_request, program
 from tests.probe.venvs import interpreter_of, site_packages
 
 OLD = ["2.7", "3.6", "3.7", "3.8", "3.9"]
+
+
 NEW = ["3.10", "3.11", "3.12", "3.13", "3.14"]
-NOTHING = TargetFacts()
-
-
-def program(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o755)
-    return path
-
-
-def distribution(folder: Path, name: str, release: str, *, form: str = "dist-info") -> None:
-    """A distribution's metadata, in one of the forms that installers leave."""
-    head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n\nName: in the description\n"
-    entry = folder / f"{name.replace('-', '_')}-{release}.{form.removesuffix(' file').removesuffix(' folder')}"
-    if form == "egg-info file":
-        entry.write_text(head, encoding="utf-8")
-        return
-    entry.mkdir(parents=True)
-    (entry / ("METADATA" if form == "dist-info" else "PKG-INFO")).write_text(head, encoding="utf-8")
-
-
-def libraries_request(finder: str, libraries: list[dict[str, str]], cupy: Path | None = None) -> str:
-    """What the libraries' script is asked."""
-    where = None if cupy is None else str(cupy)
-    asked = {"finder": finder, "cupy": where, "libraries": libraries, "optional": [], "limit": 10, "without": []}
-    return json.dumps(asked)
-
-
-def cupy_lines(facts: TargetFacts) -> list[tuple[str, str]]:
-    return [(entry.name, entry.release) for entry in facts.distributions]
 
 
 @pytest.mark.parametrize("version", OLD + NEW)
@@ -270,167 +242,3 @@ def test_asking_leaves_no_compiled_files_in_the_target(venv: Path) -> None:
     before = sorted(venv.rglob("*"))
     assert target_of(interpreter_of(venv))[1].state is SourceState.ANSWERED
     assert sorted(venv.rglob("*")) == before
-
-
-@pytest.mark.parametrize("form", ["dist-info", "egg-info folder", "egg-info file"])
-def test_a_distribution_is_read_from_the_metadata_of_any_installer(venv: Path, form: str) -> None:
-    distribution(site_packages(venv), "cupy-cuda12x", "14.2.0", form=form)
-    facts, _ = target_of(interpreter_of(venv))
-    assert facts.distributions == (Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), None),)
-
-
-@pytest.mark.parametrize("written", ["CuPy_CUDA12x", "cupy.cuda12x", "cupy--cuda12x", "cupy-cuda12x"])
-def test_a_name_is_told_in_its_canonical_spelling(venv: Path, written: str) -> None:
-    distribution(site_packages(venv), written, "14.2.0")
-    assert cupy_lines(target_of(interpreter_of(venv))[0]) == [("cupy-cuda12x", "14.2.0")]
-
-
-def test_who_installed_a_distribution_is_told(venv: Path) -> None:
-    distribution(site_packages(venv), "numpy", "2.3.4")
-    (site_packages(venv) / "numpy-2.3.4.dist-info" / "INSTALLER").write_text("uv\n", encoding="utf-8")
-    (entry,) = target_of(interpreter_of(venv))[0].distributions
-    assert entry.installer == "uv"
-
-
-@pytest.mark.parametrize("broken", ["no METADATA", "empty METADATA", "bytes", "a folder named METADATA", "no version"])
-def test_broken_metadata_is_passed_over_and_the_rest_is_read(venv: Path, broken: str) -> None:
-    distribution(site_packages(venv), "numpy", "2.3.4")
-    folder = site_packages(venv) / "cupy_cuda12x-14.2.0.dist-info"
-    folder.mkdir()
-    if broken == "a folder named METADATA":
-        (folder / "METADATA").mkdir()
-    elif broken != "no METADATA":
-        content = {"empty METADATA": b"", "bytes": os.urandom(4096), "no version": b"Name: cupy-cuda12x\n"}[broken]
-        (folder / "METADATA").write_bytes(content.replace(b"Version", b""))
-    facts, source = target_of(interpreter_of(venv))
-    assert source.state is SourceState.ANSWERED
-    assert cupy_lines(facts) == [("numpy", "2.3.4")]
-
-
-def test_the_distribution_that_imports_would_meet_first_comes_first(tmp_path: Path, venv: Path) -> None:
-    distribution(site_packages(venv), "numpy", "2.3.4")
-    ahead = tmp_path / "ahead"
-    distribution(ahead, "numpy", "1.26.4")
-    facts, _ = target_of(interpreter_of(venv), {"PYTHONPATH": str(ahead)})
-    assert cupy_lines(facts) == [("numpy", "1.26.4"), ("numpy", "2.3.4")]
-
-
-@pytest.mark.parametrize("name", ["pip", "uv"])
-def test_the_installers_in_the_target_are_told(venv: Path, name: str) -> None:
-    distribution(site_packages(venv), name, "26.0")
-    assert cupy_lines(target_of(interpreter_of(venv))[0]) == [(name, "26.0")]
-
-
-def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
-    for name in ("requests", "pipx", "my-secret-project", "pandas"):
-        distribution(site_packages(venv), name, "1.0")
-    assert target_of(interpreter_of(venv))[0].distributions == ()
-
-
-@pytest.mark.parametrize(
-    ("distributions", "soname"),
-    [
-        ((), None),
-        ((Distribution("cupy", "14.2.0"),), None),
-        ((Distribution("cupy-rocm-7-0", "14.2.0"),), None),
-        ((Distribution("cupy-xarray", "0.1"),), None),
-        ((Distribution("cupy-cuda11x", "13.6.0"),), "libnvrtc.so.11.2"),
-        ((Distribution("cupy-cuda12x", "14.2.0"),), "libnvrtc.so.12"),
-        ((Distribution("cupy-cuda13x", "14.2.0"), Distribution("cupy-cuda12x", "14.2.0")), "libnvrtc.so.13"),
-    ],
-)
-def test_libraries_are_asked_for_by_the_line_of_the_cupy_that_is_there(
-    venv: Path, distributions: tuple[Distribution, ...], soname: str | None
-) -> None:
-    told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
-    assert source.state is (SourceState.ANSWERED if soname else SourceState.NOT_ASKED)
-    assert [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
-
-
-def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Path) -> None:
-    """As in an environment with system-site-packages where the system has an older one of the same line."""
-    distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
-    behind = tmp_path / "system"
-    distribution(behind, "cupy-cuda12x", "13.6.0")
-    (site_packages(venv) / "system.pth").write_text(f"{behind}\n", encoding="utf-8")
-    facts, _ = target_of(interpreter_of(venv))
-    assert cupy_lines(facts) == [("cupy-cuda12x", "14.2.0"), ("cupy-cuda12x", "13.6.0")]
-    assert ask_libraries(asking(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED
-
-
-# Which interpreter is meant.
-
-
-def test_an_environment_is_given_by_its_folder_or_by_its_interpreter(venv: Path) -> None:
-    assert find_interpreter(str(venv), {}) == str(interpreter_of(venv))
-    assert find_interpreter(str(interpreter_of(venv)), {}) == str(interpreter_of(venv))
-
-
-def test_an_interpreter_is_given_by_a_name_on_path(venv: Path) -> None:
-    assert find_interpreter("python3", {"PATH": str(venv / "bin")}) == str(interpreter_of(venv))
-
-
-def test_a_folder_with_bin_python_alone_is_an_environment(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    only = program(tmp_path / "bin" / "python", "#!/bin/sh\n")
-    assert find_interpreter(str(tmp_path), {}) == str(only)
-
-
-@pytest.mark.parametrize("given", ["folder", "missing", "missing/bin/python", "", "no-such-name-on-path"])
-def test_what_is_no_environment_is_refused_with_what_would_be_one(tmp_path: Path, given: str) -> None:
-    (tmp_path / "folder").mkdir()
-    path = str(tmp_path / given) if given and "name" not in given else given
-    where = tmp_path / "folder"
-    command = [
-        sys.executable,
-        "-m",
-        "gpuenv",
-        "doctor",
-        "--python",
-        path,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where, env=MINIMAL, timeout=20)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "give an interpreter, a virtual environment or a conda prefix" in done.stderr
-    assert path in done.stderr
-
-
-def test_the_home_of_a_user_who_is_not_there_is_no_environment() -> None:
-    with pytest.raises(TargetError):
-        find_interpreter("~nobody-of-this-name/venv", {})
-
-
-def test_the_active_environment_comes_before_path(tmp_path: Path, venv: Path) -> None:
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        assert find_interpreter(None, {variable: str(venv), "PATH": os.defpath}) == str(interpreter_of(venv))
-    both = {"VIRTUAL_ENV": str(venv), "CONDA_PREFIX": str(tmp_path), "PATH": os.defpath}
-    assert find_interpreter(None, both) == str(interpreter_of(venv))
-
-
-def test_an_active_environment_that_is_gone_is_not_passed_over(tmp_path: Path) -> None:
-    """That the shell still points there is the finding; the Python on PATH is not what the user means."""
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        gone = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
-        found = find_interpreter(None, gone)
-        assert found == str(tmp_path / "gone/bin/python3")
-        assert ask_target(asking(gone), found)[1].state is SourceState.FAILED
-
-
-def test_the_doctor_names_an_active_environment_that_is_gone(tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
-    gone = {**MINIMAL, "VIRTUAL_ENV": str(tmp_path / "gone"), "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
-    command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=gone, timeout=20)
-    findings = {finding["code"]: finding for finding in json.loads(done.stdout)["findings"]}
-    assert done.returncode == 1
-    assert findings["ENV401"]["cause"] == "target-environment-broken"
-    assert "WHL503" not in findings, "that CuPy is missing there is not worth saying"
-
-
-def test_an_empty_variable_names_no_environment(venv: Path) -> None:
-    environment = {"VIRTUAL_ENV": "", "CONDA_PREFIX": "", "PATH": str(venv / "bin")}
-    assert find_interpreter(None, environment) == str(interpreter_of(venv))
-
-
-def test_without_an_environment_and_a_python_on_path_there_is_no_target(tmp_path: Path) -> None:
-    assert find_interpreter(None, {"PATH": str(tmp_path)}) is None

@@ -39,6 +39,7 @@ def _verdict(result: SmokeResult) -> Proof:
     """A GPU that is busy, or that nothing can be run on, proves nothing; a wrong answer does."""
     from gpuenv.install.records import Proof
     from gpuenv.model.smoke import BROKEN, TestStatus
+    from gpuenv.report.lines import counted
 
     failed = [f"{test.name}: {test.detail or test.status.value}" for test in result.tests if test.status in BROKEN]
     passed = sum(test.status is TestStatus.PASSED for test in result.tests)
@@ -47,4 +48,6 @@ def _verdict(result: SmokeResult) -> Proof:
     if result.status is not TestStatus.PASSED:
         why = next((test.detail for test in result.tests if test.detail), result.status.value)
         return Proof(_NAME, None, f"no test gave a verdict: {why}")
-    return Proof(_NAME, True, f"{passed} tests passed on {', '.join(gpu.name or 'a GPU' for gpu in result.gpus)}")
+    return Proof(
+        _NAME, True, f"{counted(passed, 'test')} passed on {', '.join(gpu.name or 'a GPU' for gpu in result.gpus)}"
+    )

@@ -107,7 +107,11 @@ def refuse_unreadable(secrets: Mapping[str, Path]) -> None:
 
 
 def machines_of(asked: Asked, subject: Subject, rows: Matrix) -> dict[str, Needs]:
-    """The machines that are to be served; of a machine that is given no GPU and no driver, nothing is asked."""
+    """The machines that are to be served; of a machine that is given no GPU and no driver, nothing is asked.
+
+    Raises:
+        CommandError: when a recording cannot be read, or stands beside --no-probe.
+    """
     from gpuenv.matrix.needs import needs_of
 
     files = asked.snapshots

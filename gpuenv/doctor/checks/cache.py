@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.installed import ONE_CUPY
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
-_THERE = ("WHL502", "WHL503")
 _NO_TEMPORARY = "there is no folder for temporary files"  # in which CuPy puts a source while it is compiled
 
 
-@check("CCH701", Cause.KERNEL_CACHE_UNWRITABLE, requires=_THERE)
+@check("CCH701", Cause.KERNEL_CACHE_UNWRITABLE, requires=ONE_CUPY)
 def unwritable(facts: Facts) -> Outcome:
     """CuPy cannot write its kernel cache.
 
@@ -41,7 +41,7 @@ def unwritable(facts: Facts) -> Outcome:
     )
 
 
-@check("CCH702", Cause.KERNEL_CACHE_RACE, requires=(*_THERE, "CCH701"))
+@check("CCH702", Cause.KERNEL_CACHE_RACE, requires=(*ONE_CUPY, "CCH701"))
 def shared(facts: Facts) -> Outcome:
     """Several users share one kernel cache.
 

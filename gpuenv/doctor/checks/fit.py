@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.checks.wheel import DRIVER_USABLE
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import Installed, install_fix, installed, pip_fix, why_not_known
+from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, pip_fix, why_not_known
 from gpuenv.doctor.machine import driver_sees_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.candidates import minors_of
@@ -20,10 +20,8 @@ from gpuenv.model.lines import is_rocm
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.versions import ComputeCapability
 
-_THERE = ("WHL502", "WHL503")
 
-
-@check("WHL509", Cause.ROCM_MISMATCH, requires=(*_THERE, *DRIVER_USABLE))
+@check("WHL509", Cause.ROCM_MISMATCH, requires=(*ONE_CUPY, *DRIVER_USABLE))
 def rocm_build(facts: Facts) -> Outcome:
     """The installed CuPy is built for AMD GPUs, and this machine has an NVIDIA GPU.
 
@@ -42,7 +40,7 @@ def rocm_build(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL504", Cause.DRIVER_TOO_OLD_FOR_CUDA, requires=(*_THERE, "WHL508", "WHL509", *DRIVER_USABLE))
+@check("WHL504", Cause.DRIVER_TOO_OLD_FOR_CUDA, requires=(*ONE_CUPY, "WHL508", "WHL509", *DRIVER_USABLE))
 def driver_too_old(facts: Facts) -> Outcome:
     """The driver is older than the installed CuPy's CUDA needs.
 
@@ -75,7 +73,7 @@ def driver_too_old(facts: Facts) -> Outcome:
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.GPU_TOO_NEW_FOR_TOOLKIT,
     Cause.CUPY_TOO_OLD_FOR_GPU,
-    requires=(*_THERE, "WHL504", "WHL509", *DRIVER_USABLE),
+    requires=(*ONE_CUPY, "WHL504", "WHL509", *DRIVER_USABLE),
 )
 def gpu_outside_toolkit(facts: Facts) -> Outcome:
     """The installed CuPy cannot make code for this GPU.
@@ -129,7 +127,7 @@ def _installed_and_needed(there: Installed, verdict: Rejected) -> tuple[Evidence
     )
 
 
-@check("WHL506", Cause.NUMPY_INCOMPATIBLE, requires=_THERE)
+@check("WHL506", Cause.NUMPY_INCOMPATIBLE, requires=ONE_CUPY)
 def numpy_outside_range(facts: Facts) -> Outcome:
     """The NumPy there does not fit this CuPy, or there is none.
 
@@ -161,7 +159,7 @@ def numpy_outside_range(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL507", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=_THERE)
+@check("WHL507", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)
 def wheel_of_other_interpreter(facts: Facts) -> Outcome:
     """The installed CuPy has no wheel for this Python or this platform.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, pip_fix
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -13,7 +13,6 @@ from gpuenv.model.lines import is_cupy
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState
 
-_ONE_CUPY = ("WHL502", "WHL503")
 _USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
 _NOT_USED = {"tests", "testing", "test", "doc", "docs", "licenses"}
@@ -22,7 +21,7 @@ _SHOWN = 5
 _CONDA_CUDA = pattern(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
 
 
-@check("WHL510", Cause.CORRUPT_INSTALLATION, requires=_ONE_CUPY)
+@check("WHL510", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY)
 def files_at_fault(facts: Facts) -> Outcome:
     """Installed files of CuPy or of the CUDA wheels are missing or changed.
 
@@ -82,7 +81,7 @@ def _is_harmed_binary(entry: FileFault) -> bool:
     return entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path))
 
 
-@check("WHL511", Cause.CUPY_SHADOWED, requires=_ONE_CUPY)
+@check("WHL511", Cause.CUPY_SHADOWED, requires=ONE_CUPY)
 def shadowed(facts: Facts) -> Outcome:
     """Another file or folder named cupy is imported in place of CuPy.
 
@@ -107,7 +106,7 @@ def shadowed(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL519", Cause.CUPY_SHADOWED, requires=(*_ONE_CUPY, "WHL511"))
+@check("WHL519", Cause.CUPY_SHADOWED, requires=(*ONE_CUPY, "WHL511"))
 def pathfinder_hidden(facts: Facts) -> Outcome:
     """Another file or folder named cuda hides the cuda.pathfinder that CuPy needs.
 
@@ -130,7 +129,7 @@ def pathfinder_hidden(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*_ONE_CUPY, "WHL511"))
+@check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*ONE_CUPY, "WHL511"))
 def numpy_shadowed(facts: Facts) -> Outcome:
     """What is imported as NumPy is not NumPy, or is for another interpreter.
 
@@ -166,7 +165,7 @@ def _on_path(facts: Facts, module: str) -> bool:
     return any(PurePosixPath(module).is_relative_to(folder) for folder in folders)
 
 
-@check("WHL512", Cause.PYTHON_UNSUPPORTED, requires=_ONE_CUPY)
+@check("WHL512", Cause.PYTHON_UNSUPPORTED, requires=ONE_CUPY)
 def for_another_interpreter(facts: Facts) -> Outcome:
     """CuPy is installed for another interpreter than this one.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.doctor.evidence import searched, source
-from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, pip_fix
+from gpuenv.doctor.evidence import cuda_bringers, searched, source
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed, installed_cuda_major, pip_fix
 from gpuenv.doctor.refusal import refusal_of
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -14,12 +14,11 @@ from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library, SourceState
 
-_THERE = ("WHL502", "WHL503")
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
 _SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
 
-@check("LIB602", Cause.CORRUPT_INSTALLATION, requires=_THERE, unless=_OTHER_WHEEL)
+@check("LIB602", Cause.CORRUPT_INSTALLATION, requires=ONE_CUPY, unless=_OTHER_WHEEL)
 def loading_crashes(facts: Facts) -> Outcome:
     """Loading a CUDA library crashes or hangs.
 
@@ -44,7 +43,11 @@ def loading_crashes(facts: Facts) -> Outcome:
 
 
 @check(
-    "LIB603", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=(*_THERE, "LIB602"), unless=_OTHER_WHEEL
+    "LIB603",
+    Cause.LIBRARY_PATH_CONFLICT,
+    Cause.TORCH_CUPY_CONFLICT,
+    requires=(*ONE_CUPY, "LIB602"),
+    unless=_OTHER_WHEEL,
 )
 def other_major_first(facts: Facts) -> Outcome:
     """CUDA libraries of another major version are found first.
@@ -58,13 +61,12 @@ def other_major_first(facts: Facts) -> Outcome:
     astray = [library for library in facts.snapshot.target.libraries if _is_of_other_major(library)]
     if not astray:
         return
-    packages = facts.snapshot.target.packages
-    bringers = [name for name in ("torch", "jax", "tensorflow") if name in packages]
+    bringers = cuda_bringers(facts.snapshot)
     named = ", ".join(f"{library.soname} ({library.finder_path})" for library in astray)
     yield Symptom(
         f"Libraries of another CUDA major are loaded in place of those CuPy needs: {named}",
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray)
-        + tuple(Evidence(f"target.packages.{name}", packages[name], "its metadata") for name in bringers)
+        + bringers
         + _cuda_wheels(facts),
         (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
         cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
@@ -87,7 +89,7 @@ def _removal(facts: Facts) -> tuple[Fix, ...]:
     "LIB601",
     Cause.CUDA_LIBRARY_MISSING,
     Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
-    requires=(*_THERE, "LIB602", "LIB603"),
+    requires=(*ONE_CUPY, "LIB602", "LIB603"),
     unless=_OTHER_WHEEL,
 )
 def library_missing(facts: Facts) -> Outcome:

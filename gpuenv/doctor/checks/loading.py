@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.installed import ONE_CUPY
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -10,7 +11,6 @@ from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library
 
-_THERE = ("WHL502", "WHL503")
 _RUNTIME = pattern(r"(GLIBCXX|CXXABI)_[\d.]+")
 _REFUSALS = ("not found (required by", "cannot open shared object", "undefined symbol")  # the loader's own words
 _DRIVERS_OWN = pattern(r"libcuda\.so|libnvidia")
@@ -19,7 +19,7 @@ _BRINGERS = {"cutensor": pattern(r"cutensor(-cu\d\d)?")}
 _ACCELERATORS = {"cutensor": "cutensor"}  # names in CUPY_ACCELERATORS that need a library
 
 
-@check("LIB607", Cause.LIBSTDCXX_MISMATCH, Cause.CORRUPT_INSTALLATION, requires=(*_THERE, "WHL510", "WHL512"))
+@check("LIB607", Cause.LIBSTDCXX_MISMATCH, Cause.CORRUPT_INSTALLATION, requires=(*ONE_CUPY, "WHL510", "WHL512"))
 def own_module(facts: Facts) -> Outcome:
     """CuPy's own compiled module cannot be loaded.
 
@@ -50,7 +50,7 @@ def own_module(facts: Facts) -> Outcome:
     )
 
 
-@check("LIB608", Cause.CUDA_PATH_WRONG, requires=_THERE)
+@check("LIB608", Cause.CUDA_PATH_WRONG, requires=ONE_CUPY)
 def path_to_nowhere(facts: Facts) -> Outcome:
     """CUDA_PATH or CUDA_HOME names no toolkit, or one of another CUDA major than CuPy's.
 
@@ -89,7 +89,7 @@ def _of_another_major(facts: Facts) -> Outcome:
         )
 
 
-@check("LIB609", Cause.OPTIONAL_LIBRARY_MISSING, requires=_THERE)
+@check("LIB609", Cause.OPTIONAL_LIBRARY_MISSING, requires=ONE_CUPY)
 def optional_library(facts: Facts) -> Outcome:
     """An optional library was asked for, and CuPy does not find it.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import searched
-from gpuenv.doctor.installed import installed_cuda_major, pip_fix
+from gpuenv.doctor.evidence import cuda_bringers, searched
+from gpuenv.doctor.installed import ONE_CUPY, installed_cuda_major, pip_fix
 from gpuenv.doctor.refusal import Refusal, library_of_symbol, refusal_of
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -15,9 +15,7 @@ from gpuenv.model.snapshot import Library
 _RELEASE = pattern(r"_(\d+)_(\d+)$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
 
 
-@check(
-    "LIB611", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=("WHL502", "WHL503", "LIB602", "LIB603")
-)
+@check("LIB611", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=(*ONE_CUPY, "LIB602", "LIB603"))
 def refused(facts: Facts) -> Outcome:
     """A CUDA library that CuPy loads is there, and cannot be loaded together with another one that is found first.
 
@@ -32,9 +30,7 @@ def refused(facts: Facts) -> Outcome:
         return
     refusal = told[0][1]
     provider = _provider(facts, refusal)
-    packages = facts.snapshot.target.packages
-    in_target = _is_wheels(provider)
-    bringers = [name for name in ("torch", "jax", "tensorflow") if name in packages] if in_target else []
+    bringers = cuda_bringers(facts.snapshot) if _is_wheels(provider) else ()
     named = provider.soname if provider else refusal.by or "library"
     sonames = ", ".join(entry.soname for entry, _ in told)
     found = f"{provider.release or 'unknown'} in {provider.path}" if provider else "unknown"
@@ -42,7 +38,7 @@ def refused(facts: Facts) -> Outcome:
         f"{sonames} cannot be loaded: the {named} that is found first is of another release",
         tuple(Evidence(entry.soname, entry.error or "", "the target's loader") for entry, _ in told)
         + (Evidence(named, found, "its own word"),)
-        + tuple(Evidence(f"target.packages.{name}", packages[name], "its metadata") for name in bringers)
+        + bringers
         + searched(facts.snapshot)[:1],
         _same_release(facts, refusal, provider),
         cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,

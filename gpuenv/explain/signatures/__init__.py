@@ -13,6 +13,7 @@ def all_signatures() -> tuple[Signature, ...]:
     from gpuenv.explain.signatures import (  # noqa: PLC0415 - the records take time to make
         arrays,
         builds,
+        callers,
         compiler,
         conda,
         containers,
@@ -33,6 +34,7 @@ def all_signatures() -> tuple[Signature, ...]:
         kernel_module,
         kubernetes,
         libraries,
+        link_time,
         loader,
         marks,
         memory,
@@ -62,7 +64,7 @@ def all_signatures() -> tuple[Signature, ...]:
             cuda_rare,
             cuda_numbers,
         ),
-        *(compiler, toolkit, libraries, loader, windows, containers, runtimes, images, kubernetes),
+        *(compiler, toolkit, libraries, loader, link_time, windows, containers, runtimes, images, kubernetes),
         *(
             packages,
             resolvers,
@@ -76,6 +78,7 @@ def all_signatures() -> tuple[Signature, ...]:
             programs,
             frameworks,
             python_cuda,
+            callers,
             marks,
         ),
     )

@@ -12,6 +12,19 @@ _SOLVER = "libmamba, satisfiability_error.cpp; libsolv; rattler, resolvo's confl
 
 SIGNATURES = (
     Signature(
+        "conda.cpu-build",
+        _TOOLS,
+        ("pytorch", "torchvision", "jaxlib", "tensorflow", "xgboost", "lightgbm", "faiss", "mxnet"),
+        ((Cause.CPU_ONLY_FRAMEWORK, 0.9),),
+        "the build strings of the packages of pytorch, conda-forge and defaults",
+        pattern=(
+            r"\b(?:pytorch|torchvision|jaxlib|tensorflow(?:-base)?|(?:lib|py-)?xgboost|lightgbm|(?:lib)?faiss|(?:lib)?mxnet)[= ]{1,30}\d[\w.]{0,20}[= ]{1,30}"
+            r"(?:\w{0,30}?(?:_|\b)cpu(?:_\w{1,30})?|(?:mkl|eigen)_py\w{1,30})\b"
+        ),
+        title="conda installed the framework's build without CUDA",
+        needs=("cuda",),
+    ),
+    Signature(
         "conda.no-cuda",
         _TOOLS,
         ("__cuda",),

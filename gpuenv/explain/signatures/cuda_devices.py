@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"
@@ -100,6 +100,32 @@ SIGNATURES = (
         ),
     ),
     Signature(
+        "smi.rows-pending",
+        "nvidia-smi",
+        ("pending",),
+        ((Cause.GPU_HARDWARE_FAULT, 0.85),),
+        "nvidia-smi -q, section Remapped Rows; NVIDIA GPU Memory Error Management, Row Remapping",
+        pattern=r"^\W*Pending\s*:\s*Yes\b",
+        title="A row of the GPU's memory has failed and waits for a reset to be replaced",
+        needs=("remapped-rows",),
+    ),
+    Signature(
+        "tf.driver-matches",
+        "TensorFlow",
+        ("kernel version seems to match dso", "kernel reported version is"),
+        ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.4), (Cause.CUDA_INITIALIZATION_FAILED, 0.15)),
+        "tensorflow/stream_executor/cuda/cuda_diagnostics.cc: what is logged where cuInit has failed",
+        pattern=r"kernel version seems to match DSO: \d",
+        level=Level.WARNING,
+        title="CUDA could not be initialised, though libcuda and the kernel module are of one version",
+        sways=(
+            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
+            Sway("visible-set", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
+            Sway("visible-in-code", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
+        ),
+        decides="what CUDA_VISIBLE_DEVICES is there, and the code that cuInit returned",
+    ),
+    Signature(
         "cuda.invalid-handle",
         _RUNTIME,
         (
@@ -132,7 +158,7 @@ SIGNATURES = (
         "tensorflow/python/eager/context.py; cudaErrorSetOnActiveProcess; program logs",
         pattern=(
             r"(?:visible|physical|virtual) devices cannot be modified after being initialized|cannot set while device is active"
-            r"|CUDA_VISIBLE_DEVICES.{0,80}(?:too late|no effect|already (?:been )?initiali[sz]ed|after (?:CUDA|torch|cupy)|ignored)"
+            r"|CUDA_VISIBLE_DEVICES.{0,80}(?:too late|no effect|already (?:been )?initiali[sz]ed|after (?:import(?:ing)? )?(?:CUDA|torch|cupy|tensorflow)|ignored|(?:is|has) (?:still )?no influence|still (?:uses?|runs? on|takes?) (?:GPU|device|cuda:?) ?0)"
         ),
         title="The devices were chosen after CUDA had been initialised",
     ),

@@ -7,6 +7,11 @@ from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"
 _SOURCE = "libcudart, cudaGetErrorString; driver_types.h and cuda.h of CUDA 13.0"
+# What CUDA's own text names has a signature of its own.
+_NAMED = (
+    r"\W{1,4}(?:no CUDA-capable|CUDA driver version|system (?:not yet|has unsupp)|unknown error|out of memory|forward compat"
+    r"|initialization error|unsupported display)"
+)
 _NO_DEVICE_SWAYS = (
     Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 40),
     Sway("wsl", Cause.WSL_LIBCUDA, 25),
@@ -20,6 +25,7 @@ _NO_DEVICE_SWAYS = (
     Sway("nouveau", Cause.NOUVEAU_LOADED, 30),
     Sway("jetson", Cause.DEVICE_NODE_PERMISSION, 5),
     Sway("driver-not-running", Cause.DRIVER_MODULE_NOT_LOADED, 5),
+    Sway("said-not-loaded", Cause.DRIVER_MODULE_NOT_LOADED, 30),
     Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 20),
     Sway("mig", Cause.MIG_MISCONFIGURED, 15),
     Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
@@ -131,10 +137,10 @@ SIGNATURES = (
     Signature(
         "cuda.compat-not-supported",
         _RUNTIME,
-        ("forward compatibility was attempted", "compatnotsupportedondevice", "compat_not_supported_on", "error 804"),
+        ("forward compatibility", "compatnotsupportedondevice", "compat_not_supported_on", "error 804"),
         ((Cause.FORWARD_COMPAT_UNSUPPORTED, 0.95),),
         _SOURCE,
-        pattern=r"forward compatibility was attempted|COMPAT_?NOT_?SUPPORTED_?ON_?DEVICE|error \(?804\b",
+        pattern=r"forward compatibility (?:(?:was|is) attempted|on (?:non-?|un) ?supported (?:HW|hardware|GPU|device))|COMPAT_?NOT_?SUPPORTED_?ON_?DEVICE|error \(?804\b",
         title="A libcuda of cuda-compat is in use on a GPU that does not allow it",
     ),
     Signature(
@@ -142,6 +148,7 @@ SIGNATURES = (
         _RUNTIME,
         (
             "cuda_error_unknown",
+            "failed: unknown error",
             "cudaerrorunknown",
             "unknown_error(99",
             "cuda unknown error",
@@ -160,7 +167,7 @@ SIGNATURES = (
         ),
         _SOURCE,
         pattern=(
-            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|(?:CUDA|cuda\w*|cu[A-Z]\w+).{0,60}(?:error|returned):? \(?999\b"
+            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|cuInit failed: unknown error|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|cu[A-Z]\w.{0,80}(?:error|returned):? \(?999\b"
             r"|cuda runtime error \(30\)|cudaGetDeviceCount returned (?:30|999)\b"
         ),
         title="CUDA could not be initialised, and does not say why",
@@ -187,7 +194,7 @@ SIGNATURES = (
         _SOURCE,
         pattern=(
             r"cudaErrorInitializationError|CUDA_ERROR_NOT_INITIALIZED"
-            r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda\w*|CuPy|cuInit|cu[A-Z]\w+)\W*.{0,80}\binitialization error\b(?!:)"
+            r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda|CuPy|cuInit|cu[A-Z]\w).{0,120}\binitialization error\b(?!:)"
         ),
         title="CUDA cannot be initialised in this process",
         sways=(
@@ -262,7 +269,7 @@ SIGNATURES = (
         ((Cause.CUDA_INITIALIZATION_FAILED, 0.4), (Cause.NO_DRIVER, 0.1), (Cause.MIG_MISCONFIGURED, 0.05)),
         "CUDA programs that hide the code: cuInit, cudaGetDeviceCount",
         pattern=(
-            r"(?:cuInit|cuda driver initiali[sz]ation) (?:failed|returned \d)|(?:failed|unable|cannot|could not) to initiali[sz]e (?:the )?cuda"
+            rf"(?:cuInit|cuda driver initiali[sz]ation) (?:failed|returned \d)(?!{_NAMED})|(?:failed|unable|cannot|could not) to initiali[sz]e (?:the )?cuda(?!{_NAMED})"
             r"|CUDA initiali[sz]ation (?:failed|failure|error)|unable to (?:start|create) (?:a )?CUDA context"
         ),
         sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 20), Sway("gpu-none", Cause.NO_DRIVER, 6)),

@@ -74,7 +74,7 @@ SIGNATURES = (
             rf"No module named '?cupy\.(?:{_OLD_MODULES})\b|cannot import name '\w+' from '(?:cupy|cupyx)[\w.]*'(?! \(unknown)"
             rf"|module 'cupy\.cuda' has no attribute '(?!nccl|cudnn|cutensor)\w+'|module 'cupy(?:x)?(?:\.(?!cuda'|cuda\.nccl')\w+)+' has no attribute '\w+'"
             rf"|(?<!you )(?<!project )(?:requires?|needs) cupy\S* ?(?:[<>=~!]=?) ?\d|cupy (?:version )?\d\S* is (?:not supported|too (?:old|new)|incompatible)"
-            r"|\w+ \S+ requires cupy\S*[<>=~!]\S+, but you have"
+            r"|\b\w+ \S+ requires cupy\S*[<>=~!]\S+, but you have"
         ),
         title="A library above CuPy needs another version of it",
         sways=(

@@ -258,7 +258,7 @@ SIGNATURES = (
         ((Cause.JETSON_TEGRA, 0.8),),
         "L4T, libnvrm_gpu.so and libnvos.so, the strings of the binaries",
         pattern=(
-            r"NvRm(?:Gpu|Mem)\w*(?:Open|Init)\w* failed|libnv(?:rm\w*|os|dla\w*|cudla)\.so\S*: cannot open|(?:could not|cannot|failed to).{0,40}(?:/dev/nvhost|nvmap)"
+            r"NvRm(?:Gpu|Mem)\w*(?:Open|Init)\w* failed|libnv(?:rm\w*|os|dla\w*|cudla)\.so\S*: cannot open|(?:could not|cannot|failed to).{0,40}(?:/dev/nvhost|\bnvmap\b)"
             r"|(?:not (?:supported|available)|unsupported|no (?:wheels?|support)).{0,60}(?:Jetson|Tegra|L4T|JetPack)|(?:Jetson|Tegra|JetPack|L4T)[^\"]{0,60}(?:not (?:supported|available|compatible)|unsupported|requires|mismatch|no wheel)"
         ),
         title="A Tegra board needs the builds of its own platform",

@@ -138,7 +138,7 @@ SIGNATURES = (
         ((Cause.DEVICE_NODE_MISSING, 0.78), (Cause.DRIVER_MODULE_NOT_LOADED, 0.1)),
         "errno ENOENT on the driver's device files; docker, runc and libnvidia-container",
         pattern=(
-            r"/dev/nvidia[\w/-]*\b.{0,60}(?:no such file|not found|does not exist|is missing|cannot access|ENOENT)"
+            r"/dev/nvidia.{0,80}(?:no such file|not found|does not exist|is missing|cannot access|ENOENT)"
             r"|(?:no such file|not found|cannot access|missing|cannot stat|failed to (?:open|stat)).*/dev/nvidia"
         ),
         title="A device node of the driver is missing",
@@ -201,7 +201,7 @@ SIGNATURES = (
         pattern=(
             r"/dev/(?:nvidia|nvhost|nvmap|nvgpu|dri|kfd)[\w/-]*.*(?:permission denied|(?<!operation )not permitted|EACCES)"
             r"|(?:permission denied|(?<!operation )not permitted|EACCES).*/dev/(?:nvidia|nvhost|nvmap|nvgpu|dri|kfd)"
-            r"|Nv\w+(?:Init|Open)\w* .*permission denied|user does not have permission to access.*GPU"
+            r"|Nv\w{1,60}(?:Init|Open)\w{0,60} .*permission denied|user does not have permission to access.*GPU"
         ),
         title="This user may not open the driver's device nodes",
         mark="permission",

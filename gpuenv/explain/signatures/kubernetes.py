@@ -23,6 +23,17 @@ SIGNATURES = (
         decides="whether kubectl describe node lists nvidia.com/gpu under Allocatable",
     ),
     Signature(
+        "kubernetes.none-advertised",
+        "Kubernetes",
+        ("nvidia.com/gpu",),
+        ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.66), (Cause.DRIVER_MODULE_NOT_LOADED, 0.12)),
+        "kubectl describe node: Capacity and Allocatable, which the device plugin fills",
+        pattern=r"\bnvidia\.com/gpu(?::\s*|\s{2,})0\b",
+        title="The device plugin runs on the node and finds no GPU",
+        mark="kubernetes",
+        decides="the plugin's log, and whether nvidia-smi works on the node",
+    ),
+    Signature(
         "kubernetes.allocate",
         "kubelet",
         ("nvidia.com/gpu",),

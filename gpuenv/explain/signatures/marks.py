@@ -15,6 +15,17 @@ def _mark(mark: str, literals: tuple[str, ...], pattern: str | None = None) -> S
 
 SIGNATURES = (
     _mark("cupy", ("cupy",)),
+    Signature(
+        "mark.cupy-alias",
+        _TEXT,
+        ("cp.",),
+        (),
+        _TEXT,
+        pattern=r"\bcp\.(?:as(?:array|numpy)|array|cuda|zeros|ones|arange|empty|random|linalg|fft|Raw(?:Kernel|Module)|ndarray)\b",
+        level=Level.MARK,
+        mark="cupy",
+    ),
+    _mark("executable", ("error while loading shared libraries",)),
     _mark("cupy-asks", ("cupy",), r"\.p(?:yx|xi)\"?,? (?:line \d+,? )?in (?:init )?cupy\w*\."),
     _mark("cupy-cache-frame", ("_compiler_cache",), r"[/\\]cupy[/\\]cuda[/\\]_compiler_cache\b"),
     _mark("cupy-banner", ("original error",), r"Original error:"),
@@ -67,7 +78,7 @@ SIGNATURES = (
     _mark(
         "nvidia-module",
         ("nvidia",),
-        r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|\bfor nvidia-\d",
+        r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|\bfor nvidia-\d|Building module:?\s*nvidia\b|\bnvidia(?:-\w+)?/\d{3}\.\d",
     ),
     _mark("hook", ("nvidia-container-cli",)),  # it runs on the host
     _mark("no-cgroups", ("no-cgroups",), r"no-cgroups ?= ?true"),
@@ -88,7 +99,11 @@ SIGNATURES = (
         (*(f"{drive}:\\" for drive in ascii_lowercase), ".dll", "winerror", "win_amd64", "\\site-packages"),
         r"[A-Z]:\\\w|\.dll\b|\[WinError|win_amd64|\\site-packages\\",
     ),
-    _mark("darwin", ("macosx", "darwin"), r"macosx_\d|Darwin Kernel|darwin"),
+    _mark(
+        "darwin",
+        ("macos", "darwin", "apple m"),
+        r"macosx_\d|darwin|\b(?:on|my|under) macOS\b|\bmacOS (?:M\d|\d\d|Sonoma|Ventura|Monterey)\b|Apple M\d\b",
+    ),
     _mark("aarch64", ("aarch64", "arm64"), r"\baarch64\b|linux[-_]arm64"),
     _mark("jetson", ("tegra", "jetson", "jetpack", "l4t", "nvgpu"), r"tegra|jetson|jetpack|\bl4t\b|nvgpu"),
     _mark("musl", ("musl", "alpine"), r"musl|alpine"),
@@ -130,7 +145,7 @@ SIGNATURES = (
     _mark("cache-folder", ("makedirs", "mkdir"), r"makedirs\(self\._cache_dir|\bmakedirs\b.*cache"),
     _mark("os-refused", ("permissionerror", "oserror", "read-only file system", "no space left")),
     _mark("permission", ("permission denied",), r"/dev/(?:nvidia|nvhost|dri)\S*.*permission denied"),
-    _mark("cpu-torch", ("+cpu",), r"\btorch\S*\+cpu\b|version\.cuda\W+None"),
+    _mark("cpu-torch", ("+cpu", "version.cuda"), r"\btorch\S*\+cpu\b|version\.cuda\W+None"),
     _mark("cpu-tensor", ("and cpu", "cpu and cuda"), r"cuda:\d+ and cpu|cpu and cuda"),
     _mark("compat", ("/compat",), r"cuda[\w.-]*/compat"),
     _mark("failed-to-import-cupy", ("failed to import cupy",)),
@@ -156,6 +171,13 @@ SIGNATURES = (
         "server-gpu",
         ("tesla", "a100", "h100", "h200", "v100", "a40", "l40", "b200"),
         r"\b(?:Tesla|A100|H100|H200|V100|A40|L40S?|B200|GB200)\b",
+    ),
+    _mark("remapped-rows", ("remapped rows",)),
+    _mark(
+        "said-not-loaded",
+        ("driver", "module"),
+        r"(?:do not|don't|did not|didn't|never|not) load(?:ed)? (?:the |my )?(?:nvidia )?(?:driver|(?:kernel )?module)"
+        r"|(?:disabled|unloaded|blacklisted) (?:the |my )?nvidia (?:driver|(?:kernel )?module)s?|(?<!not )without (?:loading )?the nvidia (?:driver|module)",
     ),
     _mark("nvswitch-gpu", ("sxm", "hgx", "dgx", "nvswitch"), r"\b(?:SXM\d?|HGX|DGX|NVSwitch)\b"),
     _mark("driver-not-running", ("kernel driver does not appear to be running",)),

@@ -21,6 +21,12 @@ FIT = (
 )
 _NOT_FOUND = r"(?:No matching distribution found for|satisfies the requirement)"
 _GPU = r"(?:cupy(?:[-_]cuda\w+|[-_]rocm[\w-]+)?|(?:cudf|cuml|cugraph|rmm|pylibraft)(?:-cu\d\d)?|numba-cuda)(?![\w-])"
+# What is installed for its GPU code, by wheels alone.
+_FRAMEWORKS = (
+    r"(?:torch(?:vision|audio)?|tensorflow(?:-gpu)?|tensorrt(?:[-_]\w{2,8})?|jaxlib|jax[-_]cuda\d\d[-_]\w{4,8}|onnxruntime-gpu"
+    r"|paddlepaddle-gpu|mxnet-cu\d{2,3}|xformers|triton|numba-cuda|(?:cudf|cuml|cugraph|cuspatial|rmm|pylibraft)-cu\d\d"
+    r"|nvidia-(?:cuda|cu|nccl|nvjitlink)[\w-]{1,30})"
+)
 _NAME_ENDS = r"(?=[=<>~! \[(;,]|$)"
 # Every line that CuPy's own distributions had or have.
 _LINES = r"(?:cuda(?:[789]\d|10[0-2]|11[0-7]|1[123]x)|rocm[-_]\d[-_]\d+)"
@@ -58,12 +64,23 @@ SIGNATURES = (
         title="{name} is not a distribution of CuPy's own",
     ),
     Signature(
+        "pip.no-match-framework",
+        "pip",
+        ("no matching distribution found for", "satisfies the requirement"),
+        ((Cause.PYTHON_UNSUPPORTED, 0.62), (Cause.PLATFORM_WHEEL_MISSING, 0.22)),
+        _PIP_SOURCE,
+        pattern=rf"{_NOT_FOUND} (?P<name>{_FRAMEWORKS})(?:\[[\w,-]{{1,40}}\])?{_NAME_ENDS}",
+        title="The index has no such {name} for this Python and platform",
+        sways=(Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10), *_PLATFORM),
+        decides="the Python that runs pip, and for which Pythons and platforms that release has wheels",
+    ),
+    Signature(
         "pip.not-supported-wheel",
         "pip",
         ("is not a supported wheel on this platform",),
         ((Cause.PYTHON_UNSUPPORTED, 0.5), (Cause.PLATFORM_WHEEL_MISSING, 0.45)),
         "pip, req/req_install.py",
-        pattern=r"cupy\S*\.whl is not a supported wheel on this platform",
+        pattern=rf"(?:cupy\S*|\b{_FRAMEWORKS}-\d\S*)\.whl is not a supported wheel on this platform",
         sways=FIT,
         decides="the tags in the file's name against pip debug --verbose",
     ),
@@ -74,6 +91,7 @@ SIGNATURES = (
         ((Cause.PYTHON_UNSUPPORTED, 0.92),),
         "pip, resolution/resolvelib; uv-resolver, pubgrub/report.rs",
         pattern=(
+            rf"Package '?{_FRAMEWORKS}'? requires a different Python|"
             r"(?:Package )?'?cupy\S*'? requires (?:a different )?Python|Ignored the following versions that require a different python version:.*cupy"
             r"|cupy\S* (?:depends on|requires) Python ?[<>=]|ERROR: cupy\S* .*requires Python|no versions? of cupy\S* .*Python ?[<>]|cupy\S* requires-python '?[<>=]"
         ),

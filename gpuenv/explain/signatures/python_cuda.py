@@ -236,6 +236,7 @@ SIGNATURES = (
             Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
             Sway("wsl", Cause.WSL_LIBCUDA, 8),
             Sway("driver-none", Cause.NO_DRIVER, 10),
+            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
         ),
         decides="whether this is a container: --assume container=yes or no",
     ),

@@ -24,6 +24,7 @@ SIGNATURES = (
         pattern=(
             rf"failed to load {_DLLS}(?!: FileNotFoundError)|(?:could not load|cannot find|unable to load).{{0,60}}{_DLLS}"
             rf"|{_DLLS}['\"]?(?: was)? (?<!-> )not found(?! \(or)|Could not locate {_DLLS}"
+            rf"|because {_DLLS} (?:was not found|is missing)|{_DLLS} (?:is|was) missing from your computer"
         ),
         title="A CUDA DLL is not found",
         decides="whether the DLL is in CUDA_PATH\\bin, or in a package of the environment",

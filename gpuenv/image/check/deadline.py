@@ -27,7 +27,7 @@ class _Work(threading.Thread, Generic[T]):
 
 
 def within(seconds: float, function: Callable[[], T]) -> T:
-    """What the function answers.
+    """What the function answers, within so many seconds.
 
     Raises:
         TimeoutError: where it has not ended in time; it is left to itself.

@@ -25,6 +25,11 @@ def engines(environment: Mapping[str, str]) -> Iterator[str]:
 def local_image(reference: str, address: str, timeout: float) -> ImageFacts | None:
     """The image as the engine at an address has it; none where it does not, or the SDK is not installed.
 
+    Args:
+        reference: its name.
+        address: the engine's, as in DOCKER_HOST.
+        timeout: seconds for each of its answers.
+
     Raises:
         ImageError: where the engine does not answer as an engine does.
     """

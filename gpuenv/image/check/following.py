@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpuenv.image.check import pixi
 from gpuenv.image.check.installs import (
     Asked,
     FileKind,
@@ -119,6 +120,8 @@ def follow(listed: Listed, step: Step, placed: list[tuple[str, str]], context: C
     """What a file lists, as far as it is there."""
     if listed.kind is FileKind.PROJECT:
         return _project(listed, step, placed, context)
+    if listed.kind is FileKind.PIXI:
+        return _pixi(listed, step, placed, context)
     name = in_context(listed.path, step, placed, context)
     if name is None:
         return Asked()
@@ -166,16 +169,40 @@ def _project(listed: Listed, step: Step, placed: list[tuple[str, str]], context:
     text = context.text(name) if name else None
     if name is None or text is None:
         return Asked()
-    from gpuenv.toml_text import parse_toml  # noqa: PLC0415 - only where such a file is followed
-
-    try:
-        data = parse_toml(text)
-    except (ValueError, RecursionError) as error:
-        context.passed_over[name] = f"is no TOML: {str(error)[:80]}"
-        return Asked()
+    data = _toml(name, text, context)
     locked = any((context.folder / joined_in(name, lock)).is_file() for lock in _LOCKS)
     found = (requirement(entry, Place(name, _line_of(entry, text))) for entry in _dependencies(data, listed.extras))
     return Asked(tuple(replace(entry, locked=locked) for entry in found if entry is not None))
+
+
+def _toml(name: str, text: str, context: Context) -> dict[str, Any]:
+    from gpuenv.toml_text import parse_toml  # noqa: PLC0415 - only where such a file is followed
+
+    try:
+        return parse_toml(text)
+    except (ValueError, RecursionError) as error:
+        context.passed_over[name] = f"is no TOML: {str(error)[:80]}"
+        return {}
+
+
+def _pixi(listed: Listed, step: Step, placed: list[tuple[str, str]], context: Context) -> Asked:
+    """The manifest of pixi's that is named, or the first of a folder; of pyproject.toml the project's own besides."""
+    paths = [listed.path] if listed.path.endswith(".toml") else [f"{listed.path}/{name}" for name in pixi.MANIFESTS]
+    for path in paths:
+        name = in_context(posixpath.normpath(path), step, placed, context)
+        text = context.text(name) if name else None
+        if name is None or text is None:
+            continue
+        data = _toml(name, text, context)
+        manifest = pixi.manifest_of(data, name)
+        if manifest is None:
+            continue
+        own = _dependencies({"project": data.get("project")}, frozenset()) if manifest is not data else ()
+        project = (requirement(entry, Place(name, _line_of(entry, text))) for entry in own)
+        found = (*pixi.installs(manifest, listed.extras, name, text), *project)
+        locked = (context.folder / joined_in(name, "pixi.lock")).is_file()
+        return Asked(tuple(replace(entry, locked=locked) for entry in found if entry is not None))
+    return Asked()
 
 
 def _dependencies(data: dict[str, Any], extras: frozenset[str]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from packaging.utils import canonicalize_name
 
+from gpuenv.image.check import pixi
 from gpuenv.image.check.installs import (
     Asked,
     FileKind,
@@ -21,7 +22,7 @@ from gpuenv.image.check.installs import (
 from gpuenv.image.check.shell import Command, Word
 
 _PIP = re.compile(r"pip[\d.]*")
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _SYSTEM = ("apt-get", "apt", "aptitude", "yum", "dnf", "microdnf", "tdnf", "zypper", "apk")
 _CONDA = ("conda", "mamba", "micromamba")
 # Options that take a word of their own: pip 23.2.1, pip install --help; uv 0.13.8, uv pip install, uv add and uv sync
@@ -72,6 +73,8 @@ def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
         return _conda(command, file, end_line)
     if command.program in _SYSTEM and {"install", "add", "in"} & set(command.texts):
         return _system(command, file, end_line)
+    if command.program == "pixi" and command.texts:
+        return pixi.asked(command, file, end_line)
     if command.program in ("uv", "poetry", "pdm") and command.texts:
         return _project(command, file, end_line)
     return Asked()
@@ -83,12 +86,12 @@ def _pip_words(command: Command) -> Sequence[Word] | None:
     if _PIP.fullmatch(command.program):
         return words[1:]
     texts = command.texts
-    if _PYTHON.fullmatch(command.program) and "-m" in texts:
+    if PYTHON.fullmatch(command.program) and "-m" in texts:
         at = texts.index("-m") + 1
         return words[at + 2 :] if at < len(texts) and _PIP.fullmatch(texts[at]) else None
     if command.program == "uv" and "pip" in texts:
         return words[texts.index("pip") + 2 :]
-    if command.program in (*_CONDA, "pipenv", "poetry", "pdm") and texts[:1] == ("run",):
+    if command.program in (*_CONDA, "pipenv", "poetry", "pdm", "pixi") and texts[:1] == ("run",):
         rest = next((n for n, word in enumerate(words) if n > 1 and _PIP.fullmatch(word.text.rsplit("/", 1)[-1])), None)
         return None if rest is None else words[rest + 1 :]
     return None

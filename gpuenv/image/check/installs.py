@@ -80,11 +80,19 @@ class FileKind(str, Enum):
     CONSTRAINTS = "constraints"
     PROJECT = "project"
     ENVIRONMENT = "environment"
+    PIXI = "pixi"
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A file that a command installs from: its path in the image, and what of it is asked for."""
+    """A file that a command installs from.
+
+    Attributes:
+        kind: what it is.
+        path: where it is in the image; of a project, its folder.
+        place: where it is asked for.
+        extras: which extras of a project, and which environments of pixi's.
+    """
 
     kind: FileKind
     path: str
@@ -140,7 +148,8 @@ def conda_spec(text: str, place: Place) -> Install | None:
     match = _CONDA_SPEC.fullmatch(text.strip().split(" ")[0])
     if match is None:
         return None
-    version = (match[3] or "").split("=")[0]
+    version = match[3] or ""
+    version = version.split("=")[0] if match[2] in ("=", "==") else version  # a build behind it
     try:
         specifier = SpecifierSet(_conda_version(match[2], version))
     except ValueError:

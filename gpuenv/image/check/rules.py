@@ -59,7 +59,11 @@ R = Callable[[Any], Iterator[Any]]
 
 
 def rule(code: str, *causes: Cause) -> Callable[[R], R]:
-    """Registers a rule; the order of files is the order in which they run."""
+    """Registers a rule; the order of files is the order in which they run.
+
+    Raises:
+        ValueError: for a code that is taken.
+    """
 
     def register(function: R) -> R:
         if code in _RULES:

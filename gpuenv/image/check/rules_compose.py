@@ -10,8 +10,8 @@ from gpuenv.image.check.compose import DeviceRequest, Service
 from gpuenv.image.check.installs import Place
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
 from gpuenv.image.check.rules_docker import spot
-from gpuenv.image.check.rules_settings import COMPAT, STUBS
-from gpuenv.image.check.rules_variables import capabilities_fault, hides_all
+from gpuenv.image.check.rules_settings import COMPAT
+from gpuenv.image.check.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 from gpuenv.model.record import dataclass

@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 
 from gpuenv.image.check.built import Built
+from gpuenv.image.check.installers import PYTHON
 from gpuenv.image.check.installs import Install, Place
 from gpuenv.image.check.provided import provided
 from gpuenv.image.check.rules import FileOutcome, rule
 from gpuenv.image.check.rules_docker import from_place, release_of, spot
-from gpuenv.image.check.rules_variables import capabilities_fault, hides_all
+from gpuenv.image.check.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 from gpuenv.model.versions import CudaVersion
 
 _FAULT = Cause.DOCKERFILE_FAULT
 COMPAT = re.compile(r"/compat(?:/lib(?:\.real)?)?/?$")
-STUBS = re.compile(r"/stubs/?$")
 _LD_CONF = re.compile(r"/cuda[^\s\"']*/compat\b")
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 # What needs a GPU rather than CuPy alone: importing CuPy 14 does not.
 _GPU_CODE = re.compile(
     r"\b(?:cupy|cp)\.(?:array|asarray|zeros|ones|arange|empty|full|eye|linspace|random|linalg|fft|show_config|"
@@ -84,7 +83,7 @@ def gpu_at_build_time(built: Built) -> FileOutcome:
         if ran.command.guarded or ran.step.instruction.flag("device") is not None:
             continue
         what = _gpu_use(ran.command.program, ran.command.texts)
-        if what is None and _PYTHON.fullmatch(ran.command.program):
+        if what is None and PYTHON.fullmatch(ran.command.program):
             scripts = [heredoc.body.text for heredoc in ran.step.instruction.heredocs]
             what = next((match[0] for text in scripts if (match := _GPU_CODE.search(text))), None)
         if what is not None:
@@ -101,7 +100,7 @@ def _gpu_use(program: str, arguments: tuple[str, ...]) -> str | None:
         return program
     if program == "gpuenv" and arguments[:1] and arguments[0] in ("doctor", "smoke", "preflight"):
         return None if "--expect-no-gpu" in arguments else f"gpuenv {arguments[0]}"
-    if _PYTHON.fullmatch(program) and "-c" in arguments[:-1]:
+    if PYTHON.fullmatch(program) and "-c" in arguments[:-1]:
         match = _GPU_CODE.search(arguments[arguments.index("-c") + 1])
         return match[0] if match else None
     return None

@@ -19,8 +19,8 @@ _VISIBLE, _CAPABILITIES, _CUDA_VISIBLE = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVE
 # empty one means the default, a word that is not supported is refused; the words are those that
 # internal/config/image/capabilities_test.go has (read 2026-11-21). That is its legacy mode; of CDI nothing was found.
 _KNOWN = ("compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all")
-_STUBS = re.compile(r"/stubs/?$")
 _PROOF_FAILED = ("failed", "crashed", "timed-out", "unfit")
+STUBS = re.compile(r"/stubs/?$")  # a folder of them on a search path
 
 
 @rule("IMG911", Cause.CONTAINER_DRIVER_CAPABILITIES)
@@ -117,7 +117,7 @@ def stubs_on_path(subject: Subject) -> ImageOutcome:
     What to do: give the folder to the linker (LIBRARY_PATH), not to the loader.
     """
     for part in subject.image.environment.get("LD_LIBRARY_PATH", "").split(":"):
-        if _STUBS.search(part):
+        if STUBS.search(part):
             yield Symptom(
                 "LD_LIBRARY_PATH of the image names the stub of libcuda",
                 (of_image("LD_LIBRARY_PATH", part),),

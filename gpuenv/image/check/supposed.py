@@ -34,7 +34,15 @@ def with_machines(
     matrix: Matrix,
     clock: Callable[[], float],
 ) -> ImageReport:
-    """The report on a Dockerfile, with the verdict of each machine on what it would build."""
+    """The report on a Dockerfile, with the verdict of each machine on what it would build.
+
+    Args:
+        report: on the file itself.
+        built: what each target would be.
+        machines: by their names.
+        matrix: the rows.
+        clock: a reading in seconds, for how long checks take.
+    """
     if not machines or not built:
         return report
     verdicts = tuple(

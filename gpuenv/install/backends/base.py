@@ -10,10 +10,9 @@ from typing import Protocol
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.install.records import Pin
+from gpuenv.install.records import Pin, is_name
 from gpuenv.model.record import dataclass
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -102,7 +101,7 @@ def make_pin(
     Raises:
         ValueError: when name, version or digest are not what they should be.
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not is_name(name):
         raise ValueError(f"{name!r} is no name of a distribution")
     if not isinstance(release, str):
         raise ValueError(f"{release!r} is no version")  # noqa: TRY004 - one kind of error for all input

@@ -1,0 +1,88 @@
+"""A target in which a CuPy and all that it needs are installed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import Finding
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import (
+    CupyInstallation,
+    FileFault,
+    FileState,
+    Library,
+    Snapshot,
+)
+from gpuenv.model.versions import CudaVersion
+
+SITE = "/venv/lib/python3.12/site-packages"
+
+
+MODULE = f"{SITE}/cupy/__init__.py"
+
+
+CUPY = CupyInstallation("cupy-cuda12x", "14.2.0", SITE, ("cp312-cp312-linux_x86_64",), True, MODULE)
+
+
+NAMES = {
+    "nvrtc": "libnvrtc.so.12",
+    "cublas": "libcublas.so.12",
+    "cufft": "libcufft.so.11",
+    "curand": "libcurand.so.10",
+    "cusolver": "libcusolver.so.11",
+    "cusparse": "libcusparse.so.12",
+    "nvrtc-builtins": "libnvrtc-builtins.so.12.9",
+}
+
+
+LIBRARIES = tuple(
+    Library(name, soname, f"{SITE}/nvidia/lib/{soname}", "site-packages", release="12.9" if name == "nvrtc" else None)
+    for name, soname in NAMES.items()
+)
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    return load(data_path("matrix.yaml"))
+
+
+@pytest.fixture(scope="module")
+def healthy(matrix: Matrix) -> Snapshot:
+    """A right machine whose target has told all there is to tell."""
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
+    target = replace(
+        snapshot.target,
+        prefix=known("/venv", "x"),
+        cupy=(CUPY,),
+        cupy_module=known(MODULE, "x"),
+        libraries=LIBRARIES,
+        headers=known((f"{SITE}/nvidia/cuda_runtime/include",), "x"),
+        headers_cuda=known(CudaVersion.parse("12.9"), "x"),
+        file_faults_count=known(0, "x"),
+    )
+    return replace(snapshot, target=target)
+
+
+def found(matrix: Matrix, snapshot: Snapshot) -> dict[str, Finding]:
+    diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
+    assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
+    assert all("\n" not in finding.title for finding in diagnosis.findings)
+    return {finding.code: finding for finding in diagnosis.findings}
+
+
+def changed(snapshot: Snapshot, **fields: object) -> Snapshot:
+    return replace(snapshot, target=replace(snapshot.target, **fields))  # type: ignore[arg-type]  # a field of any kind
+
+
+def faulty(healthy: Snapshot, path: str, state: FileState, *names: str) -> Snapshot:
+    fault = FileFault(f"{SITE}/{path}", state, names or ("cupy-cuda12x",))
+    return changed(healthy, file_faults=(fault,), file_faults_count=known(1, "RECORD"))

@@ -1,0 +1,101 @@
+"""What is installed in a target, by its metadata alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.ask_target import ask_libraries
+from gpuenv.probe.raw_target import Distribution, TargetFacts
+from tests.probe.asking import asking, target_of
+from tests.probe.targets import cupy_lines, distribution
+from tests.probe.venvs import interpreter_of, site_packages
+
+
+@pytest.mark.parametrize("form", ["dist-info", "egg-info folder", "egg-info file"])
+def test_a_distribution_is_read_from_the_metadata_of_any_installer(venv: Path, form: str) -> None:
+    distribution(site_packages(venv), "cupy-cuda12x", "14.2.0", form=form)
+    facts, _ = target_of(interpreter_of(venv))
+    assert facts.distributions == (Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), None),)
+
+
+@pytest.mark.parametrize("written", ["CuPy_CUDA12x", "cupy.cuda12x", "cupy--cuda12x", "cupy-cuda12x"])
+def test_a_name_is_told_in_its_canonical_spelling(venv: Path, written: str) -> None:
+    distribution(site_packages(venv), written, "14.2.0")
+    assert cupy_lines(target_of(interpreter_of(venv))[0]) == [("cupy-cuda12x", "14.2.0")]
+
+
+def test_who_installed_a_distribution_is_told(venv: Path) -> None:
+    distribution(site_packages(venv), "numpy", "2.3.4")
+    (site_packages(venv) / "numpy-2.3.4.dist-info" / "INSTALLER").write_text("uv\n", encoding="utf-8")
+    (entry,) = target_of(interpreter_of(venv))[0].distributions
+    assert entry.installer == "uv"
+
+
+@pytest.mark.parametrize("broken", ["no METADATA", "empty METADATA", "bytes", "a folder named METADATA", "no version"])
+def test_broken_metadata_is_passed_over_and_the_rest_is_read(venv: Path, broken: str) -> None:
+    distribution(site_packages(venv), "numpy", "2.3.4")
+    folder = site_packages(venv) / "cupy_cuda12x-14.2.0.dist-info"
+    folder.mkdir()
+    if broken == "a folder named METADATA":
+        (folder / "METADATA").mkdir()
+    elif broken != "no METADATA":
+        content = {"empty METADATA": b"", "bytes": os.urandom(4096), "no version": b"Name: cupy-cuda12x\n"}[broken]
+        (folder / "METADATA").write_bytes(content.replace(b"Version", b""))
+    facts, source = target_of(interpreter_of(venv))
+    assert source.state is SourceState.ANSWERED
+    assert cupy_lines(facts) == [("numpy", "2.3.4")]
+
+
+def test_the_distribution_that_imports_would_meet_first_comes_first(tmp_path: Path, venv: Path) -> None:
+    distribution(site_packages(venv), "numpy", "2.3.4")
+    ahead = tmp_path / "ahead"
+    distribution(ahead, "numpy", "1.26.4")
+    facts, _ = target_of(interpreter_of(venv), {"PYTHONPATH": str(ahead)})
+    assert cupy_lines(facts) == [("numpy", "1.26.4"), ("numpy", "2.3.4")]
+
+
+@pytest.mark.parametrize("name", ["pip", "uv"])
+def test_the_installers_in_the_target_are_told(venv: Path, name: str) -> None:
+    distribution(site_packages(venv), name, "26.0")
+    assert cupy_lines(target_of(interpreter_of(venv))[0]) == [(name, "26.0")]
+
+
+def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
+    for name in ("requests", "pipx", "my-secret-project", "pandas"):
+        distribution(site_packages(venv), name, "1.0")
+    assert target_of(interpreter_of(venv))[0].distributions == ()
+
+
+@pytest.mark.parametrize(
+    ("distributions", "soname"),
+    [
+        ((), None),
+        ((Distribution("cupy", "14.2.0"),), None),
+        ((Distribution("cupy-rocm-7-0", "14.2.0"),), None),
+        ((Distribution("cupy-xarray", "0.1"),), None),
+        ((Distribution("cupy-cuda11x", "13.6.0"),), "libnvrtc.so.11.2"),
+        ((Distribution("cupy-cuda12x", "14.2.0"),), "libnvrtc.so.12"),
+        ((Distribution("cupy-cuda13x", "14.2.0"), Distribution("cupy-cuda12x", "14.2.0")), "libnvrtc.so.13"),
+    ],
+)
+def test_libraries_are_asked_for_by_the_line_of_the_cupy_that_is_there(
+    venv: Path, distributions: tuple[Distribution, ...], soname: str | None
+) -> None:
+    told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
+    assert source.state is (SourceState.ANSWERED if soname else SourceState.NOT_ASKED)
+    assert [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
+
+
+def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Path) -> None:
+    """As in an environment with system-site-packages where the system has an older one of the same line."""
+    distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
+    behind = tmp_path / "system"
+    distribution(behind, "cupy-cuda12x", "13.6.0")
+    (site_packages(venv) / "system.pth").write_text(f"{behind}\n", encoding="utf-8")
+    facts, _ = target_of(interpreter_of(venv))
+    assert cupy_lines(facts) == [("cupy-cuda12x", "14.2.0"), ("cupy-cuda12x", "13.6.0")]
+    assert ask_libraries(asking(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED

@@ -1,0 +1,94 @@
+"""Which environment is meant: the one that is named, the active one, the interpreter on PATH."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.target import TargetError, find_interpreter
+from tests.probe.asking import MINIMAL, ask_target, asking
+from tests.probe.targets import program
+from tests.probe.venvs import interpreter_of
+
+# Which interpreter is meant.
+
+
+def test_an_environment_is_given_by_its_folder_or_by_its_interpreter(venv: Path) -> None:
+    assert find_interpreter(str(venv), {}) == str(interpreter_of(venv))
+    assert find_interpreter(str(interpreter_of(venv)), {}) == str(interpreter_of(venv))
+
+
+def test_an_interpreter_is_given_by_a_name_on_path(venv: Path) -> None:
+    assert find_interpreter("python3", {"PATH": str(venv / "bin")}) == str(interpreter_of(venv))
+
+
+def test_a_folder_with_bin_python_alone_is_an_environment(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    only = program(tmp_path / "bin" / "python", "#!/bin/sh\n")
+    assert find_interpreter(str(tmp_path), {}) == str(only)
+
+
+@pytest.mark.parametrize("given", ["folder", "missing", "missing/bin/python", "", "no-such-name-on-path"])
+def test_what_is_no_environment_is_refused_with_what_would_be_one(tmp_path: Path, given: str) -> None:
+    (tmp_path / "folder").mkdir()
+    path = str(tmp_path / given) if given and "name" not in given else given
+    where = tmp_path / "folder"
+    command = [
+        sys.executable,
+        "-m",
+        "gpuenv",
+        "doctor",
+        "--python",
+        path,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where, env=MINIMAL, timeout=20)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give an interpreter, a virtual environment or a conda prefix" in done.stderr
+    assert path in done.stderr
+
+
+def test_the_home_of_a_user_who_is_not_there_is_no_environment() -> None:
+    with pytest.raises(TargetError):
+        find_interpreter("~nobody-of-this-name/venv", {})
+
+
+def test_the_active_environment_comes_before_path(tmp_path: Path, venv: Path) -> None:
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        assert find_interpreter(None, {variable: str(venv), "PATH": os.defpath}) == str(interpreter_of(venv))
+    both = {"VIRTUAL_ENV": str(venv), "CONDA_PREFIX": str(tmp_path), "PATH": os.defpath}
+    assert find_interpreter(None, both) == str(interpreter_of(venv))
+
+
+def test_an_active_environment_that_is_gone_is_not_passed_over(tmp_path: Path) -> None:
+    """That the shell still points there is the finding; the Python on PATH is not what the user means."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        gone = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
+        found = find_interpreter(None, gone)
+        assert found == str(tmp_path / "gone/bin/python3")
+        assert ask_target(asking(gone), found)[1].state is SourceState.FAILED
+
+
+def test_the_doctor_names_an_active_environment_that_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    gone = {**MINIMAL, "VIRTUAL_ENV": str(tmp_path / "gone"), "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
+    command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=gone, timeout=20)
+    findings = {finding["code"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 1
+    assert findings["ENV401"]["cause"] == "target-environment-broken"
+    assert "WHL503" not in findings, "that CuPy is missing there is not worth saying"
+
+
+def test_an_empty_variable_names_no_environment(venv: Path) -> None:
+    environment = {"VIRTUAL_ENV": "", "CONDA_PREFIX": "", "PATH": str(venv / "bin")}
+    assert find_interpreter(None, environment) == str(interpreter_of(venv))
+
+
+def test_without_an_environment_and_a_python_on_path_there_is_no_target(tmp_path: Path) -> None:
+    assert find_interpreter(None, {"PATH": str(tmp_path)}) is None

@@ -1,0 +1,62 @@
+"""What was measured, held against a baseline, the data sheet and the sisters."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load
+from gpuenv.matrix.peaks import peaks_of
+from gpuenv.model.smoke import (
+    TestedGpu,
+)
+from gpuenv.smoke.baseline import beside_peaks, beside_sisters, compare
+from gpuenv.smoke.catalogue import PAYLOAD
+from tests.smoke.devices import A, B, result, test
+
+
+def test_a_rate_that_fell_and_a_time_that_grew_are_worse() -> None:
+    before = result(test("transfer.rates", A, h2d=100.0, d2h=100.0, time=1.0, share=0.9, old=5.0))
+    now = result(test("transfer.rates", A, h2d=84.0, d2h=86.0, time=2.1, share=0.1, new=7.0))
+    found = {entry.name: entry for entry in compare(now, before)}
+    assert set(found) == {"transfer.h2d", "transfer.d2h", "transfer.time"}
+    assert {name for name, entry in found.items() if entry.worse} == {"transfer.h2d", "transfer.time"}
+    assert found["transfer.h2d"].ratio == pytest.approx(0.84)
+    assert compare(before, before)[0].worse is False
+
+
+def test_repeated_numbers_count_by_their_median() -> None:
+    tests = [test("a.b", A, rate=value) for value in (10.0, 100.0, 101.0)]
+    (found,) = compare(result(*tests), result(test("a.b", A, rate=100.0)))
+    assert found.ratio == 1.0
+
+
+def test_a_gpu_is_held_against_its_data_sheet() -> None:
+    peaks = {"NVIDIA H200": {"blas.rate": 100.0, "blas.other": 5.0}}
+    tests = [test("blas.rates", A, rate=80.0), test("blas.rates", B, rate=30.0)]
+    found = beside_peaks(tests, [TestedGpu(A, "NVIDIA H200"), TestedGpu(B, "NVIDIA H200")], peaks)
+    assert [(entry.gpu, entry.against, entry.ratio, entry.worse) for entry in found] == [
+        (A, "data-sheet", 0.8, False),
+        (B, "data-sheet", 0.3, True),
+    ]
+    assert beside_peaks(tests, [TestedGpu(A, "NVIDIA H200 MIG 1g.18gb"), TestedGpu(B, None)], peaks) == ()
+
+
+def test_the_peaks_of_the_matrix_are_of_numbers_that_are_measured() -> None:
+    peaks = peaks_of(load(data_path("matrix.yaml")))
+    assert len(peaks) > 10
+    named = {name for numbers in peaks.values() for name in numbers}
+    assert named == {"blas.matmul_f16", "blas.matmul_f32", "blas.matmul_f64", "transfer.device_copy"}
+    files = (PAYLOAD / "tests/blas_rates.py", PAYLOAD / "tests/transfer_rates.py")
+    written = "".join(path.read_text(encoding="utf-8") for path in files)
+    assert 'gpu.measure("matmul_" + name' in written
+    assert 'gpu.measure("device_copy"' in written
+    assert all(1e11 < value < 1e16 for numbers in peaks.values() for value in numbers.values())
+
+
+def test_a_gpu_is_held_against_its_sisters() -> None:
+    tests = [test("a.b", A, rate=50.0), test("a.b", B, rate=100.0), test("a.b", "GPU-c", rate=98.0)]
+    gpus = [TestedGpu(uuid, "H100") for uuid in (A, B, "GPU-c")]
+    (slow,) = beside_sisters(tests, gpus)
+    assert (slow.gpu, slow.against, slow.baseline) == (A, "sisters", 99.0)
+    assert beside_sisters(tests, [TestedGpu(A, "A100"), *gpus[1:]]) == ()

@@ -1,0 +1,90 @@
+"""What a GPU tells of itself before and after the tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.reading import known
+from gpuenv.model.smoke import (
+    Quantity,
+    TestResult,
+    TestStatus,
+)
+from gpuenv.model.snapshot import GpuHealth, Snapshot
+from gpuenv.smoke.kernel_log import KernelLog
+from gpuenv.smoke.state import state_tests, xids
+from tests.smoke.devices import A, device, gpu
+
+# Health.
+
+
+def health(**readings: object) -> GpuHealth:
+    return GpuHealth(**{name: known(value, "nvml") for name, value in readings.items()})  # type: ignore[arg-type]
+
+
+def state(before: GpuHealth, after: GpuHealth, *messages: str) -> TestResult:
+    old, new = Snapshot(gpus=(gpu(A, 0, health=before),)), Snapshot(gpus=(gpu(A, 0, health=after),))
+    (found,) = state_tests(old, new, messages, [device(A)], 0.5)
+    return found
+
+
+SOUND = health(ecc=True, ecc_uncorrected=3, temperature=40, rows_pending=False, throttle_reasons=("gpu-idle",))
+
+
+def test_a_gpu_that_is_as_it_was_passes_and_is_measured() -> None:
+    found = state(SOUND, SOUND)
+    assert (found.status, found.trouble) == (TestStatus.PASSED, None)
+    assert found.measured == {"temperature": Quantity(40.0, "C")}
+
+
+@pytest.mark.parametrize(
+    ("after", "cause", "words"),
+    [
+        (replace(SOUND, ecc_uncorrected=known(5, "nvml")), Cause.GPU_HARDWARE_FAULT, "2 uncorrected memory errors"),
+        (
+            replace(SOUND, rows_pending=known(value=True, source="nvml")),
+            Cause.GPU_HARDWARE_FAULT,
+            "waits to be remapped",
+        ),
+        (replace(SOUND, rows_failed=known(value=True, source="nvml")), Cause.GPU_HARDWARE_FAULT, "remapping a row"),
+        (
+            replace(SOUND, throttle_reasons=known(("hardware-thermal",), "nvml")),
+            Cause.GPU_THROTTLED,
+            "hardware-thermal",
+        ),
+    ],
+)
+def test_what_grew_worse_during_the_tests_is_a_failure(after: GpuHealth, cause: Cause, words: str) -> None:
+    found = state(SOUND, after)
+    assert (found.status, found.cause) == (TestStatus.FAILED, cause)
+    assert words in (found.detail or "")
+
+
+def test_old_errors_are_not_this_run_s() -> None:
+    old = replace(SOUND, rows_pending=known(value=True, source="nvml"), ecc_uncorrected=known(9, "nvml"))
+    assert state(old, old).status is TestStatus.PASSED
+
+
+def test_a_gpu_of_which_nothing_is_known_is_not_called_healthy() -> None:
+    assert state(GpuHealth(), GpuHealth()).status is TestStatus.SKIPPED
+
+
+def test_messages_of_the_driver_are_of_one_gpu_and_those_of_programs_are_none() -> None:
+    lines = (
+        "4,1,2,-;NVRM: Xid (PCI:0000:11:00): 79, pid=1, GPU has fallen off the bus.",
+        "4,1,2,-;NVRM: Xid (PCI:0000:11:00): 31, pid=2, MMU Fault",
+        "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 48, pid=1, DBE",
+        "6,1,2,-;usb 1-1: new device",
+    )
+    assert xids(lines, "00000000:11:00.0") == [79]
+    assert xids(lines, "00000000:3B:00.0") == [48]
+    assert xids(lines, None) == []
+
+
+def test_a_log_that_may_not_be_read_is_no_empty_one(tmp_path: object) -> None:
+    log = KernelLog(f"{tmp_path}/kmsg")
+    assert log.lines() is None
+    log.close()

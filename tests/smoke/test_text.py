@@ -1,0 +1,58 @@
+"""The printed result, and the result as it is written and read again."""
+
+from __future__ import annotations
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.codec import decode, encode
+from gpuenv.model.smoke import (
+    SmokeResult,
+    TestResult,
+    TestStatus,
+    Trouble,
+)
+from gpuenv.report.smoke import smoke_lines
+from tests.smoke.devices import A, result, test
+
+# The printed result.
+
+
+def text(shown: SmokeResult, *, verbose: bool = False) -> str:
+    return "\n".join(line.text for line in smoke_lines(shown, verbose=verbose))
+
+
+def test_a_passed_run_is_short_and_has_its_numbers() -> None:
+    printed = text(result(test("transfer.rates", A, h2d=24.1e9), test("kernels.x", A, time=3.2e-6)))
+    assert printed.startswith("PASSED: ")
+    assert "2 tests passed" in printed
+    assert "24.1 GB/s" in printed
+    assert "3.2 us" in printed
+    assert "exit code 0" in printed
+
+
+def test_what_did_not_pass_is_named_with_its_reason_and_cause() -> None:
+    lost = TestResult(
+        "kernels.x", "kernels", A, TestStatus.CRASHED, 2.0, "the CUDA context is lost", trouble=Trouble.CONTEXT_LOST,
+        cause=Cause.ILLEGAL_MEMORY_ACCESS,
+    )  # fmt: skip
+    printed = text(result(test("a.b", A), lost, exit_code=5, fault="illegal-access"))
+    assert printed.startswith("FAILED: ")
+    assert "crashed   kernels.x, 2.0 s: the CUDA context is lost" in printed
+    assert "gpuenv explain illegal-memory-access" in printed
+    assert "planted on purpose: illegal-access" in printed
+
+
+def test_every_test_is_listed_on_demand_and_a_budget_that_was_missed_is_told() -> None:
+    shown = result(test("a.b", A), duration=99.0)
+    assert "passed    a.b" in text(shown, verbose=True)
+    assert "more than the 60 s" in text(shown)
+
+
+def test_lines_are_short_and_in_ascii() -> None:
+    for line in text(result(test("a.b", A, rate=1.0)), verbose=True).splitlines():
+        line.encode("ascii")
+        assert len(line) <= 100
+
+
+def test_a_result_is_read_again_as_it_was_written() -> None:
+    whole = result(test("a.b", A, rate=1.5), versions={"cupy": "14.2.0"})
+    assert decode(SmokeResult, encode(whole)) == whole
