@@ -5,12 +5,16 @@ They are read there, not copied from reports, and each text must name its cause 
 
 MESSAGES: dict[str, tuple[str, ...]] = {
     "cupy-shadowed": (
+        "ModuleNotFoundError: No module named 'cuda.pathfinder'; 'cuda' is not a package",
         "AttributeError: partially initialized module 'cupy' has no attribute 'array' (most likely due to a circular import)",
         "ModuleNotFoundError: No module named 'cupy.cuda'; 'cupy' is not a package",
         "ImportError: cannot import name 'fft' from 'cupy' (/srv/jobs/cupy.py)",
         "AttributeError: module 'cupy' has no attribute 'array' (consider renaming '/srv/jobs/cupy.py' if it has the same name as a library you intended to import)",
     ),
     "cupy-variable-invalid": (
+        "  File \"cupy/_util.pyx\", line 23, in init cupy._util\nValueError: invalid literal for int() with base 10: 'yes'",
+        "  File \"cupy_backends/cuda/stream.pyx\", line 10, in init cupy_backends.cuda.stream\nValueError: invalid literal for int() with base 10: 'true'",
+        '  File "/venv/lib/python3.11/site-packages/cupy/cuda/_compiler_cache.py", line 96, in __init__\n    os.makedirs(self._cache_dir, exist_ok=True)\n  File "<frozen os>", line 225, in makedirs\nFileNotFoundError: [Errno 2] No such file or directory: \'\'',
         "ValueError: Unknown accelerator: cudnn",
         "ValueError: Unknown accelerator:  cub",
         '  File "cupy/_core/_accelerator.pyx", line 20, in cupy._core._accelerator._get_accelerator\nValueError: Unknown accelerator: CUB',
@@ -35,12 +39,15 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "nvidia-container-cli: initialization error: nvml error: driver not loaded",
     ),
     "driver-install-broken": (
+        "nvidia 0000:31:00.0: Direct firmware load for nvidia/550.163.01/gsp_ga10x.bin failed with error -2",
+        "NVRM: RmFetchGspRmImages: No firmware image found",
         "The following packages have unmet dependencies:\n nvidia-driver-550 : Depends: libnvidia-gl-550 (= 550.120-0ubuntu1) but it is not going to be installed",
         "dpkg: error processing archive libnvidia-compute.deb (--unpack):\n trying to overwrite '/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1', which is also in package nvidia-alternative",
         "CUDA error: PTX JIT compiler library not found",
         "file /usr/lib64/libcuda.so.1 from install of nvidia-driver-cuda-libs conflicts with file from package xorg-x11-drv-nvidia-cuda-libs",
     ),
     "driver-kernel-incompatible": (
+        "nvidia-uvm: uvm_pmm_gpu.c:3176 devmem_alloc_pagemap[pid:92821] request_free_mem_region() err -34",
         "make -C /lib/modules/6.6.1/build M=/var/lib/dkms/nvidia/535.54.03/build modules\n/bin/sh: 1: scripts/mod/modpost: not found",
         "building nvidia.ko\n  ERROR: Kernel configuration is invalid.\n         include/generated/autoconf.h or include/config/auto.conf are missing.",
         "modprobe: ERROR: could not insert 'nvidia': Required key not available",
@@ -221,6 +228,9 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "error: Failed to build `cupy==13.6.0`",
     ),
     "corrupt-installation": (
+        "  File \"/venv/lib/python3.11/site-packages/cupy/_environment.py\", line 407, in _preload_library\n    from cuda.pathfinder import (\nModuleNotFoundError: No module named 'cuda'",
+        "Failed to import CuPy.\n\nOriginal error:\n  ModuleNotFoundError: No module named 'fastrlock'",
+        '  File "cupy/fft/_callback.pyx", line 21, in init cupy.fft._callback\nImportError: cannot import name find_nvidia_binary_utility',
         "ModuleNotFoundError: No module named 'cupy._core'",
         "AttributeError: module 'cupy' has no attribute 'ndarray'",
         "ImportError: cannot import name '_environment' from 'cupy' (unknown location)",
@@ -375,6 +385,7 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "in WSL2: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected",
     ),
     "kernel-cache-unwritable": (
+        "  File \"/venv/lib/python3.12/site-packages/cupy/cuda/compiler.py\", line 394, in _compile\nFileNotFoundError: [Errno 2] No usable temporary directory found in ['/tmp', '/var/tmp', '/usr/tmp', '/app']",
         "OSError: [Errno 30] Read-only file system: '.cupy/kernel_cache/tmpx1'",
         "PermissionError: [Errno 13] Permission denied: '/root/.cupy/kernel_cache'",
         "OSError: [Errno 28] No space left on device: '.cupy/kernel_cache/tmp2'",

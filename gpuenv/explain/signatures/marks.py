@@ -27,6 +27,7 @@ SIGNATURES = (
     ),
     _mark("executable", ("error while loading shared libraries",)),
     _mark("cupy-asks", ("cupy",), r"\.p(?:yx|xi)\"?,? (?:line \d+,? )?in (?:init )?cupy\w*\."),
+    _mark("cupy-cache-frame", ("_compiler_cache",), r"[/\\]cupy[/\\]cuda[/\\]_compiler_cache\b"),
     _mark("cupy-banner", ("original error",), r"Original error:"),
     _mark(
         "cupy-crash-frame",
