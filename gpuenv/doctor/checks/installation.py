@@ -106,7 +106,7 @@ def shadowed(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*_ONE_CUPY, "WHL511"))
+@check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*ONE_CUPY, "WHL511"))
 def numpy_shadowed(facts: Facts) -> Outcome:
     """What is imported as NumPy is not NumPy, or is for another interpreter.
 
