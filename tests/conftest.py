@@ -35,6 +35,8 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 LONG = (
     "audit/",
     "eval/test_score.py",
+    "explain/test_forms.py",
+    "explain/test_hard_lines.py",
     "fix/",
     "fuzz/test_fuzz.py",
     "image/test_command.py",

@@ -10,13 +10,17 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from gpuenv.model.json_schema import json_schema
 from gpuenv.model.reading import ASSUMED
 from gpuenv.probe.facts import rank, sources_of
+from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, counted, materialise
 from gpuenv.simulate.profile import Profile, ProfileError, Shown, load
 
@@ -118,6 +122,7 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
         "crashed": [],
     }, json.dumps(findings, indent=1)
     assert report["exit_code"] == code
+    validator().validate(report)
     assert_sources_stand_in_the_table(report["snapshot"])
     if not expect.causes:
         assert report["findings"] == []
@@ -126,6 +131,12 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
     assert {path: fact_at(report["snapshot"], path) for path in expect.facts} == dict(expect.facts)
     if expect.primary:
         assert_text_names_the_same_cause(bench, written, findings)
+
+
+@cache
+def validator() -> Draft202012Validator:
+    """Of what ``gpuenv schema report`` prints."""
+    return Draft202012Validator(json_schema(Report, "gpuenv.report/1"))
 
 
 def fact_at(snapshot: Any, path: str) -> str:  # noqa: ANN401 - JSON

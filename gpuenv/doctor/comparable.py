@@ -14,7 +14,17 @@ from typing import Any
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Library, Snapshot
 
-_OF_PLACES = ("executable", "prefix", "user_site", "cupy_module", "numpy_module", "numpy_fault", "cuda_path", "headers")
+_OF_PLACES = (
+    "executable",
+    "prefix",
+    "user_site",
+    "cupy_module",
+    "numpy_module",
+    "numpy_fault",
+    "pathfinder_hidden_by",
+    "cuda_path",
+    "headers",
+)
 _HEALTH = ("ecc", "pages_pending", "rows_pending", "rows_failed", "throttle_reasons")
 
 

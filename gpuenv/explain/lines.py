@@ -6,66 +6,18 @@ import codecs
 import re
 from collections.abc import Callable, Iterator
 
+from gpuenv.explain.plain import clean, is_notation, unfolded
 from gpuenv.explain.records import SaidLine
 
 _PIECE = 1 << 20  # bytes that are looked at together
 _LONGEST = 8192  # bytes of a line that are looked at together; a longer one is cut, with an overlap
 _OVERLAP = 512
 _SHOWN = 500  # characters of a line that are kept
+_WAITING = 3  # lines at the end that wait for the next: they may be wrapped
+_NARROWEST = 38  # bytes of a line that a terminal may have cut
 _WHOLE = 1 << 18  # bytes at the beginning of a text of which every line is looked at
+_TABLE = (b"|", b"+", b"-", b"=", b"*", b"#", b"\r")  # ends of lines that are as long as the next without being cut
 _BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff]")
-# Blanks beyond these few say nothing, and a pattern with several would try every way to share them out.
-_BLANKS = re.compile(r"\s{9,}")
-# What forums, mails and chats make of quotes, and what a text is full of that was HTML or a string's notation.
-_QUOTES = str.maketrans("\u2018\u2019\u00b4\u2032\u201c\u201d\u201e\u00a0", "''''\"\"\" ")
-_ENTITIES = {
-    "&lt;": "<",
-    "&gt;": ">",
-    "&quot;": '"',
-    "&#34;": '"',
-    "&#39;": "'",
-    "&#x27;": "'",
-    "&nbsp;": " ",
-    "&amp;": "&",
-}
-_ENTITY = re.compile("|".join(_ENTITIES))
-_ESCAPED_QUOTE = re.compile(r"\\(['\"])")
-# What logging systems write before a line, each at most a few times.
-_PREFIXES = re.compile(
-    r"""\s*(?:
-      \d{4}[-/]\d\d[-/]\d\d[T\s]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?      # ISO time
-    | (?:[A-Z][a-z]{2}\s)?[A-Z][a-z]{2}\s{1,2}\d{1,2}\s\d\d:\d\d:\d\d(?:\s\d{4})?  # syslog's time, and
-      \s[\w.-]+\s[\w@./-]+(?:\[\d+\])?:                                            # its host and program
-    | [\w.-]{1,40}\s*\|(?=\s)                                                        # compose
-    | \[\s*\d+\.\d{3,6}\](?:\[[\w\s]+\])?                                            # the kernel's seconds
-    | \#\#\[\w+\] | ::(?:error|warning)[^:]*::                                       # GitHub Actions
-    | \#\d+\s\d+\.\d+                                                                # docker build
-    | (?:stdout|stderr)\s[FP]\s                                                      # CRI
-    | [IWEF]\d{4}\s\d\d:\d\d:\d\d(?:\.\d+)?\s+\d+\s                                  # glog
-    | E(?=\s{2,})                                                                    # pytest
-    )\s?""",
-    re.VERBOSE,
-)
-
-
-def clean(text: str) -> str:
-    """A line without colours, control characters and the prefixes of logging systems, and with plain quotes."""
-    text = _BLANKS.sub(" " * 8, _CONTROL.sub(" ", _ESCAPES.sub("", text)))
-    if not text.isascii():
-        text = text.translate(_QUOTES)
-    if "&" in text:
-        text = _ENTITY.sub(lambda match: _ENTITIES[match[0]], text)
-    if "\\" in text:
-        text = _ESCAPED_QUOTE.sub(r"\1", text)
-    for _ in range(4):
-        match = _PREFIXES.match(text)
-        if match is None or not match[0].strip():
-            break
-        text = text[match.end() :]
-    return text.strip()
 
 
 class LineFinder:
@@ -92,7 +44,9 @@ class LineFinder:
         """Lines that are complete by now; at most a MiB may be given at once."""
         data = self._rest + self._decoded(data)
         end = data.rfind(b"\n") + 1
-        held = data.rfind(b"\n", 0, end - 1) + 1 if end else 0  # the last line waits for the next: it may be wrapped
+        held = end
+        for _ in range(_WAITING if end else 0):
+            held = data.rfind(b"\n", 0, max(held - 1, 0)) + 1
         if held == 0 and len(data) >= _PIECE:
             held = end = len(data)  # a line without an end is taken as it comes
         self._rest = data[held:]
@@ -123,9 +77,10 @@ class LineFinder:
             self._lines += data.count(b"\n", counted, start)
             counted = start
             end = _end(data, start)
-            after = _text(data[end + 1 : min(_end(data, end + 1), end + 1 + _LONGEST)])
-            for piece in _pieces(data[start:end]):
-                yield SaidLine(self._lines + 1, _text(piece)), after
+            after = _after(data, start, end)
+            for texts in _unfolded(data[start:end]):
+                for text, following in zip(texts, (*texts[1:], after), strict=True):
+                    yield SaidLine(self._lines + 1, text), following
         self._lines += data.count(b"\n", counted, until)
 
     def _all_starts(self, data: bytes, until: int) -> Iterator[int]:
@@ -157,8 +112,26 @@ def _pieces(line: bytes) -> Iterator[bytes]:
         yield line[start : start + _LONGEST]
 
 
-def _text(line: bytes) -> str:
-    return clean(line.decode("utf-8", "replace")) if line else ""
+def _after(data: bytes, start: int, end: int) -> str:
+    """What comes after a line: the next one, and more where a terminal has cut them all at one width."""
+    width = end - start
+    after = ""
+    for _ in range(_WAITING):
+        until = _end(data, end + 1)
+        texts = next(_unfolded(data[end + 1 : min(until, end + 1 + _LONGEST)]), [])
+        after += texts[0] if texts else ""
+        if until - end - 1 != width or width < _NARROWEST or len(texts) > 1 or data[until - 1 : until] in _TABLE:
+            break
+        end = until
+    return after
+
+
+def _unfolded(line: bytes) -> Iterator[list[str]]:
+    """The lines that a line of a file holds, piece by piece; mostly one of one."""
+    notation = is_notation(line[:_LONGEST].decode("utf-8", "replace"))
+    for piece in _pieces(line):
+        text = piece.decode("utf-8", "replace")
+        yield [clean(part) for part in unfolded(text, notation=notation)] if text else [""]
 
 
 def shown(text: str) -> str:

@@ -24,19 +24,30 @@ class LiteralIndex:
     def __init__(self, owners: Sequence[Iterable[str]]) -> None:
         pairs = [(literal, owner) for owner, literals in enumerate(owners) for literal in literals]
         self.longest = max((len(literal) for literal, _ in pairs), default=0)
-        often = Counter(gram for literal, _ in pairs for gram in _grams(literal))
+        often = Counter(gram for literal, _ in pairs for gram in grams_of(literal))
         self._by_gram: dict[str, list[tuple[str, int]]] = {}
         for literal, owner in pairs:  # each is looked for where the part is that the fewest others have
-            rarest = min(sorted(_grams(literal)), key=often.__getitem__)
+            rarest = min(sorted(grams_of(literal)), key=often.__getitem__)
             self._by_gram.setdefault(rarest, []).append((literal, owner))
 
-    def owners(self, text: str) -> set[int]:
-        """Those one of whose literals stands in a text of lower case."""
-        by_gram = self._by_gram
+    def owners(self, text: str, grams: frozenset[str] | None = None) -> list[int]:
+        """Those one of whose literals stands in a text of lower case, in their order.
+
+        Args:
+            text: the text.
+            grams: what :func:`grams_of` has of it, or of a text that contains it, where that is known.
+        """
         found: set[int] = set()
-        for gram in _grams(text) & by_gram.keys():
-            found.update(owner for literal, owner in by_gram[gram] if owner not in found and literal in text)
-        return found
+        for gram in self._by_gram.keys() & (grams_of(text) if grams is None else grams):
+            for literal, owner in self._by_gram[gram]:
+                if literal in text:
+                    found.add(owner)
+        return sorted(found)
+
+
+def grams_of(text: str) -> frozenset[str]:
+    """All the parts of a text that have three characters."""
+    return frozenset(text[place : place + _GRAM] for place in range(len(text) - _GRAM + 1))
 
 
 def any_of(literals: Iterable[str]) -> re.Pattern[bytes]:
@@ -62,7 +73,3 @@ def _alternatives(tree: _Tree) -> bytes:
         return b""
     parts = [re.escape(bytes([byte])) + _alternatives(below) for byte, below in sorted(tree.items())]
     return parts[0] if len(parts) == 1 else b"(?:" + b"|".join(parts) + b")"
-
-
-def _grams(text: str) -> set[str]:
-    return {text[place : place + _GRAM] for place in range(len(text) - _GRAM + 1)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from gpuenv.explain.lines import LineFinder, shown
-from gpuenv.explain.literals import LiteralIndex, any_of
+from gpuenv.explain.literals import LiteralIndex, any_of, grams_of
 from gpuenv.explain.patterns import compiled
 from gpuenv.explain.records import Hit, SaidLine, Signature
 from gpuenv.explain.signatures import all_signatures
@@ -61,9 +61,11 @@ class Scanner:
             return
         if len(self._seen) < _REMEMBERED:
             self._seen.add(key)
-        self.stated.look(line.text)
+        lowered = window.lower()
+        grams = grams_of(lowered)
+        self.stated.look(line.text, grams)
         glued = line.text + after if len(line.text) >= _WRAP and after else ""
-        for signature, match in _matches(line.text, window, glued):
+        for signature, match in _matches(line.text, window, glued, _index().owners(lowered, grams)):
             kept = self._hits.setdefault(signature.name, [])
             values = tuple((name, value) for name, value in match.items() if value)
             known = signature.judge is not None and any(hit.values == values for hit in kept)
@@ -97,13 +99,15 @@ def _most(signature: Signature) -> int:
     return _KEPT if signature.judge is None else _KEPT_VALUES
 
 
-def _matches(line: str, window: str, glued: str) -> Iterator[tuple[Signature, dict[str, str | None]]]:
-    owners = _index().owners(window.lower())
-    if glued:  # which has in addition what stands across the cut
+def _matches(
+    line: str, window: str, glued: str, owners: list[int]
+) -> Iterator[tuple[Signature, dict[str, str | None]]]:
+    """What the signatures at these places say of a line, and those whose literal stands across a cut."""
+    if glued:
         cut, most = len(line), _index().longest
-        owners |= _index().owners(glued[max(0, cut - most) : cut + most].lower())
+        owners = sorted({*owners, *_index().owners(glued[max(0, cut - most) : cut + most].lower())})
     signatures = all_signatures()
-    for owner in sorted(owners):
+    for owner in owners:
         match = _match(signatures[owner], line, window, glued)
         if match is not None:
             yield signatures[owner], match

@@ -133,6 +133,10 @@ _STATEMENTS = (
         for series in ("rtx", "gtx")
     ),
     *(
+        Statement("gpu", name, rf"(?<![\w-])((?:NVIDIA )?(?:Tesla )?{name}(?:-\w{{2,5}}){{0,2}})(?![\w-])", loose=True)
+        for name in ("k80", "p100", "v100", "a100", "h100", "h200", "b200")
+    ),
+    *(
         Statement("gpu", word, _NO_ADVICE + f"(?:{_NO_GPU})", lambda _: "none", loose=True)
         for word in ("cpu-only", "cpu only", "gpu", "graphics", "card")
     ),
@@ -197,9 +201,9 @@ class Stated:
         self._values: dict[str, list[str]] = {}
         self._loose: dict[str, list[str]] = {}
 
-    def look(self, line: str) -> None:
-        """Takes a line."""
-        for place in sorted(_index().owners(line.lower())):
+    def look(self, line: str, grams: frozenset[str] | None = None) -> None:
+        """Takes a line, with the grams of a text that contains it where these are known."""
+        for place in _index().owners(line.lower(), grams):
             statement = _STATEMENTS[place]
             match = compiled(statement.pattern).search(line)
             if match is None:

@@ -116,7 +116,10 @@ class Cause(str, Enum):
     PYTHON_UNSUPPORTED = ("python-unsupported", "the interpreter has no wheel of this line")
     PLATFORM_WHEEL_MISSING = ("platform-wheel-missing", "libc, platform or architecture has no wheel of this line")
     NUMPY_INCOMPATIBLE = ("numpy-incompatible", "the NumPy there does not fit this CuPy")
-    CUPY_SHADOWED = ("cupy-shadowed", "a file or folder named cupy that is not CuPy is imported in its place")
+    CUPY_SHADOWED = (
+        "cupy-shadowed",
+        "a file or folder named cupy, or cuda, that is another module is imported in its place",
+    )
     MIXED_PIP_CONDA = ("mixed-pip-conda", "pip and conda each put a part of CUDA or CuPy into one environment")
     TORCH_CUPY_CONFLICT = (
         "torch-cupy-conflict",

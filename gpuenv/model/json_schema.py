@@ -41,13 +41,19 @@ def _schema(kind: Any, bound: Mapping[Any, Any], definitions: dict[str, Any]) ->
     return {"type": _SCALARS[kind]}
 
 
+def _label(kind: Any) -> str:  # noqa: ANN401 - a type hint
+    """A name for a type hint: tuples of different things are told apart."""
+    inner = [_label(argument) for argument in get_args(kind) if argument is not Ellipsis]
+    return "_".join([getattr(get_origin(kind) or kind, "__name__", "any"), *inner])
+
+
 def _record(kind: Any, bound: Mapping[Any, Any], definitions: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - a type hint
     origin = get_origin(kind) or kind
     if hasattr(origin, "parse"):
         return {"type": "string"}
     parameters = getattr(origin, "__parameters__", ())
     given = [bound.get(argument, argument) for argument in get_args(kind)]
-    name = "".join([origin.__name__, *(f"_{argument.__name__}" for argument in given)])
+    name = "_".join([origin.__name__, *map(_label, given)])
     if name not in definitions:
         definitions[name] = {}  # a record that holds itself ends here
         hints = get_type_hints(origin)

@@ -146,6 +146,7 @@ class Target:
         numpy: NumPy's release.
         numpy_module: the file that ``import numpy`` would take, likewise.
         numpy_fault: why that is no NumPy that this interpreter can import.
+        pathfinder_hidden_by: the module named ``cuda`` that hides cuda.pathfinder, wherever that lies.
         packages: the distributions there that have to do with GPUs, by canonical name.
         conda_packages: the packages among them that conda has installed.
         libraries: the CUDA libraries that this CuPy would load.
@@ -178,6 +179,7 @@ class Target:
     numpy: Reading[str] = Reading()
     numpy_module: Reading[str] = Reading()
     numpy_fault: Reading[str] = Reading()
+    pathfinder_hidden_by: Reading[str] = Reading()
     packages: Mapping[str, str] = field(default_factory=dict)
     conda_packages: Mapping[str, str] = field(default_factory=dict)
     libraries: tuple[Library, ...] = ()

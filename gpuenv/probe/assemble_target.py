@@ -42,6 +42,7 @@ def assemble_target(raw: RawFacts) -> Target:
         numpy=_from(METADATA, packages.get("numpy"), _absence(facts, "NumPy is not there", reason)),
         numpy_module=_from(_IMPORTS, facts.numpy_module, _absence(facts, "no module of this name is found", reason)),
         numpy_fault=_from(_IMPORTS, facts.numpy_fault, _absence(facts, "nothing speaks against it", reason)),
+        pathfinder_hidden_by=_from(_IMPORTS, facts.pathfinder_hidden_by, _absence(facts, "nothing does", reason)),
         packages=dict(sorted(packages.items())),
         conda_packages=dict(sorted(facts.conda_packages.items())),
         libraries=_libraries(raw.libraries),

@@ -133,6 +133,7 @@ _OF_TARGET: Mapping[str, Sources] = {
     "target.numpy": _one(_METADATA),
     "target.numpy_module": _one("the target's import system"),
     "target.numpy_fault": _one("the target's import system"),
+    "target.pathfinder_hidden_by": _one("the target's import system"),
     "target.packages": _one(_METADATA, "conda-meta"),
     "target.conda_packages": _one("conda-meta"),
     "target.libraries[]": _one("cuda-pathfinder", _LOADER),

@@ -60,6 +60,7 @@ class TargetFacts:
         cupy_module: the file that ``import cupy`` would take.
         numpy_module: the file that ``import numpy`` would take.
         numpy_fault: why that is no NumPy that this interpreter can import.
+        pathfinder_hidden_by: the module named cuda that hides cuda.pathfinder.
         kernels: Jupyter's kernels.
         needs_of_cupy: what other distributions ask of CuPy.
         kernel_cache: the folder of CuPy's compiled kernels; null where memory serves.
@@ -84,6 +85,7 @@ class TargetFacts:
     cupy_module: str | None = None
     numpy_module: str | None = None
     numpy_fault: str | None = None
+    pathfinder_hidden_by: str | None = None
     kernels: tuple[JupyterKernel, ...] = ()
     needs_of_cupy: tuple[NeedOfCupy, ...] = ()
     kernel_cache: str | None = None

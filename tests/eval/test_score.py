@@ -10,7 +10,7 @@ from gpuenv.model.causes import Cause
 from tests.eval.printed import messages, recalls
 from tests.eval.score import answers, load, row
 
-NAMES = ("established", "collected", "gathered", "fetched", "reported", "recent", "unconfirmed")
+NAMES = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "unconfirmed")
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,8 @@ def test_the_cases_are_well_formed() -> None:
     assert len(load("fetched")) >= 60
     assert len(load("reported")) >= 110
     assert len(load("recent")) >= 70
+    assert len(load("unseen")) >= 75
+    assert {case.split for case in load("unseen")} == {"held"}
     for case in load("reported"):
         assert case.split == ("held" if hashlib.sha256(case.id.encode()).digest()[0] % 2 else "open")
 

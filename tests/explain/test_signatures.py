@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from gpuenv.explain.cures import CURES
-from gpuenv.explain.lines import clean
 from gpuenv.explain.patterns import compiled
+from gpuenv.explain.plain import clean
 from gpuenv.explain.records import Level, Signature
 from gpuenv.explain.signatures import all_signatures
 from gpuenv.explain.situation import MARKS

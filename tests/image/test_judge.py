@@ -157,6 +157,11 @@ def test_an_image_that_runs(facts: ImageFacts, machine: tuple[str, ...]) -> None
             [("IMG911", "container-driver-capabilities")],
         ),
         (
+            image("12.4.1", CUPY_ACCELERATORS="cub, cutensor"),
+            ("driver=580", "gpu=H100"),
+            [("IMG918", "cupy-variable-invalid")],
+        ),
+        (
             image("12.4.1", CUDA_VISIBLE_DEVICES=""),
             ("driver=580", "gpu=H100"),
             [("IMG912", "visible-devices-hide-gpu")],

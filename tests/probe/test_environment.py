@@ -248,6 +248,39 @@ def test_a_numpy_that_is_none_or_for_another_interpreter_is_told(tmp_path: Path,
         (core / f"_multiarray_umath.{extension}").unlink()
 
 
+def test_a_machine_without_a_folder_for_temporary_files_is_told(tmp_path: Path) -> None:
+    """As a container with a root that is read-only; CuPy puts each source into such a folder."""
+    (tmp_path / "file").touch()
+    scripts = Path(script("interpreter_cupy")).parent
+    program = "import sys, interpreter_cupy as told; print(told.temporary_fault(sys.argv[1:]))"
+    for places, fault in (
+        ((tmp_path / "file", tmp_path / "none"), "there is no folder for temporary files: none of"),
+        ((tmp_path / "none", tmp_path), "None"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *map(str, places)],
+            env={"PYTHONPATH": str(scripts)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.startswith(fault)
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.12", "3.13"])
+def test_what_hides_cuda_pathfinder_is_told(tmp_path: Path, version: str) -> None:
+    interpreter = python(version)
+    for place, hides in (("script/cuda.py", True), ("package/cuda/__init__.py", True), ("none/notes.txt", False)):
+        file = tmp_path / place
+        file.parent.mkdir(parents=True)
+        file.write_text("", encoding="utf-8")
+        work = tmp_path / place.split("/", maxsplit=1)[0]
+        told = asked_from(interpreter, work)["pathfinder_hidden_by"]
+        assert told == (str(file) if hides else None)
+    (tmp_path / "package/cuda/pathfinder").mkdir()  # as in site-packages, beside an old cuda-python
+    assert asked_from(interpreter, tmp_path / "package")["pathfinder_hidden_by"] is None
+
+
 # Jupyter.
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -13,7 +14,9 @@ from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import decode, encode
+from gpuenv.model.host import KernelMessage
 from gpuenv.model.json_schema import json_schema
+from gpuenv.model.reading import known
 from gpuenv.model.resolution import ConstraintName, Resolution
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.evaluate import evaluate
@@ -37,6 +40,19 @@ def test_a_report_has_the_form_of_its_schema(given: tuple[str, ...]) -> None:
     schema = json_schema(Report, "gpuenv.report/1")
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(json.loads(json.dumps(encode(report))))
+
+
+def test_readings_of_different_lists_have_schemas_of_their_own() -> None:
+    """The lines of the kernel's log are records, the folders of headers are texts."""
+    snapshot = assume(Snapshot(), ("driver=580.95.05", "gpu=V100"), MATRIX)
+    lines: tuple[KernelMessage, ...] = (KernelMessage("NVRM: Xid (PCI:0000:01:00): 79", 79, "0000:01:00.0"),)
+    log = known(lines, "/dev/kmsg")
+    target = replace(snapshot.target, headers=known(("/usr/local/cuda/include",), "CuPy"))
+    data = json.loads(json.dumps(encode(replace(snapshot, kernel_log=log, target=target))))
+    validator = Draft202012Validator(json_schema(Snapshot, "gpuenv.snapshot/1"))
+    validator.validate(data)
+    data["kernel_log"]["value"] = ["a line"]
+    assert not validator.is_valid(data)
 
 
 def test_a_preflight_has_that_form_too() -> None:

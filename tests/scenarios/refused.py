@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.simulate.records import Container, DeviceNodeSpec, Module, Shown
 from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub, target
-from tests.scenarios.spoiling import numpy_of_another_python, requiring, script_named_numpy
+from tests.scenarios.spoiling import numpy_of_another_python, requiring, script_named_cuda, script_named_numpy
 
 L4, H100, GEFORCE = "l4-550", "h100-535", "rtx5090-570"
 CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
@@ -21,6 +21,13 @@ NUMPY = "numpy==2.3.4"
 OLD_FINDER = ("cupy-cuda12x==14.2.0", NUMPY, "cuda-pathfinder==1.0.0")
 FINDER = "cuda-pathfinder==1.*,>=1.3.4"
 REFUSED = (
+    Scenario(
+        "cupy-shadowed",
+        "a script named cuda.py",
+        L4,
+        target("cupy-cuda12x==14.2.0", NUMPY, "cuda-pathfinder==1.9.0"),
+        script_named_cuda,
+    ),
     Scenario("numpy-incompatible", "a script named numpy.py", L4, spoil=script_named_numpy),
     Scenario("numpy-incompatible", "PYTHONPATH of a module of the cluster's", L4, spoil=numpy_of_another_python),
     Scenario("corrupt-installation", "fastrlock is gone", L4, spoil=requiring("numpy>=2", "fastrlock>=0.5")),

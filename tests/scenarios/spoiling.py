@@ -72,6 +72,12 @@ def script_named_numpy(ground: Ground) -> Mapping[str, str]:
     return {"PYTHONPATH": str(write(ground.folder / "mine/numpy.py").parent)}
 
 
+def script_named_cuda(ground: Ground) -> Mapping[str, str]:
+    """Beside a CuPy that asks for cuda.pathfinder."""
+    requiring("cuda-pathfinder==1.*,>=1.3.4")(ground)
+    return {"PYTHONPATH": str(write(ground.folder / "mine/cuda.py").parent)}
+
+
 def numpy_of_another_python(ground: Ground) -> Mapping[str, str]:
     """PYTHONPATH brings the packages of another Python along, as environment modules of clusters do."""
     package = ground.folder / "sw/python3.6/site-packages/numpy"

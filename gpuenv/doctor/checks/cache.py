@@ -8,6 +8,8 @@ from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
+_NO_TEMPORARY = "there is no folder for temporary files"  # in which CuPy puts a source while it is compiled
+
 
 @check("CCH701", Cause.KERNEL_CACHE_UNWRITABLE, requires=ONE_CUPY)
 def unwritable(facts: Facts) -> Outcome:
@@ -15,9 +17,9 @@ def unwritable(facts: Facts) -> Outcome:
 
     What it means: CuPy writes every kernel that it compiles to a folder, and fails with an error of the file system
     where it cannot: the first operation that needs a new kernel ends there. A home folder that is missing or read-only,
-    as in many containers, and a full disk are usual causes.
-    How it is seen: the folder of CUPY_CACHE_DIR, or ~/.cupy/kernel_cache, is looked at with the rights of this user;
-    nothing is written.
+    as in many containers, and a full disk are usual causes; so is a container without any folder for temporary files.
+    How it is seen: the folder of CUPY_CACHE_DIR, or ~/.cupy/kernel_cache, and those for temporary files are looked at
+    with the rights of this user; nothing is written.
     What to do: let CUPY_CACHE_DIR name a folder that this user may write, or keep kernels in memory with
     CUPY_CACHE_IN_MEMORY=1.
     """
@@ -25,13 +27,15 @@ def unwritable(facts: Facts) -> Outcome:
     if not target.kernel_cache_fault.known or not target.cupy:
         return
     told = facts.snapshot.environment.get("CUPY_CACHE_DIR")
+    temporary = (target.kernel_cache_fault.value or "").startswith(_NO_TEMPORARY)
+    name, folder = ("TMPDIR", "/var/cupy-tmp") if temporary else ("CUPY_CACHE_DIR", "/tmp/cupy-cache")  # noqa: S108 - an example
     yield Symptom(
         f"CuPy cannot write its kernel cache: {target.kernel_cache_fault.value}",
         fact("target.kernel_cache", target.kernel_cache)
         + fact("target.kernel_cache_fault", target.kernel_cache_fault)
         + (Evidence("environment.CUPY_CACHE_DIR", told or "not set", "the environment"),),
         (
-            Fix("Name a folder that this user may write: CUPY_CACHE_DIR=/tmp/cupy-cache."),
+            Fix(f"Name a folder that this user may write: {name}={folder}."),
             Fix("Or keep kernels in memory: CUPY_CACHE_IN_MEMORY=1."),
         ),
     )

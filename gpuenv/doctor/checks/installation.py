@@ -106,6 +106,29 @@ def shadowed(facts: Facts) -> Outcome:
     )
 
 
+@check("WHL519", Cause.CUPY_SHADOWED, requires=(*ONE_CUPY, "WHL511"))
+def pathfinder_hidden(facts: Facts) -> Outcome:
+    """Another file or folder named cuda hides the cuda.pathfinder that CuPy needs.
+
+    What it means: CuPy 14 imports cuda.pathfinder. A script of your own called cuda.py, or a folder cuda with an
+    __init__.py and without pathfinder, comes first, and import cupy ends with a ModuleNotFoundError.
+    How it is seen: Python's own finders are asked which file an import of cuda would take from the folder where this
+    command runs; nothing is imported.
+    What to do: give the file another name, remove its __pycache__, or start the program from another folder.
+    """
+    target = facts.snapshot.target
+    module = target.pathfinder_hidden_by.value
+    if module is None or not target.cupy or not any("cuda-pathfinder" in words for words in target.cupy[0].requires):
+        return
+    yield Symptom(
+        f"import cuda.pathfinder takes {module}, so CuPy cannot be imported",
+        fact("target.pathfinder_hidden_by", target.pathfinder_hidden_by)
+        + tuple(Evidence(f"Requires-Dist of {entry.distribution}", "cuda-pathfinder", "") for entry in target.cupy[:1]),
+        (Fix("Give that file or folder another name, or start the program from another folder."),),
+        Severity.ERROR if _on_path(facts, module) else Severity.WARNING,
+    )
+
+
 @check("WHL518", Cause.NUMPY_INCOMPATIBLE, requires=(*ONE_CUPY, "WHL511"))
 def numpy_shadowed(facts: Facts) -> Outcome:
     """What is imported as NumPy is not NumPy, or is for another interpreter.

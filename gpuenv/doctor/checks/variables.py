@@ -1,40 +1,12 @@
-"""CuPy's own variables: with some values CuPy cannot be imported, or cannot allocate.
-
-Which values those are was measured by importing cupy-cuda12x 13.6.0, 14.0.0, 14.0.1, 14.1.0 and 14.2.0 with each
-(2026-11-22): the variables of ``_NUMBERS`` end in "invalid literal for int()", CUPY_ACCELERATORS in "Unknown
-accelerator" (a blank beside a name is a part of it), CUPY_GPU_MEMORY_LIMIT when the memory pool is made.
-"""
+"""CuPy's own variables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
-from packaging.version import InvalidVersion, Version
-
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.cupy_variables import refused_variables
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import is_rocm
-from gpuenv.model.record import dataclass
-
-_ACCELERATORS = ("cub", "cutensor", "cutensornet")
-_NUMBERS = (
-    "CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION",
-    "CUPY_CUDA_ARRAY_INTERFACE_SYNC",
-    "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM",
-    "CUPY_ENABLE_UMP",
-)
-_LIMIT, _FOLDER = "CUPY_GPU_MEMORY_LIMIT", "CUPY_CACHE_DIR"
-_FIRST_TO_MAKE_THE_FOLDER = Version("14.1.0")  # when it is imported; 14.0.1 waits for the first kernel
-
-
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    """A variable with a value that CuPy refuses, and what it takes."""
-
-    name: str
-    value: str
-    taken: str
 
 
 @check("ENV402", Cause.CUPY_VARIABLE_INVALID, requires=("WHL503",))
@@ -49,7 +21,7 @@ def variable_refused(facts: Facts) -> Outcome:
     cupy = facts.snapshot.target.cupy
     if not cupy or any(is_rocm(entry.distribution) for entry in cupy):
         return
-    for wrong in _refused(facts.snapshot.environment, cupy[0].release):
+    for wrong in refused_variables(facts.snapshot.environment, cupy[0].release):
         yield Symptom(
             f"{wrong.name}={wrong.value or '(empty)'}: CuPy refuses this value",
             (
@@ -58,38 +30,3 @@ def variable_refused(facts: Facts) -> Outcome:
             ),
             (Fix(f"Unset it, or correct it: {wrong.taken}.", ("env", "-u", wrong.name, "gpuenv", "doctor")),),
         )
-
-
-def _refused(variables: Mapping[str, str], release: str) -> Iterator[_Refused]:
-    words = variables.get("CUPY_ACCELERATORS", "").split(",")
-    if any(word not in ("", *_ACCELERATORS) for word in words):
-        names = f"{', '.join(_ACCELERATORS)}, separated by commas, without blanks"
-        yield _Refused("CUPY_ACCELERATORS", variables["CUPY_ACCELERATORS"], names)
-    for name in _NUMBERS:
-        if name in variables and not _is_number(variables[name], int):
-            yield _Refused(name, variables[name], "a whole number, such as 0 or 1")
-    limit = variables.get(_LIMIT)
-    if limit is not None and not _is_limit(limit):
-        yield _Refused(_LIMIT, limit, "a number of bytes, such as 8589934592, or a share, such as 80%")
-    if variables.get(_FOLDER) == "" and _makes_its_folder(release):
-        yield _Refused(_FOLDER, "", "the path of a folder")
-
-
-def _is_limit(text: str) -> bool:
-    return _is_number(text[:-1], float) if text.endswith("%") else _is_number(text, int)
-
-
-def _is_number(text: str, kind: type[int | float]) -> bool:
-    """Whether Python, and so CuPy, reads a number of this kind in it."""
-    try:
-        kind(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _makes_its_folder(release: str) -> bool:
-    try:
-        return Version(release) >= _FIRST_TO_MAKE_THE_FOLDER
-    except InvalidVersion:
-        return False

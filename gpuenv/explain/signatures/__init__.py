@@ -13,6 +13,7 @@ def all_signatures() -> tuple[Signature, ...]:
     from gpuenv.explain.signatures import (  # noqa: PLC0415 - the records take time to make
         arrays,
         builds,
+        callers,
         compiler,
         conda,
         containers,
@@ -75,6 +76,7 @@ def all_signatures() -> tuple[Signature, ...]:
             programs,
             frameworks,
             python_cuda,
+            callers,
             marks,
         ),
     )

@@ -114,6 +114,7 @@ SIGNATURES = (
                 "numpy.dtype size changed",
                 "compiled using numpy 1",
                 "_array_api not found",
+                "module compiled against a",
             ),
             *(
                 "module 'numpy' has no attribute",
@@ -126,7 +127,7 @@ SIGNATURES = (
         ((Cause.NUMPY_INCOMPATIBLE, 0.86),),
         "numpy/core and numpy/_core, multiarray; Cython, __Pyx_ImportType; numpy/__init__.py: __former_attrs__",
         pattern=(
-            r"numpy\.(?:_?core)\.multiarray failed to import|numpy\.(?:dtype|ndarray|ufunc) size changed|compiled using NumPy 1\.\S+ cannot be run in|_ARRAY_API not found"
+            r"numpy\.(?:_?core)\.multiarray failed to import|numpy\.(?:dtype|ndarray|ufunc) size changed|compiled using NumPy 1\.\S+ cannot be run in|_ARRAY_API not found|module compiled against (?:API|ABI) version 0x\w+ but this version of numpy"
             r"|module 'numpy' has no attribute '\w+'|cannot import name '\w+' from 'numpy"
             r"|`?np\.\w+`? was removed in the NumPy 2\.0 release|(?:Error|No module named)\W.{0,40}numpy\._?core\._multiarray_umath"
         ),

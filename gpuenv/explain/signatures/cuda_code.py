@@ -48,6 +48,7 @@ SIGNATURES = (
             Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 25),
             Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 40),
             Sway("torch-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.6),
+            Sway("jetson", Cause.JETSON_TEGRA, 60),
         ),
         decides="the GPU and the CUDA of the binary: --assume gpu=NAME, --assume toolkit=VERSION",
     ),

@@ -158,7 +158,7 @@ SIGNATURES = (
         "tensorflow/python/eager/context.py; cudaErrorSetOnActiveProcess; program logs",
         pattern=(
             r"(?:visible|physical|virtual) devices cannot be modified after being initialized|cannot set while device is active"
-            r"|CUDA_VISIBLE_DEVICES.{0,80}(?:too late|no effect|already (?:been )?initiali[sz]ed|after (?:CUDA|torch|cupy)|ignored)"
+            r"|CUDA_VISIBLE_DEVICES.{0,80}(?:too late|no effect|already (?:been )?initiali[sz]ed|after (?:import(?:ing)? )?(?:CUDA|torch|cupy|tensorflow)|ignored|(?:is|has) (?:still )?no influence|still (?:uses?|runs? on|takes?) (?:GPU|device|cuda:?) ?0)"
         ),
         title="The devices were chosen after CUDA had been initialised",
     ),

@@ -7,6 +7,11 @@ from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"
 _SOURCE = "libcudart, cudaGetErrorString; driver_types.h and cuda.h of CUDA 13.0"
+# What CUDA's own text names has a signature of its own.
+_NAMED = (
+    r"\W{1,4}(?:no CUDA-capable|CUDA driver version|system (?:not yet|has unsupp)|unknown error|out of memory|forward compat"
+    r"|initialization error|unsupported display)"
+)
 _NO_DEVICE_SWAYS = (
     Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 40),
     Sway("wsl", Cause.WSL_LIBCUDA, 25),
@@ -143,6 +148,7 @@ SIGNATURES = (
         _RUNTIME,
         (
             "cuda_error_unknown",
+            "failed: unknown error",
             "cudaerrorunknown",
             "unknown_error(99",
             "cuda unknown error",
@@ -161,7 +167,7 @@ SIGNATURES = (
         ),
         _SOURCE,
         pattern=(
-            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|cu[A-Z]\w.{0,80}(?:error|returned):? \(?999\b"
+            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|cuInit failed: unknown error|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|cu[A-Z]\w.{0,80}(?:error|returned):? \(?999\b"
             r"|cuda runtime error \(30\)|cudaGetDeviceCount returned (?:30|999)\b"
         ),
         title="CUDA could not be initialised, and does not say why",
@@ -263,7 +269,7 @@ SIGNATURES = (
         ((Cause.CUDA_INITIALIZATION_FAILED, 0.4), (Cause.NO_DRIVER, 0.1), (Cause.MIG_MISCONFIGURED, 0.05)),
         "CUDA programs that hide the code: cuInit, cudaGetDeviceCount",
         pattern=(
-            r"(?:cuInit|cuda driver initiali[sz]ation) (?:failed|returned \d)|(?:failed|unable|cannot|could not) to initiali[sz]e (?:the )?cuda"
+            rf"(?:cuInit|cuda driver initiali[sz]ation) (?:failed|returned \d)(?!{_NAMED})|(?:failed|unable|cannot|could not) to initiali[sz]e (?:the )?cuda(?!{_NAMED})"
             r"|CUDA initiali[sz]ation (?:failed|failure|error)|unable to (?:start|create) (?:a )?CUDA context"
         ),
         sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 20), Sway("gpu-none", Cause.NO_DRIVER, 6)),

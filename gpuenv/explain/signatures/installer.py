@@ -148,7 +148,7 @@ SIGNATURES = (
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.86),),
         "dkms 2.8 to 3.1: build_module, invoke_command",
         title="The driver's module could not be built for the running kernel",
-        needs=("dkms-nvidia",),
+        needs=("dkms-nvidia", "nvidia-module"),
     ),
     Signature(
         "dkms.no-headers",
@@ -161,6 +161,6 @@ SIGNATURES = (
             r"|Linux headers are missing, which may explain"
         ),
         title="The headers of the running kernel are missing, so the driver's module is not built",
-        needs=("dkms-nvidia",),
+        needs=("dkms-nvidia", "nvidia-module"),
     ),
 )

@@ -10,7 +10,7 @@ from gpuenv.model.causes import Cause
 _LD = "ld.so"
 _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats them"
 _OPENING = r"\.so(?P<soname>[.\d]*): cannot open shared object file"
-_TOOLKIT = r"(?:cudart|cublas|cublasLt|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|nvrtc|nvJitLink|nvToolsExt|cupti|nvblas|npp\w+|nvjpeg|cudla|nvvm)"
+TOOLKIT = r"(?:cudart(?:_static)?|cudadevrt|cublas|cublasLt|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|nvrtc|nvJitLink|nvToolsExt|cupti|nvblas|npp\w+|nvjpeg|cudla|nvvm)"
 _DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cusparse64|nvJitLink|nvrtc-builtins64)_[\w]+\.dll"
 _NOT_OF_CUPY = ("nvvm", "npp", "nvjpeg", "cudla", "nvblas", "cupti", "cufftw")  # CuPy opens none of these
 _SHARED_MAJOR = 11  # up to 11.0 a library's name held the minor version, so a wheel was for one minor only
@@ -37,13 +37,15 @@ _MAJOR_SWAYS = (
     Sway("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
     Sway("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),
     Sway("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),
+    Sway("executable", Cause.CUDA_LIBRARY_MISSING, 4),
+    Sway("jetson", Cause.JETSON_TEGRA, 60),
 )
 
 SIGNATURES = (
     Signature(
         "ld.libcuda",
         _LD,
-        ("libcuda.so",),
+        ("libcuda.so", "library libcuda", 'library "libcuda', "library 'libcuda"),
         (
             (Cause.NO_DRIVER, 0.62),
             (Cause.CONTAINER_WITHOUT_GPU, 0.13),
@@ -56,6 +58,7 @@ SIGNATURES = (
             r"libcuda\.so(?:\.1)?: cannot open shared object|libcuda\.so\S* .*(?:not found|no such file|could not be (?:found|loaded))"
             r"|(?:cannot find|could not (?:find|load|open)|unable to (?:find|load|locate)|failed to (?:load|open|find|dlopen))\b.{0,40}libcuda\.so"
             r"|(?:failed to (?:load|open)|could not load).{0,60}libcuda\.so"
+            r"|(?:could not|cannot|unable to|failed to) (?:load|open|find|locate)(?: (?:the )?(?:shared )?library)?[ '\"`:]{0,4}libcuda\b(?!rt)"
         ),
         title="The loader does not find libcuda, which only the driver brings",
         sways=(
@@ -80,6 +83,7 @@ SIGNATURES = (
             Sway("hook", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
             Sway("hook", Cause.DRIVER_INSTALL_BROKEN, 3),
             Sway("jetson", Cause.JETSON_TEGRA, 3),
+            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
         ),
         decides="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
     ),
@@ -121,7 +125,7 @@ SIGNATURES = (
         ("cannot open shared object file", "dlerror: lib", "shared object file: no such"),
         ((Cause.CUDA_LIBRARY_MISSING, 0.48), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.42)),
         _DLERROR,
-        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |dlerror: |OSError: |Could not load \w+ native library: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{_TOOLKIT}){_OPENING}",
+        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |dlerror: |OSError: |Could not load \w+ native library: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{TOOLKIT}){_OPENING}",
         title="lib{library}.so{soname} is not found",
         judge=_by_age,
         sways=_MAJOR_SWAYS,
@@ -133,7 +137,7 @@ SIGNATURES = (
         ("importerror: lib",),
         ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.55), (Cause.CUDA_LIBRARY_MISSING, 0.35)),
         f"{_DLERROR}; cut off",
-        pattern=rf"ImportError: lib(?P<library>{_TOOLKIT})\.so(?P<soname>[.\d]*)(?!\S)(?!.*cannot open)",
+        pattern=rf"ImportError: lib(?P<library>{TOOLKIT})\.so(?P<soname>[.\d]*)(?!\S)(?!.*cannot open)",
         title="lib{library}.so{soname} is not found",
         judge=_by_age,
         sways=_MAJOR_SWAYS,
@@ -151,7 +155,7 @@ SIGNATURES = (
         ),
         ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3)),
         "CuPy 11 to 14, cupy_backends/cuda/_softlink.pyx",
-        pattern=rf"CuPy failed to load (?:lib)?{_TOOLKIT}|Could not find module '?{_DLLS}",
+        pattern=rf"CuPy failed to load (?:lib)?{TOOLKIT}|Could not find module '?{_DLLS}",
         title="CuPy could not load a CUDA library when it was first used",
         sways=_MAJOR_SWAYS,
         decides="the CUDA that is installed (nvcc --version, pip list), and the CuPy",
@@ -226,6 +230,7 @@ SIGNATURES = (
             r"(?<!libtorch_cuda.so: )undefined symbol: (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|nvrtc)\w*"
             r"|symbol \w+,? version lib(?:cu\w+|nv\w+)\.so\S* not defined in file|version [`']lib(?:cu\w+|nv\w+)\.so\S*' not found"
             r"|(?<!libtorch_cuda.so: )undefined symbol: \w+, version lib(?:cu\w+|nv\w+)\.so"
+            r"|lib(?:cudnn|cublas|cusparse|cusolver|cufft|nccl)\w*\.so\S*: undefined symbol: (?!cu(?-i:[A-Z])|nvml)"
         ),
         title="Another version of a CUDA library is found first: it lacks a symbol",
         decides="which file is taken: LD_DEBUG=libs, or gpuenv doctor",
@@ -254,16 +259,6 @@ SIGNATURES = (
         mark="empty-libcuda",
         sways=(Sway("host", Cause.DRIVER_INSTALL_BROKEN, 5), Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.1)),
         decides="whether this is a container: --assume container=yes or no",
-    ),
-    Signature(
-        "tf.dso-loader",
-        "TensorFlow",
-        ("could not load dynamic library", "cannot dlopen some gpu libraries", "dynamic library"),
-        ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.12)),
-        "TensorFlow, dso_loader.cc and gpu_device.cc",
-        pattern=rf"Could not load dynamic library '(?:lib)?{_TOOLKIT}|Cannot dlopen some GPU libraries",
-        level=Level.WARNING,
-        title="TensorFlow does not find the CUDA libraries that it was built with",
     ),
     Signature(
         "cupy.import-frames",
@@ -297,14 +292,5 @@ SIGNATURES = (
         pattern=r"undefined symbol: (?:cu(?-i:[A-Z])\w+|nvml(?-i:[A-Z])\w+)",
         title="The driver's library lacks a function that the program calls: the driver is older",
         decides="the driver's version, and which libcuda is loaded",
-    ),
-    Signature(
-        "dyld.toolkit-library",
-        "the loader of macOS",
-        ("library not loaded",),
-        ((Cause.CUDA_LIBRARY_MISSING, 0.7), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.15)),
-        "dyld, the strings of the program; CUDA for macOS ended with 10.2",
-        pattern=rf"Library not loaded: \S*lib(?P<library>{_TOOLKIT}|cuda)[.\d]*\.dylib",
-        title="lib{library} is not found",
     ),
 )

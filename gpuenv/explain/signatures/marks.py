@@ -15,6 +15,17 @@ def _mark(mark: str, literals: tuple[str, ...], pattern: str | None = None) -> S
 
 SIGNATURES = (
     _mark("cupy", ("cupy",)),
+    Signature(
+        "mark.cupy-alias",
+        _TEXT,
+        ("cp.",),
+        (),
+        _TEXT,
+        pattern=r"\bcp\.(?:as(?:array|numpy)|array|cuda|zeros|ones|arange|empty|random|linalg|fft|Raw(?:Kernel|Module)|ndarray)\b",
+        level=Level.MARK,
+        mark="cupy",
+    ),
+    _mark("executable", ("error while loading shared libraries",)),
     _mark("cupy-asks", ("cupy",), r"\.p(?:yx|xi)\"?,? (?:line \d+,? )?in (?:init )?cupy\w*\."),
     _mark("cupy-banner", ("original error",), r"Original error:"),
     _mark(
@@ -66,7 +77,7 @@ SIGNATURES = (
     _mark(
         "nvidia-module",
         ("nvidia",),
-        r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|\bfor nvidia-\d",
+        r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|\bfor nvidia-\d|Building module:?\s*nvidia\b|\bnvidia(?:-\w+)?/\d{3}\.\d",
     ),
     _mark("hook", ("nvidia-container-cli",)),  # it runs on the host
     _mark("no-cgroups", ("no-cgroups",), r"no-cgroups ?= ?true"),
@@ -87,7 +98,11 @@ SIGNATURES = (
         (*(f"{drive}:\\" for drive in ascii_lowercase), ".dll", "winerror", "win_amd64", "\\site-packages"),
         r"[A-Z]:\\\w|\.dll\b|\[WinError|win_amd64|\\site-packages\\",
     ),
-    _mark("darwin", ("macosx", "darwin"), r"macosx_\d|Darwin Kernel|darwin"),
+    _mark(
+        "darwin",
+        ("macos", "darwin", "apple m"),
+        r"macosx_\d|darwin|\b(?:on|my|under) macOS\b|\bmacOS (?:M\d|\d\d|Sonoma|Ventura|Monterey)\b|Apple M\d\b",
+    ),
     _mark("aarch64", ("aarch64", "arm64"), r"\baarch64\b|linux[-_]arm64"),
     _mark("jetson", ("tegra", "jetson", "jetpack", "l4t", "nvgpu"), r"tegra|jetson|jetpack|\bl4t\b|nvgpu"),
     _mark("musl", ("musl", "alpine"), r"musl|alpine"),
@@ -129,7 +144,7 @@ SIGNATURES = (
     _mark("cache-folder", ("makedirs", "mkdir"), r"makedirs\(self\._cache_dir|\bmakedirs\b.*cache"),
     _mark("os-refused", ("permissionerror", "oserror", "read-only file system", "no space left")),
     _mark("permission", ("permission denied",), r"/dev/(?:nvidia|nvhost|dri)\S*.*permission denied"),
-    _mark("cpu-torch", ("+cpu",), r"\btorch\S*\+cpu\b|version\.cuda\W+None"),
+    _mark("cpu-torch", ("+cpu", "version.cuda"), r"\btorch\S*\+cpu\b|version\.cuda\W+None"),
     _mark("cpu-tensor", ("and cpu", "cpu and cuda"), r"cuda:\d+ and cpu|cpu and cuda"),
     _mark("compat", ("/compat",), r"cuda[\w.-]*/compat"),
     _mark("failed-to-import-cupy", ("failed to import cupy",)),

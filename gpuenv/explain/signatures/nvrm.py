@@ -66,7 +66,7 @@ SIGNATURES = (
             (Cause.DRIVER_INSTALL_BROKEN, 0.1),
         ),
         "open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c",
-        pattern=r"NVRM.*(?:RmInitAdapter|rm_init_adapter) failed|failed to initialize the adapter",
+        pattern=r"(?:RmInitAdapter|rm_init_adapter) failed|failed to initialize the adapter",
         title="The driver could not start the GPU",
         sways=(
             Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),

@@ -80,7 +80,7 @@ SIGNATURES = (
         ("is not a supported wheel on this platform",),
         ((Cause.PYTHON_UNSUPPORTED, 0.5), (Cause.PLATFORM_WHEEL_MISSING, 0.45)),
         "pip, req/req_install.py",
-        pattern=r"cupy\S*\.whl is not a supported wheel on this platform",
+        pattern=rf"(?:cupy\S*|\b{_FRAMEWORKS}-\d\S*)\.whl is not a supported wheel on this platform",
         sways=FIT,
         decides="the tags in the file's name against pip debug --verbose",
     ),
@@ -91,6 +91,7 @@ SIGNATURES = (
         ((Cause.PYTHON_UNSUPPORTED, 0.92),),
         "pip, resolution/resolvelib; uv-resolver, pubgrub/report.rs",
         pattern=(
+            rf"Package '?{_FRAMEWORKS}'? requires a different Python|"
             r"(?:Package )?'?cupy\S*'? requires (?:a different )?Python|Ignored the following versions that require a different python version:.*cupy"
             r"|cupy\S* (?:depends on|requires) Python ?[<>=]|ERROR: cupy\S* .*requires Python|no versions? of cupy\S* .*Python ?[<>]|cupy\S* requires-python '?[<>=]"
         ),

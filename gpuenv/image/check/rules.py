@@ -83,5 +83,6 @@ def all_rules(family: str = "") -> tuple[Rule, ...]:
     import_module("gpuenv.image.check.rules_docker")
     import_module("gpuenv.image.check.rules_settings")
     import_module("gpuenv.image.check.rules_pins")
+    import_module("gpuenv.image.check.rules_cupy")
     import_module("gpuenv.image.check.rules_compose")
     return tuple(entry for entry in _RULES.values() if entry.code.startswith(family))

@@ -18,6 +18,7 @@ from interpreter_cupy import (
     kernel_cache_owners,
     numpy_fault,
     numpy_module,
+    pathfinder_hidden_by,
 )
 from interpreter_packages import conda_packages, distributions, needs_of_cupy, read
 
@@ -204,6 +205,7 @@ def main():
         ("cupy_module", cupy_module),
         ("numpy_module", numpy_module),
         ("numpy_fault", numpy_fault),
+        ("pathfinder_hidden_by", pathfinder_hidden_by),
         ("kernels", kernels),
         ("needs_of_cupy", needs_of_cupy),
         ("kernel_cache", kernel_cache),

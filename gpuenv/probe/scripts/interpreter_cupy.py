@@ -52,6 +52,20 @@ def numpy_module():
     return taken("numpy")
 
 
+def pathfinder_hidden_by():
+    """The module named cuda that hides cuda.pathfinder wherever that lies; None where none does.
+
+    A module, or a package with an __init__.py, ends the search: what lies elsewhere under that name is not looked at.
+    """
+    module = taken("cuda")
+    if module is None or not module.endswith((".py", ".pyc", ".so")):
+        return None
+    folder, name = os.path.split(module)
+    if name.startswith("__init__.") and os.path.isdir(os.path.join(folder, "pathfinder")):
+        return None
+    return module
+
+
 def numpy_fault():
     """Why that is no NumPy that this interpreter can import; None where nothing speaks against it."""
     module = numpy_module()
@@ -148,7 +162,23 @@ def kernel_cache_fault():
         return None
     if room.f_blocks and not room.f_bavail:
         return "the file system of " + place + " is full"
-    return None
+    return temporary_fault(temporary_places())
+
+
+def temporary_places():
+    """Where Python's ``tempfile`` would make temporary files, in its order."""
+    named = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
+    return named + ["/tmp", "/var/tmp", "/usr/tmp", os.getcwd()]  # noqa: S108 - looked at, not used
+
+
+def temporary_fault(places):
+    """Why a source cannot be put aside while it is compiled: cupy/cuda/compiler.py makes a temporary folder for it.
+
+    ``tempfile`` tries them by writing, which is not done here.
+    """
+    if os.name != "posix" or any(os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK) for place in places):
+        return None
+    return "there is no folder for temporary files: none of " + ", ".join(places) + " may be written by this user"
 
 
 def kernel_cache_owners():

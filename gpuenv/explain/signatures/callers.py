@@ -1,0 +1,229 @@
+"""What programs that call CUDA print in their own words, where CUDA's name of the error is not among them."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.model.causes import Cause
+
+_SIDE = r"\b(?:default|side|other|second|separate|transfer|copy|non-?default|non-?blocking|different|two|another) streams?\b"
+_WRONG = r"\b(?:wrong|incorrect|stale|garbage|races?|race condition|mismatch\w*|corrupt\w*)\b"
+_OLD = r"(?:Fermi|Kepler|Maxwell|Pascal|Volta)"
+
+SIGNATURES = (
+    Signature(
+        "program.memory-words",
+        "TensorFlow, ONNX Runtime, DirectML, Julia, vLLM",
+        (
+            *("oom when allocating", "memory for requested buffer", "out of gpu memory", "not enough gpu"),
+            *("memory for the cache blocks", "out of memory trying", "out of memory while trying", "insufficient gpu"),
+        ),
+        ((Cause.OUT_OF_MEMORY, 0.88),),
+        "tensorflow/core/framework/op_kernel.cc; onnxruntime, bfc_arena.cc; CUDA.jl, pool.jl; vllm, core/kv_cache_utils.py",
+        pattern=(
+            r"OOM when allocating tensor|Failed to allocate memory for requested buffer of size|Out of GPU memory trying to allocate"
+            r"|(?:not enough|insufficient) GPU (?:video )?memory|No available memory for the cache blocks|out of memory (?:while )?trying to allocate"
+        ),
+    ),
+    Signature(
+        "program.memory-taken",
+        "vLLM",
+        ("less than desired gpu memory utilization",),
+        ((Cause.GPU_BUSY, 0.55), (Cause.OUT_OF_MEMORY, 0.35)),
+        "vllm, worker/gpu_worker.py: init_device",
+        pattern=r"Free memory on device .{0,80} less than desired GPU memory utilization",
+        title="Less of the GPU's memory is free than the program is told to take",
+        decides="which processes nvidia-smi lists on that GPU",
+    ),
+    Signature(
+        "onnx.no-provider",
+        "ONNX Runtime",
+        ("is not in available provider",),
+        ((Cause.CPU_ONLY_FRAMEWORK, 0.88),),
+        "onnxruntime/capi/onnxruntime_inference_collection.py: check_and_normalize_provider_args",
+        pattern=r"Specified provider '(?:CUDA|Tensorrt)ExecutionProvider' is not in available provider",
+        title="The onnxruntime there is built without CUDA",
+    ),
+    Signature(
+        "smi.reset-refused",
+        "nvidia-smi",
+        ("being used by", "in use by another client"),
+        ((Cause.GPU_BUSY, 0.8),),
+        "nvidia-smi, the strings of the program",
+        pattern=r"(?:unable to reset|could not be reset|reset).{0,80}(?:it's|it is|is being|being) (?:being )?used by|GPU.{0,40}in use by another client",
+        title="Another process uses the GPU",
+    ),
+    Signature(
+        "smi.error-fields",
+        "nvidia-smi",
+        ("err!",),
+        ((Cause.GPU_HARDWARE_FAULT, 0.6), (Cause.DRIVER_UNRESPONSIVE, 0.15)),
+        "nvidia-smi, the table: ERR! stands where the GPU does not answer",
+        pattern=r"(?<!Version: )(?<!Version:)\bERR!\s+(?:\d+C?|ERR!|N/A|P\d)|(?:\d+C?|P\d|N/A)\s+ERR!|shows? ERR!.{0,30}(?:fan|power|temp|memory)",
+        title="The GPU does not answer what nvidia-smi asks",
+        decides="what the kernel's log says of the GPU (Xid), and whether a power cycle helps",
+    ),
+    Signature(
+        "thrust.no-image",
+        "Thrust and CUB",
+        ("no kernel image",),
+        ((Cause.NO_KERNEL_IMAGE, 0.6), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.2)),
+        "thrust, system_error.h; cut off",
+        pattern=r"no kernel image(?! is available)",
+        title="A binary holds no code for this GPU",
+        sways=(
+            Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 40),
+            Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 10),
+        ),
+        decides="the GPU and the CUDA of the binary: --assume gpu=NAME, --assume toolkit=VERSION",
+    ),
+    Signature(
+        "cuda.symbol-not-found",
+        "the CUDA runtime and its callers",
+        ("named symbol not found", "cudaerrorsymbolnotfound"),
+        ((Cause.NO_KERNEL_IMAGE, 0.5),),
+        "libcudart 12.9, cudaGetErrorString of number 500",
+        sways=(
+            Sway("jetson", Cause.JETSON_TEGRA, 60),
+            Sway("cupy-driver-error", Cause.NO_KERNEL_IMAGE, 0.2),  # a kernel of that name is not in the module
+        ),
+        decides="whether the binary was built for this GPU, and whether the kernel's name is what the module has",
+    ),
+    Signature(
+        "toolkit.support-dropped",
+        "programs and release notes",
+        ("support", "needs cuda"),
+        ((Cause.GPU_REMOVED_FROM_TOOLKIT, 0.62), (Cause.NO_KERNEL_IMAGE, 0.15)),
+        "CUDA Toolkit 13.0 Release Notes, Deprecated and Dropped Features; the words of programs",
+        pattern=(
+            rf"(?:dropp\w+|remov\w+|end\w*(?: of)?|no longer|without) support\w*(?: for| of)? .{{0,30}}\b{_OLD}\b|\b{_OLD}\b.{{0,60}}(?:no longer supported|not supported (?:any ?more|by CUDA)|support (?:was|is|has been) (?:dropped|removed))"
+            r"|(?:device|GPU|card)\b.{0,60}\bnot supported by (?:this |your |the )?CUDA \d"
+        ),
+        title="This CUDA no longer compiles for the GPU",
+        level=Level.WARNING,
+        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 20),),
+        decides="the GPU and the CUDA there: --assume gpu=NAME, --assume toolkit=VERSION",
+    ),
+    Signature(
+        "torch.cublas-runtime",
+        "torch before 1.5",
+        ("cublas runtime error",),
+        ((Cause.LIBRARY_NOT_INITIALIZED, 0.45), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.25), (Cause.OUT_OF_MEMORY, 0.1)),
+        "aten/src/THC/THCBlas.cu and THCGeneral.cpp: _cublasGetErrorEnum",
+        pattern=r"cublas runtime error ?: ",
+        title="cuBLAS failed; it often does so where torch's CUDA is older than the GPU",
+        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),),
+        decides="the GPU, and the CUDA that torch was built with: torch.version.cuda",
+    ),
+    Signature(
+        "torch.says-false",
+        "torch, asked by hand",
+        ("cuda.is_available()", "cuda available"),
+        (
+            (Cause.CPU_ONLY_FRAMEWORK, 0.4),
+            (Cause.NO_DRIVER, 0.15),
+            (Cause.CONTAINER_WITHOUT_GPU, 0.1),
+            (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.1),
+        ),
+        "torch/cuda/__init__.py: is_available; torch/utils/collect_env.py",
+        pattern=(
+            r"cuda\.is_available\(\)[`)\]'\": ]{0,4}(?:(?:returns?|returned|is|gives|prints|=+|[-=]>|#) ?){0,2}[`'\"]?False\b"
+            r"|\bCUDA available\??\s{0,3}[:=]\s{0,3}False"
+        ),
+        title="torch sees no usable GPU",
+        level=Level.WARNING,
+        sways=(
+            Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 20),
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
+        ),
+        decides="torch.version.cuda: None is a build without CUDA",
+    ),
+    Signature(
+        "torch.version-none",
+        "torch, asked by hand",
+        ("version.cuda",),
+        ((Cause.CPU_ONLY_FRAMEWORK, 0.85),),
+        "torch/version.py",
+        pattern=r"torch\.version\.cuda[`)\]'\": ]{0,4}(?:(?:returns?|is|gives|prints|=+|[-=]>|#) ?){0,2}[`'\"]?None\b",
+        title="The torch there is built without CUDA",
+        level=Level.WARNING,
+    ),
+    Signature(
+        "triton.resources",
+        "Triton",
+        ("out of resource: ", "outofresources"),
+        ((Cause.INVALID_KERNEL_LAUNCH, 0.85),),
+        "triton/runtime/errors.py: OutOfResources",
+        pattern=r"out of resource: (?:shared memory|threads|registers|tensor memory)",
+        title="A kernel wants more shared memory or threads than the GPU has",
+    ),
+    Signature(
+        "rocm.memory-fault",
+        "ROCm's runtime",
+        ("memory access fault by gpu",),
+        ((Cause.ILLEGAL_MEMORY_ACCESS, 0.55), (Cause.ROCM_MISMATCH, 0.3)),
+        "ROCR-Runtime, core/runtime/runtime.cpp: VMFaultHandler",
+        title="A kernel on an AMD GPU touched memory that is not its own",
+    ),
+    Signature(
+        "stream.words",
+        "programs and tests",
+        ("stream",),
+        ((Cause.STREAM_RACE, 0.62),),
+        "CUDA C++ Programming Guide, Streams; the words of reports",
+        pattern=(
+            rf"{_SIDE}.{{0,200}}(?:{_WRONG}|\bnot (?:wait|synchroni)\w*|\bbefore .{{0,60}}(?:finish|complet|done|end))"
+            rf"|(?:{_WRONG}|\bbefore the copy|\bfrom before).{{0,120}}{_SIDE}"
+            r"|\b(?:correct|right|fine|disappears|goes away|passes)\b.{0,60}\b(?:synchronize\(|Stream\.null|wait_event|wait_stream)"
+        ),
+        level=Level.WARNING,
+        needs=("cupy", "cuda", "torch-error", "rocm"),
+        title="Work on two streams is not ordered",
+        decides="whether it goes away with CUDA_LAUNCH_BLOCKING=1, or with an event between the streams",
+    ),
+    Signature(
+        "pip-list.two-lines",
+        "pip list, pip freeze and conda list",
+        ("cupy-cuda", "cupy_cuda", "cupy-rocm"),
+        ((Cause.MULTIPLE_CUPY_PACKAGES, 0.92),),
+        "pip, commands/list.py and freeze.py: the names are sorted, so the two stand together",
+        pattern=(
+            r"^cupy(?P<one>[-_](?:cuda|rocm)[\w-]{2,8})?(?:==|\s+)v?\d[\w.]{2,20}(?: +\S{1,40}){0,2}? +cupy(?!(?P=one)\b)[-_](?:cuda|rocm)[\w-]{2,8}(?:==|\s+)v?\d[\w.]{2,20}\s*(?:\S{1,40}\s*){0,2}$"
+            r"|^cupy(?:==|\s+)v?\d[\w.]{2,20} +cupy[-_]cuda\w{2,4}(?:==|\s+)v?\d[\w.]{2,20}\s*$"
+        ),
+        title="Two distributions of CuPy are installed side by side",
+    ),
+    Signature(
+        "cmake.cuda-differs",
+        "torch's CMake files",
+        ("findcuda says", "headers say the version is"),
+        ((Cause.CUDA_PATH_WRONG, 0.85),),
+        "torch/share/cmake/Caffe2/public/cuda.cmake",
+        pattern=r"FindCUDA says CUDA version|headers say the version is \d",
+        title="nvcc and the CUDA headers that are found are of two versions",
+        decides="which nvcc comes first in PATH, and what CUDA_HOME says",
+    ),
+    Signature(
+        "cmake.unknown-arch",
+        "CMake's and torch's lists of architectures",
+        ("unknown cuda arch",),
+        ((Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.75), (Cause.NO_KERNEL_IMAGE, 0.1)),
+        "CMake, FindCUDA/select_compute_arch.cmake; torch/utils/cpp_extension.py: _get_cuda_arch_flags",
+        pattern=r"Unknown CUDA Architecture Name \S+|Unknown CUDA arch \(\S+\) or GPU not supported",
+        title="The build names an architecture that its tools do not know",
+    ),
+    Signature(
+        "build.no-nvcc",
+        "build tools",
+        ("nvcc", "cmake_cuda_compiler", "cannot find cuda_home"),
+        ((Cause.CUDA_PATH_WRONG, 0.72), (Cause.CUDA_HEADERS_MISSING, 0.1)),
+        "CMake, CMakeDetermineCUDACompiler.cmake; setup scripts that call nvcc",
+        pattern=(
+            r"Cannot find CUDA_HOME|nvcc (?:was |is )?not (?:found )?(?:on|in) (?:your |the )?PATH|No CMAKE_CUDA_COMPILER could be found"
+            r"|Failed to (?:find|locate) nvcc|(?:could not|cannot|unable to) (?:find|locate|run|execute) (?:the )?['`\"]?nvcc\b|Could not detect nvcc"
+        ),
+        title="The CUDA compiler nvcc is not found",
+        sways=(Sway("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),),
+        decides="whether a toolkit is installed, and whether its bin folder is in PATH",
+    ),
+)

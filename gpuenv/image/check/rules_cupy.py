@@ -1,0 +1,52 @@
+"""CuPy's own variables, as an image or a Dockerfile sets them. Pure."""
+
+from __future__ import annotations
+
+from gpuenv.doctor.registry import Symptom
+from gpuenv.image.check.built import Built
+from gpuenv.image.check.installs import Place
+from gpuenv.image.check.rules import FileOutcome, ImageOutcome, of_image, rule
+from gpuenv.image.check.rules_docker import release_of, spot
+from gpuenv.image.check.subject import Subject
+from gpuenv.model.causes import Cause
+from gpuenv.model.cupy_variables import refused_variables
+from gpuenv.model.finding import Evidence, Fix
+
+
+@rule("IMG918", Cause.CUPY_VARIABLE_INVALID)
+def image_sets_what_cupy_refuses(subject: Subject) -> ImageOutcome:
+    """A variable of CuPy's has a value in the image that CuPy refuses.
+
+    What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read,
+    however the container is started.
+    How it is seen: the variables in the image's configuration whose names begin with CUPY_, against what CuPy takes.
+    What to do: leave the variable out of the image, or correct it.
+    """
+    for wrong in refused_variables(subject.image.environment, subject.contents.cupy):
+        yield Symptom(
+            f"{wrong.name}={wrong.value or '(empty)'} of the image: CuPy refuses this value",
+            (of_image(wrong.name, wrong.value),),
+            (Fix(f"Leave it out of the image, or correct it: {wrong.taken}."),),
+        )
+
+
+@rule("DKF919", Cause.DOCKERFILE_FAULT)
+def file_sets_what_cupy_refuses(built: Built) -> FileOutcome:
+    """A variable of CuPy's is set to a value that CuPy refuses.
+
+    What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read.
+    How it is seen: the ENV instructions of the stages that the image is made of, against what CuPy takes; a value that
+    holds a variable is not judged.
+    What to do: leave the variable out, or correct it.
+    """
+    settings = {name: setting for name, setting in built.environment.items() if "$" not in setting.value}
+    releases = [release_of(built, install) for install in built.cupy]
+    release = releases[0].cupy if releases and releases[0] else None
+    for wrong in refused_variables({name: setting.value for name, setting in settings.items()}, release):
+        setting = settings[wrong.name]
+        yield spot(
+            Place(built.file, setting.line, setting.end_line),
+            f"{wrong.name}={wrong.value or '(empty)'}: CuPy refuses this value",
+            f"Leave it out, or correct it: {wrong.taken}.",
+            Evidence(wrong.name, wrong.value or "(empty)", built.file),
+        )
