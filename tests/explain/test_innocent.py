@@ -39,6 +39,18 @@ NEAR = (
     "error: unknown file type '.xyz' (from 'src/module.xyz')",
     "AttributeError: attribute '__name__' of 'builtin_function_or_method' objects is not writable",
     "error: externally-managed-environment",
+    "npm ERR! code 404\nnpm ERR! 404 Not Found - GET http://localhost/left-pad",
+    "npm ERR! 2 vulnerabilities",
+    "dpkg: warning: no kernel image installed, nvidia-dkms is skipped",
+    "update-initramfs: there is no kernel image in /boot for nvidia",
+    "Release 2.0: dropped support for Pascal case in the names of columns",
+    "The connection was reset; the file is being used by another process.",
+    "java.lang.OutOfMemoryError: out of memory trying to allocate an array",
+    "OOM when allocating tensor with shape[8,4] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu",
+    "Capacity:\n  nvidia.com/gpu:     8\nAllocated resources:\n  Resource           Requests     Limits\n  nvidia.com/gpu     0            0\nEvents: none",
+    'openat(AT_FDCWD, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", O_RDONLY|O_CLOEXEC) = 3',
+    "loaded /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 (NVML 580.65.06)",
+    "find / -name libnvidia-ml.so.1\n/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
 )
 
 
