@@ -17,7 +17,7 @@ from gpuenv.doctor.remedies import container_toolkit
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.snapshot import Container, Snapshot, SourceState
+from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
 _DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")
@@ -108,7 +108,7 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION) or _rules_keep_out(snapshot)
     if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
-    if any(not node.accessible for node in snapshot.driver.device_nodes):
+    if any(not node.accessible and not _open_to_all(node) for node in snapshot.driver.device_nodes):
         return  # their mode keeps this user out; nothing was lost
     rules = snapshot.container_support.device_rules
     yield Symptom(
@@ -123,6 +123,14 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
             Fix("To keep it from happening, name the device nodes when it is started, or use CDI."),
         ),
     )
+
+
+def _open_to_all(node: DeviceNode) -> bool:
+    """Whether a node's mode lets everybody in: then a control group keeps this process out, where something does.
+
+    access(2) asks the control group too: Linux, fs/namei.c, inode_permission.
+    """
+    return node.mode.endswith("rw-")
 
 
 def _under_selinux(snapshot: Snapshot) -> tuple[Fix, ...]:
@@ -199,7 +207,7 @@ def device_node_missing(facts: Facts) -> Outcome:
     )
 
 
-@check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301",))
+@check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301", "CTR306"))
 def device_node_permission(facts: Facts) -> Outcome:
     """The device nodes are there, but this user may not open them.
 
