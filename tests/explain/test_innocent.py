@@ -46,11 +46,19 @@ NEAR = (
     "Release 2.0: dropped support for Pascal case in the names of columns",
     "The connection was reset; the file is being used by another process.",
     "java.lang.OutOfMemoryError: out of memory trying to allocate an array",
-    "OOM when allocating tensor with shape[8,4] and type float on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu",
-    "Capacity:\n  nvidia.com/gpu:     8\nAllocated resources:\n  Resource           Requests     Limits\n  nvidia.com/gpu     0            0\nEvents: none",
+    "OOM when allocating tensor with shape[8,4] and type float on /replica:0/device:CPU:0 by allocator cpu",
+    "Capacity:\n  nvidia.com/gpu:  8\nAllocated resources:\n  nvidia.com/gpu     0            0\nEvents: none",
     'openat(AT_FDCWD, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", O_RDONLY|O_CLOEXEC) = 3',
     "loaded /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 (NVML 580.65.06)",
     "find / -name libnvidia-ml.so.1\n/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
+    "$ ls /dev/nvidia*\n/dev/nvidia0  /dev/nvidiactl  /dev/nvidia-uvm\nbash: foo: command not found",
+    "ls: /dev/nvidia0 /dev/nvidiactl\nls: cannot access '/dev/nope': No such file or directory",
+    "/dev/nvidia0 exists, /etc/foo: No such file or directory",
+    "find: '/proc/1/task': Permission denied\n./home/ComputeCache",
+    "du: cannot read directory './private': Permission denied\n4.0K ./.triton",
+    "curl returned: 999",
+    "current database: initialization error",
+    "custom CUDA tasks done: 1999 of 1999",
 )
 
 
