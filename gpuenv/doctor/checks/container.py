@@ -105,10 +105,12 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
     nodes when it is started.
     """
     snapshot = facts.snapshot
+    nodes = snapshot.driver.device_nodes
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION) or _rules_keep_out(snapshot)
+    refused = refused or any(_open_to_all(node) and not node.accessible for node in nodes)
     if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
-    if any(not node.accessible and not _open_to_all(node) for node in snapshot.driver.device_nodes):
+    if any(not _open_to_all(node) and not node.accessible for node in nodes):
         return  # their mode keeps this user out; nothing was lost
     rules = snapshot.container_support.device_rules
     yield Symptom(
@@ -126,11 +128,11 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
 
 
 def _open_to_all(node: DeviceNode) -> bool:
-    """Whether a node's mode lets everybody in: then a control group keeps this process out, where something does.
+    """Whether its mode lets everybody read and write; what keeps a process out then is its control group.
 
-    access(2) asks the control group too: Linux, fs/namei.c, inode_permission.
+    access(2) asks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
     """
-    return node.mode.endswith("rw-")
+    return node.mode[-3:-1] == "rw"
 
 
 def _under_selinux(snapshot: Snapshot) -> tuple[Fix, ...]:
@@ -207,7 +209,7 @@ def device_node_missing(facts: Facts) -> Outcome:
     )
 
 
-@check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301", "CTR306"))
+@check("CTR304", Cause.DEVICE_NODE_PERMISSION, requires=("CTR301",))
 def device_node_permission(facts: Facts) -> Outcome:
     """The device nodes are there, but this user may not open them.
 
@@ -217,7 +219,9 @@ def device_node_permission(facts: Facts) -> Outcome:
     with the group (--group-add) or let the device's rules allow it.
     """
     snapshot = facts.snapshot
-    closed = [node for node in snapshot.driver.device_nodes if not node.accessible]
+    by_group = contained(snapshot)  # a control group's doing is the other check's
+    nodes = snapshot.driver.device_nodes
+    closed = [node for node in nodes if not node.accessible and not (by_group and _open_to_all(node))]
     if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
         return
     yield Symptom(
