@@ -26,7 +26,7 @@ class Scanner:
     def __init__(self) -> None:
         self._finder = LineFinder(self._worth_a_look)
         self._hits: dict[str, list[Hit]] = {}
-        self._seen: set[str] = set()
+        self._seen: set[int] = set()
         self.stated = Stated()
 
     def feed(self, data: bytes) -> None:
@@ -56,7 +56,7 @@ class Scanner:
     def _look(self, line: SaidLine, after: str) -> None:
         after = after.removeprefix("NVRM:").lstrip()  # the driver begins every line of a message so
         window = f"{line.text} {after}"
-        key = _DIGITS.sub("0", window)  # a log repeats its lines with other numbers
+        key = hash(_DIGITS.sub("0", window))  # a log repeats its lines with other numbers; a line may be long
         if key in self._seen:
             return
         if len(self._seen) < _REMEMBERED:

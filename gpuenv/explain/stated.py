@@ -38,8 +38,11 @@ class Statement:
 _OF_OTHERS = (
     r"^(?!.*(?:driver|nvidia-smi|requir|support|needs?\b|at least|minimum|capability|built|compiled|>=|<=|http))"
 )
-# Advice speaks of a machine without a GPU too.
-_NO_ADVICE = r"^(?!.*\b(?:if|unless|whether|please|when|ensure|make sure|check that|should|must)\b).*?"
+# Advice speaks of a machine without a GPU too, and so do those who compare theirs with one.
+_OF_THIS_MACHINE = (
+    r"^(?!.*\b(?:if|unless|whether|please|when|ensure|make sure|check that|should|must"
+    r"|works|passes|succeeds|fine|others?|another|different|colleague|users|people|login)\b).*?"
+)
 _NO_GPU = (
     r"\b(CPU[- ]only|GPU-?less) (?:node|machine|server|host|VM|instance|box|laptop|computer|PC|runner)\b"
     r"|\b(?:has|have|having|with|got) no (?:NVIDIA|physical) (?:GPU|(?:graphics |video )?card)\b"
@@ -51,6 +54,8 @@ _NO_GPU = (
 )
 # The chips' names in lspci and in the logs of nouveau, as the PCI ID Repository (pci.ids, vendor 10de) has them.
 _CHIPS = (
+    ("GF100", "2.0"),
+    ("GF110", "2.0"),
     ("GF1", "2.1"),
     ("GK10", "3.0"),
     ("GK11", "3.5"),
@@ -137,7 +142,7 @@ _STATEMENTS = (
         for name in ("k80", "p100", "v100", "a100", "h100", "h200", "b200")
     ),
     *(
-        Statement("gpu", word, _NO_ADVICE + f"(?:{_NO_GPU})", lambda _: "none", loose=True)
+        Statement("gpu", word, _OF_THIS_MACHINE + f"(?:{_NO_GPU})", lambda _: "none", loose=True)
         for word in ("cpu-only", "cpu only", "gpu", "graphics", "card")
     ),
     *(
@@ -216,11 +221,17 @@ class Stated:
     @property
     def facts(self) -> tuple[str, ...]:
         """``KEY=VALUE`` texts, as ``--assume`` takes them."""
+        told = {key: _without_none(values) for key, values in {**self._loose, **self._values}.items()}
         return tuple(
             f"{key}={_spelled(key, values[0])}"
-            for key, values in {**self._loose, **self._values}.items()
+            for key, values in told.items()
             if len(values) == 1 or (key == "gpu" and len(values) < _MOST)
         )
+
+
+def _without_none(values: list[str]) -> list[str]:
+    """What is said to be there; that there is none is then of another machine, or of another GPU's maker."""
+    return [value for value in values if value != "none"] or values
 
 
 def _spelled(key: str, value: str) -> str:

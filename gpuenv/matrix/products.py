@@ -52,6 +52,9 @@ def product_near_pci(device: str, matrix: Matrix) -> Product | None:
     """The product whose PCI device id is the next to this one; None for an id beyond all that are known.
 
     NVIDIA gives its ids in the order of time, a block to each chip, so a neighbour is of the same generation.
+
+    Raises:
+        ValueError: for an id that is no hexadecimal number.
     """
     known = [(int(number, 16), product) for product in matrix.products for number in product.pci]
     wanted = int(device, 16)

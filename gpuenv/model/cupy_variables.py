@@ -2,7 +2,8 @@
 
 Which values those are was measured by importing cupy-cuda12x 13.6.0, 14.0.0, 14.0.1, 14.1.0 and 14.2.0 with each
 (2026-11-22): the variables of ``_NUMBERS`` end in "invalid literal for int()", CUPY_ACCELERATORS in "Unknown
-accelerator" (a blank beside a name is a part of it), CUPY_GPU_MEMORY_LIMIT when the memory pool is made.
+accelerator" (a blank beside a name is a part of it), CUPY_GPU_MEMORY_LIMIT when the memory pool is made. A share
+above 100% and a size below 0 are refused then too: SingleDeviceMemoryPool.set_limit of 14.2.0, called with both.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def refused_variables(variables: Mapping[str, str], release: str | None) -> Iter
 
 
 def _is_limit(text: str) -> bool:
-    return _is_number(text[:-1], float) if text.endswith("%") else _is_number(text, int)
+    """Whether CuPy takes it for a limit: a share of the memory's, or bytes that are not below none."""
+    if text.endswith("%"):
+        return _is_number(text[:-1], float) and 0 <= float(text[:-1]) / 100 <= 1
+    return _is_number(text, int) and int(text) >= 0
 
 
 def _is_number(text: str, kind: type[int | float]) -> bool:

@@ -12,7 +12,7 @@ from gpuenv.matrix.load import load
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Finding
+from gpuenv.model.finding import CheckStatus, Finding
 from gpuenv.model.gpu import Fabric, Gpu
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
@@ -120,6 +120,14 @@ def test_a_gpu_that_is_passed_on_is_not_the_driver_s(matrix: Matrix) -> None:
 def test_a_gpu_in_no_table_is_judged_by_its_neighbours(matrix: Matrix, device: str, driver: str, cause: Cause) -> None:
     (finding,) = found(machine(device, "proprietary", NOT_SUPPORTED, driver=driver), matrix)
     assert (finding.code, finding.cause) == ("GPU204", cause)
+
+
+@pytest.mark.parametrize("device", ["", "unknown"])
+def test_a_gpu_whose_id_the_system_does_not_tell_is_near_to_none(matrix: Matrix, device: str) -> None:
+    snapshot = machine(device, "proprietary", NOT_SUPPORTED)
+    diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
+    assert [run.code for run in diagnosis.checks if run.status is CheckStatus.CRASHED] == []
+    assert "GPU204" not in {finding.code for finding in diagnosis.findings}
 
 
 def test_a_missing_firmware_is_named(matrix: Matrix) -> None:

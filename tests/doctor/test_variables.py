@@ -43,6 +43,9 @@ def found(matrix: Matrix, cupy: str, **variables: str) -> list[Finding]:
         ("CUPY_GPU_MEMORY_LIMIT", "8GB"),
         ("CUPY_GPU_MEMORY_LIMIT", ""),
         ("CUPY_GPU_MEMORY_LIMIT", "half%"),
+        ("CUPY_GPU_MEMORY_LIMIT", "120%"),
+        ("CUPY_GPU_MEMORY_LIMIT", "nan%"),
+        ("CUPY_GPU_MEMORY_LIMIT", "-1"),
         ("CUPY_CACHE_DIR", ""),
     ],
 )

@@ -26,6 +26,11 @@ from tests.explain.test_weigh import causes, first
         ("the tests run on an A100", ("gpu=A100",)),
         ("a V100 here, an A100 there, and an H100", ()),
         ("x = table_a100_v100", ()),
+        ("My laptop has an AMD GPU.\nThe server has an RTX 3090.", ("gpu=RTX 3090",)),
+        ("It works on a CPU-only machine and fails on the server", ()),
+        ("My colleague's laptop does not have an NVIDIA GPU", ()),
+        ("Users that have no NVIDIA GPU see it too", ()),
+        ("01:00.0 VGA compatible controller: NVIDIA Corporation GF110 (rev a1)", ("compute-capability=2.0",)),
     ],
 )
 def test_what_people_write_of_their_machine_is_stated(text: str, facts: tuple[str, ...]) -> None:

@@ -28,6 +28,7 @@ _KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
 _NEEDS_OPEN = pattern(r"requires? (?:the )?use of the (?:\S*NVRM: )?NVIDIA open kernel modules")
 _NEEDS_PROPRIETARY = pattern(r"not supported by open\b|does not include the required GPU|System Processor \(GSP\)")
 _REFUSED = pattern(r"NVRM: .*is not supported by the")
+_ID = pattern(r"[0-9A-Fa-f]{1,4}")
 _LOADED = pattern(r"NVRM: loading NVIDIA UNIX (Open )?")
 
 
@@ -146,6 +147,8 @@ def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
     said = [line for line in _lines(snapshot) if _REFUSED.search(line)]
     if not said or driver is None or product_by_pci(device.device, matrix) is not None:
         return None
+    if _ID.fullmatch(device.device) is None:
+        return None  # the system did not tell it
     near = product_near_pci(device.device, matrix)
     row = branches_for(near.compute_capability, matrix) if near else None
     old = bool(row and row.last is not None and branch_of(driver, matrix) > row.last)

@@ -20,8 +20,8 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.88),),
         "tensorflow/core/framework/op_kernel.cc; onnxruntime, bfc_arena.cc; CUDA.jl, pool.jl; vllm, core/kv_cache_utils.py",
         pattern=(
-            r"OOM when allocating tensor|Failed to allocate memory for requested buffer of size|Out of GPU memory trying to allocate"
-            r"|(?:not enough|insufficient) GPU (?:video )?memory|No available memory for the cache blocks|out of memory (?:while )?trying to allocate"
+            r"OOM when allocating tensor(?!.{0,200}(?:/device:CPU|allocator cpu\b))|Failed to allocate memory for requested buffer of size|Out of GPU memory trying to allocate"
+            r"|(?:not enough|insufficient) GPU (?:video )?memory|No available memory for the cache blocks|out of memory (?:while )?trying to allocate \d[\d.]{0,20} ?(?:bytes|[KMGT]i?B)"
         ),
     ),
     Signature(
@@ -44,12 +44,30 @@ SIGNATURES = (
         title="The onnxruntime there is built without CUDA",
     ),
     Signature(
+        "smi.no-library",
+        "nvidia-smi",
+        ("couldn't find libnvidia-ml", "couldn't find nvml"),
+        (
+            (Cause.DRIVER_INSTALL_BROKEN, 0.5),
+            (Cause.NO_DRIVER, 0.16),
+            (Cause.CONTAINER_TOOLKIT_BROKEN, 0.12),
+            (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.04),
+        ),
+        "nvidia-smi, the strings of the program: it is a part of the driver itself, and was found",
+        title="nvidia-smi is there, and libnvidia-ml, which comes in the same driver, is not found",
+        sways=(
+            Sway("container", Cause.CONTAINER_TOOLKIT_BROKEN, 8),
+            Sway("wsl", Cause.WSL_LIBCUDA, 60),
+        ),
+        decides="whether this is a container, and which packages of the driver are installed",
+    ),
+    Signature(
         "smi.reset-refused",
         "nvidia-smi",
         ("being used by", "in use by another client"),
         ((Cause.GPU_BUSY, 0.8),),
         "nvidia-smi, the strings of the program",
-        pattern=r"(?:unable to reset|could not be reset|reset).{0,80}(?:it's|it is|is being|being) (?:being )?used by|GPU.{0,40}in use by another client",
+        pattern=r"reset.{0,40}\bGPU\b.{0,40}(?:it's|it is|is being|being) (?:being )?used by|GPU.{0,40}in use by another client",
         title="Another process uses the GPU",
     ),
     Signature(
@@ -58,7 +76,7 @@ SIGNATURES = (
         ("err!",),
         ((Cause.GPU_HARDWARE_FAULT, 0.6), (Cause.DRIVER_UNRESPONSIVE, 0.15)),
         "nvidia-smi, the table: ERR! stands where the GPU does not answer",
-        pattern=r"(?<!Version: )(?<!Version:)\bERR!\s+(?:\d+C?|ERR!|N/A|P\d)|(?:\dC?|N/A)\s+ERR!|shows? ERR!.{0,30}(?:fan|power|temp|memory)",
+        pattern=r"(?<!Version: )(?<!Version:)(?<!npm )\bERR!\s+(?:\d+C\b|ERR!|N/A|P\d\b)|(?:\dC?|N/A)\s+ERR!|shows? ERR!.{0,30}(?:fan|power|temp|memory)",
         title="The GPU does not answer what nvidia-smi asks",
         decides="what the kernel's log says of the GPU (Xid), and whether a power cycle helps",
     ),
@@ -68,7 +86,8 @@ SIGNATURES = (
         ("no kernel image",),
         ((Cause.NO_KERNEL_IMAGE, 0.6), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.2)),
         "thrust, system_error.h; cut off",
-        pattern=r"no kernel image(?! is available)",
+        pattern=r"no kernel image(?! (?:is available|found|in|installed)\b)",
+        needs=("cuda", "cupy", "torch-error", "rocm"),
         title="A binary holds no code for this GPU",
         sways=(
             Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 40),
@@ -108,6 +127,7 @@ SIGNATURES = (
             r"|(?:device|GPU|card)\b.{0,60}\bnot supported by (?:this |your |the )?CUDA \d"
         ),
         title="This CUDA no longer compiles for the GPU",
+        needs=("cuda", "cupy", "torch-error"),
         level=Level.WARNING,
         sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 20),),
         decides="the GPU and the CUDA there: --assume gpu=NAME, --assume toolkit=VERSION",

@@ -158,8 +158,18 @@ SIGNATURES = (
         "tensorflow/python/eager/context.py; cudaErrorSetOnActiveProcess; program logs",
         pattern=(
             r"(?:visible|physical|virtual) devices cannot be modified after being initialized|cannot set while device is active"
-            r"|CUDA_VISIBLE_DEVICES.{0,80}(?:too late|no effect|already (?:been )?initiali[sz]ed|after (?:import(?:ing)? )?(?:CUDA|torch|cupy|tensorflow)|ignored|(?:is|has) (?:still )?no influence|still (?:uses?|runs? on|takes?) (?:GPU|device|cuda:?) ?0)"
+            r"|CUDA_VISIBLE_DEVICES.{0,80}(?:too late|no effect|already (?:been )?initiali[sz]ed|after (?:import(?:ing)? )?(?:CUDA|torch|cupy|tensorflow)|ignored|(?:is|has) (?:still )?no influence)"
         ),
         title="The devices were chosen after CUDA had been initialised",
+    ),
+    Signature(
+        "cuda.first-still-used",
+        "reports",
+        ("cuda_visible_devices",),
+        ((Cause.VISIBLE_DEVICES_SET_TOO_LATE, 0.6),),
+        "CUDA C++ Programming Guide, CUDA Environment Variables: the visible devices are numbered anew, from 0",
+        pattern=r"CUDA_VISIBLE_DEVICES.{0,80}still (?:uses?|runs? on|takes?) (?:GPU|device|cuda:?) ?0",
+        title="The first GPU is used although others were chosen, perhaps after CUDA had been initialised",
+        decides="whether nvidia-smi shows that GPU in use: a program numbers the visible ones from 0 itself",
     ),
 )

@@ -166,7 +166,7 @@ SIGNATURES = (
         ),
         _SOURCE,
         pattern=(
-            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|cuInit failed: unknown error|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|cu[A-Z]\w.{0,80}(?:err|error|failure|returned|status|code):? ?\(?999\b"
+            r"CUDA_ERROR_UNKNOWN|cudaErrorUnknown|cuInit failed: unknown error|UNKNOWN_ERROR\(99|CUDA unknown error|CUDA error: unknown error|\b(?:CUDA|cuda\w*|cu(?-i:[A-Z])\w+)\b.{0,80}(?:err|error|failure|returned|status|code):? ?\(?999\b"
             r"|cuda runtime error \(30\)|cudaGetDeviceCount returned (?:30|999)\b"
         ),
         title="CUDA could not be initialised, and does not say why",
@@ -193,7 +193,7 @@ SIGNATURES = (
         _SOURCE,
         pattern=(
             r"cudaErrorInitializationError|CUDA_ERROR_NOT_INITIALIZED"
-            r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda|CuPy|cuInit|cu[A-Z]\w).{0,120}\binitialization error\b(?!:)"
+            r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda|CuPy|cuInit|\bcu(?-i:[A-Z])\w).{0,120}\binitialization error\b(?!:)"
         ),
         title="CUDA cannot be initialised in this process",
         sways=(

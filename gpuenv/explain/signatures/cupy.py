@@ -190,9 +190,11 @@ SIGNATURES = (
         "cupy.unknown-accelerator",
         "CuPy",
         ("unknown accelerator",),
-        ((Cause.CUPY_VARIABLE_INVALID, 0.93),),
+        ((Cause.CUPY_VARIABLE_INVALID, 0.6),),
         "cupy-cuda12x 13.6.0 and 14.2.0, imported with CUPY_ACCELERATORS=cudnn: cupy/_core/_accelerator.pyx",
         pattern=r"ValueError: Unknown accelerator: ?(?P<name>.*)",
         title="CUPY_ACCELERATORS names an accelerator that CuPy does not know: {name}",
+        sways=(Sway("cupy", Cause.CUPY_VARIABLE_INVALID, 9),),
+        decides="whether it is CuPy that says so: another library may have accelerators too",
     ),
 )

@@ -138,7 +138,8 @@ SIGNATURES = (
         ((Cause.DEVICE_NODE_MISSING, 0.78), (Cause.DRIVER_MODULE_NOT_LOADED, 0.1)),
         "errno ENOENT on the driver's device files; docker, runc and libnvidia-container",
         pattern=(
-            r"/dev/nvidia.{0,80}(?:no such file|not found|does not exist|is missing|cannot access|ENOENT)"
+            # Not what is said of the next file, or by the next program.
+            r"/dev/nvidia(?:(?!['\"`\s]/(?!dev/nvidia)|(?:ba|z)sh: |\s(?:ls|cat|docker): ).){0,80}(?:no such file|not found|does not exist|is missing|cannot access|ENOENT)"
             r"|(?:no such file|not found|cannot access|missing|cannot stat|failed to (?:open|stat)).*/dev/nvidia"
         ),
         title="A device node of the driver is missing",

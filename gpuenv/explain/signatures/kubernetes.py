@@ -28,7 +28,7 @@ SIGNATURES = (
         ("nvidia.com/gpu",),
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.66), (Cause.DRIVER_MODULE_NOT_LOADED, 0.12)),
         "kubectl describe node: Capacity and Allocatable, which the device plugin fills",
-        pattern=r"\bnvidia\.com/gpu(?::\s*|\s{2,})0\b",
+        pattern=r"\bnvidia\.com/gpu(?::\s*0\b|\s{2,}0\b(?!\s+\d))",
         title="The device plugin runs on the node and finds no GPU",
         mark="kubernetes",
         decides="the plugin's log, and whether nvidia-smi works on the node",

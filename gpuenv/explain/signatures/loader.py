@@ -109,7 +109,11 @@ SIGNATURES = (
         ("libnvidia-ml.so",),
         ((Cause.NO_DRIVER, 0.58), (Cause.CONTAINER_WITHOUT_GPU, 0.16), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.1)),
         f"{_DLERROR}; libnvidia-container; go-nvml",
-        pattern=r"libnvidia-ml\.so(?:\.1)?: (?:cannot open|undefined)|(?:load|open|(?<!couldn't )find).{0,48}libnvidia-ml\.so",
+        pattern=(
+            r"libnvidia-ml\.so(?:\.1)?['\"]?: (?:cannot open|undefined|no such file)"
+            r"|(?:\b(?:can)?not|n't|\bunable|\bfail\w*|\berror)\b.{0,30}(?:load|open|(?<!couldn't )find|locat)\w{0,3}\b.{0,48}libnvidia-ml\.so"
+            r"|\bload\w*.{0,20}\b(?:failed|error)\b.{0,48}libnvidia-ml\.so"
+        ),
         title="The loader does not find libnvidia-ml, a part of the driver",
         sways=(
             Sway("wsl", Cause.WSL_LIBCUDA, 60),

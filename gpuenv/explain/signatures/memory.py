@@ -65,7 +65,7 @@ SIGNATURES = (
         ((Cause.KERNEL_CACHE_UNWRITABLE, 0.9),),
         "CuPy, cupy/cuda/compiler.py and jitify.pyx: the kernel cache; errno EACCES, EROFS, ENOSPC, EDQUOT",
         pattern=(
-            r"(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded|\[WinError (?:123|3)\]|\[WinError 5\](?!.* -> )).*"
+            r"(?:(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded)(?!\s*(?:\.{0,2}/|\d))|\[WinError (?:123|3)\]|\[WinError 5\](?!.* -> )).*"
             rf"{_FOLDER}|{_FOLDER}.*(?:Permission denied|Read-only file system|No space left|Disk quota)"
         ),
         title="The cache of compiled kernels cannot be written",

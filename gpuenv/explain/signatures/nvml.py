@@ -67,24 +67,6 @@ SIGNATURES = (
         decides="whether this is a container: --assume container=yes or no",
     ),
     Signature(
-        "smi.no-library",
-        "nvidia-smi",
-        ("couldn't find libnvidia-ml", "couldn't find nvml"),
-        (
-            (Cause.DRIVER_INSTALL_BROKEN, 0.5),
-            (Cause.NO_DRIVER, 0.16),
-            (Cause.CONTAINER_TOOLKIT_BROKEN, 0.12),
-            (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.04),
-        ),
-        "nvidia-smi, the strings of the program: it is a part of the driver itself, and was found",
-        title="nvidia-smi is there, and libnvidia-ml, which comes in the same driver, is not found",
-        sways=(
-            Sway("container", Cause.CONTAINER_TOOLKIT_BROKEN, 8),
-            Sway("wsl", Cause.WSL_LIBCUDA, 60),
-        ),
-        decides="whether this is a container, and which packages of the driver are installed",
-    ),
-    Signature(
         "nvml.unknown-error",
         _NVML,
         ("nvml",),
