@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuenv.cli.changing.choices import command_error
+from gpuenv.cli.changing.lockfile import read_lock
+from gpuenv.cli.errors import CommandError
 from gpuenv.install.bundling import open_bundle
 from gpuenv.install.errors import Unreadable
 from tests.cli.program import MINIMAL, PROGRAM, called, gpuenv
@@ -39,6 +41,20 @@ def test_rubbish_is_called_by_its_name(tmp_path: Path, arguments: list[str], sai
     assert done.stderr.startswith("gpuenv: ")
     assert f"rubbish: {said}" in done.stderr
     assert "--list-requirements" not in done.stderr, "no grammar helps with a file that is no text"
+
+
+@pytest.mark.parametrize(
+    "option", [["doctor", "--snapshot"], ["smoke", "--compare"], ["doctor", "--config"]], ids=" ".join
+)
+def test_a_file_without_end_is_not_read_to_its_end(option: list[str]) -> None:
+    done = gpuenv(*option, "/dev/zero")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "/dev/zero: larger than any " in done.stderr
+
+
+def test_a_lock_without_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(CommandError, match="larger than any lock file"):
+        read_lock(Path("/dev/zero"))
 
 
 @pytest.mark.parametrize(("there", "said"), [(False, "No such file"), (True, "no tar file; expected a bundle")])
