@@ -265,6 +265,28 @@ def test_rules_without_the_gpu_are_why_cuda_finds_none(
 
 
 @pytest.mark.parametrize(
+    ("container", "mode", "nvml", "found"),
+    [
+        (Container.DOCKER, "crw-rw-rw-", 999, "CTR306"),
+        (Container.DOCKER, "crw-rw-rw-", 0, "CTR306"),
+        (Container.DOCKER, "crw-rw----", 999, "CTR304"),
+        (Container.DOCKER, "crw-rw----", 4, "CTR304"),
+        (Container.NONE, "crw-rw----", 4, "CTR304"),
+        (Container.NONE, "crw-rw-rw-", 4, "CTR304"),
+    ],
+)
+def test_a_node_that_its_mode_opens_to_all_is_closed_by_the_control_group(
+    matrix: Matrix, container: Container, mode: str, nvml: int, found: str
+) -> None:
+    snapshot = working(cuda=100, container=container)
+    nodes = tuple(
+        DeviceNode(f"/dev/nvidia{n}", accessible=False, mode=mode, owner="0:44") for n in ("0", "ctl", "-uvm")
+    )
+    driver = replace(snapshot.driver, device_nodes=nodes, nvml_init=known(nvml, "nvml"))
+    assert [entry.code for entry in findings(replace(snapshot, driver=driver), matrix)] == [found]
+
+
+@pytest.mark.parametrize(
     ("cupy", "cause"),
     [
         ("cupy-cuda12x", Cause.ROCM_MISMATCH),

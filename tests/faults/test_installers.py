@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.cells import cells
+from tests.faults.cells import cell, cells
 from tests.faults.spoiling import FILE, PROGRAM
 from tests.install.conftest import ground
 from tests.install.standins import Ground, contents, versions
@@ -136,8 +136,15 @@ _CHOSEN = {"slow": 0, "lying": 4, "dying": 4}
 _TO_THE_END = ("hung", "huge")
 
 
-@pytest.mark.parametrize("own", [True, False], ids=["gpuenv has a pip", "gpuenv has none"])
-@cells("pip", [*HABITS, "unreadable: a folder", "unreadable: a loop", "dying: cut in the middle"])
+_OF_PIP = (*HABITS, "unreadable: a folder", "unreadable: a loop", "dying: cut in the middle")
+_OWN = {"gpuenv has a pip": True, "gpuenv has none": False}
+
+
+@pytest.mark.parametrize(
+    ("fault", "own"),
+    [(fault, own) for fault in _OF_PIP for own in _OWN.values()],
+    ids=[cell("pip", f"{fault}, {words}") for fault in _OF_PIP for words in _OWN],
+)
 def test_pip(ground: Ground, fault: str, *, own: bool, record_property: Callable[[str, object], None]) -> None:
     """Of the target. One that does not answer is left for gpuenv's own, where there is one."""
     ground = replace(ground, python=ground.home_of_gpuenv(pip=own))

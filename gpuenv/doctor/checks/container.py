@@ -17,7 +17,7 @@ from gpuenv.doctor.remedies import container_toolkit
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.snapshot import Container, Snapshot, SourceState
+from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
 _DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")
@@ -105,10 +105,12 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
     nodes when it is started.
     """
     snapshot = facts.snapshot
+    nodes = snapshot.driver.device_nodes
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION) or _rules_keep_out(snapshot)
+    refused = refused or any(_open_to_all(node) and not node.accessible for node in nodes)
     if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
-    if any(not node.accessible for node in snapshot.driver.device_nodes):
+    if any(not _open_to_all(node) and not node.accessible for node in nodes):
         return  # their mode keeps this user out; nothing was lost
     rules = snapshot.container_support.device_rules
     yield Symptom(
@@ -123,6 +125,14 @@ def cgroup_lost_gpu(facts: Facts) -> Outcome:
             Fix("To keep it from happening, name the device nodes when it is started, or use CDI."),
         ),
     )
+
+
+def _open_to_all(node: DeviceNode) -> bool:
+    """Whether its mode lets everybody read and write; what keeps a process out then is its control group.
+
+    access(2) asks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
+    """
+    return node.mode[-3:-1] == "rw"
 
 
 def _under_selinux(snapshot: Snapshot) -> tuple[Fix, ...]:
@@ -209,7 +219,9 @@ def device_node_permission(facts: Facts) -> Outcome:
     with the group (--group-add) or let the device's rules allow it.
     """
     snapshot = facts.snapshot
-    closed = [node for node in snapshot.driver.device_nodes if not node.accessible]
+    by_group = contained(snapshot)  # a control group's doing is the other check's
+    nodes = snapshot.driver.device_nodes
+    closed = [node for node in nodes if not node.accessible and not (by_group and _open_to_all(node))]
     if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
         return
     yield Symptom(

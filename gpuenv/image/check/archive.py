@@ -53,7 +53,10 @@ def read_archive(path: Path, wanted: Platform) -> ImageFacts:
         raise ImageError(str(error), error.remedy or _EXPECTED, is_input=True) from error
 
 
-_EXPECTED = "expected an OCI layout (a folder or a tar file), or what docker save writes"
+_EXPECTED = (
+    "expected an OCI layout (a folder or a tar file), or what docker save writes; "
+    "a Dockerfile or a compose file is named by --dockerfile"
+)
 
 
 def _folder(path: Path) -> Reader:

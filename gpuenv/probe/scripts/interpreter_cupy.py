@@ -73,12 +73,19 @@ def numpy_fault():
         return None
     folder, name = os.path.split(module)
     cores = [os.path.join(folder, core) for core in ("_core", "core") if os.path.isdir(os.path.join(folder, core))]
-    if not name.startswith("__init__.") or not (cores or os.path.exists(os.path.join(folder, "version.py"))):
+    known = cores or os.path.exists(os.path.join(folder, "version.py")) or installed_there("numpy", folder)
+    if not name.startswith("__init__.") or not known:
         return module + " is taken for it"
     verdicts = [loads(os.listdir(core), extension_suffixes()) for core in cores]
     if False in verdicts and True not in verdicts:
         return "the one in " + folder + " is for another interpreter"
     return None
+
+
+def installed_there(name, folder):
+    """Whether the metadata of a distribution of that name lie beside a package."""
+    beside = os.listdir(os.path.dirname(folder))
+    return any(entry.startswith(name + "-") and entry.endswith(("-info", ".egg")) for entry in beside)
 
 
 def taken(name):
