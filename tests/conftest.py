@@ -47,6 +47,7 @@ LONG = (
     "install/test_hostile.py",
     "install/test_killed.py",
     "install/test_lock.py",
+    "install/test_settings.py",
     "install/test_targets.py",
     "plugin/",
     "plugins/",

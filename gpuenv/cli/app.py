@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
 
 from gpuenv import __version__
 from gpuenv.cli.announce import folded
-from gpuenv.cli.errors import CommandError, OutputClosed
+from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.unread import reason_of
 
 # Typer carries its own copy of click or uses the real one, by version: the class is taken from where Typer has it.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -105,10 +107,30 @@ def _run(arguments: list[str]) -> int:
         code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
     except typer.Abort:
         return ExitCode.INTERRUPTED
+    except (BrokenPipeError, OutputClosed):
+        raise
+    except (OSError, UnicodeError) as error:
+        refused = _refused(arguments, error)
+        if refused is None:
+            raise
+        raise refused from error
     except _USAGE_ERRORS as error:
         error.show()
         return int(error.exit_code)
     return code if isinstance(code, int) else 0
+
+
+def _refused(arguments: list[str], error: OSError | UnicodeError) -> CommandError | None:
+    """What Typer itself writes, its help and what completes in a shell, where that cannot be written."""
+    reason = reason_of(error)
+    if "--install-completion" in arguments[:1]:
+        remedy = "gpuenv --show-completion prints what it would add"
+        return CommandError(ExitCode.USAGE, f"the files of your shell cannot be changed: {reason}", remedy)
+    own = list(takewhile(lambda word: word != "--", arguments))
+    if {"--help", "-h", "--show-completion"} & set(own) or not own:
+        drop_stdout()
+        return CommandError(ExitCode.USAGE, f"standard output cannot be written: {reason}")
+    return None
 
 
 def _fault(error: Exception) -> int:

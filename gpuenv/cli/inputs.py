@@ -216,6 +216,21 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
+def read_at_most(path: Path, limit: int, kind: str) -> str:
+    """The text of a file: of a device or a pipe too, which tell no size beforehand.
+
+    Raises:
+        CommandError: for more than ``limit`` bytes.
+        OSError: when it cannot be read.
+        UnicodeDecodeError: when it is no text.
+    """
+    with path.open("rb") as file:
+        raw = file.read(limit + 1)
+    if len(raw) > limit:
+        raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}")
+    return raw.decode("utf-8").replace("\r\n", "\n")
+
+
 def read_snapshot(path: Path) -> Snapshot:
     """A recorded machine: a Snapshot, or a report that contains one.
 
@@ -228,9 +243,7 @@ def read_snapshot(path: Path) -> Snapshot:
     from gpuenv.model.snapshot import SCHEMA, Snapshot
 
     try:
-        if path.stat().st_size > _LARGEST_SNAPSHOT:
-            raise CommandError(ExitCode.USAGE, f"{path}: larger than any snapshot")
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_at_most(path, _LARGEST_SNAPSHOT, "snapshot"))
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except json.JSONDecodeError as error:

@@ -18,10 +18,12 @@ from gpuenv.install.backends.base import Installer
 from gpuenv.install.backends.conda import CondaTool, tool_version
 from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import TargetUnusable
-from gpuenv.probe.children import run_child
+from gpuenv.install.resolving import complaint
+from gpuenv.probe.children import ChildResult, run_child
 
 _CONDAS = ("conda", "mamba", "micromamba")
 _ANSWER = 30.0  # seconds that a program may take to tell its version; one that hangs leaves time for the next one
+_SAID = 300  # characters
 _VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
 
 
@@ -95,14 +97,14 @@ def _uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: 
     if path is None:
         tried.append("no uv on PATH")
         return None
-    version = _version((path, "--version"), environment, deadline)
+    version = _version_in(run_child([path, "--version"], environment, _soon(deadline)))
     if version is None or Version(version) < uv.OLDEST:
         tried.append(f"uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
         return None
     # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
     asked = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
     if asked.exit_code != 0:
-        tried.append("uv cannot make out this interpreter")
+        tried.append(f"uv cannot make out this interpreter: {complaint(asked)[:_SAID]}")
         return None
     return uv.Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
 
@@ -114,17 +116,19 @@ def _pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried:
     if find_spec("pip") is not None:
         programs.append((sys.executable, "-m", "pip", "--python", scheme.executable))
     for program in programs:
-        version = _version((*program, "--version"), environment, deadline)
+        answer = run_child([*program, "--version"], environment, _soon(deadline))
+        version = _version_in(answer)
         if version is not None and Version(version) >= pip.OLDEST:
             return pip.Pip(program, version)
-        tried.append(f"pip {version or 'does not answer'}, and {pip.OLDEST} or newer is needed")
+        said = version or f"does not answer ({complaint(answer)[-_SAID:]})"
+        tried.append(f"pip {said}, and {pip.OLDEST} or newer is needed")
     if not programs:
         tried.append("no pip in the target")
     return None
 
 
-def _version(command: tuple[str, ...], environment: Mapping[str, str], deadline: float) -> str | None:
-    match = _VERSION.search(run_child([*command], environment, _soon(deadline)).stdout)
+def _version_in(answer: ChildResult) -> str | None:
+    match = _VERSION.search(answer.stdout)
     try:
         return str(Version(match[1])) if match else None
     except InvalidVersion:

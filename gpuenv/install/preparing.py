@@ -23,7 +23,7 @@ from gpuenv.install.resolving import (
     Resolved,
     make_lock,
     nothing_fits,
-    refuse_left_out,
+    refuse_other,
     resolve_at_once,
     resolve_pins,
     with_digests,
@@ -163,7 +163,7 @@ def _resolve(
         resolved, why = resolve_pins(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if why:
         raise nothing_fits(why, requirements, aim.stay, caller)
-    refuse_left_out(caller, requirements, {*there, *(pin.name for pin in resolved.pins)})
+    refuse_other(caller, requirements, there | {pin.name: pin.release for pin in resolved.pins})
     return resolved
 
 

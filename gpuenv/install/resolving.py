@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
-from gpuenv.install.wants import required_name, same_release
+from gpuenv.install.wants import allows, required_name, same_release
 from gpuenv.model.record import dataclass
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.listening import Heard
@@ -49,6 +49,11 @@ class Caller:
     def run(self, command: Sequence[str], heard: Heard | None = None) -> ChildResult:
         """Runs the installer with the user's own settings."""
         return run_child(command, self.installer.environment(self.environment), self.deadline, self.group, heard)
+
+    def settled(self) -> Caller:
+        """The same for versions that are chosen: the variables that limit the choice have had their say."""
+        kept = {name: value for name, value in self.environment.items() if name not in _CONSTRAINTS}
+        return replace(self, environment=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ def make_lock(
             )
         except (ValueError, OSError) as error:
             raise InstallFailed(f"{caller.installer.label} gave an answer that is not understood: {error}") from error
-    refuse_left_out(caller, requirements, {pin.name for pin in lock.pins})
+    refuse_other(caller, requirements, {pin.name: pin.release for pin in lock.pins})
     return lock, ""
 
 
@@ -245,28 +250,34 @@ def nothing_fits(why: str, requirements: Sequence[str], stay: Sequence[str], cal
     remedy = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
     if forbidding:
         remedy = f"Look at these constraints first; to do without them: unset {' '.join(forbidding)}"
+    elif caller.options.offline or caller.environment.get("UV_OFFLINE"):
+        remedy = "Offline, the installer takes what its cache has: leave out --offline, or: unset UV_OFFLINE"
     elif "exclude-newer" in why:
         remedy = "Look at exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
     asked = " ".join(requirements)
     return NothingFits(f"{asked} cannot be installed beside what the environment holds{under}.{pinned} {why}", remedy)
 
 
-def refuse_left_out(caller: Caller, requirements: Sequence[str], names: Collection[str]) -> None:
-    """Ends where an installer is content without what it was asked for: uv's settings can exclude a distribution.
+def refuse_other(caller: Caller, requirements: Sequence[str], releases: Mapping[str, str]) -> None:
+    """Ends where an installer is content with other than it was asked for: uv's settings can exclude and override.
 
     Args:
         caller: who ran the installer.
         requirements: what was asked for.
-        names: the distributions that would be there, by their normalised names.
+        releases: what would be there, by normalised names.
 
     Raises:
-        NothingFits: when one is not among them.
+        NothingFits: when one is not among them, or not in a version that was asked for.
     """
-    left_out = [name for text in requirements if (name := required_name(text)) is not None and name not in names]
-    if left_out:
+    asked = [(text, name) for text in requirements if (name := required_name(text)) is not None]
+    left_out = [name for _, name in asked if name not in releases]
+    other = [f"{name} {releases[name]} for {text}" for text, name in asked if not allows(text, releases.get(name))]
+    if left_out or other:
+        told = f"leaves out {', '.join(left_out)}" if left_out else f"takes {', '.join(other)}"
         raise NothingFits(
-            f"{caller.installer.label} leaves out {', '.join(left_out)}, as one of its settings tells it to",
-            "Look at exclude-dependencies in uv.toml or pyproject.toml, and at UV_EXCLUDE.",
+            f"{caller.installer.label} {told}, as one of its settings tells it to",
+            "Look at exclude-dependencies, override-dependencies and no-emit-package in uv.toml or pyproject.toml, and "
+            "at UV_EXCLUDE and UV_OVERRIDE.",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gpuenv.install.resolving import complaint, remedy_for
 from gpuenv.install.staged import Staged, broken, read_stage
 from gpuenv.probe.children import ChildResult, Ending
 
+_LINKS = "They are links into a cache, and end with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
 Announce = Callable[[str], None]
 
 
@@ -39,7 +41,7 @@ def put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announ
 
 def _filled(prepared: Prepared, lock: Path, stage: Path, announce: Announce) -> ChildResult:
     """Runs the installer's commands in turn until one works; each starts with an empty folder."""
-    caller = prepared.caller
+    caller = prepared.caller.settled()
     first, *others = caller.installer.staging(caller.options, lock, stage)
     result = caller.run(first, _lines(announce))
     for command in others:
@@ -61,7 +63,11 @@ def checked(prepared: Prepared, stage: Path) -> Staged:
     _as_asked(prepared.plan, staged)
     bad = broken(staged.files)
     if bad:
-        raise InstallFailed(f"{len(bad)} files are not what their RECORD says, {bad[0]} first; nothing was changed")
+        links = any(stat.S_ISLNK(file.told.st_mode) for file in staged.files)
+        raise InstallFailed(
+            f"{len(bad)} files are not what their RECORD says, {bad[0]} first; nothing was changed",
+            _LINKS if links else None,
+        )
     return staged
 
 

@@ -150,6 +150,12 @@ def required_name(text: str) -> str | None:
     return canonicalize_name(requirement.name) if requirement else None
 
 
+def allows(text: str, release: str | None) -> bool:
+    """Whether a requirement takes a release; what is none takes any, and nothing is said of a release that is none."""
+    requirement = parse(text)
+    return requirement is None or release is None or requirement.specifier.contains(release, prereleases=True)
+
+
 def _applies(requirement: Requirement, extras: set[str], markers: Mapping[str, str]) -> bool:
     if requirement.marker is None:
         return True

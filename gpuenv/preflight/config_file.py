@@ -77,9 +77,10 @@ def read_text(path: Path, shown: str | None = None) -> str:
     name = shown or str(path)
     try:
         with path.open("rb") as file:
-            if len(file.read(_LARGEST + 1)) > _LARGEST:
-                raise ConfigError([f"{name}: larger than any configuration"], unread=True)
-        return path.read_text(encoding="utf-8")
+            raw = file.read(_LARGEST + 1)  # once: a pipe gives its bytes to the first who asks
+        if len(raw) > _LARGEST:
+            raise ConfigError([f"{name}: larger than any configuration"], unread=True)
+        return raw.decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError([f"{name}: {reason_of(error)}"], unread=True) from error
 

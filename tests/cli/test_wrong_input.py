@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from gpuenv.cli.changing.choices import command_error
+from gpuenv.cli.changing.lockfile import read_lock
+from gpuenv.cli.errors import CommandError
 from gpuenv.install.bundling import open_bundle
 from gpuenv.install.errors import Unreadable
-from tests.cli.program import MINIMAL, called, gpuenv
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.cli.program import MINIMAL, PROGRAM, called, gpuenv
 
 RUBBISH = bytes(range(128, 256)) * 4
 
@@ -41,6 +41,20 @@ def test_rubbish_is_called_by_its_name(tmp_path: Path, arguments: list[str], sai
     assert done.stderr.startswith("gpuenv: ")
     assert f"rubbish: {said}" in done.stderr
     assert "--list-requirements" not in done.stderr, "no grammar helps with a file that is no text"
+
+
+@pytest.mark.parametrize(
+    "option", [["doctor", "--snapshot"], ["smoke", "--compare"], ["doctor", "--config"]], ids=" ".join
+)
+def test_a_file_without_end_is_not_read_to_its_end(option: list[str]) -> None:
+    done = gpuenv(*option, "/dev/zero")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "/dev/zero: larger than any " in done.stderr
+
+
+def test_a_lock_without_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(CommandError, match="larger than any lock file"):
+        read_lock(Path("/dev/zero"))
 
 
 @pytest.mark.parametrize(("there", "said"), [(False, "No such file"), (True, "no tar file; expected a bundle")])
@@ -89,6 +103,29 @@ def test_no_line_of_the_list_of_commands_is_cut_off(arguments: list[str]) -> Non
     listed = gpuenv(*arguments, "--help").stdout.partition("\nCommands:\n")[2].splitlines()
     assert len(listed) >= 3
     assert [line for line in listed if not re.fullmatch(r"  [\w-]+ +\S.*[^.]\.", line)] == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["resolve", "-h"], ["--show-completion"]], ids=" ".join)
+def test_help_that_cannot_be_written_is_no_fault_of_ours(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [*PROGRAM, *arguments], env=MINIMAL, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+    assert done.returncode == 2
+    assert "standard output cannot be written: No space left" in done.stderr
+
+
+def test_a_shell_s_file_that_cannot_be_changed_is_left_alone(tmp_path: Path) -> None:
+    settings = tmp_path / ".bashrc"
+    settings.write_bytes(RUBBISH)
+    done = called(
+        ["--install-completion", "bash"],
+        {**MINIMAL, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+        30,
+    )
+    assert done.returncode == 2
+    assert "cannot be changed: not a text in UTF-8" in done.stderr
+    assert settings.read_bytes() == RUBBISH
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,14 @@ def test_packages_of_both_kinds_in_one_environment_are_two_cupys(tmp_path: Path)
 
 @pytest.mark.parametrize(
     "command",
-    ["pixi run --frozen start", "pixi i", "pixi install --manifest-path pixi.toml", "pixi shell-hook -s bash > /e.sh"],
+    [
+        "pixi run --frozen start",
+        "pixi i",
+        "pixi -v --color never install",
+        "pixi -m . shell-hook",
+        "pixi install --manifest-path pixi.toml",
+        "pixi shell-hook -s bash > /e.sh",
+    ],
 )
 def test_each_command_that_installs_is_known(tmp_path: Path, command: str) -> None:
     text = INSTALL.replace("pixi install", command)
@@ -82,6 +89,15 @@ def test_cupy_from_source(tmp_path: Path, value: str) -> None:
     assert found(tmp_path, INSTALL, manifest) == [("DKF906", "pixi.toml", 6)]
 
 
+@pytest.mark.parametrize("place", ['url = "https://example.invalid/{}#sha256=0"', 'path = "./{}"'])
+def test_a_file_that_is_named_is_what_is_installed(tmp_path: Path, place: str) -> None:
+    head, text = f"{HEAD}[pypi-dependencies]\n", INSTALL.replace(BASE, "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04")
+    wheel = place.format("cupy_cuda12x-14.2.0-cp312-cp312-manylinux2014_x86_64.whl")
+    assert found(tmp_path, text, f"{head}cupy-cuda12x = {{ {wheel} }}\n") == []
+    source = place.format("cupy-14.2.0.tar.gz")
+    assert found(tmp_path, text, f"{head}cupy = {{ {source} }}\n") == [("DKF906", "pixi.toml", 6)]
+
+
 def test_a_lock_pins(tmp_path: Path) -> None:
     manifest = f'{HEAD}[pypi-dependencies]\ncupy-cuda12x = {{ version = "*", extras = ["ctk"] }}\n'
     assert found(tmp_path, INSTALL, manifest) == [("DKF907", "pixi.toml", 6)]
@@ -94,6 +110,8 @@ def test_a_lock_pins(tmp_path: Path) -> None:
     [
         ("pixi add --pypi cupy", ["DKF906"]),
         ("pixi add --feature gpu cupy=14.2", []),
+        ("pixi add cupy=14.2 && pixi add --pypi 'cupy-cuda12x[ctk]==14.2.0'", ["DKF905"]),
+        ("pixi add cupy=14.2 && pixi add --feature pip --pypi 'cupy-cuda12x[ctk]==14.2.0'", []),
         ("pixi run pip install cupy", ["DKF906"]),
         ("pixi global install cupy", []),
         ("pixi", []),

@@ -124,7 +124,8 @@ class Conda:
 def conda(tmp_path: Path, cuda_libraries: CudaLibraries) -> Conda:
     channel = tmp_path / "channels/conda-forge"
     numpy = {
-        release: distribution("numpy", release, **{f"{SITE}/numpy/__init__.py": ""}) for release in ("1.26.4", "2.1.0")
+        release: distribution("numpy", release, **{f"{SITE}/numpy/__init__.py": "", f"{SITE}/numpy/version.py": ""})
+        for release in ("1.26.4", "2.1.0")
     }
     for release, files in numpy.items():
         make_package(channel, "numpy", release, files)

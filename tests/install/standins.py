@@ -78,6 +78,12 @@ def cupy(line: str, release: str, *, ctk: str | None = None, numpy: str = "numpy
     )
 
 
+def numpy(release: str, *scripts: str) -> Package:
+    """With the file by which it is told from a script of that name."""
+    files = {"numpy/__init__.py": f"__version__ = {release!r}\n", "numpy/version.py": f"version = {release!r}\n"}
+    return Package("numpy", release, files=files, scripts=scripts)
+
+
 SET = (
     cupy("cupy-cuda11x", "13.6.0"),
     cupy("cupy-cuda12x", "13.6.0"),
@@ -89,8 +95,8 @@ SET = (
         "nvidia-cuda-nvrtc-cu12", "12.9.86", files={"nvidia/__init__.py": "", "nvidia/cuda_nvrtc/n12.py": "n=12\n"}
     ),
     Package("nvidia-cuda-nvrtc", "13.5.37", files={"nvidia/__init__.py": "", "nvidia/cu13/n13.py": "n=13\n"}),
-    Package("numpy", "1.26.4", files={"numpy/__init__.py": "__version__ = '1.26.4'\n"}, scripts=("f2py",)),
-    Package("numpy", "2.1.0", files={"numpy/__init__.py": "__version__ = '2.1.0'\n"}, scripts=("f2py", "numpy-config")),
+    numpy("1.26.4", "f2py"),
+    numpy("2.1.0", "f2py", "numpy-config"),
     Package("torch", "2.6.0", ("nvidia-cuda-nvrtc==13.5.37",), files={"torch/__init__.py": "__version__ = '2.6.0'\n"}),
     Package("old-science", "1.0", ("numpy<2",), files={"old_science.py": ""}),
     Package("user-of-numpy", "1.0", ("numpy",), files={"user_of_numpy.py": ""}),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuenv.data import data_path
 from tests.install.recorded import recording
 from tests.install.standins import MACHINE, contents, cupy, make_wheel, versions
 from tests.install.test_install import NEW
@@ -53,6 +54,17 @@ def test_a_bundle_holds_what_it_says(bundled: Path) -> None:
     assert told == {p.relative_to(bundled).as_posix() for p in bundled.rglob("*") if p.is_file()} - {"manifest.json"}
     assert {"requirements.txt", "pylock.toml", "matrix.yaml"} < told
     assert len([path for path in told if path.startswith("wheels/")]) == len(NEW)
+
+
+def test_a_bundle_holds_the_matrix_that_decided(ground: Ground, tmp_path: Path) -> None:
+    """The user's own, where that is newer than the one that came with gpuenv."""
+    own = tmp_path / "data/gpuenv/matrix.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(data_path("matrix.yaml").read_bytes() + b"# the user's own\n")
+    target, out = ground.target("source"), tmp_path / "bundle"
+    done = ground.gpuenv("bundle", "--python", target, *MACHINE, "-o", out, XDG_DATA_HOME=str(tmp_path / "data"))
+    assert done.returncode == 0, done.stderr
+    assert (out / "matrix.yaml").read_bytes() == own.read_bytes()
 
 
 def _swap(bundle: Path) -> None:

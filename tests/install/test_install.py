@@ -240,27 +240,6 @@ def test_constraints_of_the_user_are_honoured(ground: Ground, tmp_path: Path) ->
     assert "numpy" in done.stderr
 
 
-def test_a_day_that_leaves_the_newer_out_is_named(ground: Ground, tmp_path: Path) -> None:
-    by_variable = ground.install(ground.target("dated"), UV_EXCLUDE_NEWER="2001-01-01")
-    assert by_variable.returncode == 3, by_variable.stderr
-    assert "unset UV_EXCLUDE_NEWER" in " ".join(by_variable.stderr.split())
-    settings = tmp_path / "uv.toml"
-    settings.write_text('exclude-newer = "2001-01-01T00:00:00Z"\n', encoding="utf-8")
-    by_file = ground.install(ground.target("dated-too"), UV_CONFIG_FILE=str(settings))
-    assert by_file.returncode == 3, by_file.stderr
-    assert "Look at exclude-newer in uv.toml" in " ".join(by_file.stderr.split())
-
-
-def test_what_a_setting_leaves_out_is_missed(ground: Ground, tmp_path: Path) -> None:
-    left_out = tmp_path / "left-out.txt"
-    left_out.write_text("cupy-cuda12x\n", encoding="utf-8")
-    target = ground.target("left-out")
-    for arguments in (("install",), ("lock", "--output", tmp_path / "pylock.toml")):
-        done = ground.gpuenv(*arguments, *MACHINE, "--python", target, UV_EXCLUDE=str(left_out))
-        assert done.returncode == 3, done.stderr
-        assert "leaves out cupy-cuda12x" in done.stderr
-
-
 _ELSEWHERE = {"PIP_USER": "1", "PIP_PLATFORM": "win_amd64", "PIP_PYTHON_VERSION": "3.9", "PIP_ABI": "cp39"}
 
 

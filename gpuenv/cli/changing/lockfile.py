@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
+from gpuenv.cli.inputs import read_at_most
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.unread import reason_of
 
@@ -24,9 +25,7 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
     from gpuenv.install.locking import parse_lock
 
     try:
-        if path.stat().st_size > _LARGEST:
-            raise CommandError(ExitCode.USAGE, f"{path}: larger than any lock file")
-        return parse_lock(path.name, path.read_text(encoding="utf-8"))
+        return parse_lock(path.name, read_at_most(path, _LARGEST, "lock file"))
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except ValueError as error:

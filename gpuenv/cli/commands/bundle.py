@@ -22,7 +22,7 @@ from gpuenv.cli.changing.choices import (
     command_error,
 )
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject
+from gpuenv.cli.inputs import Subject, matrix_path
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ def bundle(
 def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
     """Wheels, lock, matrix and manifest."""
     from gpuenv import __version__
-    from gpuenv.data import data_path
     from gpuenv.install.backends.base import lock_text
     from gpuenv.install.bundling import LOCK, WHEELS, Manifest, write_bundle
     from gpuenv.install.downloading import download
@@ -87,7 +86,7 @@ def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:
     (folder / LOCK).write_text(lock_text(made.lock.pins), encoding="utf-8")
     if made.lock.pylock is not None:
         (folder / "pylock.toml").write_text(made.lock.pylock, encoding="utf-8")
-    shutil.copyfile(matrix or data_path("matrix.yaml"), folder / "matrix.yaml")
+    shutil.copyfile(matrix_path(matrix), folder / "matrix.yaml")
     words = there.pip_words if there else ()
     download(caller_for(scheme, means), scheme, (folder / LOCK, folder / WHEELS), announce, words)
     requirements = made.resolution.wheel.requirements if made.resolution.wheel else ()

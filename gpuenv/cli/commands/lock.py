@@ -120,7 +120,7 @@ def make(subject: Subject, matrix: Path | None, means: Means, *, as_toml: bool =
     deadline = time.monotonic() + subject.timeout
     if subject.snapshot is not None:
         scheme = ask_scheme(sys.executable, os.environ, deadline)
-        return _make_elsewhere(subject, matrix, means, scheme, as_toml=as_toml)
+        return _make_elsewhere(subject, matrix, means, scheme)
     interpreter = interpreter_of(subject)
     facts, rows = get_both(subject, matrix)
     require_target(facts)
@@ -139,7 +139,7 @@ def _caller(scheme: Scheme, means: Means, *, as_toml: bool) -> Caller:
     return caller
 
 
-def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme: Scheme, *, as_toml: bool) -> Made:
+def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme: Scheme) -> Made:
     from gpuenv.install.elsewhere import elsewhere_of, lock_elsewhere
     from gpuenv.matrix.resolve import resolve
 
@@ -147,7 +147,7 @@ def _make_elsewhere(subject: Subject, matrix: Path | None, means: Means, scheme:
     there = elsewhere_of(facts)
     resolution = resolve(facts, rows)
     wanted = choice_of(resolution)
-    caller = _caller(scheme, means, as_toml=as_toml)
+    caller = caller_for(scheme, means)  # what is not uv makes none at all, in no form
     told = replace(caller.options, python_version=there.python, platform=there.uv_platform)
     lock = lock_elsewhere(replace(caller, options=told), facts, wanted.requirements)
     return Made(resolution, scheme, lock, there)

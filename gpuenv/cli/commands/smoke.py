@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # For the tests of this program; what each does is told in the payload's faults.py.
 _FAULT = "GPUENV_SMOKE_FAULT"
+_LARGEST_BASELINE = 16 * 1024 * 1024
 
 
 def smoke(
@@ -202,6 +203,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     """A saved result."""
     import json
 
+    from gpuenv.cli.inputs import read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
     from gpuenv.model.unread import reason_of
@@ -209,7 +211,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     if path is None:
         return None
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_at_most(path, _LARGEST_BASELINE, "baseline"))
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except (ValueError, RecursionError) as error:

@@ -8,7 +8,7 @@ add.md; 2026-11-22). ``pixi run`` and ``pixi shell-hook`` install the environmen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ _WITH_VALUE = frozenset(
         *("--environment", "-e", "--manifest-path", "-m", "--platform", "-p", "--skip", "--skip-with-deps", "--only"),
         *("--feature", "-f", "--config-file", "--auth-file", "--concurrent-downloads", "--concurrent-solves"),
         *("--pinning-strategy", "--pypi-keyring-provider", "--git", "-g", "--branch", "--tag", "--rev", "--subdir"),
-        *("--shell", "-s", "--color"),
+        *("--shell", "-s", "--color", "--workspace", "-w"),
     )
 )
 # Which of a manifest's targets an image is, the wider first.
@@ -37,14 +37,17 @@ _TABLES = (("dependencies", Manager.CONDA), ("pypi-dependencies", Manager.PIP))
 
 def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
     """What a command of pixi installs."""
-    verb = command.texts[0] if command.texts else ""
     place = Place(file, command.words[0].line, end_line)
-    options, positional = _read(command.words[2:], only_options=verb in _RUNNING)
+    options, rest = _read(command.words[1:], only_options=True)  # some may stand before the verb
+    verb = rest[0].text if rest else ""
+    more, positional = _read(rest[1:], only_options=verb in _RUNNING)
+    options |= more
     path = next(iter(options.get("--manifest-path", options.get("-m", []))), ".")
     if verb == "add":
         read = requirement if "--pypi" in options else conda_spec
         found = (read(word.text, Place(file, word.line, end_line)) for word in positional)
-        return Asked(tuple(entry for entry in found if entry is not None))
+        elsewhere = bool({"--feature", "-f"} & options.keys())  # for environments that it does not name
+        return Asked(tuple(replace(entry, perhaps=elsewhere) for entry in found if entry is not None))
     if verb not in _INSTALLING:
         return Asked()
     named = {*options.get("--environment", []), *options.get("-e", [])}
@@ -52,8 +55,8 @@ def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
     return Asked(files=(Listed(FileKind.PIXI, path, place, frozenset(named | every or {_DEFAULT})),))
 
 
-def _read(words: list[Word] | tuple[Word, ...], *, only_options: bool) -> tuple[dict[str, list[str]], list[Word]]:
-    """Options with their values, and the other words."""
+def _read(words: Sequence[Word], *, only_options: bool) -> tuple[dict[str, list[str]], list[Word]]:
+    """Options with their values, and the other words; with ``only_options``, all from the first of these on."""
     options: dict[str, list[str]] = {}
     positional: list[Word] = []
     left = list(words)
@@ -62,7 +65,7 @@ def _read(words: list[Word] | tuple[Word, ...], *, only_options: bool) -> tuple[
         name, equals, value = word.text.partition("=")
         if not word.text.startswith("-"):
             if only_options:
-                break
+                return options, [word, *left]
             positional.append(word)
         elif equals:
             options.setdefault(name, []).append(value)
@@ -133,8 +136,9 @@ def _install(manager: Manager, name: str, value: object, place: Place) -> Instal
     bare = version.strip() if isinstance(version, str) and version.strip() != "*" else ""
     if manager is Manager.CONDA:
         return conda_spec(f"{name}{_with_operator(bare)}".replace(" ", ""), place)
-    if {"git", "path"} & told.keys():
-        return Install(Manager.PIP, canonicalize_name(name), None, frozenset(), place, name, from_source=True)
+    if {"git", "path", "url"} & told.keys():
+        built = not str(told.get("url", told.get("path", ""))).partition("#")[0].endswith(".whl")
+        return Install(Manager.PIP, canonicalize_name(name), None, frozenset(), place, name, from_source=built)
     extras = told.get("extras")
     listed = [entry for entry in extras if isinstance(entry, str)] if isinstance(extras, list) else []
     wanted = f"[{','.join(listed)}]" if listed else ""
