@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.installed import pip_fix
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
-from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Target
 
 # Those that the target tells of by their names; NumPy has a check of its own.
 _LISTED = ("cuda-", "fastrlock", "nvidia-")
-# A requirement without extras, address and marker (Python Packaging User Guide, Dependency specifiers).
-_PLAIN = pattern(r"([A-Za-z0-9][A-Za-z0-9._-]*) ?\(?([^\[\]@;()]*)\)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +61,24 @@ def dependency_missing(facts: Facts) -> Outcome:
 
 
 def _unmet(target: Target) -> Iterator[_Unmet]:
+    cupy = target.cupy[0] if target.cupy else None
+    wanted = [words for words in (cupy.requires if cupy else ()) if words.lower().replace("_", "-").startswith(_LISTED)]
+    if not wanted:
+        return
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and not all have needs
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
+
     there = {**target.conda_packages, **target.packages}
-    for words in target.cupy[0].requires if target.cupy else ():
+    for words in wanted:
         try:
-            name, specifier = _told_apart(words)
-            if name is None or not name.startswith(_LISTED):
+            requirement = Requirement(words)
+            if requirement.marker is not None:
                 continue
+            name = canonicalize_name(requirement.name)
             release = there.get(name)
-            if release is None or not specifier.contains(release, prereleases=True):
-                least = SpecifierSet(",".join(str(part) for part in specifier if part.operator == ">="))
+            if release is None or not requirement.specifier.contains(release, prereleases=True):
+                least = SpecifierSet(",".join(str(part) for part in requirement.specifier if part.operator == ">="))
                 lacking = release is None or not least.contains(release, prereleases=True)
                 yield _Unmet(words, name, release, lacking)
-        except (InvalidSpecifier, InvalidVersion):
+        except (InvalidRequirement, InvalidVersion):
             continue  # nothing can be said of it
-
-
-def _told_apart(words: str) -> tuple[str | None, SpecifierSet]:
-    """The name and the versions of a requirement that has nothing else; of any other, no name.
-
-    Raises:
-        InvalidSpecifier: when what follows the name is none.
-    """
-    # Not packaging's Requirement: importing that compiles 25 expressions, a twentieth of all that the doctor does.
-    plain = _PLAIN.fullmatch(words)
-    return (canonicalize_name(plain[1]), SpecifierSet(plain[2])) if plain else (None, SpecifierSet())

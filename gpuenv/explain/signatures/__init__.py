@@ -45,6 +45,7 @@ def all_signatures() -> tuple[Signature, ...]:
         python_cuda,
         resolvers,
         runtimes,
+        smi,
         toolkit,
         windows,
     )
@@ -53,6 +54,7 @@ def all_signatures() -> tuple[Signature, ...]:
         *(
             driver,
             nvml,
+            smi,
             fabric,
             nvrm,
             kernel_module,

@@ -146,4 +146,37 @@ SIGNATURES = (
         mark="numpy-error",
         needs=("cupy", "cupy-banner"),
     ),
+    Signature(
+        "cmake.cuda-differs",
+        "torch's CMake files",
+        ("findcuda says", "headers say the version is"),
+        ((Cause.CUDA_PATH_WRONG, 0.85),),
+        "torch/share/cmake/Caffe2/public/cuda.cmake",
+        pattern=r"FindCUDA says CUDA version|headers say the version is \d",
+        title="nvcc and the CUDA headers that are found are of two versions",
+        decides="which nvcc comes first in PATH, and what CUDA_HOME says",
+    ),
+    Signature(
+        "cmake.unknown-arch",
+        "CMake's and torch's lists of architectures",
+        ("unknown cuda arch",),
+        ((Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.75), (Cause.NO_KERNEL_IMAGE, 0.1)),
+        "CMake, FindCUDA/select_compute_arch.cmake; torch/utils/cpp_extension.py: _get_cuda_arch_flags",
+        pattern=r"Unknown CUDA Architecture Name \S+|Unknown CUDA arch \(\S+\) or GPU not supported",
+        title="The build names an architecture that its tools do not know",
+    ),
+    Signature(
+        "build.no-nvcc",
+        "build tools",
+        ("nvcc", "cmake_cuda_compiler", "cannot find cuda_home"),
+        ((Cause.CUDA_PATH_WRONG, 0.72), (Cause.CUDA_HEADERS_MISSING, 0.1)),
+        "CMake, CMakeDetermineCUDACompiler.cmake; setup scripts that call nvcc",
+        pattern=(
+            r"Cannot find CUDA_HOME|nvcc (?:was |is )?not (?:found )?(?:on|in) (?:your |the )?PATH|No CMAKE_CUDA_COMPILER could be found"
+            r"|Failed to (?:find|locate) nvcc|(?:could not|cannot|unable to) (?:find|locate|run|execute) (?:the )?['`\"]?nvcc\b|Could not detect nvcc"
+        ),
+        title="The CUDA compiler nvcc is not found",
+        sways=(Sway("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),),
+        decides="whether a toolkit is installed, and whether its bin folder is in PATH",
+    ),
 )

@@ -44,43 +44,6 @@ SIGNATURES = (
         title="The onnxruntime there is built without CUDA",
     ),
     Signature(
-        "smi.no-library",
-        "nvidia-smi",
-        ("couldn't find libnvidia-ml", "couldn't find nvml"),
-        (
-            (Cause.DRIVER_INSTALL_BROKEN, 0.5),
-            (Cause.NO_DRIVER, 0.16),
-            (Cause.CONTAINER_TOOLKIT_BROKEN, 0.12),
-            (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.04),
-        ),
-        "nvidia-smi, the strings of the program: it is a part of the driver itself, and was found",
-        title="nvidia-smi is there, and libnvidia-ml, which comes in the same driver, is not found",
-        sways=(
-            Sway("container", Cause.CONTAINER_TOOLKIT_BROKEN, 8),
-            Sway("wsl", Cause.WSL_LIBCUDA, 60),
-        ),
-        decides="whether this is a container, and which packages of the driver are installed",
-    ),
-    Signature(
-        "smi.reset-refused",
-        "nvidia-smi",
-        ("being used by", "in use by another client"),
-        ((Cause.GPU_BUSY, 0.8),),
-        "nvidia-smi, the strings of the program",
-        pattern=r"reset.{0,40}\bGPU\b.{0,40}(?:it's|it is|is being|being) (?:being )?used by|GPU.{0,40}in use by another client",
-        title="Another process uses the GPU",
-    ),
-    Signature(
-        "smi.error-fields",
-        "nvidia-smi",
-        ("err!",),
-        ((Cause.GPU_HARDWARE_FAULT, 0.6), (Cause.DRIVER_UNRESPONSIVE, 0.15)),
-        "nvidia-smi, the table: ERR! stands where the GPU does not answer",
-        pattern=r"(?<!Version: )(?<!Version:)(?<!npm )\bERR!\s+(?:\d+C\b|ERR!|N/A|P\d\b)|(?:\dC?|N/A)\s+ERR!|shows? ERR!.{0,30}(?:fan|power|temp|memory)",
-        title="The GPU does not answer what nvidia-smi asks",
-        decides="what the kernel's log says of the GPU (Xid), and whether a power cycle helps",
-    ),
-    Signature(
         "thrust.no-image",
         "Thrust and CUB",
         ("no kernel image",),
@@ -94,27 +57,6 @@ SIGNATURES = (
             Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 10),
         ),
         decides="the GPU and the CUDA of the binary: --assume gpu=NAME, --assume toolkit=VERSION",
-    ),
-    Signature(
-        "cuda.symbol-not-found",
-        "the CUDA runtime and its callers",
-        ("named symbol not found", "cudaerrorsymbolnotfound"),
-        ((Cause.NO_KERNEL_IMAGE, 0.5),),
-        "libcudart 12.9, cudaGetErrorString of number 500",
-        sways=(
-            Sway("jetson", Cause.JETSON_TEGRA, 60),
-            Sway("cupy-driver-error", Cause.NO_KERNEL_IMAGE, 0.2),  # a kernel of that name is not in the module
-        ),
-        decides="whether the binary was built for this GPU, and whether the kernel's name is what the module has",
-    ),
-    Signature(
-        "cuda.file-not-found",
-        "the CUDA driver and its callers",
-        ("cuda_error_file_not_found",),
-        ((Cause.KERNEL_CACHE_RACE, 0.4), (Cause.CORRUPT_INSTALLATION, 0.15), (Cause.KERNEL_CACHE_UNWRITABLE, 0.1)),
-        "cuda.h, CUDA_ERROR_FILE_NOT_FOUND: a file of code that cuModuleLoad was to load is not there",
-        title="A file of compiled kernels is gone, or was never written",
-        decides="where the file lies, and whether several processes write that folder",
     ),
     Signature(
         "toolkit.support-dropped",
@@ -209,50 +151,5 @@ SIGNATURES = (
         needs=("cupy", "cuda", "torch-error", "rocm"),
         title="Work on two streams is not ordered",
         decides="whether it goes away with CUDA_LAUNCH_BLOCKING=1, or with an event between the streams",
-    ),
-    Signature(
-        "pip-list.two-lines",
-        "pip list, pip freeze and conda list",
-        ("cupy-cuda", "cupy_cuda", "cupy-rocm"),
-        ((Cause.MULTIPLE_CUPY_PACKAGES, 0.92),),
-        "pip, commands/list.py and freeze.py: the names are sorted, so the two stand together",
-        pattern=(
-            r"^cupy(?P<one>[-_](?:cuda|rocm)[\w-]{2,8})?(?:==|\s+)v?\d[\w.]{2,20}(?: +\S{1,40}){0,2}? +cupy(?!(?P=one)\b)[-_](?:cuda|rocm)[\w-]{2,8}(?:==|\s+)v?\d[\w.]{2,20}\s*(?:\S{1,40}\s*){0,2}$"
-            r"|^cupy(?:==|\s+)v?\d[\w.]{2,20} +cupy[-_]cuda\w{2,4}(?:==|\s+)v?\d[\w.]{2,20}\s*$"
-        ),
-        title="Two distributions of CuPy are installed side by side",
-    ),
-    Signature(
-        "cmake.cuda-differs",
-        "torch's CMake files",
-        ("findcuda says", "headers say the version is"),
-        ((Cause.CUDA_PATH_WRONG, 0.85),),
-        "torch/share/cmake/Caffe2/public/cuda.cmake",
-        pattern=r"FindCUDA says CUDA version|headers say the version is \d",
-        title="nvcc and the CUDA headers that are found are of two versions",
-        decides="which nvcc comes first in PATH, and what CUDA_HOME says",
-    ),
-    Signature(
-        "cmake.unknown-arch",
-        "CMake's and torch's lists of architectures",
-        ("unknown cuda arch",),
-        ((Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.75), (Cause.NO_KERNEL_IMAGE, 0.1)),
-        "CMake, FindCUDA/select_compute_arch.cmake; torch/utils/cpp_extension.py: _get_cuda_arch_flags",
-        pattern=r"Unknown CUDA Architecture Name \S+|Unknown CUDA arch \(\S+\) or GPU not supported",
-        title="The build names an architecture that its tools do not know",
-    ),
-    Signature(
-        "build.no-nvcc",
-        "build tools",
-        ("nvcc", "cmake_cuda_compiler", "cannot find cuda_home"),
-        ((Cause.CUDA_PATH_WRONG, 0.72), (Cause.CUDA_HEADERS_MISSING, 0.1)),
-        "CMake, CMakeDetermineCUDACompiler.cmake; setup scripts that call nvcc",
-        pattern=(
-            r"Cannot find CUDA_HOME|nvcc (?:was |is )?not (?:found )?(?:on|in) (?:your |the )?PATH|No CMAKE_CUDA_COMPILER could be found"
-            r"|Failed to (?:find|locate) nvcc|(?:could not|cannot|unable to) (?:find|locate|run|execute) (?:the )?['`\"]?nvcc\b|Could not detect nvcc"
-        ),
-        title="The CUDA compiler nvcc is not found",
-        sways=(Sway("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),),
-        decides="whether a toolkit is installed, and whether its bin folder is in PATH",
     ),
 )

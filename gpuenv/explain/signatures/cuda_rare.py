@@ -168,4 +168,25 @@ SIGNATURES = (
         sways=(Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8), Sway("wsl", Cause.WSL_LIBCUDA, 40)),
         decides="whether nvidia-smi works there, and whether this is a container or WSL",
     ),
+    Signature(
+        "cuda.symbol-not-found",
+        "the CUDA runtime and its callers",
+        ("named symbol not found", "cudaerrorsymbolnotfound"),
+        ((Cause.NO_KERNEL_IMAGE, 0.5),),
+        "libcudart 12.9, cudaGetErrorString of number 500",
+        sways=(
+            Sway("jetson", Cause.JETSON_TEGRA, 60),
+            Sway("cupy-driver-error", Cause.NO_KERNEL_IMAGE, 0.2),  # a kernel of that name is not in the module
+        ),
+        decides="whether the binary was built for this GPU, and whether the kernel's name is what the module has",
+    ),
+    Signature(
+        "cuda.file-not-found",
+        "the CUDA driver and its callers",
+        ("cuda_error_file_not_found",),
+        ((Cause.KERNEL_CACHE_RACE, 0.4), (Cause.CORRUPT_INSTALLATION, 0.15), (Cause.KERNEL_CACHE_UNWRITABLE, 0.1)),
+        "cuda.h, CUDA_ERROR_FILE_NOT_FOUND: a file of code that cuModuleLoad was to load is not there",
+        title="A file of compiled kernels is gone, or was never written",
+        decides="where the file lies, and whether several processes write that folder",
+    ),
 )

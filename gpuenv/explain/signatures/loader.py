@@ -11,7 +11,7 @@ _LD = "ld.so"
 _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats them"
 _OPENING = r"\.so(?P<soname>[.\d]*): cannot open shared object file"
 TOOLKIT = r"(?:cudart(?:_static)?|cudadevrt|cublas|cublasLt|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|nvrtc|nvJitLink|nvToolsExt|cupti|nvblas|npp\w+|nvjpeg|cudla|nvvm)"
-_DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cusparse64|nvJitLink|nvrtc-builtins64)_[\w]+\.dll"
+DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cusparse64|nvJitLink|nvrtc-builtins64)_[\w]+\.dll"
 _NOT_OF_CUPY = ("nvvm", "npp", "nvjpeg", "cudla", "nvblas", "cupti", "cufftw")  # CuPy opens none of these
 _SHARED_MAJOR = 11  # up to 11.0 a library's name held the minor version, so a wheel was for one minor only
 
@@ -159,7 +159,7 @@ SIGNATURES = (
         ),
         ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3)),
         "CuPy 11 to 14, cupy_backends/cuda/_softlink.pyx",
-        pattern=rf"CuPy failed to load (?:lib)?{TOOLKIT}|Could not find module '?{_DLLS}",
+        pattern=rf"CuPy failed to load (?:lib)?{TOOLKIT}|Could not find module '?{DLLS}",
         title="CuPy could not load a CUDA library when it was first used",
         sways=_MAJOR_SWAYS,
         decides="the CUDA that is installed (nvcc --version, pip list), and the CuPy",

@@ -184,4 +184,16 @@ SIGNATURES = (
         needs=("cupy",),
         title="CuPy's files were built for another Python",
     ),
+    Signature(
+        "pip-list.two-lines",
+        "pip list, pip freeze and conda list",
+        ("cupy-cuda", "cupy_cuda", "cupy-rocm"),
+        ((Cause.MULTIPLE_CUPY_PACKAGES, 0.92),),
+        "pip, commands/list.py and freeze.py: the names are sorted, so the two stand together",
+        pattern=(
+            r"^cupy(?P<one>[-_](?:cuda|rocm)[\w-]{2,8})?(?:==|\s+)v?\d[\w.]{2,20}(?: +\S{1,40}){0,2}? +cupy(?!(?P=one)\b)[-_](?:cuda|rocm)[\w-]{2,8}(?:==|\s+)v?\d[\w.]{2,20}\s*(?:\S{1,40}\s*){0,2}$"
+            r"|^cupy(?:==|\s+)v?\d[\w.]{2,20} +cupy[-_]cuda\w{2,4}(?:==|\s+)v?\d[\w.]{2,20}\s*$"
+        ),
+        title="Two distributions of CuPy are installed side by side",
+    ),
 )

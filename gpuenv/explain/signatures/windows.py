@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.signatures.loader import DLLS
 from gpuenv.model.causes import Cause
-
-_DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cusparse64|nvJitLink|nvrtc-builtins64)_[\w]+\.dll"
-_MAJOR_SWAYS = (
-    Sway("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 8),
-    Sway("cuda-major-differs", Cause.CUDA_LIBRARY_MISSING, 0.3),
-    Sway("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
-    Sway("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),
-    Sway("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),
-)
 
 SIGNATURES = (
     Signature(
@@ -22,9 +14,9 @@ SIGNATURES = (
         ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.48), (Cause.CUDA_LIBRARY_MISSING, 0.42)),
         "CuPy, cupy_backends/cuda/_softlink.pyx and cupyx/_runtime.py; Windows loader, error 126",
         pattern=(
-            rf"failed to load {_DLLS}(?!: FileNotFoundError)|(?:could not load|cannot find|unable to load).{{0,60}}{_DLLS}"
-            rf"|{_DLLS}['\"]?(?: was)? (?<!-> )not found(?! \(or)|Could not locate {_DLLS}"
-            rf"|because {_DLLS} (?:was not found|is missing)|{_DLLS} (?:is|was) missing from your computer"
+            rf"failed to load {DLLS}(?!: FileNotFoundError)|(?:could not load|cannot find|unable to load).{{0,60}}{DLLS}"
+            rf"|{DLLS}['\"]?(?: was)? (?<!-> )not found(?! \(or)|Could not locate {DLLS}"
+            rf"|because {DLLS} (?:was not found|is missing)|{DLLS} (?:is|was) missing from your computer"
         ),
         title="A CUDA DLL is not found",
         decides="whether the DLL is in CUDA_PATH\\bin, or in a package of the environment",
@@ -35,9 +27,9 @@ SIGNATURES = (
         (".dll -> not found",),
         ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.55), (Cause.WINDOWS_DLL_LOAD_FAILURE, 0.4)),
         "CuPy, cupy/_environment.py: _diagnose_win32_dll_load",
-        pattern=rf"{_DLLS} -> not found",
+        pattern=rf"{DLLS} -> not found",
         title="CuPy's wheel wants CUDA DLLs that are not there",
-        sways=_MAJOR_SWAYS[:1],
+        sways=(Sway("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 8),),
         decides="the CUDA that is installed: CUDA_PATH, and the framework beside it",
     ),
     Signature(
@@ -67,7 +59,7 @@ SIGNATURES = (
         ("could not find module",),
         ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.8), (Cause.CUDA_LIBRARY_MISSING, 0.08)),
         "CPython, Lib/ctypes/__init__.py and Modules/_ctypes/callproc.c: load_library, error 126",
-        pattern=rf"Could not find module '(?!.*(?:{_DLLS}|cudart|nvcuda|nvvm)).*' \(or one of its dependencies\)",
+        pattern=rf"Could not find module '(?!.*(?:{DLLS}|cudart|nvcuda|nvvm)).*' \(or one of its dependencies\)",
         title="A DLL that a program loads, or one that it depends on, is not found",
         needs=("cupy", "cuda"),
         decides="which CUDA it was built with, and which DLLs CUDA_PATH\\bin has",

@@ -8,6 +8,7 @@ from gpuenv.image.check.installs import Place
 from gpuenv.image.check.rules import FileOutcome, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_docker import release_of, spot
 from gpuenv.image.check.subject import Subject
+from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy_variables import refused_variables
 from gpuenv.model.finding import Evidence, Fix
@@ -39,7 +40,7 @@ def file_sets_what_cupy_refuses(built: Built) -> FileOutcome:
     holds a variable is not judged.
     What to do: leave the variable out, or correct it.
     """
-    settings = {name: setting for name, setting in built.environment.items() if "$" not in setting.value}
+    settings = {name: setting for name, setting in built.environment.items() if is_known(setting.value)}
     releases = [release_of(built, install) for install in built.cupy]
     release = releases[0].cupy if releases and releases[0] else None
     for wrong in refused_variables({name: setting.value for name, setting in settings.items()}, release):

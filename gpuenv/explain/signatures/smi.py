@@ -1,0 +1,181 @@
+"""What nvidia-smi prints."""
+
+from __future__ import annotations
+
+from gpuenv.explain.records import Signature, Sway
+from gpuenv.model.causes import Cause
+
+_SMI = "nvidia-smi"
+
+SIGNATURES = (
+    Signature(
+        "smi.no-communication",
+        _SMI,
+        ("communicate with the nvidia driver",),
+        (
+            (Cause.DRIVER_MODULE_NOT_LOADED, 0.5),
+            (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.2),
+            (Cause.NOUVEAU_LOADED, 0.12),
+            (Cause.NO_DRIVER, 0.08),
+        ),
+        "nvidia-smi, the strings of the program",
+        title="nvidia-smi is installed, but the kernel does not drive the GPU",
+        sways=(
+            Sway("nouveau", Cause.NOUVEAU_LOADED, 20),
+            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
+            Sway("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
+            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 5),
+        ),
+        decides="whether lsmod shows nvidia or nouveau, and what sudo modprobe nvidia answers",
+    ),
+    Signature(
+        "smi.no-devices",
+        _SMI,
+        ("no devices were found",),
+        (
+            (Cause.GPU_HARDWARE_FAULT, 0.25),
+            (Cause.GPU_TOO_NEW_FOR_DRIVER, 0.2),
+            (Cause.DEVICE_NODE_PERMISSION, 0.15),
+            (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.1),
+            (Cause.GPU_REMOVED_FROM_DRIVER, 0.1),
+        ),
+        "nvidia-smi, the strings of the program",
+        title="The driver is loaded, but none of its GPUs could be used",
+        sways=(
+            Sway("container", Cause.DEVICE_NODE_PERMISSION, 2.5),
+            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
+            Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
+            Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
+        ),
+        decides="what the kernel says of the GPU: sudo dmesg | grep NVRM",
+    ),
+    Signature(
+        "smi.no-handle",
+        _SMI,
+        ("unable to determine the device handle",),
+        ((Cause.GPU_HARDWARE_FAULT, 0.78), (Cause.DRIVER_INSTALL_BROKEN, 0.06)),
+        "nvidia-smi, the strings of the program",
+        title="The driver lists a GPU that it cannot reach",
+        decides="the Xid events in the kernel's log: sudo dmesg | grep Xid",
+    ),
+    Signature(
+        "smi.in-use",
+        _SMI,
+        ("in use by another client", "is currently in use", "currently being used by one or more"),
+        ((Cause.GPU_BUSY, 0.7), (Cause.MIG_MISCONFIGURED, 0.15)),
+        "nvidia-smi, the strings of the program: --gpu-reset, -mig; nvmlErrorString(NVML_ERROR_IN_USE)",
+        pattern=r"GPU.*in use by another client|(?:GPU|nvidia).*currently (?:in use|being used by one or more)",
+        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 6),),
+        title="Programs hold the GPU, so its mode cannot be changed",
+    ),
+    Signature(
+        "smi.mig-none",
+        _SMI,
+        ("no mig", "mig device", "migenabled", "mig mode", "gpu instance"),
+        ((Cause.MIG_MISCONFIGURED, 0.85),),
+        "nvidia-smi mig, the strings of the program; NVIDIA device plugin for Kubernetes, internal/rm",
+        pattern=(
+            r"No MIG-enabled devices found|No MIG devices found|no MIG devices (?:are )?(?:available|present)"
+            r"|migEnabled=true was not configured correctly|more than one MIG device type present"
+            r"|(?:Unable|Failed) to (?:enable|disable|set) MIG mode|invalid MIG (?:device|configuration|mode)"
+            r"|(?:Failed|Unable) to create (?:GPU|compute) instance|all devices on the node must be configured with the same"
+            r"|MIG (?:device|instance)s? (?:is |was |are )?not (?:found|supported|configured)"
+        ),
+    ),
+    Signature(
+        "smi.throttled",
+        _SMI,
+        ("slowdown", "power brake"),
+        ((Cause.GPU_THROTTLED, 0.85),),
+        "nvidia-smi -q, section Clocks Event Reasons",
+        pattern=r"(?:HW|SW) (?:Thermal |Power Brake )?Slowdown\s*:\s*Active|hw_(?:thermal_|power_brake_)?slowdown\W+Active",
+        title="The GPU's clock is held down",
+    ),
+    Signature(
+        "smi.power-cap-warning",
+        "the kernel and monitoring programs",
+        ("thermal", "throttl", "power cap"),
+        ((Cause.GPU_THROTTLED, 0.7),),
+        "DCGM, dcgm_errors.h: clocks event and thermal violation; nvidia-smi dmon",
+        pattern=(
+            r"GPU \S* ?(?:is |has been )?(?:thermally? |power )?throttl(?:ed|ing)|(?:thermal|power) violation.*GPU"
+            r"|GPU.*(?:thermal|power) violation|detected clocks? (?:event|throttle) .*thermal"
+        ),
+    ),
+    Signature(
+        "smi.command-not-found",
+        "the shell",
+        ("nvidia-smi",),
+        ((Cause.NO_DRIVER, 0.55), (Cause.CONTAINER_WITHOUT_GPU, 0.15)),
+        "bash, dash, zsh, cmd.exe and execvp",
+        pattern=(
+            r"nvidia-smi['\"]?:? (?:command )?not found|nvidia-smi['\"]? is not recognized"
+            r"|No such file or directory: '?nvidia-smi|Command '?nvidia-smi'? not found|nvidia-smi: No such file"
+        ),
+        sways=(
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
+            Sway("jetson", Cause.JETSON_TEGRA, 10),
+        ),
+        title="nvidia-smi, which comes with the driver, is not installed",
+        decides="whether lspci shows an NVIDIA GPU, and whether this is a container",
+    ),
+    Signature(
+        "smi.exec-not-found",
+        "container engines",
+        ("nvidia-smi",),
+        ((Cause.CONTAINER_WITHOUT_GPU, 0.72), (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.12)),
+        "runc, libcontainer: exec",
+        pattern=r"exec: \\?\"?nvidia-smi\\?\"?: (?:executable file not found|stat)|nvidia-smi.*executable file not found in \$PATH|executable file `nvidia-smi` not found",
+        title="The container was started without the driver's programs",
+    ),
+    Signature(
+        "smi.timeout",
+        "callers of nvidia-smi",
+        ("nvidia-smi", "nvml", "rpc error: timed out", "blocked for more than"),
+        ((Cause.DRIVER_UNRESPONSIVE, 0.85),),
+        "subprocess.TimeoutExpired of Python; libnvidia-container, src/rpc.c; Linux, kernel/hung_task.c",
+        pattern=(
+            r"nvidia-smi.*tim(?:ed|e) ?out|driver rpc error: timed out|task nvidia\S* blocked for more than"
+            r"|NVML\S* .*timed out|task \S+ blocked for more than .*nvidia"
+        ),
+        title="A call into the driver does not come back",
+    ),
+    Signature(
+        "smi.no-library",
+        "nvidia-smi",
+        ("couldn't find libnvidia-ml", "couldn't find nvml"),
+        (
+            (Cause.DRIVER_INSTALL_BROKEN, 0.5),
+            (Cause.NO_DRIVER, 0.16),
+            (Cause.CONTAINER_TOOLKIT_BROKEN, 0.12),
+            (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.04),
+        ),
+        "nvidia-smi, the strings of the program: it is a part of the driver itself, and was found",
+        title="nvidia-smi is there, and libnvidia-ml, which comes in the same driver, is not found",
+        sways=(
+            Sway("container", Cause.CONTAINER_TOOLKIT_BROKEN, 8),
+            Sway("wsl", Cause.WSL_LIBCUDA, 60),
+        ),
+        decides="whether this is a container, and which packages of the driver are installed",
+    ),
+    Signature(
+        "smi.reset-refused",
+        "nvidia-smi",
+        ("being used by", "in use by another client"),
+        ((Cause.GPU_BUSY, 0.8),),
+        "nvidia-smi, the strings of the program",
+        pattern=r"reset.{0,40}\bGPU\b.{0,40}(?:it's|it is|is being|being) (?:being )?used by|GPU.{0,40}in use by another client",
+        title="Another process uses the GPU",
+    ),
+    Signature(
+        "smi.error-fields",
+        "nvidia-smi",
+        ("err!",),
+        ((Cause.GPU_HARDWARE_FAULT, 0.6), (Cause.DRIVER_UNRESPONSIVE, 0.15)),
+        "nvidia-smi, the table: ERR! stands where the GPU does not answer",
+        pattern=r"(?<!Version: )(?<!Version:)(?<!npm )\bERR!\s+(?:\d+C\b|ERR!|N/A|P\d\b)|(?:\dC?|N/A)\s+ERR!|shows? ERR!.{0,30}(?:fan|power|temp|memory)",
+        title="The GPU does not answer what nvidia-smi asks",
+        decides="what the kernel's log says of the GPU (Xid), and whether a power cycle helps",
+    ),
+)
