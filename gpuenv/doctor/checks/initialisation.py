@@ -14,7 +14,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import PciGpu, Snapshot
+from gpuenv.model.snapshot import LibraryOrigin, PciGpu, Snapshot
 
 _UNREGISTERED: dict[str | None, str] = {
     "not-started": "no GPU's registration has begun, so the fabric manager does not run",
@@ -143,10 +143,9 @@ def wsl_libcuda(facts: Facts) -> Outcome:
     What to do: remove the Linux driver's packages; keep the driver in Windows up to date.
     """
     snapshot = facts.snapshot
-    path = snapshot.driver.cuda_library.value or ""
     if not snapshot.host.wsl.value or not snapshot.driver.cuda_init.value:
         return
-    if path.startswith("/usr/lib/wsl/"):
+    if snapshot.driver.cuda_origin.value is LibraryOrigin.WSL:
         yield from _old_windows_driver(facts)
         return
     yield Symptom(
