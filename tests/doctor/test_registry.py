@@ -10,7 +10,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor import diagnose as runner
-from gpuenv.doctor.diagnose import diagnose
+from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
@@ -20,6 +20,8 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Severity
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.preflight.evaluate import evaluate
+from gpuenv.preflight.requirement import parse_requirement
 
 FAMILIES = {"DRV", "GPU", "CTR", "TEG", "ENV", "WHL", "LIB", "CCH", "REQ", "SMK"}
 
@@ -138,3 +140,13 @@ def test_a_fitting_machine_has_no_finding(matrix: Matrix) -> None:
     snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     assert _diagnose(matrix, snapshot).findings == ()
     assert _diagnose(matrix, replace(snapshot, toolkits=())).findings == ()
+
+
+def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> None:
+    """Of two requirements the one for a GPU follows from a missing driver, the one for a Python does not."""
+    requirements = [parse_requirement(text) for text in ("gpu>=1", "python>=3.13")]
+    snapshot = assume(Snapshot(), ["driver=none", "python=3.12", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
+    terms = Terms(evaluate(requirements, snapshot))
+    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
+    told = {finding.title.split(" ")[0]: finding.follows_from for finding in found if finding.code == "REQ801"}
+    assert told == {"gpu>=1": "DRV106", "python>=3.13": None}
