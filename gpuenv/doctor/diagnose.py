@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gpuenv.doctor.allowed import allowed_by
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
+from gpuenv.doctor.systems import for_system
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance
@@ -99,6 +100,7 @@ def diagnose(
         runs.append(replace(run, duration=clock() - started))
         for symptom in symptoms:
             found = finding_of(check, symptom)
+            found = replace(found, fix=for_system(found.fix, snapshot.host.os.value))
             if check.code.startswith(expected):
                 found = replace(found, severity=_milder(found.severity))
             allowed = allowed_by(found, terms.allowances, terms.day)

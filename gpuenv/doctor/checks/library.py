@@ -168,7 +168,8 @@ def _cuda_wheels(facts: Facts) -> tuple[Evidence, ...]:
 
 def _fixes(facts: Facts, *, again: bool = False) -> tuple[Fix, ...]:
     there = installed(facts)
-    toolkit = Fix(f"Install a CUDA {installed_cuda_major(facts)} toolkit, and let the loader find its lib64 folder.")
+    found = "CUDA_PATH name it" if facts.snapshot.host.os.value == "windows" else "the loader find its lib64 folder"
+    toolkit = Fix(f"Install a CUDA {installed_cuda_major(facts)} toolkit, and let {found}.")
     if there is not None and there.exact and there.wheel.release.extras:
         extra = next(iter(there.wheel.release.extras))
         requirement = f"{there.cupy.distribution}[{extra}]=={there.cupy.release}"
