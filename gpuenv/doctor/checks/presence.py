@@ -102,7 +102,6 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
 def _hidden(snapshot: Snapshot, told: str) -> Symptom:
     instances = [instance.uuid for gpu in snapshot.gpus for instance in gpu.mig_instances]
     of_mig = told.startswith("MIG-") and any(gpu.mig.value for gpu in snapshot.gpus)
-    there = f"0 to {max(0, len(snapshot.gpus) - 1)}, or their UUIDs"
     return Symptom(
         f"CUDA_VISIBLE_DEVICES={told or '(empty)'} "
         + ("names no MIG instance that is there" if of_mig else "hides every GPU"),
@@ -113,7 +112,7 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
             Fix(
                 "Or name a MIG instance that is there, by its UUID."
                 if of_mig and instances
-                else f"Or name GPUs that are there: {there}."
+                else f"Or name GPUs that are there: {_names(snapshot)}."
             ),
         ),
         cause=Cause.MIG_MISCONFIGURED if of_mig else None,
@@ -128,9 +127,14 @@ def _cut_short(snapshot: Snapshot, told: str) -> Outcome:
     yield Symptom(
         f"CUDA_VISIBLE_DEVICES={told} ends for CUDA at {found.invalid or 'an empty entry'}, which names nothing",
         _evidence(snapshot, told),
-        (Fix(f"Name GPUs that are there: 0 to {max(0, len(snapshot.gpus) - 1)}, or their UUIDs."),),
+        (Fix(f"Name GPUs that are there: {_names(snapshot)}."),),
         Severity.WARNING,
     )
+
+
+def _names(snapshot: Snapshot) -> str:
+    last = len(snapshot.gpus) - 1
+    return f"0 to {last}, or their UUIDs" if last > 0 else "0, or its UUID"
 
 
 def _evidence(snapshot: Snapshot, told: str) -> tuple[Evidence, ...]:
