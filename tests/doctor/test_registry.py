@@ -150,3 +150,19 @@ def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> Non
     found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
     told = {finding.title.split(" ")[0]: finding.follows_from for finding in found if finding.code == "REQ801"}
     assert told == {"gpu>=1": "DRV106", "python>=3.13": None}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "told"),
+    [
+        ("GTX 1080 Ti", "driver >= 525.60.13, branch 580 or older, install cupy-cuda12x[ctk] 14.2.0"),
+        ("Tesla K80", "driver >= 450.80.02, branch 470 or older, install cupy-cuda11x 13.6.0"),
+        ("H100", "driver >= 580.65.06, install cupy-cuda13x[ctk] 14.2.0"),
+    ],
+)
+def test_without_a_driver_it_is_told_what_to_install_once_there_is_one(matrix: Matrix, gpu: str, told: str) -> None:
+    """And which driver: a newer one than the last for a GPU would not help."""
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", f"gpu={gpu}", "driver=none", "cupy=none"]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), given, matrix))
+    (missing,) = [finding for finding in diagnosis.findings if finding.cause is Cause.CUPY_NOT_INSTALLED]
+    assert missing.fix[0].text == f"Once there is {told}: gpuenv install"

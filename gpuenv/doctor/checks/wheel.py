@@ -110,6 +110,14 @@ def _changes(resolution: Resolution) -> tuple[Fix, ...]:
     )
 
 
+def _later(resolution: Resolution) -> tuple[Fix, ...]:
+    """What to install once something else has changed: nothing fits as things are."""
+    better = resolution.next_better
+    if better is None:
+        return ()
+    return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
+
+
 def _nearest(resolution: Resolution) -> Candidate | None:
     """The first release that nothing of the interpreter stands against; None where that speaks against them all."""
     barred = {entry.candidate for entry in resolution.rejected if entry.constraint in _INTERPRETER_CONSTRAINTS}
@@ -185,7 +193,7 @@ def cupy_missing(facts: Facts) -> Outcome:
         "CuPy is not in the target environment",
         fact("target.executable", snapshot.target.executable) + fact("target.kind", snapshot.target.kind),
         (
-            *install_fix(facts, "Install the wheel that fits."),
+            *(install_fix(facts, "Install the wheel that fits.") or _later(facts.resolution)),
             Fix("If another environment is meant, name it: gpuenv doctor --python PATH"),
         ),
     )
