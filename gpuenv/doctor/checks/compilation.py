@@ -41,7 +41,7 @@ def builtins(facts: Facts) -> Outcome:
     LD_LIBRARY_PATH hold one CUDA release only.
     """
     nvrtc, found = _library(facts, "nvrtc"), _library(facts, "nvrtc-builtins")
-    if nvrtc is None or found is None:
+    if nvrtc is None or nvrtc.path is None or found is None:
         return
     release = _MINOR.search(found.soname)
     if found.path is not None and (release is None or nvrtc.release in (None, release[1])):

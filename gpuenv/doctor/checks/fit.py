@@ -171,7 +171,7 @@ def numpy_outside_range(facts: Facts) -> Outcome:
         + (Evidence("needed", f"NumPy {wanted}", facts.matrix.cite(there.wheel.release.source)),),
         (
             pip_fix(facts, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
-            *install_fix(facts, "Or install the CuPy that fits this NumPy."),
+            *(install_fix(facts, "Or install the CuPy that fits this NumPy.") if numpy.known else ()),
         ),
     )
 
