@@ -166,3 +166,23 @@ def test_without_a_driver_it_is_told_what_to_install_once_there_is_one(matrix: M
     diagnosis = _diagnose(matrix, assume(Snapshot(), given, matrix))
     (missing,) = [finding for finding in diagnosis.findings if finding.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix[0].text == f"Once there is {told}: gpuenv install"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cupy", "fits"),
+    [
+        ("H100", "cupy-cuda11x==13.6.0", True),
+        ("RTX 4090", "cupy-cuda11x==13.6.0", True),
+        ("A10", "cupy-cuda11x==12.0.0", True),
+        ("A10", "cupy-cuda111==12.3.0", True),
+        ("A10", "cupy-cuda110==12.3.0", True),  # CuPy asks CUDA 11.0 for 8.0, which 8.6 runs
+        ("H100", "cupy-cuda111==12.3.0", False),
+        ("RTX 5090", "cupy-cuda11x==13.6.0", False),
+    ],
+)
+def test_a_line_is_judged_by_its_own_minors(matrix: Matrix, gpu: str, cupy: str, *, fits: bool) -> None:
+    """A CUDA major may have several lines."""
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.11", "driver=580.95.05", "numpy=1.26.4"]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), [*given, f"gpu={gpu}", f"cupy={cupy}"], matrix))
+    told = {finding.cause for finding in diagnosis.findings}
+    assert told == (set() if fits else {Cause.GPU_TOO_NEW_FOR_TOOLKIT})
