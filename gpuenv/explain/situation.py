@@ -108,7 +108,7 @@ def _devices(snapshot: Snapshot) -> Iterator[str]:
 
 def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
     target = snapshot.target
-    if any(is_rocm(entry.distribution) for entry in target.cupy):
+    if snapshot.amd_gpus or any(is_rocm(entry.distribution) for entry in target.cupy):
         yield "rocm"
     if target.cupy:
         yield "cupy-there"

@@ -1,0 +1,26 @@
+"""The lines of a paste as they were printed: without what logs, mails, Markdown and HTML have put around them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpuenv.explain.plain import clean, is_notation, unfolded
+
+_LONGEST = 1 << 16  # of a line; a report in a string of JSON is one line
+_TAGS = re.compile(r"^(?:</?(?:pre|code|p|div|span|details|summary|blockquote|samp)\b[^>]*>\s*)+", re.IGNORECASE)
+_BULLET = re.compile(r"^[-*+\u2022]\s+(?:\[[ xX]\]\s*)?")
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """Each line with its number; a line that holds several, as a string of JSON does, gives each of them."""
+    for number, line in enumerate(text.splitlines(), 1):
+        raw = line[:_LONGEST]
+        for part in unfolded(raw, notation=is_notation(raw)):
+            yield number, _bare(part)
+
+
+def _bare(line: str) -> str:
+    """A line without its indentation, the bullet of a list, the fence of code and marks of emphasis."""
+    text = _BULLET.sub("", _TAGS.sub("", clean(line)))
+    return text.replace("**", "").strip("` ")
