@@ -139,6 +139,11 @@ OF_REPORTS = (
     _field(forms.NUMBA, "driver-cuda", r"CUDA [Dd]river [Vv]ersion", r"(\d{1,2}\.\d)$"),
     _field(forms.NUMBA, "driver-cuda", "CUDA driver version", r"(\d{4,5})$", level),
     _line(forms.XFORMERS, "package.torch", rf"pytorch\.version:\s+{_VERSION}"),
+    # Forms that people fill in, with and without a colon
+    _line(forms.REPORT, "driver", rf"(?:NVIDIA |Nvidia |GPU )?[Dd]river(?: [Vv]ersion)?\s*:?\s+{_DRIVER}$"),
+    _line(forms.REPORT, "python", rf"Python(?: [Vv]ersion)?\s?: {_PYTHON}$"),
+    _line(forms.REPORT, "distribution", rf"OS/Platform\s+{_SYSTEM}"),
+    _line(forms.REPORT, "os", rf"OS/Platform\s+{_SYSTEM}", _system),
     # jax.print_environment_info()
     _line(forms.REPORT, "numpy", rf"numpy:\s+{_VERSION}$"),
     _line(forms.REPORT, "python", rf"python:\s+{_PYTHON}"),

@@ -26,7 +26,12 @@ _QUERIED_FIELD = re.compile(
 )
 _CONTAINER_CLI = re.compile(r"(Device Index|Model|GPU UUID|Bus Location|Architecture):\s+(\S.*)$")
 _XFORMERS = re.compile(r"gpu\.(compute_capability|name):\s+(\S.*)$")
-_REPORTED = re.compile(rf"GPU type: ({_MAKER}.*)$")  # transformers env
+# transformers env, and forms that people fill in
+_REPORTED = re.compile(
+    r"GPU(?: [Tt]ype| [Mm]odel| [Nn]ame)?\s*:?\s+"
+    r"((?=.*\d)(?!.*\b(?:driver|is|not|has|and|error|memory|version)\b)"
+    rf"(?:{_MAKER}|[AHLVBPKTM]\d{{1,3}}\b)[\w ()/.-]{{0,40}})$"
+)
 _AMD_OF_TORCH = re.compile(r"GPU models and configuration\s*: (?:GPU \d+: )?((?:AMD|Radeon|Device [0-9a-f]{4}\b).*)$")
 _AMD_OF_CUPY = re.compile(r"Device \d+ Arch\s*: (gfx\w+)")
 

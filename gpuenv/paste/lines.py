@@ -9,15 +9,27 @@ from gpuenv.explain.plain import clean, is_notation, unfolded
 
 _LONGEST = 1 << 16  # of a line; a report in a string of JSON is one line
 _TAGS = re.compile(r"^(?:</?(?:pre|code|p|div|span|details|summary|blockquote|samp)\b[^>]*>\s*)+", re.IGNORECASE)
+_HEADING = re.compile(r"#{1,6} (\w[\w /]{1,40})\??$")
+_SHORT = 80  # characters of an answer
 _BULLET = re.compile(r"^[-*+\u2022]\s+(?:\[[ xX]\]\s*)?")
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Each line with its number; a line that holds several, as a string of JSON does, gives each of them."""
+    """Each line with its number; a line that holds several, as a string of JSON does, gives each of them.
+
+    The answer to a question of an issue form, which stands below a heading, comes as ``question: answer`` too.
+    """
+    question = ""
     for number, line in enumerate(text.splitlines(), 1):
         raw = line[:_LONGEST]
         for part in unfolded(raw, notation=is_notation(raw)):
-            yield number, _bare(part)
+            bare = _bare(part)
+            heading = _HEADING.match(bare)
+            if question and bare and not heading and len(bare) < _SHORT:
+                yield number, f"{question}: {bare}"
+            if heading or bare:
+                question = heading[1] if heading else ""
+            yield number, bare
 
 
 def _bare(line: str) -> str:

@@ -141,4 +141,4 @@ def _alone(line: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _installer(build: str, channel: str | None) -> str:
-    return "pip" if "pypi" in (build + (channel or "")) else "conda"
+    return "pip" if "pypi" in (build + (channel or "")) or build == "<pip>" else "conda"

@@ -51,6 +51,8 @@ def test_conda_and_pip_are_told_apart() -> None:
         == {}
     )
     assert "torch" not in snapshot_of(text).target.conda_packages
+    old = "# packages in environment at C:/x:\n#\nblis 0.2.4 <pip>\ncertifi 2019.3.9 py36_0 anaconda\n"
+    assert set(snapshot_of(old).target.conda_packages) == {"certifi"}
     assert wrong(_CONDA + _PYTHON, {"target.kind": "conda", "target.python": "3.12.11"}) == {}
 
 

@@ -89,6 +89,18 @@ Facts = dict[str, str | None]
             "    Virtualization: wsl\n  Operating System: Ubuntu 22.04.3 LTS\n            Kernel: Linux 5.15.133.1-x\n      Architecture: x86-64\n",
             {"host.wsl": "True", "host.kernel": "5.15.133.1-x", "host.arch": "x86_64"}, id="hostnamectl",
         ),
+        pytest.param(
+            "  - OS/Platform Ubuntu 18.04\n  - GPU NVIDIA GTX580\n  - Driver version 390.116\n",
+            {"host.distribution": "Ubuntu 18.04", "host.os": "linux", "driver.version": "390.116", "gpus": "NVIDIA GTX580 ? ?"},
+            id="a form without colons",
+        ),
+        pytest.param(
+            "### OS\n\nUbuntu 24.04\n\n### GPU\n\nNVIDIA GeForce RTX 5080\n\n### Python version\n3.12.3\n\n### Notes\n\nnone\n",
+            {"host.distribution": "Ubuntu 24.04", "gpus": "NVIDIA GeForce RTX 5080 12.0 ?", "target.python": "3.12.3"},
+            id="a form of headings",
+        ),
+        pytest.param("GPU: V100\n", {"gpus": "V100 7.0 ?"}, id="a series alone"),
+        pytest.param("GPU NVIDIA driver 550 is not loaded\nGPU: 24GB\n", {"gpus": ""}, id="a sentence"),
         pytest.param("Microsoft Windows [Version 10.0.22631.3593]\n", {"host.os": "windows"}, id="ver"),
         pytest.param("OS: Windows 11 with WSL2, Ubuntu 22.04\n", {"host.os": None, "host.wsl": "True"}, id="both in one"),
         pytest.param(
