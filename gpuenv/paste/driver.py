@@ -84,8 +84,9 @@ def _refused(pasted: Pasted) -> Said | None:
 
 
 def pasted_sources(pasted: Pasted) -> tuple[Source, ...]:
-    """NVML and libcuda where they have failed; of what has answered, each fact names its output."""
-    return tuple(_failures(pasted))
+    """NVML and libcuda where they have failed, and a whole list of packages; else each fact names its output."""
+    listed = tuple(Source("target", SourceState.ANSWERED, f"pasted {form}") for form in pasted.whole[:1])
+    return (*_failures(pasted), *listed)
 
 
 def _failures(pasted: Pasted) -> Iterator[Source]:

@@ -32,7 +32,10 @@ _REPORTED = re.compile(
     r"((?=.*\d)(?!.*\b(?:driver|is|not|has|and|error|memory|version)\b)"
     rf"(?:{_MAKER}|[AHLVBPKTM]\d{{1,3}}\b)[\w ()/.-]{{0,40}})$"
 )
-_AMD_OF_TORCH = re.compile(r"GPU models and configuration\s*: (?:GPU \d+: )?((?:AMD|Radeon|Device [0-9a-f]{4}\b).*)$")
+_AMD = re.compile(
+    r"GPU(?: models and configuration| [Mm]odel| [Nn]ame| [Tt]ype)?\s*:\s+(?:GPU \d+: )?"
+    r"((?:AMD|Radeon|Device [0-9a-f]{4}$)(?!.*\b(?:not|or|no)\b).*)$"
+)
 _AMD_OF_CUPY = re.compile(r"Device \d+ Arch\s*: (gfx\w+)")
 
 
@@ -168,8 +171,8 @@ class GpuReader:
 
     def _of_amd(self, line: str) -> str | None:
         """A GPU of AMD's, as torch or a CuPy for ROCm names it."""
-        by_torch, by_cupy = _AMD_OF_TORCH.match(line), _AMD_OF_CUPY.match(line)
-        if len(self.amd) >= _MOST or not (by_torch or by_cupy):
+        named, by_cupy = _AMD.match(line), _AMD_OF_CUPY.match(line)
+        if len(self.amd) >= _MOST or not (named or by_cupy):
             return None
-        self.amd.append((by_torch[1], None) if by_torch else (None, by_cupy[1] if by_cupy else None))
-        return forms.COLLECT_ENV if by_torch else forms.SHOW_CONFIG
+        self.amd.append((named[1], None) if named else (None, by_cupy[1] if by_cupy else None))
+        return forms.COLLECT_ENV if named else forms.SHOW_CONFIG

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpuenv.paste import forms
 
 _MOST = 20_000
-_LAST_BEFORE_CUPY = "cupy"  # lists are in the order of names
+_CUPY, _NUMPY = "cupy", "numpy"  # lists are in the order of names
 _RELEASE = r"(\d[\w.!+-]*)"
 _PIP_HEAD = re.compile(r"Package\s+Version(?:\s+(?!Build).*)?$")
 _PIXI_HEAD = re.compile(r"(?:Package|Name)\s+Version\s+Build\s+Size\s+Kind\b")
@@ -56,7 +56,12 @@ class PackageReader:
     @property
     def listings(self) -> tuple[str, ...]:
         """The lists of a whole environment that reach the name of CuPy: what is not in them is not there."""
-        return tuple(form for form, last in self._lists.items() if last >= _LAST_BEFORE_CUPY)
+        return tuple(form for form, last in self._lists.items() if last >= _CUPY)
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The lists that reach the name of NumPy, which every CuPy needs."""
+        return tuple(form for form, last in self._lists.items() if last >= _NUMPY)
 
     def look(self, line: str) -> str | None:
         """Takes a line; returns the output that it belongs to, where it lists a distribution."""

@@ -57,6 +57,7 @@ def read_paste(text: str) -> Pasted:
         devices=tuple(devices.found),
         packages=packages.found,
         listings=packages.listings,
+        whole=packages.whole,
         forms=tuple(seen),
     )
 

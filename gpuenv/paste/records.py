@@ -78,6 +78,7 @@ class Pasted:
         devices: what lspci lists.
         packages: installed distributions by canonical name, and what installed them: ``pip`` or ``conda``.
         listings: the outputs that list a whole environment, so that what is not in them is not there.
+        whole: those of them that go on to the name of NumPy.
         forms: the outputs that were recognised.
     """
 
@@ -87,6 +88,7 @@ class Pasted:
     devices: tuple[PastedDevice, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     listings: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
 
 

@@ -14,6 +14,7 @@ from gpuenv.paste import forms
 from gpuenv.paste.merge import answers, reading
 from gpuenv.paste.records import Pasted
 from gpuenv.probe.cuda_libraries import WANTED
+from gpuenv.probe.scripts.interpreter_packages import RELEVANT
 
 _UNNAMED = "a file that the paste does not name"
 _NOWHERE = "a folder that the paste does not name"
@@ -26,7 +27,7 @@ _OLDEST_CUDA = 7
 
 def pasted_target(pasted: Pasted) -> Target:
     """The environment, as far as it is told."""
-    packages = {name: release for name, (release, _) in pasted.packages.items()}
+    packages = {name: release for name, (release, _) in pasted.packages.items() if RELEVANT.match(f"{name}-{release}")}
     by_conda = {name: release for name, (release, by) in pasted.packages.items() if by == "conda"}
     numpy = reading(pasted, "numpy", str)
     if "numpy" in packages:
@@ -44,7 +45,7 @@ def pasted_target(pasted: Pasted) -> Target:
         cupy=cupy,
         numpy=numpy,
         packages=packages,
-        conda_packages=by_conda,
+        conda_packages={name: release for name, release in by_conda.items() if name in packages},
         cuda_path=reading(pasted, "cuda-path", str),
         libraries=_libraries(pasted, cupy, packages),
     )

@@ -51,8 +51,8 @@ def test_conda_and_pip_are_told_apart() -> None:
         == {}
     )
     assert "torch" not in snapshot_of(text).target.conda_packages
-    old = "# packages in environment at C:/x:\n#\nblis 0.2.4 <pip>\ncertifi 2019.3.9 py36_0 anaconda\n"
-    assert set(snapshot_of(old).target.conda_packages) == {"certifi"}
+    old = "# packages in environment at C:/x:\n#\ntorch 1.4.0 <pip>\ncudatoolkit 9.0 py36_0 anaconda\n"
+    assert set(snapshot_of(old).target.conda_packages) == {"cudatoolkit"}
     assert wrong(_CONDA + _PYTHON, {"target.kind": "conda", "target.python": "3.12.11"}) == {}
 
 
@@ -67,6 +67,11 @@ def test_conda_and_pip_are_told_apart() -> None:
 def test_only_a_list_that_goes_on_behind_its_name_says_that_cupy_is_not_there(rows: str, absent: bool) -> None:  # noqa: FBT001 - a case
     snapshot = snapshot_of(f"Package Version\n------- -------\n{rows}")
     assert ("target.cupy" in snapshot.assumed) is absent
+
+
+def test_what_has_nothing_to_do_with_gpus_is_left_out_as_the_probe_leaves_it_out() -> None:
+    text = "Package Version\n------- -------\nabsl-py 0.15.0\nnumpy 2.1.0\nrich 13.0\n"
+    assert snapshot_of(text).target.packages == {"numpy": "2.1.0"}
 
 
 @pytest.mark.parametrize(
