@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from gpuenv.model.pattern import pattern
 from gpuenv.paste import forms
 from gpuenv.paste.records import PastedDevice
 
 _MOST = 64
 _ADDRESS = r"((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])"
-_NAMED = re.compile(
+_NAMED = pattern(
     rf"{_ADDRESS} (?:VGA compatible controller|3D controller|Display controller)(?: \[03\d\d\])?: (.+?)"
     r"(?: \[([0-9a-f]{4}):([0-9a-f]{4})\])?(?: ?\(rev \w+\))?(?: \(prog-if .*)?$"
 )
-_NUMBERED = re.compile(rf"{_ADDRESS} 03\d\d: ([0-9a-f]{{4}}):([0-9a-f]{{4}})\b")
-_OTHER = re.compile(rf"{_ADDRESS} \S")
-_HELD = re.compile(r"Kernel driver in use: (\S+)$")
-_WITHOUT_NAME = re.compile(r"\bDevice ([0-9a-f]{4})$")
+_NUMBERED = pattern(rf"{_ADDRESS} 03\d\d: ([0-9a-f]{{4}}):([0-9a-f]{{4}})\b")
+_OTHER = pattern(rf"{_ADDRESS} \S")
+_HELD = pattern(r"Kernel driver in use: (\S+)$")
+_WITHOUT_NAME = pattern(r"\bDevice ([0-9a-f]{4})$")
 # As pci.ids (the PCI ID Repository) has these vendors.
 _VENDORS = {"NVIDIA Corporation": "10de", "Advanced Micro Devices": "1002", "Intel Corporation": "8086"}
 

@@ -62,8 +62,7 @@ def pasted_driver(pasted: Pasted, matrix: Matrix) -> Driver:
 
 def _module_version(pasted: Pasted) -> Reading[DriverVersion]:
     """What the driver's own file says; other outputs tell of the libraries."""
-    told = next((entry for entry in answers(pasted, "driver") if entry.form == forms.DRIVER_FILE), None)
-    return known(DriverVersion.parse(told.value), _place(told)) if told else Reading()
+    return reading(pasted, "driver", DriverVersion.parse, only=forms.DRIVER_FILE)
 
 
 def _nvml(pasted: Pasted) -> Said | None:

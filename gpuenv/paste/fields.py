@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.paste import forms
 
@@ -15,12 +16,13 @@ class Form:
 
     form: str
     fact: str
+    text: str
     pattern: re.Pattern[str]
     read: Callable[[str], str] = str
 
 
-def _line(form: str, fact: str, pattern: str, read: Callable[[str], str] = str) -> Form:
-    return Form(form, fact, re.compile(pattern), read)
+def _line(form: str, fact: str, text: str, read: Callable[[str], str] = str) -> Form:
+    return Form(form, fact, text, pattern(text), read)
 
 
 def _field(form: str, fact: str, key: str, value: str, read: Callable[[str], str] = str) -> Form:
@@ -205,3 +207,5 @@ OF_SYSTEM = (
 )
 
 LINES = (*OF_CUPY, *OF_DRIVER, *OF_REPORTS, *OF_PYTHON, *OF_SYSTEM)
+# All of them at once: most lines of a long text are none.
+ANY = pattern("|".join(f"(?:{form.text})" for form in LINES))

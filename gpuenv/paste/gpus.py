@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from gpuenv.model.pattern import pattern
 from gpuenv.paste import forms, tables
 from gpuenv.paste.records import PastedGpu
 
 _MOST = 256  # GPUs of one output
 # How a name begins that a driver gives; "GPU 0: out of memory" is none.
 _MAKER = r"(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN|NVS|Orin|Xavier|Thor|Tegra|GP10B|RTX|GTX)\b"
-_LISTED = re.compile(
+_LISTED = pattern(
     rf"(?:GPU models and configuration\s*: )?GPU (\d+): ({_MAKER}.*?)(?: \(UUID: (?:(GPU-[\w-]+)|([^)]*))\))?$"
 )
-_INSTANCE = re.compile(r"MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)\s]+)\)$")
-_DEVICE = re.compile(r"Device (\d+) (Name|Compute Capability|PCI Bus ID)\s*: (.+)$")
-_NUMBA = re.compile(r"id (\d+)\s+b?'([^']+)'")
-_NUMBA_CAPABILITY = re.compile(r"[Cc]ompute [Cc]apability: (\d+\.\d+)$")
-_TENSORFLOW = re.compile(rf"device: (\d+), name: ({_MAKER}.*?), pci bus id: (\S+), compute capability: (\d+\.\d+)")
-_QUERIED = re.compile(rf"Device (\d+): \"({_MAKER}.*)\"$")
-_QUERIED_FIELD = re.compile(
+_INSTANCE = pattern(r"MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)\s]+)\)$")
+_DEVICE = pattern(r"Device (\d+) (Name|Compute Capability|PCI Bus ID)\s*: (.+)$")
+_NUMBA = pattern(r"id (\d+)\s+b?'([^']+)'")
+_NUMBA_CAPABILITY = pattern(r"[Cc]ompute [Cc]apability: (\d+\.\d+)$")
+_TENSORFLOW = pattern(rf"device: (\d+), name: ({_MAKER}.*?), pci bus id: (\S+), compute capability: (\d+\.\d+)")
+_QUERIED = pattern(rf"Device (\d+): \"({_MAKER}.*)\"$")
+_QUERIED_FIELD = pattern(
     r"(CUDA Capability Major/Minor version number|Total amount of global memory):\s+([\d.]+)"
     r"(?: MBytes \((\d+) bytes\))?"
 )
-_CONTAINER_CLI = re.compile(r"(Device Index|Model|GPU UUID|Bus Location|Architecture):\s+(\S.*)$")
-_XFORMERS = re.compile(r"gpu\.(compute_capability|name):\s+(\S.*)$")
+_CONTAINER_CLI = pattern(r"(Device Index|Model|GPU UUID|Bus Location|Architecture):\s+(\S.*)$")
+_XFORMERS = pattern(r"gpu\.(compute_capability|name):\s+(\S.*)$")
 # transformers env, and forms that people fill in
-_REPORTED = re.compile(
+_REPORTED = pattern(
     r"GPU(?: [Tt]ype| [Mm]odel| [Nn]ame)?\s*:?\s+"
     r"((?=.*\d)(?!.*\b(?:driver|is|not|has|and|error|memory|version)\b)"
     rf"(?:{_MAKER}|[AHLVBPKTM]\d{{1,3}}\b)[\w ()/.-]{{0,40}})$"
 )
-_AMD = re.compile(
+_AMD = pattern(
     r"GPU(?: models and configuration| [Mm]odel| [Nn]ame| [Tt]ype)?\s*:\s+(?:GPU \d+: )?"
     r"((?:AMD|Radeon|Device [0-9a-f]{4}$)(?!.*\b(?:not|or|no)\b).*)$"
 )
-_AMD_OF_CUPY = re.compile(r"Device \d+ Arch\s*: (gfx\w+)")
+_AMD_OF_CUPY = pattern(r"Device \d+ Arch\s*: (gfx\w+)")
 
 
 class GpuReader:

@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator
 
 from gpuenv.explain.plain import clean, is_notation, unfolded
+from gpuenv.model.pattern import pattern
 
-_LONGEST = 1 << 16  # of a line; a report in a string of JSON is one line
-_TAGS = re.compile(r"^(?:</?(?:pre|code|p|div|span|details|summary|blockquote|samp)\b[^>]*>\s*)+", re.IGNORECASE)
-_HEADING = re.compile(r"#{1,6} (\w[\w /]{1,40})\??$")
+_LONGEST = 1 << 15  # of a line: a report in a string of JSON is one
+_MOST = 4000  # lines in a line
+_WIDEST = 4096  # of a line that was printed
+_TAGS = pattern(r"^(?:</?(?:pre|code|p|div|span|details|summary|blockquote|samp)\b[^>]*>\s*)+", re.IGNORECASE)
+_HEADING = pattern(r"#{1,6} (\w[\w /]{1,40})\??$")
 _SHORT = 80  # characters of an answer
-_BULLET = re.compile(r"^[-*+\u2022]\s+(?:\[[ xX]\]\s*)?")
+_BULLET = pattern(r"^[-*+\u2022]\s+(?:\[[ xX]\]\s*)?")
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
@@ -22,8 +25,8 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
     question = ""
     for number, line in enumerate(text.splitlines(), 1):
         raw = line[:_LONGEST]
-        for part in unfolded(raw, notation=is_notation(raw)):
-            bare = _bare(part)
+        for part in unfolded(raw, notation=is_notation(raw))[:_MOST]:
+            bare = _bare(part[:_WIDEST])
             heading = _HEADING.match(bare)
             if question and bare and not heading and len(bare) < _SHORT:
                 yield number, f"{question}: {bare}"

@@ -58,9 +58,10 @@ def same(first: str, second: str) -> bool:
     return long == short or long.startswith(short + ".")
 
 
-def reading(pasted: Pasted, fact: str, parse: Callable[[str], T]) -> Reading[T]:
-    """A fact as a reading, each answer with the output and the line that it stands in."""
-    return settle([_answer(entry, parse) for entry in answers(pasted, fact)], "the paste does not say it")
+def reading(pasted: Pasted, fact: str, parse: Callable[[str], T], only: str | None = None) -> Reading[T]:
+    """A fact as a reading, each answer with the output and the line that it stands in; of one output, if so wished."""
+    told = [entry for entry in answers(pasted, fact) if only in (None, entry.form)]
+    return settle([_answer(entry, parse) for entry in told], "the paste does not say it")
 
 
 def _answer(entry: Said, parse: Callable[[str], T]) -> Answer[T] | None:

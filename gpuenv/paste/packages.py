@@ -5,34 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gpuenv.model.pattern import pattern
 from gpuenv.paste import forms
 
 _MOST = 20_000
 _CUPY, _NUMPY = "cupy", "numpy"  # lists are in the order of names
 _RELEASE = r"(\d[\w.!+-]*)"
-_PIP_HEAD = re.compile(r"Package\s+Version(?:\s+(?!Build).*)?$")
-_PIXI_HEAD = re.compile(r"(?:Package|Name)\s+Version\s+Build\s+Size\s+Kind\b")
-_CONDA_HEAD = re.compile(r"# packages in environment at |List of packages in environment|#?\s*Name\s+Version\s+Build\b")
-_RULE = re.compile(r"[-\u2500\s]+$")
-_ROW = re.compile(rf"([A-Za-z][\w.-]*)\s+{_RELEASE}(?:\s+\S.*)?$")
-_PIXI_ROW = re.compile(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+.*?\b(conda|pypi)\b")
-_CONDA_ROW = re.compile(rf"(?:\[conda\] )?([a-z_][\w.-]*)\s+{_RELEASE}\s+(\S+)(?:\s+(\S+))?$")
-_FROZEN = re.compile(rf"(?:\[pip3?\] )?([A-Za-z][\w.-]*)=={_RELEASE}(?:\s|$)")
-_FROM_FILE = re.compile(r"([A-Za-z][\w.-]*) @ \S+/[\w.]+-(\d[\w.!+]*)-[^/\s]+\.whl\b")
-_EXPORTED = re.compile(r"([a-z_][\w.-]*)=(\d[\w.!]*)=(\S+)$")
+_PIP_HEAD = pattern(r"Package\s+Version(?:\s+(?!Build).*)?$")
+_PIXI_HEAD = pattern(r"(?:Package|Name)\s+Version\s+Build\s+Size\s+Kind\b")
+_CONDA_HEAD = pattern(r"# packages in environment at |List of packages in environment|#?\s*Name\s+Version\s+Build\b")
+_RULE = pattern(r"[-\u2500\s]+$")
+_ROW = pattern(rf"([A-Za-z][\w.-]*)\s+{_RELEASE}(?:\s+\S.*)?$")
+_PIXI_ROW = pattern(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+.*?\b(conda|pypi)\b")
+_CONDA_ROW = pattern(rf"(?:\[conda\] )?([a-z_][\w.-]*)\s+{_RELEASE}\s+(\S+)(?:\s+(\S+))?$")
+_FROZEN = pattern(rf"(?:\[pip3?\] )?([A-Za-z][\w.-]*)=={_RELEASE}(?:\s|$)")
+_FROM_FILE = pattern(r"([A-Za-z][\w.-]*) @ \S+/[\w.]+-(\d[\w.!+]*)-[^/\s]+\.whl\b")
+_EXPORTED = pattern(r"([a-z_][\w.-]*)=(\d[\w.!]*)=(\S+)$")
 # Of a list that was searched, rows stand alone: only names that are meant are taken for rows.
-_MEANT = re.compile(
+_MEANT = pattern(
     r"(?:cupy(?:-cuda\w+|-core|-rocm[\w-]+)?|nvidia-[\w-]+|cuda-(?:toolkit|version|pathfinder|bindings|python|nvrtc|cudart"
     r"|core|libraries|runtime|nvcc)[\w-]*|cudatoolkit|torch|pytorch|numpy|numba|numba-cuda|jax|jaxlib|jax-cuda\w+"
     r"|tensorflow|fastrlock|cudf[\w-]*|cuml[\w-]*|rmm[\w-]*|cutensor[\w-]*)",
     re.IGNORECASE,
 )
-_ALONE = re.compile(rf"(\S+)(?:\s+{_RELEASE}| \({_RELEASE}\))$")
-_DESCRIBED = re.compile(rf"(\S+)\s{{2,}}{_RELEASE}\s{{2,}}[A-Z]\S* .*$")  # poetry show
-_BUILT = re.compile(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+((?:\w+_)?\d+|pypi_0|conda_forge)\s+([\w/.-]+)$")
-_SHOWN = re.compile(r"(Name|Version): (\S+)$")
-_INSTALLED = re.compile(r"Successfully (un)?installed ((?:[A-Za-z][\w.-]*-\d[\w.!+]*\s*)+)$")
-_SATISFIED = re.compile(rf"Requirement already satisfied: ([A-Za-z][\w.-]*)\S* in .*\({_RELEASE}\)$")
+_ALONE = pattern(rf"(\S+)(?:\s+{_RELEASE}| \({_RELEASE}\))$")
+_DESCRIBED = pattern(rf"(\S+)\s{{2,}}{_RELEASE}\s{{2,}}[A-Z]\S* .*$")  # poetry show
+_BUILT = pattern(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+((?:\w+_)?\d+|pypi_0|conda_forge)\s+([\w/.-]+)$")
+_SHOWN = pattern(r"(Name|Version): (\S+)$")
+_INSTALLED = pattern(r"Successfully (un)?installed ([A-Za-z]\S*-\d.*)$")
+_WITH_RELEASE = pattern(r"([A-Za-z][\w.-]*)-(\d[\w.!+]*)$")
+_SATISFIED = pattern(rf"Requirement already satisfied: ([A-Za-z][\w.-]*)\S* in .*\({_RELEASE}\)$")
 
 
 def canonical(name: str) -> str:
@@ -105,11 +107,10 @@ class PackageReader:
         installed = _INSTALLED.match(line)
         if installed is None:
             return None
-        for entry in installed[2].split():
-            name, _, release = entry.rpartition("-")
-            self.found.pop(canonical(name), None)  # an install changes what was there
+        for entry in filter(None, map(_WITH_RELEASE.match, installed[2].split())):
+            self.found.pop(canonical(entry[1]), None)  # an install changes what was there
             if not installed[1]:
-                self._put(name, release, forms.PIP, "pip")
+                self._put(entry[1], entry[2], forms.PIP, "pip")
         return forms.PIP
 
     def _put(self, name: str, release: str, form: str, by: str) -> str:

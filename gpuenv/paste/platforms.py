@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gpuenv.model.pattern import pattern
+
 # platform.platform() of CPython 3.6 to 3.13: up to 3.7 the distribution stands behind "with".
-_PLATFORM = re.compile(
+_PLATFORM = pattern(
     r"(?P<os>Linux|Windows|macOS|Darwin)-(?P<kernel>[^-]+(?:-[\w.+~]+)*?)"
     r"(?:-(?P<arch>x86_64|aarch64|arm64|AMD64))?(?:-with-(?:(?P<libc>(?:glibc|musl)\d[\d.]*).*|[A-Za-z].*)|-SP\d)?$"
 )

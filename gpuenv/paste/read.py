@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gpuenv.paste import forms
 from gpuenv.paste.devices import DeviceReader
-from gpuenv.paste.fields import LINES
+from gpuenv.paste.fields import ANY, LINES
 from gpuenv.paste.gpus import GpuReader
 from gpuenv.paste.lines import lines_of
 from gpuenv.paste.packages import PackageReader
@@ -79,6 +79,8 @@ def _told(line: str) -> Iterator[tuple[str, str, str]]:
 
 def _fields(line: str) -> Iterator[tuple[str, str, str]]:
     """The facts of the outputs whose lines state one each."""
+    if ANY.match(line) is None:
+        return
     for form in LINES:
         match = form.pattern.match(line)
         if match is None:

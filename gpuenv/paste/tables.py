@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
+
+from gpuenv.model.pattern import pattern
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
 _MEBIBYTES = 1 << 20
 _DIGITS = 10
 
 # A Jetson's GPU has no address. Blanks may have been lost on the way, and the indentation.
-ROW = re.compile(rf"\|?\s*(\d{{1,3}})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*(?:({_BUS})|N/A)\b")
+ROW = pattern(rf"\|?\s*(\d{{1,3}})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*(?:({_BUS})|N/A)\b")
 # Rows of MIG instances have no temperature.
-MEMORY = re.compile(
+MEMORY = pattern(
     r"\|?\s*(?:N/A|ERR!|\d{1,3}%)\s.*?\|\s*(\d+)MiB\s*/\s*(\d+)MiB\s*\|"
     r"(?:\s*\S+\s+(Default|E\. Process|E\. Thread|Prohibited))?"
 )
-MIG = re.compile(r"\|[^|]*\|[^|]*\|\s*(Enabled|Disabled)\*?\s*\|$")
+MIG = pattern(r"\|[^|]*\|[^|]*\|\s*(Enabled|Disabled)\*?\s*\|$")
 
-LONG_GPU = re.compile(rf"GPU ({_BUS})$")
-LONG_FIELD = re.compile(r"(Product Name|GPU UUID|Compute Mode|Total|Used|Current)\s+: (.+)$")
-LONG_SECTION = re.compile(r"[A-Z][\w /()-]*$")
+LONG_GPU = pattern(rf"GPU ({_BUS})$")
+LONG_FIELD = pattern(r"(Product Name|GPU UUID|Compute Mode|Total|Used|Current)\s+: (.+)$")
+LONG_SECTION = pattern(r"[A-Z][\w /()-]*$")
 _OF_LONG = {"Product Name": "name", "GPU UUID": "uuid", "Compute Mode": "compute_mode"}
 
-_COLUMN = re.compile(r"([a-z][a-z0-9_.]*)(?: \[\w+\])?")
+_COLUMN = pattern(r"([a-z][a-z0-9_.]*)(?: \[\w+\])?")
 _OF_COLUMN = {
     "name": "name",
     "gpu_name": "name",

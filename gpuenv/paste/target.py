@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -66,9 +65,12 @@ def pasted_toolkits(pasted: Pasted) -> tuple[Toolkit, ...]:
 
 def _python(pasted: Pasted, by_conda: Mapping[str, str]) -> Reading[PythonVersion]:
     told = reading(pasted, "python", PythonVersion.parse)
-    if told.known or not re.fullmatch(r"\d+\.\d+(?:\.\d+)?", by_conda.get("python", "")):
+    if told.known:
         return told
-    return known(PythonVersion.parse(by_conda["python"]), f"pasted {forms.CONDA}")
+    try:
+        return known(PythonVersion.parse(by_conda.get("python", "")), f"pasted {forms.CONDA}")
+    except ValueError:
+        return told
 
 
 def _libraries(pasted: Pasted, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> tuple[Library, ...]:

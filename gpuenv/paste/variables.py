@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+
+from gpuenv.model.pattern import pattern
 
 _NAME = r"(CUDA_\w+|CUPY_\w+|NVIDIA_\w+|LD_LIBRARY_PATH|LD_PRELOAD|CONDA_PREFIX|NUMBA_\w+)"
 _WINDOWS_PATH = r"[A-Za-z]:\\[^\"'<>|*?]*"
 # A value with blanks in it is the environment of a command, unless something shows that it is one value.
-_SET = re.compile(
+_SET = pattern(
     rf"(?:\$ ?)?(?:export |set |setx |declare -x )?{_NAME}="
     rf"(?:\"([^\"]*)\"|'([^']*)'|({_WINDOWS_PATH}|cuda[<>=]+\S+ .*|[^'\"\s()]*))$"
 )
-_LISTED = re.compile(rf"{_NAME}(?:\s+: ?(\S+)|\s+({_WINDOWS_PATH}))$")  # of RAPIDS' print_env.sh, of PowerShell
-_DRIVE = re.compile(r"[A-Za-z]:\\")
+_LISTED = pattern(rf"{_NAME}(?:\s+: ?(\S+)|\s+({_WINDOWS_PATH}))$")  # of RAPIDS' print_env.sh, of PowerShell
+_DRIVE = pattern(r"[A-Za-z]:\\")
 
 
 def variable_facts(line: str) -> Iterator[tuple[str, str]]:

@@ -79,6 +79,10 @@ Facts = dict[str, str | None]
             "NVRM version: NVIDIA UNIX x86_64 Kernel Module  384.98  Thu Oct 26 15:16:01 PDT 2017\n",
             {"driver.module_version": "384.98", "driver.flavor": "proprietary"}, id="the driver's file of old",
         ),
+        pytest.param(
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.x\npython=3.12345=h0_0\n",
+            {"driver.version": None, "driver.module_version": None, "target.python": None}, id="damaged numbers",
+        ),
         pytest.param("nvidia              39055360  240 nvidia_uvm\n", {"driver.module": "loaded"}, id="lsmod"),
         pytest.param(
             " Runtimes: io.containerd.runc.v2 runc\n Default Runtime: runc\n Kernel Version: 6.5.0-1027-oem\n OSType: linux\n",
