@@ -31,6 +31,9 @@ _MEANT = pattern(
 _ALONE = pattern(rf"(\S+)(?:\s+{_RELEASE}| \({_RELEASE}\))$")
 _DESCRIBED = pattern(rf"(\S+)\s{{2,}}{_RELEASE}\s{{2,}}[A-Z]\S* .*$")  # poetry show
 _BUILT = pattern(rf"([a-z_][\w.-]*)\s+{_RELEASE}\s+((?:\w+_)?\d+|pypi_0|conda_forge)\s+([\w/.-]+)$")
+_CELLS = pattern(rf"\|\s*([\w.-]+)\s*\|\s*{_RELEASE}\s*\|")  # a table of Markdown
+_OBJECT = pattern(r"\"name\":\s*\"([A-Za-z][\w.-]*)\",\s*\"version\":\s*\"(\d[\w.!+-]*)\"")  # pip list --format=json
+_MEMBER = pattern(r"\"(name|version)\":\s*\"([^\"]+)\",?$")  # conda list --json
 _SHOWN = pattern(r"(Name|Version): (\S+)$")
 _INSTALLED = pattern(r"Successfully (un)?installed ([A-Za-z]\S*-\d.*)$")
 _WITH_RELEASE = pattern(r"([A-Za-z][\w.-]*)-(\d[\w.!+]*)$")
@@ -54,6 +57,7 @@ class PackageReader:
         self._lists: dict[str, str] = {}  # each with the last name in it
         self._within: str | None = None  # the list that the lines belong to
         self._shown: str | None = None  # the name that pip show tells the version of next
+        self._member: str | None = None  # likewise of an object of JSON, a few lines later
 
     @property
     def listings(self) -> tuple[str, ...]:
@@ -79,6 +83,8 @@ class PackageReader:
 
     def _rows(self, line: str) -> Iterator[tuple[str, str, str, str]]:
         """The distribution in a line: name, release, output, and what has installed it."""
+        for told in _OBJECT.finditer(line) if '"name"' in line else ():
+            yield told[1], told[2], forms.PIP, "pip"
         exported = _EXPORTED.match(line)
         frozen = _FROZEN.match(line) or _FROM_FILE.match(line)
         if exported:
@@ -96,7 +102,11 @@ class PackageReader:
             yield from _alone(line)
 
     def _log(self, line: str) -> str | None:
-        """What pip says of single distributions: its show, and the log of an install."""
+        """What is said of single distributions: by pip's show, by the log of an install, and by conda in JSON."""
+        member = _MEMBER.match(line)
+        if member:
+            name, self._member = self._member, member[2] if member[1] == "name" else None
+            return self._put(name, member[2], forms.CONDA, "conda") if name and member[1] == "version" else None
         shown = _SHOWN.match(line)
         name, self._shown = self._shown, shown[2] if shown and shown[1] == "Name" else None
         if shown and shown[1] == "Version" and name and shown[2][0].isdigit():
@@ -140,7 +150,7 @@ def _alone(line: str) -> Iterator[tuple[str, str, str, str]]:
     if built:
         yield built[1], built[2], forms.CONDA, _installer(built[3], built[4])
         return
-    row = _ALONE.match(line) or _DESCRIBED.match(line)
+    row = _ALONE.match(line) or _DESCRIBED.match(line) or _CELLS.match(line)
     if row and _MEANT.fullmatch(row[1]):
         release = next(group for group in row.groups()[1:] if group)
         yield row[1], release, forms.PIP, "pip"
