@@ -115,7 +115,7 @@ def _has_libraries(name: str) -> bool:
 
 
 def _is_conda_cuda(name: str) -> bool:
-    return name.startswith(("cuda-", "cudatoolkit", "cuda")) and name != "cuda-python"
+    return name == "cupy" or (name.startswith("cuda") and name != "cuda-python")  # CuPy's own brings its CUDA along
 
 
 def _wheels(built: Built) -> set[int]:

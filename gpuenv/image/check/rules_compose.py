@@ -55,9 +55,14 @@ class Running:
     def sets_visible(self) -> bool | None:
         """Whether the image sets NVIDIA_VISIBLE_DEVICES; None where that is not known."""
         bases = [each.base for each in self.built] or ([self.base] if self.base is not None else [])
-        if any(_VISIBLE in each.environment for each in self.built) or any(base.nvidia or base.row for base in bases):
+        if any(_VISIBLE in each.environment for each in self.built) or any(map(_of_nvidia, bases)):
             return True
         return False if bases and all(base.plain for base in bases) else None
+
+
+def _of_nvidia(base: Base) -> bool:
+    """Whether it is one of nvidia/cuda, or made from one."""
+    return base.nvidia or (base.row or base.akin) is not None
 
 
 def _asks(service: Service) -> bool:

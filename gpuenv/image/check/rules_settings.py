@@ -24,6 +24,9 @@ _GPU_CODE = re.compile(
     r"cuda\.(?:Device|Stream|runtime\.(?:getDevice\w*|memGetInfo)|is_available|get_current_stream))\b"
     r"|\bassert\s+torch\.cuda\.is_available|\btorch\.cuda\.get_device_name|\.cuda\(\)"
 )
+# container-images/cuda, doc/supported-tags.md (as the matrix cites it): no tag X.Y without the third number. Of CUDA up
+# to 11.1 there were such tags, and public Dockerfiles name them.
+_FIRST_WHOLE = CudaVersion(11, 2)
 _PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "dcgmi", "deviceQuery", "bandwidthTest", "gpu-burn", "gpu_burn")
 
 
@@ -186,7 +189,7 @@ def no_such_base(built: Built) -> FileOutcome:
     )
     if base.cuda is not None and known and min(known) <= base.cuda <= max(known) and base.cuda not in known:
         yield spot(from_place(built), f"There is no CUDA {base.cuda}", "Name a CUDA that was released.")
-    elif whole is None:
+    elif whole is None or (base.cuda is not None and base.cuda >= _FIRST_WHOLE and re.match(r"\d+\.\d+-", tag)):
         yield spot(
             from_place(built),
             f"nvidia/cuda has no tag {tag}: expected X.Y.Z-FLAVOUR-DISTRIBUTION",
