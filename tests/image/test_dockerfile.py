@@ -295,7 +295,7 @@ def test_nothing_outside_of_the_context_is_read(tmp_path: Path) -> None:
     outside = [each for each in found.findings if "lies outside of the build context" in each.title]
     assert {(each.code, each.severity, each.line) for each in outside} == {("DKF917", Severity.NOTE, 1)}
     twice = judged(inside, f"{text}\n{text}")
-    assert [each.title for each in twice.findings] == [each.title for each in found.findings], "two targets, one file"
+    assert {each.title for each in twice.findings} == {each.title for each in found.findings}, "two targets, one file"
 
 
 def test_a_project_and_an_environment_are_followed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.record import dataclass
 
@@ -80,6 +81,8 @@ class FileKind(str, Enum):
     CONSTRAINTS = "constraints"
     PROJECT = "project"
     ENVIRONMENT = "environment"
+    PACKAGES = "packages"
+    PIPFILE = "pipfile"
     PIXI = "pixi"
 
 
@@ -91,13 +94,15 @@ class Listed:
         kind: what it is.
         path: where it is in the image; of a project, its folder.
         place: where it is asked for.
-        extras: which extras of a project, and which environments of pixi's.
+        selection: which parts of a project; of pixi, the environments stand for extras.
+        index_major: as in an install, where the command names an index.
     """
 
     kind: FileKind
     path: str
     place: Place
-    extras: frozenset[str] = frozenset()
+    selection: Selection = Selection()
+    index_major: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.compose import ComposeError, Source, services_of
 from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.following import Context
 from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, judge_text, of_spots, read_text
+from gpuenv.image.check.places import Context
 from gpuenv.image.check.records import ImageFinding
 from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.rules_compose import Running

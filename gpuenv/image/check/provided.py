@@ -31,6 +31,7 @@ _VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcu
 _PARTS = ("cuda-nvrtc", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse")
 _PART = re.compile(rf"({'|'.join(_PARTS)})(?:-dev|-devel)?-\d+-\d+")
 _WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
+_OF_CONDA = ("cuda-version", "cudatoolkit", "cuda-toolkit")
 _BRINGING = ("ctk",)
 # Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,
 # numba-cuda 0.15.0 and 0.30.4, tensorflow 2.15.1 to 2.21.0 (run 2026-11-21).
@@ -82,6 +83,10 @@ def provided(built: Built) -> Provided:
     for other in built.copied:
         if other.cuda is not None and cuda is None:
             cuda, source = other.cuda, other.text
+    for entry in built.installs:
+        told = _of_conda(entry) if cuda is None and entry.manager is Manager.CONDA else None
+        if told is not None:
+            cuda, source = told, f"conda's {entry.text}"
     images = (base, *built.copied)
     parts = {match[1] for name in packages if (match := _PART.fullmatch(name))}
     whole = any(map(_brings_libraries, images)) or conda or any(_has_libraries(name) for name in packages)
@@ -116,6 +121,13 @@ def _has_libraries(name: str) -> bool:
 
 def _is_conda_cuda(name: str) -> bool:
     return name == "cupy" or (name.startswith("cuda") and name != "cuda-python")  # CuPy's own brings its CUDA along
+
+
+def _of_conda(entry: Install) -> CudaVersion | None:
+    """The CUDA that a package of conda's pins: ``cuda-version=12.9``, ``cudatoolkit=11.8``."""
+    texts = [each.version for each in entry.specifier or () if each.operator == "=="]
+    match = re.match(r"(\d+)\.(\d+)", texts[0]) if entry.name in _OF_CONDA and len(texts) == 1 else None
+    return CudaVersion(int(match[1]), int(match[2])) if match else None
 
 
 def _wheels(built: Built) -> set[int]:

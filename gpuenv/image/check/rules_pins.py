@@ -102,15 +102,17 @@ def passed_over(built: Built) -> FileOutcome:
     """A file that the Dockerfile installs from was not looked at.
 
     What it means: what it installs is not known here, so nothing is said of it, neither good nor bad.
-    How it is seen: the file lies outside of the build context, where no build can read it either; or it cannot be read;
-    or it is larger than such files are, or one of too many.
+    How it is seen: the file lies outside of the build context, where no build can read it either; or it is not there,
+    or a step of the build makes it; or it cannot be read; or it is larger than such files are, or one of too many.
     What to do: check it by itself.
     """
-    for name, why in built.passed_over.items():
+    places = [(name, why, 1) for name, why in built.passed_over.items()]
+    absent = "no COPY puts it there out of the build context"
+    for name, why, line in (*places, *((name, absent, line) for (_, line), name in built.missing.items())):
         symptom = Symptom(
             f"{name} was not looked at: {why}",
             (Evidence("file", name, built.file),),
             (Fix("Check it by itself."),),
             Severity.NOTE,
         )
-        yield Spot(symptom, built.file, 1)
+        yield Spot(symptom, built.file, line)

@@ -6,6 +6,7 @@ Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, op
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}"
 _CONDITIONS = ("if", "elif", "while", "until", "!")
 _CONDITIONAL = ("if", "while", "until", "case")
 _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "xvfb-run", "gosu", "timeout", "eatmydata")
+_MOVES = ("cd", "pushd", "popd")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _DEEPEST = 3
@@ -42,11 +44,13 @@ class Command:
         words: the program and its arguments, without wrappers, assignments and redirections.
         guarded: whether its failure stops nothing, or it stands in a condition.
         perhaps: whether it may not be run at all: it stands in a condition, or after ``||``.
+        folder: where it is run, from the folder of its script; null where nobody knows.
     """
 
     words: tuple[Word, ...]
     guarded: bool = False
     perhaps: bool = False
+    folder: str | None = ""
 
     @property
     def program(self) -> str:
@@ -59,11 +63,12 @@ class Command:
         return tuple(word.text for word in self.words[1:])
 
 
-def commands(piece: Piece, lookup: Lookup, depth: int = 0) -> tuple[Command, ...]:
-    """Every simple command of a shell's text."""
+def commands(piece: Piece, lookup: Lookup, depth: int = 0, folder: str | None = "") -> tuple[Command, ...]:
+    """Every simple command of a shell's text, which is run in a folder."""
     found: list[Command] = []
     words: list[Word] = []
     blocks: list[str] = []
+    folders = [folder]  # of the shell and of each subshell that is open
     before = ""
     for part in (*_tokens(piece, lookup), "\n"):
         if isinstance(part, Word):
@@ -71,10 +76,34 @@ def commands(piece: Piece, lookup: Lookup, depth: int = 0) -> tuple[Command, ...
             continue
         _follow_blocks(words, blocks)
         inside = any(block in _CONDITIONAL for block in blocks)
-        around = Command((), guarded=inside or part == "||", perhaps=inside or before == "||")
-        found += _command(tuple(words), around, lookup=lookup, depth=depth)
+        around = Command((), guarded=inside or part == "||", perhaps=inside or before == "||", folder=folders[-1])
+        ran = tuple(_command(tuple(words), around, lookup=lookup, depth=depth))
+        found += ran
+        if ran and ran[0].words[-1] is words[-1]:  # otherwise it is of a script, which has a folder of its own
+            folders[-1] = _moved(ran[0], folders[-1])
+        _follow_subshells(part, folders)
         before, words = part, []
     return tuple(found)
+
+
+def _moved(command: Command, folder: str | None) -> str | None:
+    """The folder after a command."""
+    if command.program not in _MOVES:
+        return folder
+    words = [word for word in command.words[1:] if not word.text.startswith("-")]
+    if command.program == "popd" or len(words) != 1 or not words[0].known or words[0].text.startswith("~"):
+        return None
+    if words[0].text.startswith("/"):
+        return words[0].text
+    return None if folder is None else posixpath.join(folder, words[0].text)
+
+
+def _follow_subshells(operator: str, folders: list[str | None]) -> None:
+    """A subshell's folder is its own; a parenthesis of ``case`` closes none."""
+    if operator == "(":
+        folders.append(folders[-1])
+    elif operator == ")" and len(folders) > 1:
+        folders.pop()
 
 
 def _follow_blocks(words: list[Word], blocks: list[str]) -> None:
@@ -97,16 +126,16 @@ def _command(words: tuple[Word, ...], around: Command, *, lookup: Lookup, depth:
     words = _unwrapped(words)
     if not words:
         return
-    command = Command(words, guarded, around.perhaps)
+    command = replace(around, words=words, guarded=guarded)
     script = _script(command) if depth < _DEEPEST else None
     if script is None:
         yield command
         return
-    inner = commands(whole(script.text, script.line), lookup, depth + 1)
+    inner = commands(whole(script.text, script.line), lookup, depth + 1, around.folder)
     lines = max(1, script.text.count("\n"))
     for entry in inner:
         placed = tuple(replace(word, line=min(word.line, script.line + lines)) for word in entry.words)
-        yield Command(placed, entry.guarded or guarded, entry.perhaps or around.perhaps)
+        yield replace(entry, words=placed, guarded=entry.guarded or guarded, perhaps=entry.perhaps or around.perhaps)
 
 
 def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:

@@ -97,20 +97,22 @@ def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
         source="dockerfile",
         platform=str(wanted_platform(needs_of(snapshot, matrix))),
         environment=environment,
-        labels=_labels(base),
+        labels=_labels(built),
         history=tuple(_step(built, install) for install in built.cupy if install.name != "cupy"),
     )
 
 
-def _labels(base: Base) -> dict[str, str]:
-    """The maintainer that NVIDIA's images name, and their CUDA where nothing is known of what they demand.
+def _labels(built: Built) -> dict[str, str]:
+    """The maintainer that NVIDIA's images name, and the CUDA of which nothing is known that it demands.
 
     By a label, for the variable alone would be a demand: the container toolkit takes CUDA_VERSION without
     NVIDIA_REQUIRE_CUDA for one, as old images have it.
     """
+    base = built.base
     found = {"maintainer": MAINTAINER} if base.nvidia or base.akin else {}
-    if base.cuda is not None and (base.row or base.akin) is None:
-        found["com.nvidia.cuda.version"] = str(base.cuda)
+    cuda = provided(built).cuda
+    if cuda is not None and (base.row or base.akin) is None:
+        found["com.nvidia.cuda.version"] = str(cuda)
     return found
 
 
