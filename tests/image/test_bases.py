@@ -10,6 +10,7 @@ import pytest
 from gpuenv.cli.inputs import Subject, get_snapshot
 from gpuenv.data import data_path
 from gpuenv.image.check.bases import base_of
+from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
 from gpuenv.image.check.supposed import with_machines
 from gpuenv.matrix.load import load
@@ -129,3 +130,40 @@ def test_of_a_base_that_nobody_knows_nothing_good_is_said(tmp_path: Path, text: 
     told = [reason for machine in found.machines for reason in machine.unknown]
     assert bool(told) is (status is Status.UNKNOWN)
     assert all("its name does not tell" in reason for reason in told)
+
+
+@pytest.mark.parametrize(
+    ("text", "machine", "status"),
+    [
+        ("FROM nvidia/cuda:8.0-devel-ubuntu16.04", A100, Status.UNFIT),
+        ("FROM nvidia/cuda:10.1-devel-ubuntu18.04", RTX_5090, Status.UNFIT),
+        ("FROM nvidia/cuda:10.1-devel-ubuntu18.04", ("driver=580.65.06", "gpu=V100"), Status.UNKNOWN),
+        ("FROM condaforge/miniforge3:1\nRUN conda install cupy=14.1.0 cuda-version=13.0", A100, Status.UNFIT),
+        ("FROM condaforge/miniforge3:1\nRUN conda install cupy=14.1.0 cuda-version=12.8", RTX_5090, Status.FIT),
+        ("FROM ubuntu:24.04\nRUN apt-get install -y cuda-toolkit-12-4", RTX_5090, Status.UNFIT),
+    ],
+)
+def test_a_cuda_is_held_against_the_gpu_wherever_it_comes_from(
+    tmp_path: Path, text: str, machine: tuple[str, ...], status: Status
+) -> None:
+    assert on_machine(tmp_path, text, machine).status is status
+
+
+def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text(f"FROM nvidia/cuda:12.8.1-devel-ubuntu24.04\n{WHEEL}\n")
+    path = tmp_path / "compose.yaml"
+    path.write_text(
+        "services:\n  db:\n    image: postgres:17\n  store:\n    image: minio/minio:1\n"
+        "  old:\n    image: nvidia/cuda:12.4.1-devel-ubuntu22.04\n    gpus: all\n"
+        "  model:\n    image: vllm/vllm-openai:v0.11.0\n    gpus: all\n  app:\n    build: .\n    gpus: all\n"
+    )
+    snapshot = get_snapshot(Subject(None, None, (*RTX_5090, "os=linux", "arch=x86_64"), True, 5, "/"), MATRIX)
+    judged = judge_compose(path, Choice(), MATRIX)
+    report = with_machines(
+        file_report(path, "compose", judged, MATRIX), judged.built, {"it": snapshot}, MATRIX, time.time
+    )
+    assert {entry.machine: entry.status for entry in report.machines} == {
+        "it (service old)": Status.UNFIT,
+        "it (service model)": Status.UNKNOWN,
+        "it (service app)": Status.FIT,
+    }

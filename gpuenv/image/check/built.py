@@ -8,7 +8,8 @@ from dataclasses import field, replace
 
 from gpuenv.image.check.bases import Base, base_of
 from gpuenv.image.check.following import constrained, follow
-from gpuenv.image.check.installers import asked
+from gpuenv.image.check.indexes import environment_major
+from gpuenv.image.check.installers import asked, environment_of
 from gpuenv.image.check.installs import Asked, FileKind, Install, Manager
 from gpuenv.image.check.places import Context, at
 from gpuenv.image.check.scripts import commands_of
@@ -46,6 +47,7 @@ class Built:
         copied: the images that a folder of CUDA is copied from.
         passed_over: the files to install from that were not looked at, each with the reason.
         missing: those that are not there, by the file and line that name them.
+        service: the service of a compose file that it is for.
     """
 
     file: str
@@ -59,6 +61,7 @@ class Built:
     copied: tuple[Base, ...] = ()
     passed_over: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    service: str | None = None
 
     @property
     def first(self) -> Stage:
@@ -67,11 +70,9 @@ class Built:
 
     @property
     def cupy(self) -> tuple[Install, ...]:
-        """What is installed of CuPy by pip."""
-        names = [line.name for line in self.matrix.wheel_lines]
-        return tuple(
-            entry for entry in self.installs if entry.manager is Manager.PIP and entry.name in ("cupy", *names)
-        )
+        """What is installed of CuPy by pip, be it under a name that is none of its lines."""
+        found = (entry for entry in self.installs if entry.manager is Manager.PIP)
+        return tuple(entry for entry in found if entry.name == "cupy" or entry.name.startswith("cupy-cuda"))
 
 
 def targets(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...]:
@@ -165,8 +166,11 @@ def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
     for entry in ran:
         ask = asked(entry.command, file, entry.step.instruction.end_line)
         there = [install for install in there if install.name not in ask.removes]
-        found = _with_files(ask, entry, file, context)
-        there += [replace(each, perhaps=True) for each in found] if entry.command.perhaps else found
+        index = environment_major(entry.step.lookup)
+        for each in _with_files(ask, entry, file, context):
+            known = each.index_major if each.index_major is not None else index
+            perhaps = each.perhaps or entry.command.perhaps
+            there.append(replace(each, perhaps=perhaps, index_major=known, environment=environment_of(entry.command)))
     return there
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
 from gpuenv.image.check import pixi
 from gpuenv.image.check.indexes import index_major
 from gpuenv.image.check.installs import (
@@ -20,8 +22,9 @@ from gpuenv.image.check.installs import (
     conda_spec,
     requirement,
 )
+from gpuenv.image.check.locks import LARGEST, versions_of
 from gpuenv.image.check.places import Context, Made, Where, source_of
-from gpuenv.image.check.projects import EVERY, Selection, dependencies, of_pipfile
+from gpuenv.image.check.projects import EVERY, Selection, dependencies, of_pipfile, sources
 from gpuenv.image.check.variables import is_known
 
 _DEEPEST = 5
@@ -122,21 +125,40 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 def _project(listed: Listed, name: str, context: Context) -> Iterator[Install]:
     text = context.text(name) or ""
     data = _toml(name, text, context)
-    locked = any((context.folder / joined_in(name, lock)).is_file() for lock in _LOCKS)
-    return _named(dependencies(data, listed.selection), name, text, locked=locked)
+    lock = next((path for path in (joined_in(name, lock) for lock in _LOCKS) if context.has(path)), None)
+    indexes = sources(data)
+    for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context)):
+        yield replace(entry, index_major=indexes.get(entry.name, entry.index_major))
 
 
 def _pipfile(listed: Listed, name: str, context: Context) -> Iterator[Install]:
     text = context.text(name) or ""
     entries = of_pipfile(_toml(name, text, context), development=EVERY in listed.selection.groups)
-    return _named(entries, name, text, locked=context.has(f"{name}.lock"))
+    lock = f"{name}.lock" if context.has(f"{name}.lock") else None
+    return _named(entries, name, text, _locked(lock, context))
 
 
-def _named(entries: Iterable[str], name: str, text: str, *, locked: bool) -> Iterator[Install]:
+def _locked(lock: str | None, context: Context) -> dict[str, str] | None:
+    """The versions of a lock; none where there is no lock."""
+    return None if lock is None else versions_of(context.text(lock, LARGEST) or "")
+
+
+def _named(entries: Iterable[str], name: str, text: str, locked: dict[str, str] | None) -> Iterator[Install]:
     for entry in entries:
         found = requirement(entry, Place(name, _line_of(entry, text)))
-        if found is not None:
-            yield replace(found, locked=locked)
+        if found is None:
+            continue
+        version = (locked or {}).get(found.name)
+        if version is not None and found.specifier is not None:
+            found = replace(found, specifier=_exactly(version))
+        yield replace(found, locked=locked is not None)
+
+
+def _exactly(version: str) -> SpecifierSet | None:
+    try:
+        return SpecifierSet(f"=={version}")
+    except InvalidSpecifier:
+        return None
 
 
 def _toml(name: str, text: str, context: Context) -> dict[str, Any]:
@@ -163,8 +185,8 @@ def _pixi(listed: Listed, where: Where, context: Context) -> Asked:
             continue
         own = dependencies({"project": data.get("project")}, Selection()) if manifest is not data else ()
         locked = context.has(joined_in(name, "pixi.lock"))
-        listing = pixi.installs(manifest, listed.selection.extras, name, text)
-        return Asked((*(replace(entry, locked=locked) for entry in listing), *_named(own, name, text, locked=locked)))
+        listing = (*pixi.installs(manifest, listed.selection.extras, name, text), *_named(own, name, text, None))
+        return Asked(tuple(replace(entry, locked=locked) for entry in listing))
     return Asked()
 
 

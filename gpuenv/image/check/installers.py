@@ -46,6 +46,17 @@ def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
     return project_commands.asked(command, file, end_line)
 
 
+def environment_of(command: Command) -> str:
+    """What names the environment that a command installs into: a folder of programs, or conda's name; else nothing."""
+    folder = command.words[0].text.rpartition("/")[0]
+    if folder and not folder.startswith(("/usr", "/bin")):
+        return folder
+    options = read_options(command.words[1:], _FLAGS_OF_PIP if command.program == "uv" else frozenset())
+    names = ("--python", "-p") if command.program == "uv" else ("-n", "--name", "-p", "--prefix")
+    named = options.of(*names) if command.program in (*_CONDA, "uv") else []
+    return next((word.text for word in named if word.text != "base"), "")
+
+
 def _pip_words(command: Command) -> Sequence[Word] | None:
     """The words after pip or uv pip; none for another program."""
     words = command.words

@@ -48,6 +48,7 @@ class Install:
         index_major: the CUDA major that the index is for; 0 for one without CUDA.
         locked: whether a lock or a constraint says which version it is.
         perhaps: whether it may not be installed at all: it stands in a condition, or is tried after a failure.
+        environment: what names the environment that it is for, where the command does.
     """
 
     manager: Manager
@@ -60,6 +61,7 @@ class Install:
     index_major: int | None = None
     locked: bool = False
     perhaps: bool = False
+    environment: str = ""
 
     @property
     def exact(self) -> str | None:

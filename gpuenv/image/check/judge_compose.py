@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.image.check.bases import base_of
-from gpuenv.image.check.built import Built
+from gpuenv.image.check.built import Built, build
 from gpuenv.image.check.compose import ComposeError, Source, services_of
+from gpuenv.image.check.docker_parse import parse
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, judge_text, of_spots, read_text
 from gpuenv.image.check.places import Context
 from gpuenv.image.check.records import ImageFinding
 from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.rules_compose import Running
+from gpuenv.image.check.stages import stages_of
 from gpuenv.matrix.records import Matrix
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
@@ -44,10 +47,22 @@ def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
         findings += of_spots(spots, context)
         if judged is not None:
             findings += judged.findings
-            built += judged.built
             files += judged.files
+        of_service = judged.built if judged else _of_image(running, path, context, matrix)
+        built += [replace(each, service=service.name) for each in of_service]
     unique = {(each.code, each.file, each.line, each.title): each for each in findings}
     return Judged(tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))
+
+
+def _of_image(running: Running, path: Path, context: Context, matrix: Matrix) -> tuple[Built, ...]:
+    """A service's image that is for GPUs or is to be given one, as a Dockerfile would build it that adds nothing."""
+    base, service = running.base, running.service
+    if base is None or base.name is None:
+        return ()
+    if not (base.has_cuda or base.tegra or base.rocm or (base.unknown and running.asks)):
+        return ()
+    stages = stages_of(parse(f"FROM {service.image}"), {})
+    return (build(stages[0], stages, str(path), context, matrix),)
 
 
 def _source(source: Source, compose: Path, matrix: Matrix) -> Judged | None:

@@ -34,8 +34,8 @@ class Context:
     passed_over: dict[str, str] = field(default_factory=dict)
     missing: dict[tuple[str, int], str] = field(default_factory=dict)
 
-    def text(self, name: str) -> str | None:
-        """A file of the context; none where it has no such file, or it lies outside."""
+    def text(self, name: str, largest: int = _LARGEST) -> str | None:
+        """A file of the context of so many bytes at most; none where it has no such file, or it lies outside."""
         root = self.folder.resolve()
         try:
             path = (self.folder / name).resolve()
@@ -44,7 +44,7 @@ class Context:
                 return None
             if not path.is_file():
                 return None
-            if path.stat().st_size > _LARGEST or len(self.read) >= _MOST_FILES:
+            if path.stat().st_size > largest or len(self.read) >= _MOST_FILES:
                 self.passed_over[name] = "it is larger than such files are, or one of too many"
                 return None
             found = path.read_text(encoding="utf-8", errors="replace")

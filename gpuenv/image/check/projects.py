@@ -14,6 +14,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from gpuenv.image.check.indexes import index_major
 from gpuenv.model.record import dataclass
 
 EVERY = "*"  # every extra, every group
@@ -91,6 +92,32 @@ def _of_poetry(table: Mapping[str, Any], extras: frozenset[str]) -> Iterator[str
             optional = isinstance(entry, dict) and entry.get("optional") is True
             if name != "python" and (not optional or EVERY in extras):
                 yield of_table(name, entry)
+
+
+def sources(data: Mapping[str, Any]) -> dict[str, int]:
+    """The CUDA major of the index that a project names for a package, by tool.uv.sources or poetry's source; else 0."""
+    uv, poetry = _table(data, "tool", "uv"), _table(data, "tool", "poetry")
+    named = {
+        entry["name"]: index_major(str(entry.get("url", ""))) or 0
+        for entry in (*_tables(uv.get("index")), *_tables(poetry.get("source")))
+        if isinstance(entry.get("name"), str)
+    }
+    found: dict[str, int] = {}
+    for name, value in _table(uv, "sources").items():
+        majors = {named.get(str(entry.get("index")), 0) for entry in _tables(value)}
+        found[canonicalize_name(name)] = max(majors, default=0)
+    groups = (_table(poetry, "group", name, "dependencies") for name in _table(poetry, "group"))
+    for table in (_table(poetry, "dependencies"), *groups):
+        for name, value in table.items():
+            for entry in _tables(value):
+                if "source" in entry:
+                    found[canonicalize_name(name)] = named.get(str(entry["source"]), 0)
+    return found
+
+
+def _tables(value: object) -> list[Mapping[str, Any]]:
+    """A table, or an array of them."""
+    return [entry for entry in (value if isinstance(value, list) else [value]) if isinstance(entry, Mapping)]
 
 
 def of_pipfile(data: Mapping[str, Any], *, development: bool) -> Iterator[str]:

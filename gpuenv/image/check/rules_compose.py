@@ -52,6 +52,11 @@ class Running:
         return _VISIBLE if self.service.environment.get(_VISIBLE) else None
 
     @property
+    def asks(self) -> bool:
+        """Whether it asks for a GPU in any way."""
+        return _asks(self.service)
+
+    @property
     def sets_visible(self) -> bool | None:
         """Whether the image sets NVIDIA_VISIBLE_DEVICES; None where that is not known."""
         bases = [each.base for each in self.built] or ([self.base] if self.base is not None else [])

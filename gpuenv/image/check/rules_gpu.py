@@ -115,6 +115,11 @@ def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
     """Without CuPy's own limits: code runs on later GPUs of its own major, and on no other."""
     own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
     if own is None:
+        oldest = min(subject.matrix.cuda_minors, key=lambda row: row.cuda)
+        if cuda < oldest.cuda and _outside(subject, oldest) is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
+            cited = subject.matrix.cite(oldest.source)  # what a later CUDA does not know yet, this one does not either
+            yield _outside_symptom(subject, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, cited)
+            return
         yield NotKnown(f"which GPUs CUDA {cuda} compiles for: the matrix has no such CUDA")
         return
     cause = _outside(subject, own)

@@ -45,12 +45,14 @@ class Command:
         guarded: whether its failure stops nothing, or it stands in a condition.
         perhaps: whether it may not be run at all: it stands in a condition, or after ``||``.
         folder: where it is run, from the folder of its script; null where nobody knows.
+        piped: whether its output goes to another command, whose success is what counts.
     """
 
     words: tuple[Word, ...]
     guarded: bool = False
     perhaps: bool = False
     folder: str | None = ""
+    piped: bool = False
 
     @property
     def program(self) -> str:
@@ -76,7 +78,13 @@ def commands(piece: Piece, lookup: Lookup, depth: int = 0, folder: str | None = 
             continue
         _follow_blocks(words, blocks)
         inside = any(block in _CONDITIONAL for block in blocks)
-        around = Command((), guarded=inside or part == "||", perhaps=inside or before == "||", folder=folders[-1])
+        around = Command(
+            (),
+            guarded=inside or part == "||",
+            perhaps=inside or before == "||",
+            folder=folders[-1],
+            piped=part == "|",
+        )
         ran = tuple(_command(tuple(words), around, lookup=lookup, depth=depth))
         found += ran
         if ran and ran[0].words[-1] is words[-1]:  # otherwise it is of a script, which has a folder of its own

@@ -9,9 +9,10 @@ from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.installs import Install
+from gpuenv.image.check.lines import release_of
 from gpuenv.image.check.provided import provided
+from gpuenv.image.check.pythons import python_of
 from gpuenv.image.check.records import ImageReport, MachineVerdict
-from gpuenv.image.check.rules_docker import release_of
 from gpuenv.image.check.rules_image import wanted_platform
 from gpuenv.image.check.subject import MAINTAINER
 from gpuenv.image.check.variables import is_known
@@ -79,8 +80,10 @@ def _judged(name: str, built: Built, snapshot: Snapshot, matrix: Matrix, clock: 
 
 def _named(verdict: MachineVerdict, built: Built, every: tuple[Built, ...]) -> MachineVerdict:
     stage = built.stages[-1]
-    name = f"{verdict.machine} (stage {stage.name or stage.number})"
-    return replace(verdict, machine=name) if len(every) > 1 else verdict
+    several = sum(other.service == built.service for other in every) > 1
+    parts = [f"service {built.service}"] if built.service else []
+    parts += [f"stage {stage.name or stage.number}"] if several else []
+    return replace(verdict, machine=f"{verdict.machine} ({', '.join(parts)})") if parts else verdict
 
 
 def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
@@ -90,8 +93,9 @@ def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
         **_of_base(base),
         **{name: setting.value for name, setting in built.environment.items() if is_known(setting.value)},
     }
-    if base.python is not None:
-        environment.setdefault("PYTHON_VERSION", str(base.python))
+    python = python_of(built)
+    if python is not None:
+        environment.setdefault("PYTHON_VERSION", str(python))
     return ImageFacts(
         reference=base.text if is_known(base.text) else "unknown",
         source="dockerfile",
