@@ -72,7 +72,8 @@ def _of_nvidia(base: Base) -> bool:
 
 def _asks(service: Service) -> bool:
     handed = any(device.startswith(_CDI) for device, _ in service.devices)
-    return bool(service.requests) or handed or service.runtime == "nvidia" or service.swarm_gpus
+    by_hand = service.mounts_driver and any(device.startswith("/dev/nvidia") for device, _ in service.devices)
+    return bool(service.requests) or handed or by_hand or service.runtime == "nvidia" or service.swarm_gpus
 
 
 @rule("CMP921", _FAULT)
@@ -85,7 +86,7 @@ def gpu_not_requested(running: Running) -> FileOutcome:
     What to do: add "gpus: all", or a reservation of devices with capabilities [gpu].
     """
     what = running.needs_gpu
-    if what is None or _asks(running.service) or running.service.misplaced:
+    if what is None or _asks(running.service) or running.service.misplaced or running.service.partly_elsewhere:
         return
     by_hand = [(device, line) for device, line in running.service.devices if device.startswith("/dev/nvidia")]
     if by_hand:
