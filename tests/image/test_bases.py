@@ -167,3 +167,14 @@ def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path)
         "it (service model)": Status.UNKNOWN,
         "it (service app)": Status.FIT,
     }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["docker.m.daocloud.io/nvidia/cuda:12.4.1-devel-ubuntu22.04", "harbor.example/proxy/nvidia/cuda:12.4.1-devel-ubi8"],
+)
+def test_a_mirror_has_what_the_hub_has(name: str) -> None:
+    base = base_of(name, MATRIX)
+    assert (base.nvidia, str(base.cuda), base.flavour, base.text) == (True, "12.4", Flavour.DEVEL, name)
+    assert base_of("public.ecr.aws/docker/library/python:3.12-slim", MATRIX).plain
+    assert base_of("registry.example/python:3.12-slim", MATRIX).unknown

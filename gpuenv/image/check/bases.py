@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.names import Name, parse_name
+from gpuenv.image.check.names import HUB, Name, parse_name
 from gpuenv.image.check.variables import is_known
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import Matrix
@@ -35,6 +36,10 @@ _ON_NVIDIA = (
 )
 # Images for other GPUs: NVIDIA's of L4T and those of jetson-containers, which are made from them, and those of NGC that
 # are for the GPU of a Jetson by their tag; AMD's own.
+_MIRRORED = re.compile(
+    r"(?:.*/)?(library/[a-z0-9-]+|nvidia/cuda|pytorch/pytorch|cupy/cupy|mambaorg/micromamba|condaforge/[a-z0-9]+"
+    r"|continuumio/[a-z0-9]+)"
+)
 _TEGRA = re.compile(r"(?:nvcr\.io/nvidia/(?:l4t-|deepstream-l4t)|dustynv/|balenalib/jetson).*|.*:(?:.*-)?igpu(?:-.*)?")
 _ROCM = "rocm/"
 _PYTHON_TAG = re.compile(r"(\d\.\d{1,2})(?:\.\d+)?(?:[a-z]+\d+)?(?:-|$)")
@@ -99,6 +104,7 @@ def base_of(text: str, matrix: Matrix) -> Base:
     name = _name(text) if is_known(text) else None
     if name is None:
         return Base(text) if is_known(text) else _half_known(text, matrix)
+    name = _unmirrored(name)
     tag = name.tag or ""
     row = next((row for row in matrix.images if row.reference == f"{name.familiar}:{tag}"), None)
     if name.familiar in _NVIDIA_NAMES:
@@ -119,6 +125,12 @@ def _name(text: str) -> Name | None:
         return parse_name(text)
     except ImageError:
         return None
+
+
+def _unmirrored(name: Name) -> Name:
+    """The name on Docker Hub of what a mirror or a proxy has under its own name and that one."""
+    found = None if name.registry == HUB else _MIRRORED.fullmatch(name.repository)
+    return replace(name, registry=HUB, repository=found[1]) if found is not None else name
 
 
 def _plain(text: str, name: Name) -> Base:

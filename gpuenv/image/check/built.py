@@ -10,7 +10,7 @@ from gpuenv.image.check.bases import Base, base_of
 from gpuenv.image.check.following import constrained, follow
 from gpuenv.image.check.indexes import environment_major
 from gpuenv.image.check.installers import asked, environment_of
-from gpuenv.image.check.installs import Asked, FileKind, Install, Manager
+from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place
 from gpuenv.image.check.places import Context, at
 from gpuenv.image.check.scripts import commands_of
 from gpuenv.image.check.shell import Command
@@ -21,6 +21,9 @@ from gpuenv.model.record import dataclass
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
 
 
+_CONSTRAINTS = ("PIP_CONSTRAINT", "UV_CONSTRAINT")  # variables that name files
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """A command of a RUN, its stage, its instruction, and the stages of the whole Dockerfile."""
@@ -29,6 +32,11 @@ class Ran:
     stage: Stage
     step: Step
     stages: tuple[Stage, ...]
+
+    def lookup(self, name: str) -> str | None:
+        """The value of a variable that the command sees; None for one that nobody knows."""
+        own = self.command.variables
+        return own[name] if name in own else self.step.lookup(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +174,7 @@ def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
     for entry in ran:
         ask = asked(entry.command, file, entry.step.instruction.end_line)
         there = [install for install in there if install.name not in ask.removes]
-        index = environment_major(entry.step.lookup)
+        index = environment_major(entry.lookup)
         for each in _with_files(ask, entry, file, context):
             known = each.index_major if each.index_major is not None else index
             perhaps = each.perhaps or entry.command.perhaps
@@ -175,10 +183,13 @@ def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
 
 
 def _with_files(ask: Asked, entry: Ran, file: str, context: Context) -> list[Install]:
-    if not ask.files:
+    named = (entry.lookup(name) or "" for name in _CONSTRAINTS)
+    place = Place(file, entry.command.words[0].line)
+    limiting = [Listed(FileKind.CONSTRAINTS, path, place) for text in named for path in text.split()]
+    if not (ask.files or (ask.installs and limiting)):
         return list(ask.installs)
     where = at(entry.stages, entry.stage, entry.step, entry.command.folder, file)
-    followed = [(listed, follow(listed, where, context)) for listed in ask.files]
+    followed = [(listed, follow(listed, where, context)) for listed in (*ask.files, *limiting)]
     installs = [*ask.installs]
     installs += [i for listed, told in followed if listed.kind is not FileKind.CONSTRAINTS for i in told.installs]
     limits = [i for listed, told in followed if listed.kind is FileKind.CONSTRAINTS for i in told.installs]

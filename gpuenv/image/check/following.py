@@ -10,7 +10,7 @@ from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from gpuenv.image.check import pixi
+from gpuenv.image.check import legacy_projects, pixi
 from gpuenv.image.check.indexes import index_major
 from gpuenv.image.check.installs import (
     Asked,
@@ -23,7 +23,7 @@ from gpuenv.image.check.installs import (
     requirement,
 )
 from gpuenv.image.check.locks import LARGEST, versions_of
-from gpuenv.image.check.places import Context, Made, Where, source_of
+from gpuenv.image.check.places import Context, Inline, Made, Where, source_of
 from gpuenv.image.check.projects import EVERY, Selection, dependencies, of_pipfile, sources
 from gpuenv.image.check.variables import is_known
 
@@ -40,11 +40,16 @@ def follow(listed: Listed, where: Where, context: Context, depth: int = 0) -> As
         return _pixi(listed, where, context)
     path = _file_of(listed)
     found = source_of(path, where, context) if is_known(path) else None
+    if found is None and listed.kind is FileKind.PROJECT:
+        found = _legacy(listed, where, context)
     if isinstance(found, Made):
         if depth > _DEEPEST:
             return Asked()
         parts = [follow(entry, found.where, context, depth + 1) for entry in found.listed]
         return Asked(tuple(install for part in parts for install in part.installs))
+    if isinstance(found, Inline):
+        lists = listed.kind in (FileKind.REQUIREMENTS, FileKind.CONSTRAINTS)
+        return Asked(tuple(_listing(found.text, found.file, found.above, context, 0)) if lists else ())
     if found is None:
         _note(listed, context)
         return Asked()
@@ -58,6 +63,18 @@ def _file_of(listed: Listed) -> str:
     if listed.kind is FileKind.PIPFILE:
         return posixpath.normpath(posixpath.join(listed.path, "Pipfile"))
     return listed.path
+
+
+def _legacy(listed: Listed, where: Where, context: Context) -> str | None:
+    """The setup.cfg or setup.py of a project that has no pyproject.toml."""
+    paths = (posixpath.normpath(posixpath.join(listed.path, name)) for name in legacy_projects.FILES)
+    found = [source_of(path, where, context) for path in paths if is_known(path)]
+    return next((name for name in found if isinstance(name, str) and _states(name, context)), None)
+
+
+def _states(name: str, context: Context) -> bool:
+    text = context.text(name) or ""
+    return any(legacy_projects.dependencies_of(name, text, Selection(frozenset({EVERY}))))
 
 
 def _note(listed: Listed, context: Context) -> None:
@@ -79,10 +96,13 @@ def _read(listed: Listed, name: str, context: Context) -> Iterator[Install]:
 
 
 def _requirements(name: str, context: Context, depth: int) -> list[Install]:
-    """A file of requirements, with those that it names; its constraints and its index are for all in it."""
+    """A file of requirements, with those that it names."""
     text = context.text(name)
-    if text is None or depth > _DEEPEST:
-        return []
+    return [] if text is None or depth > _DEEPEST else _listing(text, name, 0, context, depth)
+
+
+def _listing(text: str, name: str, above: int, context: Context, depth: int) -> list[Install]:
+    """The text of such a file, with so many lines above it; its constraints and its index are for all in it."""
     found: list[Install] = []
     limits: list[Install] = []
     index: int | None = None
@@ -94,7 +114,7 @@ def _requirements(name: str, context: Context, depth: int) -> list[Install]:
         elif entry.startswith("-"):
             index = index_major(entry) if _INDEX.match(entry) else index
         else:
-            asked = requirement(entry, Place(name, line))
+            asked = requirement(entry, Place(name, line + above))
             found += [replace(asked, locked="--hash=" in text)] if asked is not None else []
     return constrained([_from_index(install, index) for install in found], limits)
 
@@ -124,11 +144,25 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 def _project(listed: Listed, name: str, context: Context) -> Iterator[Install]:
     text = context.text(name) or ""
+    if name.endswith(legacy_projects.FILES):
+        yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None)
+        return
     data = _toml(name, text, context)
+    if "dependencies" in (data.get("project") or {}).get("dynamic", ()) or not ({"project", "tool"} & data.keys()):
+        yield from _beside(listed, name, context)
     lock = next((path for path in (joined_in(name, lock) for lock in _LOCKS) if context.has(path)), None)
     indexes = sources(data)
     for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context)):
         yield replace(entry, index_major=indexes.get(entry.name, entry.index_major))
+
+
+def _beside(listed: Listed, name: str, context: Context) -> Iterator[Install]:
+    """Of a project whose pyproject.toml leaves them to setuptools: what stands in setup.cfg or setup.py beside it."""
+    for other in (joined_in(name, file) for file in legacy_projects.FILES):
+        text = context.text(other) if context.has(other) else None
+        if text is not None:
+            entries = legacy_projects.dependencies_of(other, text, listed.selection)
+            yield from _named(entries, other, text, None)
 
 
 def _pipfile(listed: Listed, name: str, context: Context) -> Iterator[Install]:

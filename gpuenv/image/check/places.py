@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from gpuenv.image.check.installs import Listed
 from gpuenv.image.check.project_commands import Generated, generated
@@ -111,7 +112,25 @@ class Made:
     where: Where
 
 
-def source_of(path: str, where: Where, context: Context) -> str | Made | None:
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A file that stands in the Dockerfile itself.
+
+    Attributes:
+        text: of the file.
+        above: how many lines of the Dockerfile stand above it.
+        file: the Dockerfile, as it is shown.
+    """
+
+    text: str
+    above: int
+    file: str
+
+
+Source: TypeAlias = "str | Made | Inline"
+
+
+def source_of(path: str, where: Where, context: Context) -> Source | None:
     """The file of the context that stands at a path of the image, or what the file there is made from."""
     wanted = where.path(path)
     if wanted is None:
@@ -129,7 +148,7 @@ def _copies_anything(where: Where) -> bool:
     return any(next(iter((*_mounted(step), *_copied(step))), None) is not None for step in steps)
 
 
-def _stage_source(wanted: str, where: Where, context: Context, depth: int) -> str | Made | None:
+def _stage_source(wanted: str, where: Where, context: Context, depth: int) -> Source | None:
     if depth > _DEEPEST:
         return None
     steps = where.stage.steps[: where.before]
@@ -151,7 +170,7 @@ def _end_of(where: Where, number: int) -> Where:
     return Where(where.stages, stage, len(stage.steps), stage.workdir, where.file)
 
 
-def _by_run(wanted: str, step: Step, number: int, where: Where, context: Context) -> str | Made | None:
+def _by_run(wanted: str, step: Step, number: int, where: Where, context: Context) -> Source | None:
     if number == where.before:  # a mount is there for its own step alone
         for source, target in _mounted(step):
             found = _in_context(source, target, wanted, context)
@@ -170,9 +189,12 @@ def _writes(made: Generated, wanted: str, here: Where) -> bool:
     return wanted.endswith(".txt") if made.path is None else here.path(made.path) == wanted
 
 
-def _by_copy(wanted: str, step: Step, where: Where, context: Context, depth: int) -> str | Made | None:
+def _by_copy(wanted: str, step: Step, where: Where, context: Context, depth: int) -> Source | None:
     origin = step.instruction.flag("from")
     if origin is None:
+        for heredoc in step.instruction.heredocs:
+            if wanted in _places(heredoc.name, step):
+                return Inline(heredoc.body.text, heredoc.body.line_at(0) - 1, where.file)
         found = (_in_context(source, target, wanted, context) for source, target in _copied(step))
         return next((name for name in found if name is not None), None)
     names = {key: stage.number for stage in where.stages for key in (stage.name, str(stage.number)) if key}
@@ -186,6 +208,13 @@ def _by_copy(wanted: str, step: Step, where: Where, context: Context, depth: int
             if told is not None:
                 return told
     return None
+
+
+def _places(name: str, step: Step) -> tuple[str, ...]:
+    """Where a file may be put that stands in its instruction under a name."""
+    target = replaced(step.instruction.body.text.split()[-1], step.lookup).strip("\"'")
+    place = joined(step.workdir, target)
+    return (posixpath.join(place, name),) if target.endswith("/") else (place, posixpath.join(place, name))
 
 
 def _behind(source: str, target: str, wanted: str) -> Iterator[str]:
