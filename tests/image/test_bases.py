@@ -178,3 +178,20 @@ def test_a_mirror_has_what_the_hub_has(name: str) -> None:
     assert (base.nvidia, str(base.cuda), base.flavour, base.text) == (True, "12.4", Flavour.DEVEL, name)
     assert base_of("public.ecr.aws/docker/library/python:3.12-slim", MATRIX).plain
     assert base_of("registry.example/python:3.12-slim", MATRIX).unknown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FROM nvidia/cuda:13.0.2-devel-ubuntu24.04\nRUN pip install cupy-cuda13x==14.2.0",
+        "FROM nvidia/cuda:13.0.1-devel-ubuntu22.04\nRUN pip install cupy-cuda13x==14.2.0",
+        "FROM cupy/cupy:v14.2.0",
+    ],
+)
+def test_what_carries_cuda_on_an_older_driver_carries_cupy(tmp_path: Path, text: str) -> None:
+    """Forward compatibility: for data-centre GPUs alone, and only where the image has libraries of that CUDA."""
+    found = on_machine(tmp_path, text, A100)
+    assert (found.status, [entry.code for entry in found.findings]) == (Status.DEGRADED, ["IMG903"])
+    assert on_machine(tmp_path, text, ("driver=535.104.05", "gpu=NVIDIA GeForce RTX 3090")).status is Status.UNFIT
+    other = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN pip install 'cupy-cuda13x[ctk]==14.2.0'"
+    assert on_machine(tmp_path, other, A100).status is Status.UNFIT

@@ -113,7 +113,7 @@ def _labels(built: Built) -> dict[str, str]:
     NVIDIA_REQUIRE_CUDA for one, as old images have it.
     """
     base = built.base
-    found = {"maintainer": MAINTAINER} if base.nvidia or base.akin else {}
+    found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.akin else {}
     cuda = provided(built).cuda
     if cuda is not None and (base.row or base.akin) is None:
         found["com.nvidia.cuda.version"] = str(cuda)
