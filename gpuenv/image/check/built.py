@@ -12,11 +12,13 @@ from gpuenv.image.check.indexes import environment_major
 from gpuenv.image.check.installers import asked, environment_of
 from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place
 from gpuenv.image.check.places import Context, at
+from gpuenv.image.check.pythons import python_of
 from gpuenv.image.check.scripts import commands_of
 from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Setting, Stage, Step
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
+from gpuenv.model.versions import PythonVersion
 
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
 
@@ -56,6 +58,7 @@ class Built:
         passed_over: the files to install from that were not looked at, each with the reason.
         missing: those that are not there, by the file and line that name them.
         service: the service of a compose file that it is for.
+        python: the Python of its pip, where that is plain.
     """
 
     file: str
@@ -70,6 +73,7 @@ class Built:
     passed_over: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[tuple[str, int], str] = field(default_factory=dict)
     service: str | None = None
+    python: PythonVersion | None = None
 
     @property
     def first(self) -> Stage:
@@ -117,6 +121,7 @@ def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context,
         copied=tuple(base_of(name, matrix) for name in _cuda_copied_from(chain, stages)),
         passed_over=dict(context.passed_over),
         missing=dict(context.missing),
+        python=python_of(base, chain, (entry.command for entry in ran)),
     )
 
 

@@ -14,7 +14,6 @@ from packaging.version import Version
 
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install
-from gpuenv.image.check.pythons import python_of
 from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.versions import CudaVersion
@@ -59,5 +58,5 @@ def release_of(built: Built, install: Install) -> Release | None:
 
 def _installable(rows: Sequence[Release], built: Built) -> list[Release]:
     """Those that an installer takes unasked."""
-    python = python_of(built)
-    return [row for row in rows if row.yanked is None and (python is None or python.tag in row.pythons)]
+    tag = None if built.python is None else built.python.tag
+    return [row for row in rows if row.yanked is None and (tag is None or tag in row.pythons)]

@@ -6,6 +6,7 @@ import fnmatch
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -176,12 +177,23 @@ def _by_run(wanted: str, step: Step, number: int, where: Where, context: Context
             found = _in_context(source, target, wanted, context)
             if found is not None:
                 return found
-    for command in commands_of(step):
-        here = at(where.stages, where.stage, step, command.folder, where.file)
-        made = generated(command, where.file, step.instruction.end_line)
-        if made is not None and _writes(made, wanted, here):
+    for made, folder in _written(where.stage, where.file).get(number, ()):
+        here = at(where.stages, where.stage, step, folder, where.file)
+        if _writes(made, wanted, here):
             return Made(made.listed, here)
     return None
+
+
+@lru_cache(maxsize=64)  # every list that is looked for may lie behind every RUN before it
+def _written(stage: Stage, file: str) -> dict[int, list[tuple[Generated, str | None]]]:
+    """What the commands of a stage write, by the number of the step, each with the folder that it is run in."""
+    found: dict[int, list[tuple[Generated, str | None]]] = {}
+    for number, step in enumerate(stage.steps, 1):
+        for command in commands_of(step) if step.instruction.keyword == "RUN" else ():
+            made = generated(command, file, step.instruction.end_line)
+            if made is not None:
+                found.setdefault(number, []).append((made, command.folder))
+    return found
 
 
 def _writes(made: Generated, wanted: str, here: Where) -> bool:

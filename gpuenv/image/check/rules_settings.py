@@ -11,7 +11,6 @@ from gpuenv.image.check.installers import PYTHON
 from gpuenv.image.check.installs import Install, Place
 from gpuenv.image.check.lines import line_of, release_of
 from gpuenv.image.check.provided import provided
-from gpuenv.image.check.pythons import python_of
 from gpuenv.image.check.rules import FileOutcome, rule
 from gpuenv.image.check.rules_docker import from_place, spot
 from gpuenv.image.check.rules_variables import STUBS, capabilities_fault, hides_all
@@ -183,7 +182,7 @@ def _no_release(built: Built, install: Install) -> FileOutcome:
 
 
 def _python(built: Built, install: Install) -> FileOutcome:
-    release, python = release_of(built, install), python_of(built)
+    release, python = release_of(built, install), built.python
     if release is None or python is None or python.tag in release.pythons or install.exact is None:
         return
     yield spot(

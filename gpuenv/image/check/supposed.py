@@ -11,7 +11,6 @@ from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.installs import Install
 from gpuenv.image.check.lines import release_of
 from gpuenv.image.check.provided import provided
-from gpuenv.image.check.pythons import python_of
 from gpuenv.image.check.records import ImageReport, MachineVerdict
 from gpuenv.image.check.rules_image import wanted_platform
 from gpuenv.image.check.subject import MAINTAINER
@@ -93,9 +92,8 @@ def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
         **_of_base(base),
         **{name: setting.value for name, setting in built.environment.items() if is_known(setting.value)},
     }
-    python = python_of(built)
-    if python is not None:
-        environment.setdefault("PYTHON_VERSION", str(python))
+    if built.python is not None:
+        environment.setdefault("PYTHON_VERSION", str(built.python))
     return ImageFacts(
         reference=base.text if is_known(base.text) else "unknown",
         source="dockerfile",
