@@ -6,6 +6,7 @@ import codecs
 import re
 from collections.abc import Iterator
 
+from gpuenv.model.host import operating_system
 from gpuenv.paste import forms
 from gpuenv.paste.gpus import GpuReader
 from gpuenv.paste.packages import PackageReader
@@ -83,7 +84,7 @@ def _platform(form: str, text: str) -> Iterator[tuple[str, str, str]]:
     match = forms.PLATFORM.match(text)
     if match is None:
         return
-    yield form, "os", {"macos": "darwin"}.get(match["os"].lower(), match["os"].lower())
+    yield form, "os", operating_system(match["os"])
     if match["os"] == "Linux":
         yield form, "kernel", match["kernel"]
     if match["arch"]:

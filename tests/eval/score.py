@@ -28,7 +28,12 @@ ones are retold in the same way; all were labelled and written down before any w
   76.9 %, wrong and sure 2.6 %, silent 16.7 %.
 
 The stated environment changed one of these at most. The unseen ones were looked at after that too.
-What is printed below is after the signatures have learnt from all of them.
+What is printed below is after the signatures have learnt from all of them, and the words too that tell what a text is
+like where no message is known (``tests/eval/learn.py``). What these words add was first seen on the recent and unseen
+ones, with a table of the others and the signatures as they were before either was looked at:
+
+* recent and unseen together, 155, by messages alone: first 71.6 %, among three 76.1 %, silent 18.7 %;
+* by messages and words: first 80.0 %, among three 86.5 %, silent 9.7 %, wrong and sure as before.
 """
 
 from __future__ import annotations
