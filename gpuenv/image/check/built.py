@@ -83,8 +83,13 @@ class Built:
     @property
     def cupy(self) -> tuple[Install, ...]:
         """What is installed of CuPy by pip, be it under a name that is none of its lines."""
-        found = (entry for entry in self.installs if entry.manager is Manager.PIP)
-        return tuple(entry for entry in found if entry.name == "cupy" or entry.name.startswith("cupy-cuda"))
+        return tuple(filter(is_cupy_of_pip, self.installs))
+
+
+def is_cupy_of_pip(install: Install) -> bool:
+    """Whether pip installs a CuPy for NVIDIA GPUs, or what is named like one."""
+    named = install.name == "cupy" or install.name.startswith("cupy-cuda")
+    return named and install.manager is Manager.PIP
 
 
 def targets(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.built import Built
+from gpuenv.image.check.built import Built, is_cupy_of_pip
 from gpuenv.image.check.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
 from gpuenv.image.check.installs import Install, Manager, Place
 from gpuenv.image.check.lines import line_of, release_of
@@ -221,7 +221,7 @@ def two_lines(built: Built) -> FileOutcome:
     removal between them.
     What to do: keep one.
     """
-    found = [entry for entry in built.installs if _is_cupy(built, entry)]
+    found = [entry for entry in built.installs if _is_cupy(entry)]
     own = built.base.row.line if built.base.row else None
     there: list[tuple[str, Install | None]] = [(own, None)] if own else []
     for entry in found:
@@ -250,10 +250,10 @@ def _alternatives(one: Install, other: Install | None) -> bool:
     return one.place.file == other.place.file and one.place.end_line == other.place.end_line
 
 
-def _is_cupy(built: Built, install: Install) -> bool:
+def _is_cupy(install: Install) -> bool:
     if install.manager is Manager.CONDA:
         return install.name in OF_CONDA
-    return install in built.cupy or install.name.startswith("cupy-rocm")
+    return is_cupy_of_pip(install) or install.name.startswith("cupy-rocm")
 
 
 def _label(install: Install) -> str:

@@ -137,7 +137,7 @@ def passed_over(built: Built) -> FileOutcome:
     What to do: check it by itself.
     """
     places = [(name, why, 1) for name, why in built.passed_over.items()]
-    absent = "no COPY puts it there out of the build context"
+    absent = "no COPY brings it from the build context"
     for name, why, line in (*places, *((name, absent, line) for (_, line), name in built.missing.items())):
         symptom = Symptom(
             f"{name} was not looked at: {why}",
