@@ -273,3 +273,17 @@ def test_projects_without_a_table_are_read(
 )
 def test_who_fetches_an_installer_installs_nothing(tmp_path: Path, command: str, expected: list[str]) -> None:
     assert codes(tmp_path, f"FROM ubuntu:20.04\nRUN {command}") == expected
+
+
+@pytest.mark.parametrize(
+    ("packages", "expected"),
+    [
+        ("pytorch pytorch-cuda=11.8 -c pytorch -c nvidia", []),
+        ("pytorch-cuda=12.1 -c pytorch -c nvidia", ["DKF902"]),
+        ("cudatoolkit=11.8", []),
+        ("cuda-python pytorch", ["DKF904"]),
+    ],
+)
+def test_what_conda_brings_of_cuda(tmp_path: Path, packages: str, expected: list[str]) -> None:
+    text = f"FROM condaforge/miniforge3:25.3.0-3\nRUN conda install -y {packages}\nRUN pip install {ELEVEN}"
+    assert codes(tmp_path, text) == expected

@@ -148,8 +148,12 @@ def _other(text: str, name: Name, cuda: CudaVersion | None) -> Base:
 
 
 def _named_cuda(name: Name) -> CudaVersion | None:
-    """The CUDA that a tag names, or the last part of a repository."""
-    for text in (name.tag or "", name.repository.rsplit("/", 1)[-1]):
+    """The CUDA that a tag names, or the last part of a repository; or a tag as NVIDIA's, of a repository for CUDA."""
+    last = name.repository.rsplit("/", 1)[-1]
+    whole = _NVIDIA.fullmatch(name.tag or "") if "cuda" in last else None
+    if whole is not None and whole[3]:
+        return CudaVersion(int(whole[1]), int(whole[2]))
+    for text in (name.tag or "", last):
         for match in _CUDA_NAMED.finditer(text):
             major, minor = (int(part) for part in match.groups() if part is not None)
             if _OLDEST_NAMED <= major <= _NEWEST_NAMED:

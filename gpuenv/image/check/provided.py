@@ -29,7 +29,9 @@ _VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcu
 _PARTS = ("cuda-nvrtc", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse")
 _PART = re.compile(rf"({'|'.join(_PARTS)})(?:-dev|-devel)?-\d+-\d+")
 _WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
-_OF_CONDA = ("cuda-version", "cudatoolkit", "cuda-toolkit")
+_OF_CONDA = ("cuda-version", "cudatoolkit", "cuda-toolkit", "pytorch-cuda")  # their versions are CUDA's
+# What brings CUDA's libraries along: CuPy's own, pytorch's and NVIDIA's channels' packages for GPUs.
+_CONDA_BRINGING = ("cupy", "pytorch-cuda", "pytorch-gpu", "tensorflow-gpu", "rapids", "cudf", "cuml", "libcublas")
 _BRINGING = ("ctk",)
 
 
@@ -110,7 +112,7 @@ def _has_libraries(name: str) -> bool:
 
 
 def _is_conda_cuda(name: str) -> bool:
-    return name == "cupy" or (name.startswith("cuda") and name != "cuda-python")  # CuPy's own brings its CUDA along
+    return name in _CONDA_BRINGING or (name.startswith("cuda") and name != "cuda-python")
 
 
 def _of_conda(entry: Install) -> CudaVersion | None:
