@@ -46,6 +46,7 @@ def all_signatures() -> tuple[Signature, ...]:
         resolvers,
         runtimes,
         smi,
+        told,
         toolkit,
         windows,
     )
@@ -81,6 +82,7 @@ def all_signatures() -> tuple[Signature, ...]:
             frameworks,
             python_cuda,
             callers,
+            told,
             marks,
         ),
     )

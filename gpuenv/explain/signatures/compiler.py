@@ -68,6 +68,7 @@ SIGNATURES = (
             *_FIT,
             Sway("building", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 2.2),
             Sway("gpu-known", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.8),
+            Sway("arch-detected", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.15),
         ),
         decides="nvcc --version, and where the architecture comes from: the GPU, or a list in the build",
     ),
