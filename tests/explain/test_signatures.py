@@ -28,8 +28,8 @@ OF_ONE_REPORT = re.compile(
     r"|(?<!setup\\)(?<!cupy\\)(?<!setup)(?<!cupy)\.py\b",
     re.IGNORECASE,
 )
-# Numbers to which libraries themselves give a meaning, such as the compiler's error C1083.
-NUMBERS = {"1083"}
+# Numbers to which libraries themselves give a meaning, such as the compiler's error C1083 and Windows's 1114.
+NUMBERS = {"1083", "1114"}
 
 
 def name_of(signature: Signature) -> str:

@@ -11,6 +11,7 @@ from gpuenv.explain.records import Signature
 def all_signatures() -> tuple[Signature, ...]:
     """The signatures of every family."""
     from gpuenv.explain.signatures import (  # noqa: PLC0415 - the records take time to make
+        above,
         arrays,
         builds,
         callers,
@@ -82,6 +83,7 @@ def all_signatures() -> tuple[Signature, ...]:
             frameworks,
             python_cuda,
             callers,
+            above,
             told,
             marks,
         ),

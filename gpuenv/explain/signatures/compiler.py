@@ -178,7 +178,7 @@ SIGNATURES = (
         ((Cause.CUDA_LIBRARY_MISSING, 0.55), (Cause.CUDA_PATH_WRONG, 0.35)),
         "numba/cuda/cudadrv/nvvm.py; XLA, llvm_gpu_backend/nvptx_libdevice_path.cc",
         pattern=(
-            r"libNVVM cannot be found|Missing libdevice|can't find libdevice|libdevice(?:\S*)? (?:is |was )?(?:not found|required)"
+            r"(?:libNVVM|libdevice) cannot be found|Missing libdevice|can't find libdevice|libdevice(?:\S*)? (?:is |was )?(?:not found|required)"
             r"|NvvmSupportError|could not find libdevice|nvvm/libdevice.*not found"
         ),
         title="libNVVM or libdevice, parts of the CUDA toolkit, are not found",
