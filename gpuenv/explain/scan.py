@@ -112,8 +112,13 @@ def _matches(
     signatures = all_signatures()
     for owner in owners:
         match = _match(signatures[owner], line, windows)
-        if match is not None:
+        if match is not None and not _excused(signatures[owner], windows[0]):
             yield signatures[owner], match
+
+
+def _excused(signature: Signature, window: str) -> bool:
+    """Whether the words around a sentence make advice or good news of it."""
+    return signature.unless is not None and compiled(signature.unless).search(window) is not None
 
 
 def _match(signature: Signature, line: str, windows: tuple[str, ...]) -> dict[str, str | None] | None:

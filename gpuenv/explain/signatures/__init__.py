@@ -48,6 +48,7 @@ def all_signatures() -> tuple[Signature, ...]:
         runtimes,
         smi,
         told,
+        told_machine,
         toolkit,
         windows,
     )
@@ -85,6 +86,7 @@ def all_signatures() -> tuple[Signature, ...]:
             callers,
             above,
             told,
+            told_machine,
             marks,
         ),
     )

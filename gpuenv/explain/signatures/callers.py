@@ -37,11 +37,13 @@ SIGNATURES = (
         ),
         "the words of programs where cudaGetDeviceCount gave none",
         pattern=(
-            r"^(?!.*\bskip)(?:.*\b)?no CUDA(?:[- ](?:capable|enabled|compatible))? (?:devices?|GPUs?|cards?) (?:\w+ ){0,2}?(?:found|detected|available|present|visible)\b"
+            r"^(?!.*\bskip)(?:.*\b)?no CUDA(?:[- ](?:capable|enabled|compatible))? (?:devices?|GPUs?|cards?) (?!is detected)(?:\w+ ){0,2}?(?:found|detected|available|present|visible)\b"
+            r"|^(?!.*\bskip).*\b(?:says?|get|gets|got|reports?|with|error:?) (?:\W)?no CUDA-capable device\b(?! (?:is|are|was|were) (?:detected|found))"
             r"|^(?!.*\bskip).*\bCUDA[- ](?:capable|enabled|compatible) (?:device|GPU|card)s? (?:was |were )?not (?:found|detected)"
         ),
         level=Level.WARNING,
         title="The program sees no GPU",
+        unless=r"\b(?:if|when|unless|where) (?:no|there)\b|\bexits? with\b|\bskip|\bneeded\b|\bif\b.{0,30}\bno CUDA",
         sways=NO_DEVICE_SWAYS,
         decides="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
     ),

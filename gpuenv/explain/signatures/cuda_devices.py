@@ -162,6 +162,7 @@ SIGNATURES = (
             r"|CUDA_VISIBLE_DEVICES.{0,80}(?:too late|no effect|already (?:been )?initiali[sz]ed|after (?:import(?:ing)? )?(?:CUDA|torch|cupy|tensorflow)|ignored|(?:is|has) (?:still )?no influence)"
         ),
         title="The devices were chosen after CUDA had been initialised",
+        unless=r"CPU-only|no effect on nvidia-smi|\b(?:must|should) be set\b",
     ),
     Signature(
         "cuda.first-still-used",

@@ -60,6 +60,7 @@ SIGNATURES = (
             rf"(?:.*?{_TORCH_NUMBERS})?"
         ),
         judge=_memory,
+        sways=(Sway("others-hold", Cause.GPU_BUSY, 60),),
         title="An allocation on the GPU is larger than what is free",
         decides="how much is free and who holds the rest: nvidia-smi",
     ),

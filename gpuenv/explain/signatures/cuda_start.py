@@ -29,6 +29,7 @@ NO_DEVICE_SWAYS = (
     Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 20),
     Sway("mig", Cause.MIG_MISCONFIGURED, 15),
     Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
+    Sway("root-may", Cause.DEVICE_NODE_PERMISSION, 40),
 )
 
 SIGNATURES = (

@@ -123,6 +123,11 @@ SIGNATURES = (
         ("mig ", "mig-"),
         r"\bMIG\b(?! M\.|\s*:?\s*(?:N/A|Disabled|Mode\s*:?\s*(?:N/A|Disabled)))|MIG-GPU-|MIG-[0-9a-f]{8}",
     ),
+    _mark(
+        "new-kernel",
+        ("kernel",),
+        r"\bkernel (?:was |has been |got )?(?:updated?|upgraded?)\b|\b(?:new|updated?|upgraded?)(?: of)?(?: the| my)? (?:linux )?kernel\b",
+    ),
     _mark("nouveau", ("nouveau", "novacore"), r"\b(?<!such as )nouveau\b(?!.*blacklist)|NovaCore"),
     _mark(
         "secure-boot",
@@ -138,7 +143,7 @@ SIGNATURES = (
     _mark(
         "hidden",
         ("cuda_visible_devices",),
-        r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*(?:['\"]?-1\b|['\"]{2}|None|\(empty\)|['\"]?NoDevFiles)",
+        r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*(?:['\"]?-1\b|['\"]{2}|None|\(empty\)|['\"]?all\b|['\"]?NoDevFiles)",
     ),
     _mark("visible-set", ("cuda_visible_devices",), r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*['\"]?[\dGM]"),
     _mark(
@@ -222,6 +227,16 @@ SIGNATURES = (
         "numpy-does",
         ("numpy",),
         r"\bNumPy (?:does|accepts|allows|handles|casts|works|supports)\b|\b(?:works|is fine|passes|succeeds) (?:fine )?(?:in|with) numpy\b",
+    ),
+    _mark(
+        "others-hold",
+        ("another", "other user", "other process", "zombie", "previous"),
+        r"\b(?:another|other) (?:user|process|job|program)\w*\b.{0,60}\b(?:us(?:es?|ing|ed)|hold\w*|occup\w*|tak\w*)\b|\bin use by (?:another|other)\b|\b(?<!no )zombie process",
+    ),
+    _mark(
+        "root-may",
+        ("as root", "with sudo", "under sudo"),
+        r"\b(?:as root|with sudo|under sudo)\b.{0,40}\b(?:works?|fine|ok|finds|sees|not as)\b|\b(?:works?|fine|ok|runs?) (?:only )?(?:as root|with sudo|under sudo)\b",
     ),
     _mark("own-cupy-file", ("cupy.py",), r"[/\\]cupy\.py\b"),
     _mark("cupy-files", ("no module named 'cupy.cuda",)),

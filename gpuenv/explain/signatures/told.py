@@ -6,6 +6,12 @@ from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
 _REPORTS = "reports"
+# What makes advice, news or documentation of a sentence that would tell of a fault.
+ADVICE = (
+    r"\b(?:fix(?:es|ed)|reduc(?:es|ed)|by design|on purpose|guides?|docs|documentation|see also|must (?:be|stand)|should be set|allows?|allowed|OK|healthy"
+    r"|works again|not (?:lose|affected|throttled)|cleans? up|supported|wheels? for|either|since we|to (?:choose|select|avoid|prevent)|keeps? the|immediately"
+    r"|batch size|0 MiB|up to (?:\d|seven)|no effect on nvidia-smi|so that one|file system is)\b|\bif (?:no|an?|the|you)\b"
+)
 _HERE = ("gpu", "cuda", "cupy", "torch-error")
 _MEMORY = r"(?:\b(?:GPU|device|CUDA|video|graphics)(?:'s)?[ -](?:card )?(?:memory|RAM)\b|\bVRAM\b|\bmemory (?:usage )?(?:of|on|in) the (?:GPU|card|device)\b)"
 _NOT = r"(?:not|n't|never|cannot)"
@@ -25,16 +31,18 @@ SIGNATURES = (
     Signature(
         "told.memory-grows",
         _REPORTS,
-        ("memory", "vram", "gpu ram"),
+        ("memory", "vram", "gpu ram", "nvidia-smi", "empty_cache", "不释放", "有释放", "法释放", "一直增", "一直上"),
         ((Cause.MEMORY_POOL_RETENTION, 0.56), (Cause.OUT_OF_MEMORY, 0.14), (Cause.GPU_BUSY, 0.08)),
         "CuPy documentation, Memory Management: the pool keeps what arrays no longer use; torch, CUDA semantics, Memory management",
         pattern=(
             rf"{_MEMORY}(?: \w+)?.{{0,60}}{_GROWS}"
             rf"|{_NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}{_MEMORY}|{_MEMORY}.{{0,40}}\bleak\w*|\bleak\w* .{{0,20}}{_MEMORY}"
-            r"|nvidia-smi.{0,40}still (?:shows?|reports?|lists?) .{0,60}(?:memory|MiB|GiB|MB|GB)\b"
+            r"|nvidia-smi.{0,40}\b(?:still (?:shows?|reports?|lists?)|(?:shows?|reports?) (?:\S+ ){1,4}(?:used|in use) (?:although|even though|but|while)\b).{0,60}(?:memory|MiB|GiB|MB|GB|arrays?)\b"
+            r"|\bempty_cache\(\).{0,60}(?:not|n't|no effect|nothing)\b|显存.{0,20}(?:不释放|没有释放|无法释放|一直(?:增加|增长|上涨)|越来越)"
         ),
         needs=(*_HERE, "smi-table"),
         level=Level.WARNING,
+        unless=ADVICE,
         title="The memory pool may keep what no array uses any more",
         sways=(Sway("cupy", Cause.MEMORY_POOL_RETENTION, 2),),
         decides="used_bytes and total_bytes of the memory pool; nvidia-smi shows the second",
@@ -42,15 +50,16 @@ SIGNATURES = (
     Signature(
         "told.cupy-keeps-memory",
         _REPORTS,
-        ("memory",),
+        ("memory", "used_bytes", "free_all_blocks"),
         ((Cause.MEMORY_POOL_RETENTION, 0.66), (Cause.OUT_OF_MEMORY, 0.14)),
         "CuPy documentation, Memory Management",
         pattern=(
             rf"\bmemory\b(?!-)(?: \w+){{0,6}} {_GROWS}"
-            rf"|{_NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}memory\b|\bmemory leaks?\b|\bleaks? memory\b|free_all_blocks\b.{{0,60}}{_NOT}\b"
+            rf"|{_NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}memory\b|\bmemory leaks?\b|\bleaks? memory\b|\bhow (?:can I|to|do I) (?:free|release|clear) (?:the )?(?:\w+ )?memory\b|\bused_bytes\(?\)? (?:is|returns|shows|=+) 0\b.{0, 60}\btotal_bytes\b|free_all_blocks\b.{{0,60}}{_NOT}\b"
         ),
         needs=("cupy",),
         level=Level.WARNING,
+        unless=ADVICE,
         title="CuPy's memory pool keeps what no array uses any more",
         decides="used_bytes and total_bytes of the memory pool; nvidia-smi shows the second",
     ),
@@ -68,6 +77,7 @@ SIGNATURES = (
         ),
         needs=(*_HERE, "smi-table"),
         level=Level.WARNING,
+        unless=ADVICE,
         title="Processes of which the user knows nothing hold the GPU's memory",
         decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
     ),
@@ -83,6 +93,7 @@ SIGNATURES = (
         ),
         needs=_HERE,
         level=Level.WARNING,
+        unless=ADVICE,
         title="The GPU takes one process only, by its compute mode",
         decides="the compute mode: nvidia-smi -q -d COMPUTE",
     ),
@@ -93,11 +104,12 @@ SIGNATURES = (
         ((Cause.VISIBLE_DEVICES_SET_TOO_LATE, 0.66), (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.08)),
         "CUDA C++ Programming Guide, CUDA Environment Variables: read when CUDA is initialised",
         pattern=(
-            rf"CUDA_VISIBLE_DEVICES.{{0,140}}\b(?:still|always|nevertheless|anyway|goes on|keeps?|continues?|only)\b.{{0,50}}\b(?:us\w+|runs?|running|tak\w+|select\w*|sees?|load\w*|on|with)\b.{{0,20}}{_FIRST}"
-            r"|CUDA_VISIBLE_DEVICES.{0,80}(?:no (?:effect|influence)|(?:does|do|did)(?: not|n't) (?:work|take effect|help|have (?:any )?effect)|not (?:working|respected|honou?red|captured|recogni[sz]ed)|\bnot? work\b|useless|unavail\w+|is ignored|has to (?:be set|stand) before|must be set before)"
+            rf"CUDA_VISIBLE_DEVICES.{{0,140}}\b(?:still|always|nevertheless|anyway|goes on|keeps?|continues?)\b.{{0,50}}\b(?:us\w+|runs?|running|tak\w+|select\w*|sees?|load\w*|on|with)\b.{{0,20}}{_FIRST}"
+            r"|CUDA_VISIBLE_DEVICES.{0,80}(?:no (?:effect|influence)|(?:does|do|did)(?: not|n't) (?:work|take effect|help|have (?:any )?effect)|not (?:working|respected|honou?red|captured|recogni[sz]ed)|\bnot? work\b|useless|unavail\w+|is ignored)"
             r"|CUDA_VISIBLE_DEVICES.{0,60}(?:无效|不起作用|没有(?:效果|用|作用)|不生效|不管用)"
         ),
         level=Level.WARNING,
+        unless=ADVICE,
         title="The variable has no effect: CUDA was initialised before it was set",
         sways=(Sway("visible-in-code", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 3),),
         decides="whether it has one where it is set in the shell that starts the program",
@@ -114,6 +126,7 @@ SIGNATURES = (
         ),
         needs=("visible-in-code",),
         level=Level.WARNING,
+        unless=ADVICE,
         title="The variable counts only where it is set before CUDA is initialised",
     ),
     Signature(
@@ -123,10 +136,11 @@ SIGNATURES = (
         ((Cause.MIG_MISCONFIGURED, 0.62),),
         "NVIDIA Multi-Instance GPU User Guide, Device Enumeration: a process sees one instance, and only one that exists",
         pattern=(
-            rf"\bMIG\b(?! ?M\.|\s*:|-\w).{{0,120}}(?:{_ONE}|{_UNSEEN})|(?:{_ONE}|{_UNSEEN}).{{0,80}}\b(?:with|in|on|under|of) (?:an? |the )?MIG\b|\bMIG\b.{{0,80}}\bdevice_count\(\)"
+            rf"\bMIG\b(?! ?M\.|\s*:|-\w).{{0,120}}(?:{_ONE}|{_UNSEEN})|(?:{_ONE}|{_UNSEEN}).{{0,80}}\b(?:with|in|on|under|of) (?:an? |the )?MIG\b|\bMIG\b.{{0,80}}\b(?:device_?count|getDeviceCount)\(\)"
         ),
         needs=_HERE,
         level=Level.WARNING,
+        unless=ADVICE,
         title="With MIG a process sees one instance only, and none where none was made or named",
         decides="the instances that nvidia-smi -L lists, and CUDA_VISIBLE_DEVICES",
     ),
@@ -142,6 +156,7 @@ SIGNATURES = (
             r"|(?:node|file|device) /dev/nvidia-uvm.{0,40}\b(?:created|made|appears?)\b|\b(?:create|make)s? (?:the )?(?:device )?(?:node )?/dev/nvidia-uvm"
         ),
         level=Level.WARNING,
+        unless=ADVICE,
         title="The nvidia-uvm module is not loaded, or its device node not made",
         sways=(Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 20),),
         decides="whether /dev/nvidia-uvm is there: ls -l /dev/nvidia*",
@@ -157,6 +172,7 @@ SIGNATURES = (
             r"|(?:GPU|card|GTX \d+\w*|GT \d+\w*|Quadro \w+|Tesla \w+) (?:is|needs|requires) (?:\w+ ){0,3}(?:\d{3}(?:\.?xx)? )?legacy (?:driver|branch)"
         ),
         level=Level.WARNING,
+        unless=ADVICE,
     ),
     Signature(
         "told.throttled",
@@ -170,6 +186,7 @@ SIGNATURES = (
         ),
         needs=_HERE,
         level=Level.WARNING,
+        unless=ADVICE,
         title="The GPU's clock is held down",
         decides="the reasons that nvidia-smi -q -d PERFORMANCE shows under load",
     ),
@@ -185,6 +202,7 @@ SIGNATURES = (
         ),
         needs=("cupy",),
         level=Level.WARNING,
+        unless=ADVICE,
         title="The cache of compiled kernels cannot be written",
     ),
     Signature(
@@ -195,11 +213,13 @@ SIGNATURES = (
         "CuPy documentation, Differences between CuPy and NumPy",
         pattern=(
             r"\b(?:cupy|cp)\b\S*.{0,100}\b(?:fails?|raises?|errors?|differs?|different|wrong|(?:does|do)(?: not|n't))\b.{0,80}\bnumpy\b\S*.{0,40}\b(?:passes|works?|does|is fine|returns?|gives?|accepts?|succeeds)\b"
+            r"|\b(?:numpy and cupy|cupy and numpy)\b.{0,40}\b(?:differ|disagree|(?:gives?|returns?) different|not (?:\w+ )?the same)\b"
             r"|\bnumpy\b\S*.{0,60}\b(?:passes|works?|does (?:this|it|so)|accepts?|supports?|allows?|handles)\b.{0,100}\b(?:cupy|cp)\b\S*.{0,60}\b(?:fails?|raises?|errors?|(?:does|do)(?: not|n't)|cannot|can't|not)\b"
             r"|\b(?:in|not) ?consistent with numpy\b|\b(?:unlike|differs? from|different (?:from|than)|incompatible with) numpy\b"
         ),
         needs=("cupy",),
         level=Level.WARNING,
+        unless=ADVICE,
         title="CuPy does not do here what NumPy does",
     ),
 )
