@@ -40,7 +40,8 @@ MARKS = (
         "torch-gpu-newer",
     ),
 )
-_HIDING = ("", "-1", "none", "void", "NoDevFiles")
+# CUDA C++ Programming Guide, CUDA Environment Variables: what comes before the first that is none of these is visible.
+_NAMES_A_DEVICE = re.compile(r"\d+|GPU-\S*|MIG-\S*")
 _OF_TORCH = re.compile(r"\+cu(\d{2})(\d)")
 # The first CUDA that compiles for a generation, where the matrix begins later: CUDA Toolkit Release Notes, "New
 # Features" of 8.0 (Pascal), 9.0 (Volta), 10.0 (Turing), 11.0 (GA100), 11.1 (GA10x),
@@ -97,7 +98,7 @@ def _devices(snapshot: Snapshot) -> Iterator[str]:
     if told is not None:
         first = told.split(",")[0].strip()
         unknown = first.isdigit() and bool(snapshot.gpus) and int(first) >= len(snapshot.gpus)
-        yield "hidden" if first in _HIDING or unknown else "visible-set"
+        yield "hidden" if unknown or not _NAMES_A_DEVICE.fullmatch(first) else "visible-set"
         if told.startswith("MIG"):
             yield "mig"
     if "/compat" in variables.get("LD_LIBRARY_PATH", ""):
