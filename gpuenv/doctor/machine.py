@@ -71,6 +71,26 @@ def baked_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
     )
 
 
+def without_gpu(snapshot: Snapshot) -> bool:
+    """Whether this is a container that the driver shows no GPU: those on the bus are the host's.
+
+    Which of them the container will be given, when it is started with some, nobody can know.
+    """
+    return contained(snapshot) and not driver_sees_gpu(snapshot)
+
+
+def newer_libcuda_to_come(snapshot: Snapshot) -> bool:
+    """Whether a container without a GPU has a cuda-compat libcuda in its image, newer than the host's driver.
+
+    The container toolkit lets it be found first once the container is started with a GPU: NVIDIA's repository
+    nvidia-container-toolkit, pull request 906, Add CUDA forward compatibility hook, February 2025.
+    """
+    module = snapshot.driver.module_version.value
+    compat = (entry.release for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.COMPAT)
+    newer = any(release is not None and module is not None and release > module for release in compat)
+    return newer and without_gpu(snapshot)
+
+
 def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:
     """The paths of the driver's device nodes."""
     return tuple(node.path for node in snapshot.driver.device_nodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gpuenv.model.host import operating_system
 from gpuenv.model.pattern import pattern
 
 # platform.platform() of CPython 3.6 to 3.13: up to 3.7 the distribution stands behind "with".
@@ -19,7 +20,7 @@ def platform_facts(text: str) -> Iterator[tuple[str, str]]:
     match = _PLATFORM.match(text)
     if match is None:
         return
-    yield "os", {"macos": "darwin"}.get(match["os"].lower(), match["os"].lower())
+    yield "os", operating_system(match["os"])
     if match["os"] == "Linux":
         yield "kernel", match["kernel"]
     if match["arch"]:
