@@ -17,16 +17,12 @@ from gpuenv.explain.words import terms_of
 from gpuenv.model.causes import Cause
 from tests.cli.program import gpuenv
 from tests.eval.learn import digest, samples
+from tests.eval.score import Case, load
 from tests.explain.test_signatures import OF_ONE_REPORT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-# In words of no program, so that no signature knows them.
-TOLD = (
-    ("since the kernel went up the nvidia module is not built for it, secure boot is on", "driver-kernel-incompatible"),
-    ("cufft refused to make the plan, the gpu has no memory left for its work area", "cufft-plan-failure"),
-)
 SURE = "Failed to initialize NVML: Driver/library version mismatch"
 
 
@@ -34,25 +30,34 @@ def explained(text: str) -> Explanation:
     return explanation(scan(text.encode()))
 
 
-@pytest.mark.parametrize(("text", "cause"), TOLD)
-def test_a_text_without_a_message_is_like_those_of_its_cause(text: str, cause: str) -> None:
-    said = explained(text)
-    assert said.is_guess
-    assert cause in [entry.cause.value for entry in said.causes]
-    assert sum(entry.confidence for entry in said.causes) <= 0.6
-    for entry in said.causes:
-        assert entry.signatures == ()
-        assert entry.words
-        assert set(entry.words) <= set(terms_of(text))
-        assert [line.text for line in entry.lines] == [text]
-        assert entry.would_decide
-        assert entry.fix
+@pytest.fixture(scope="module")
+def guessed() -> tuple[Case, ...]:
+    """Reports in which no message is known."""
+    cases = (*load("recent"), *load("unseen"), *load("further"))
+    found = tuple(case for case in cases if explained(case.error_text).is_guess)
+    assert len(found) >= 2
+    return found
 
 
-def test_a_message_that_is_known_leaves_no_room_for_a_guess() -> None:
-    alone, beside = explained(SURE).causes, explained(f"{TOLD[0][0]}\n{SURE}").causes
-    assert [entry.words for entry in beside] == [()] * len(beside)
-    assert (beside[0].cause, beside[0].confidence) == (alone[0].cause, alone[0].confidence)
+def test_a_text_without_a_message_is_like_those_of_its_cause(guessed: tuple[Case, ...]) -> None:
+    for case in guessed:
+        said = explained(case.error_text)
+        assert said.causes[0].cause.value == case.root_cause
+        assert sum(entry.confidence for entry in said.causes) <= 0.6
+        for entry in said.causes:
+            assert entry.signatures == ()
+            assert entry.words
+            assert set(entry.words) <= set(terms_of(case.error_text))
+            assert {line.text for line in entry.lines} <= set(case.error_text.splitlines())
+            assert entry.would_decide
+            assert entry.fix
+
+
+def test_a_message_that_is_known_leaves_no_room_for_a_guess(guessed: tuple[Case, ...]) -> None:
+    for case in guessed:
+        beside = explained(f"{case.error_text}\n{SURE}").causes
+        assert beside[0].cause is explained(SURE).causes[0].cause
+        assert [entry.words for entry in beside] == [()] * len(beside)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +92,8 @@ def test_a_text_is_likest_what_its_words_weigh_most_for() -> None:
     assert likenesses("a CUDA error: b c", table) == (), "too few words that are known"
 
 
-def test_a_guess_is_told_as_one(tmp_path: Path) -> None:
-    text, cause = TOLD[0]
+def test_a_guess_is_told_as_one(tmp_path: Path, guessed: tuple[Case, ...]) -> None:
+    text, cause = guessed[0].error_text, guessed[0].root_cause
     report = tmp_path / "report.txt"
     report.write_text(text, encoding="utf-8")
     done = gpuenv("explain", report)
