@@ -8,7 +8,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
 .PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image test-docker test-docker-newer docs build clean fuzz
-.PHONY: audit test-pythons test-lowest test-newest
+.PHONY: audit learn test-pythons test-lowest test-newest
 
 doctor: $(VENV)/installed ## Examine the environment that this makefile has made.
 	@$(BIN)/gpuenv doctor --python $(VENV) || true
@@ -18,6 +18,11 @@ test: compiler $(VENV)/installed-dev ## Run the tests that need neither a GPU, n
 
 eval: $(VENV)/installed-dev ## Score the explanations of error texts from public reports, and list every miss.
 	@$(BIN)/python -m tests.eval.score
+
+learn: $(VENV)/installed-dev ## Weigh the words of all texts with a known cause anew, and tell how texts fare that are left out.
+	@$(BIN)/python -c 'import sklearn' 2>/dev/null || $(PIP_INSTALL) --editable '.[learn]'
+	@$(BIN)/python -m tests.eval.learn
+	@$(BIN)/python -m tests.eval.learn --left-out
 
 bench-matrix: $(VENV)/installed-dev ## What loading and resolving cost, as ratios.
 	$(BIN)/python -m pytest -n 0 -q -s -m slow tests/matrix/test_cost.py

@@ -34,6 +34,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 # What runs whole programs so often that make test would take too long: make test-long runs them.
 LONG = (
     "audit/",
+    "eval/test_learn.py",
     "eval/test_score.py",
     "explain/test_forms.py",
     "explain/test_hard_lines.py",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from gpuenv.doctor.diagnose import Diagnosis
 from gpuenv.doctor.registry import all_checks
 from gpuenv.explain.cures import CURES
-from gpuenv.explain.records import Explanation, Hit, LikelyCause
+from gpuenv.explain.records import Explanation, LikelyCause, SaidLine
+from gpuenv.explain.resemblance import Likeness, likenesses, telling_lines
 from gpuenv.explain.scan import Scanner
-from gpuenv.explain.weigh import Ranked, Verdict, Word, text_marks, weigh
+from gpuenv.explain.weigh import NOTHING_KNOWN, Ranked, Verdict, Word, text_marks, weigh
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Severity
 
@@ -21,18 +24,43 @@ _BLANK = re.compile(r"\{\w+\}")
 
 def says_something(scanner: Scanner) -> bool:
     """Whether anything in the text names a cause; if not, nobody has to look at the machine."""
-    return bool(weigh(scanner.hits, text_marks(scanner.hits)))
+    return bool(_ranked(scanner, likely=like(scanner)))
 
 
 def explanation(scanner: Scanner, marks: frozenset[str] = frozenset(), verdict: Verdict | None = None) -> Explanation:
     """What a text says, with the marks of the machine and the doctor's word on it."""
     verdict = verdict or Verdict({})
-    ranked = weigh(scanner.hits, text_marks(scanner.hits) | marks, verdict)
+    likely = like(scanner)
+    ranked = _ranked(scanner, marks, verdict, likely)
+    words = {likeness.cause: likeness.words for likeness in likely}
     return Explanation(
-        causes=tuple(_likely(entry, verdict) for entry in ranked[:_MOST]),
+        causes=tuple(_likely(entry, verdict, scanner.latest, words) for entry in ranked[:_MOST]),
         facts=scanner.stated.facts,
         lines_read=scanner.lines_read,
     )
+
+
+def like(scanner: Scanner) -> tuple[Likeness, ...]:
+    """What the text is like by its words; nothing where a message that is known leaves no doubt."""
+    told = _ranked(scanner)
+    if told and told[0].confidence >= _CERTAIN:
+        return ()
+    return _like("\n".join(line.text for line in scanner.latest), not told)
+
+
+@lru_cache(maxsize=4)
+def _like(text: str, near: bool) -> tuple[Likeness, ...]:  # noqa: FBT001 - it is asked twice for each text
+    return likenesses(text, near=near)
+
+
+def _ranked(
+    scanner: Scanner,
+    marks: frozenset[str] = frozenset(),
+    verdict: Verdict = NOTHING_KNOWN,
+    likely: Sequence[Likeness] = (),
+) -> tuple[Ranked, ...]:
+    by_words = {likeness.cause: likeness.chance for likeness in likely}
+    return weigh(scanner.hits, text_marks(scanner.hits) | marks, verdict, by_words)
 
 
 def verdict_of(diagnosis: Diagnosis, *, probed: bool) -> Verdict:
@@ -52,36 +80,43 @@ def verdict_of(diagnosis: Diagnosis, *, probed: bool) -> Verdict:
     return Verdict(found, frozenset(cause for cause, ruled_out in clean.items() if ruled_out and cause not in found))
 
 
-def _likely(entry: Ranked, verdict: Verdict) -> LikelyCause:
-    first = entry.hits[0]
+def _likely(
+    entry: Ranked, verdict: Verdict, said: Sequence[SaidLine], words: Mapping[Cause, tuple[str, ...]]
+) -> LikelyCause:
     word = verdict.found.get(entry.cause)
-    lines = {hit.line.number: hit.line for hit in entry.hits}
+    telling = () if entry.hits else words.get(entry.cause, ())
+    lines = tuple({hit.line.number: hit.line for hit in entry.hits}.values())
     return LikelyCause(
         cause=entry.cause,
-        code=word.code if word else _code(entry.cause) or first.signature.name,
+        code=word.code if word else _code(entry),
         confidence=entry.confidence,
-        lines=tuple(lines.values())[:_LINES],
-        title=_title(first, entry.cause),
+        lines=lines[:_LINES] or telling_lines(said, telling),
+        title=_title(entry),
         fix=CURES.get(entry.cause, ()),
         would_decide=None if entry.confidence >= _CERTAIN else _decides(entry),
         surfaced_late=any(hit.signature.late for hit in entry.hits),
         signatures=tuple(dict.fromkeys(hit.signature.name for hit in entry.hits)),
         supported_by=(f"{word.code}: {word.title}",) if word else (),
+        words=telling,
     )
 
 
-def _code(cause: Cause) -> str | None:
-    """The check of the doctor that finds a cause on a machine: the one whose own it is."""
+def _code(entry: Ranked) -> str:
+    """The check of the doctor that finds a cause on a machine, the one whose own it is; else the message's own name."""
+    cause = entry.cause
     checks = [check for check in all_checks() if not check.of_the_tests]
     own = next((check.code for check in checks if check.causes[0] is cause), None)
-    return own or next((check.code for check in checks if cause in check.causes), None)
+    also = next((check.code for check in checks if cause in check.causes), None)
+    return own or also or (entry.hits[0].signature.name if entry.hits else cause.value)
 
 
-def _title(hit: Hit, cause: Cause) -> str:
+def _title(entry: Ranked) -> str:
     """The signature's sentence where it is about this cause first, else the cause's own."""
-    title = hit.signature.title
-    if title is None or hit.signature.causes[0][0] is not cause:
+    cause = entry.cause
+    hit = entry.hits[0] if entry.hits else None
+    if hit is None or hit.signature.title is None or hit.signature.causes[0][0] is not cause:
         return _sentence(cause)
+    title = hit.signature.title
     for name, value in hit.values:
         title = title.replace(f"{{{name}}}", value)
     return _sentence(cause) if _BLANK.search(title) else title

@@ -115,6 +115,7 @@ class LikelyCause:
         surfaced_late: the error is asynchronous: the line that reports it is not the one to blame.
         signatures: the names of the signatures behind it.
         supported_by: the facts of the machine that speak for it.
+        words: where no message that is known names it: the words by which the text is like reports of it.
     """
 
     cause: Cause
@@ -127,6 +128,7 @@ class LikelyCause:
     surfaced_late: bool
     signatures: tuple[str, ...]
     supported_by: tuple[str, ...]
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +145,8 @@ class Explanation:
     causes: tuple[LikelyCause, ...] = ()
     facts: tuple[str, ...] = ()
     lines_read: int = 0
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether no message that is known speaks for the first cause, but its words alone."""
+        return bool(self.causes and self.causes[0].words)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from gpuenv.explain.lines import SEAM, LineFinder, shown
 from gpuenv.explain.literals import LiteralIndex, any_of, grams_of
 from gpuenv.explain.patterns import compiled
-from gpuenv.explain.records import Hit, SaidLine, Signature
+from gpuenv.explain.records import Hit, Level, SaidLine, Signature
 from gpuenv.explain.signatures import all_signatures
 from gpuenv.explain.stated import LITERALS, Stated
 
@@ -17,6 +18,7 @@ _KEPT = 3  # hits of a signature that are kept
 _KEPT_VALUES = 9  # likewise where the captured values decide, each of them once
 _REMEMBERED = 20_000  # lines that need no second look
 _WRAP = 38  # characters from which on a line may have been cut by a terminal in the midst of a word
+_LATEST = 80  # lines that are kept for what their words are like
 _DIGITS = re.compile(r"\d+")
 
 
@@ -27,6 +29,7 @@ class Scanner:
         self._finder = LineFinder(self._worth_a_look)
         self._hits: dict[str, list[Hit]] = {}
         self._seen: set[int] = set()
+        self._latest: deque[SaidLine] = deque(maxlen=_LATEST)
         self.stated = Stated()
 
     def feed(self, data: bytes) -> None:
@@ -49,6 +52,11 @@ class Scanner:
         """The first hits of each signature, in the order of the text."""
         return tuple(sorted((hit for kept in self._hits.values() for hit in kept), key=lambda hit: hit.line.number))
 
+    @property
+    def latest(self) -> tuple[SaidLine, ...]:
+        """The last lines that were looked at, each once: what a text ends with says most of what went wrong."""
+        return tuple(self._latest)
+
     def _worth_a_look(self) -> re.Pattern[bytes]:
         """What has been heard often enough is listened for no more."""
         return _literals(frozenset(name for name, kept in self._hits.items() if len(kept) == _most(kept[0].signature)))
@@ -63,6 +71,7 @@ class Scanner:
             return
         if len(self._seen) < _REMEMBERED:
             self._seen.add(key)
+        self._latest.append(SaidLine(line.number, shown(line.text)))
         lowered = f"{window}\n{mixed}".lower()
         grams = grams_of(lowered)
         self.stated.look(line.text, grams)
@@ -97,7 +106,9 @@ def scan(data: bytes) -> Scanner:
 
 
 def _most(signature: Signature) -> int:
-    """How many hits of a signature are kept."""
+    """How many hits of a signature are kept; that a mark is there is said by one."""
+    if signature.level is Level.MARK and signature.judge is None:
+        return 1
     return _KEPT if signature.judge is None else _KEPT_VALUES
 
 

@@ -15,6 +15,7 @@ _WARNING = 0.6  # what a warning's odds are multiplied with where an error speak
 _CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
 _SUPPORTED, _RULED_OUT = 5.0, 0.35
 _CONSEQUENCE = 0.25
+_MOST_BY_WORDS = 0.6  # of a text's doubt that its words alone share out, however alike it is to others
 # What a cause brings about: the messages of these are its consequences, where both are in one text.
 _EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
     Cause.OUT_OF_MEMORY: (
@@ -135,6 +136,7 @@ class Ranked:
 
 
 NOTHING_KNOWN = Verdict({})
+_NOTHING_LIKELY: Mapping[Cause, float] = {}
 
 
 def text_marks(hits: Sequence[Hit]) -> frozenset[str]:
@@ -142,13 +144,19 @@ def text_marks(hits: Sequence[Hit]) -> frozenset[str]:
     return frozenset(hit.signature.mark for hit in hits if hit.signature.mark)
 
 
-def weigh(hits: Sequence[Hit], marks: Collection[str], verdict: Verdict = NOTHING_KNOWN) -> tuple[Ranked, ...]:
+def weigh(
+    hits: Sequence[Hit],
+    marks: Collection[str],
+    verdict: Verdict = NOTHING_KNOWN,
+    likely: Mapping[Cause, float] = _NOTHING_LIKELY,
+) -> tuple[Ranked, ...]:
     """Ranks the causes; the confidences add up to 1 at most.
 
     Args:
         hits: what was found in the text.
         marks: of the text and of the machine.
         verdict: what the doctor says of the machine.
+        likely: what the text is like by its words: causes that no hit names share what the hits leave open.
     """
     speaking = _speaking(hits, marks)
     voices = [(hit, dict(_weights(hit, marks))) for hit in speaking]
@@ -161,6 +169,9 @@ def weigh(hits: Sequence[Hit], marks: Collection[str], verdict: Verdict = NOTHIN
             before = chances.get(cause, 0.0)
             high, low = max(before, chance), min(before, chance)
             chances[cause] = high + (1 - high) * low * _CORROBORATION
+    left = max(0.0, 1 - sum(chances.values()))
+    for cause in likely.keys() - chances.keys():
+        chances[cause] = min(left, _MOST_BY_WORDS) * likely[cause]
     chances = _updated(chances, {cause: _doctor(cause, verdict) * _likely_there(cause, marks) for cause in chances})
     chances = _without_consequences(chances)
     total = max(1.0, sum(chances.values()))

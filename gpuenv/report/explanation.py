@@ -11,6 +11,7 @@ _SURE = 0.8
 _WIDEST = 160  # characters of a quoted line
 _WORDS = ((0.8, "almost certainly"), (0.5, "probably"), (0.25, "perhaps"), (0.0, "possibly"))
 _NOTHING = "No known cause in this text."
+_GUESSED = "No known message in this text. By its words it is most like reports of:"
 
 
 def explanation_text(explanation: Explanation, *, verbose: bool = False) -> Iterator[Line]:
@@ -20,6 +21,8 @@ def explanation_text(explanation: Explanation, *, verbose: bool = False) -> Iter
         yield Line("gpuenv doctor examines the machine itself.", hang=2)
         return
     first, *others = explanation.causes
+    if explanation.is_guess:
+        yield Line(_GUESSED, Style.WARNING)
     yield from _cause(first, with_fix=True)
     if others:
         yield Line()
@@ -40,6 +43,8 @@ def _cause(cause: LikelyCause, *, with_fix: bool) -> Iterator[Line]:
     for said in cause.lines if with_fix else cause.lines[:1]:
         text = said.text if len(said.text) <= _WIDEST else f"{said.text[: _WIDEST - 4]} ..."
         yield Line(f"  - line {said.number}: {text}", Style.QUIET, 4)
+    if cause.words:
+        yield Line(f"  - by its words alone: {', '.join(cause.words)}", Style.QUIET, 4)
     for fact in cause.supported_by:
         yield Line(f"  - on this machine: {fact}", Style.QUIET, 4)
     if cause.surfaced_late:

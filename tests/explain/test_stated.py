@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.explain.scan import scan
+from tests.eval.near import NOTHING_STATED
 from tests.explain.test_weigh import causes, first
 
 
@@ -58,16 +59,7 @@ def test_what_programs_say_in_their_own_words_is_known(text: str, cause: str) ->
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "assert torch.cuda.is_available()",
-        "if not torch.cuda.is_available(): device = 'cpu'  # False on the CI",
-        ">>> torch.cuda.is_available()\nTrue",
-        "torch.version.cuda is not None",
-        "cupy 13.0.0 is installed, cupy-cuda12x would be the wheel",
-        "the kernels use the default stream, which is correct",
-        "if the linker cannot find the library, set LIBRARY_PATH",
-        "Support for Kepler is there up to CUDA 11.8",
-    ],
+    NOTHING_STATED,
 )
 def test_a_line_that_says_no_such_thing_yields_nothing(text: str) -> None:
     assert causes(text) == ()

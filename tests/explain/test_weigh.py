@@ -17,6 +17,7 @@ from gpuenv.matrix.load import load
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckRun, CheckStatus
 from gpuenv.model.snapshot import Snapshot
+from tests.eval.near import OPPOSITES
 
 MATRIX = load(data_path("matrix.yaml"))
 
@@ -295,14 +296,7 @@ def test_the_marks_of_a_machine_are_the_known_ones(facts: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "My driver supports CUDA 12.4 but torch here is built for 11.8, and everything works.",
-        "nvidia-smi says the driver supports CUDA 13.0, but nvcc is 12.4.",
-        "CUDA 12.4 is installed.\nvboxdrv: make: scripts/basic/fixdep: Permission denied",
-        "Note: cupy-cuda12x depends on numpy, so numpy is installed too.",
-        "we only found wheels for `rmm-parser` (v0.2) with the following Python ABI tag: cp39",
-        "you are not required to disable Nouveau on this machine",
-    ],
+    OPPOSITES,
 )
 def test_a_sentence_that_says_the_opposite_yields_nothing(text: str) -> None:
     assert causes(text) == ()

@@ -74,7 +74,7 @@ def explain(
     explanation = explained(scanned(_pieces(what)), subject, matrix)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)
     out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))
-    raise typer.Exit(ExitCode.OK if explanation.causes else ExitCode.UNFIT)
+    raise typer.Exit(ExitCode.OK if explanation.causes and not explanation.is_guess else ExitCode.UNFIT)
 
 
 def _known(what: str) -> Iterator[Line] | None:

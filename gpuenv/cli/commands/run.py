@@ -69,7 +69,7 @@ def _explain(pieces: Iterable[bytes], subject: Subject, matrix: Path | None, *, 
     except CommandError as error:
         sys.stderr.write(f"gpuenv: its failure cannot be explained: {error.message}\n")
         return
-    if explanation.causes:
+    if explanation.causes and not explanation.is_guess:
         sys.stdout, kept = sys.stderr, sys.stdout
         try:
             sys.stderr.write("\ngpuenv: what this failure means\n")

@@ -1,0 +1,154 @@
+"""Weighs the words of all texts with a known cause, for what ``gpuenv explain`` says where it knows no message.
+
+``make learn`` writes the table anew; ``python -m tests.eval.learn --left-out`` tells how good it is on texts that are
+left out, those of one report together. scikit-learn does the weighing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuenv.explain.resemblance import likenesses
+from gpuenv.explain.scan import scan
+from gpuenv.explain.table import NO_FAULT, TABLE, read_table
+from gpuenv.explain.words import terms_of
+from tests.eval.near import NEAR, NOTHING_STATED, OPPOSITES, WRITTEN
+from tests.eval.printed import messages
+from tests.eval.score import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HERE = Path(__file__).parent
+SETS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "further", "unconfirmed")
+_LEAST = 0.1  # a smaller weight changes no answer and makes the table large
+_ORIGINS = 2  # a word is of two at least
+_FOLDS = 10
+_SOFTNESS = 0.5
+_INNOCENCE = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A text with its cause, and where it is from: samples of one origin are left out together."""
+
+    cause: str
+    text: str
+    origin: str
+    is_report: bool = False
+
+
+def samples() -> list[Sample]:
+    """All texts, plain, as the program sees them."""
+    cases = [case for name in SETS for case in load(name)]
+    files = sorted((HERE / "innocent").iterdir())
+    found = [
+        *(_sample(case.root_cause, case.error_text.encode(), case.source, is_report=True) for case in cases),
+        *(
+            _sample(cause, each.text.encode(), f"printed {each.text}")
+            for each in messages()
+            for cause in sorted(each.causes)
+        ),
+        *(_sample(NO_FAULT, path.read_bytes(), path.name) for path in files),
+        *(_sample(NO_FAULT, text.encode(), f"near {text}") for text in (*NEAR, *WRITTEN, *NOTHING_STATED, *OPPOSITES)),
+    ]
+    return sorted(found, key=lambda sample: (sample.origin, sample.cause))
+
+
+def _sample(cause: str, text: bytes, origin: str, *, is_report: bool = False) -> Sample:
+    return Sample(cause, "\n".join(line.text for line in scan(text).latest), origin, is_report)
+
+
+def digest(given: Sequence[Sample]) -> str:
+    """Of the texts and their causes: a table of other ones is out of date."""
+    content = json.dumps([[each.cause, each.text, each.origin] for each in given])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def learn(given: Sequence[Sample]) -> str:
+    """The table of these samples, as its file has it."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - whoever only reads needs it not
+    from sklearn.svm import LinearSVC  # noqa: PLC0415 - likewise
+
+    origins: dict[str, set[str]] = defaultdict(set)
+    for sample in given:
+        for term in set(terms_of(sample.text)):
+            origins[term].add(sample.origin)
+    known = sorted(term for term, where in origins.items() if len(where) >= _ORIGINS)
+    vectorizer: Any = TfidfVectorizer(
+        tokenizer=terms_of, token_pattern=None, lowercase=False, sublinear_tf=True, smooth_idf=False, vocabulary=known
+    )
+    shares = vectorizer.fit_transform([sample.text for sample in given])
+    machine: Any = LinearSVC(C=_SOFTNESS, class_weight=_weights(given), random_state=0)
+    machine.fit(shares, [sample.cause for sample in given])
+    words = {}
+    for column, term in enumerate(known):
+        weights = [
+            number
+            for place, weight in enumerate(machine.coef_[:, column])
+            if abs(weight) >= _LEAST
+            for number in (place, round(weight * 100))
+        ]
+        if weights:
+            words[term] = [round(vectorizer.idf_[column] * 100), *weights]
+    table = {
+        "learnt_from": digest(given),
+        "causes": [str(name) for name in machine.classes_],
+        "biases": [round(bias * 100) for bias in machine.intercept_],
+    }
+    lines = ",\n".join(f"{json.dumps(word)}:{json.dumps(row, separators=(',', ':'))}" for word, row in words.items())
+    return f'{json.dumps(table)[:-1]},\n"words": {{\n{lines}\n}}}}\n'
+
+
+def _weights(given: Sequence[Sample]) -> dict[str, float]:
+    """All causes weigh the same, however many texts they have; that a fault is claimed where none is weighs most."""
+    counts = Counter(sample.cause for sample in given)
+    return {cause: len(given) / len(counts) / count for cause, count in counts.items()} | {NO_FAULT: _INNOCENCE}
+
+
+def left_out(given: Sequence[Sample]) -> str:
+    """How the reports fare, each with a table that was made without it, by words alone."""
+    folds: dict[int, list[Sample]] = defaultdict(list)
+    for sample in given:
+        folds[int(hashlib.sha256(sample.origin.encode()).hexdigest(), 16) % _FOLDS].append(sample)
+    reports = first = three = silent = claimed = innocent = 0
+    for fold in folds.values():
+        table = read_table(learn([sample for other in folds.values() if other is not fold for sample in other]))
+        for sample in fold:
+            said = [likeness.cause.value for likeness in likenesses(sample.text, table)]
+            if sample.is_report:
+                reports += 1
+                silent += not said
+                first += said[:1] == [sample.cause]
+                three += sample.cause in said[:3]
+            elif sample.cause == NO_FAULT:
+                innocent += 1
+                claimed += bool(said)
+    share = (first / reports, three / reports, claimed / innocent)
+    return (
+        f"left out, by words alone: first {first}/{reports} ({share[0]:.1%})  among three {three}/{reports} "
+        f"({share[1]:.1%})  silent {silent}; of {innocent} innocent texts {claimed} are claimed ({share[2]:.1%})"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--left-out", action="store_true", help="tell how texts fare that were not learnt from")
+    chosen = parser.parse_args()
+    given = samples()
+    if chosen.left_out:
+        sys.stdout.write(left_out(given) + "\n")
+        return
+    TABLE.write_text(learn(given), encoding="utf-8")
+    sys.stdout.write(f"{TABLE.name}: {len(given)} texts, {TABLE.stat().st_size // 1024} KiB\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""What a text is like by its words alone, and the table behind it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.explain.answer import explanation
+from gpuenv.explain.records import Explanation
+from gpuenv.explain.resemblance import likenesses
+from gpuenv.explain.scan import scan
+from gpuenv.explain.table import NO_FAULT, TABLE, Table, read_table, shipped
+from gpuenv.explain.words import terms_of
+from gpuenv.model.causes import Cause
+from tests.cli.program import gpuenv
+from tests.eval.learn import digest, samples
+from tests.explain.test_signatures import OF_ONE_REPORT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# In words of no program, so that no signature knows them.
+TOLD = (
+    ("since the kernel went up the nvidia module is not built for it, secure boot is on", "driver-kernel-incompatible"),
+    (
+        "cufft could not make the plan of a large transform, the work area does not fit into the gpu",
+        "cufft-plan-failure",
+    ),
+)
+SURE = "Failed to initialize NVML: Driver/library version mismatch"
+
+
+def explained(text: str) -> Explanation:
+    return explanation(scan(text.encode()))
+
+
+@pytest.mark.parametrize(("text", "cause"), TOLD)
+def test_a_text_without_a_message_is_like_those_of_its_cause(text: str, cause: str) -> None:
+    said = explained(text)
+    assert said.is_guess
+    assert cause in [entry.cause.value for entry in said.causes]
+    assert sum(entry.confidence for entry in said.causes) <= 0.6
+    for entry in said.causes:
+        assert entry.signatures == ()
+        assert entry.words
+        assert set(entry.words) <= set(terms_of(text))
+        assert [line.text for line in entry.lines] == [text]
+        assert entry.would_decide
+        assert entry.fix
+
+
+def test_a_message_that_is_known_leaves_no_room_for_a_guess() -> None:
+    alone, beside = explained(SURE).causes, explained(f"{TOLD[0][0]}\n{SURE}").causes
+    assert [entry.words for entry in beside] == [()] * len(beside)
+    assert (beside[0].cause, beside[0].confidence) == (alone[0].cause, alone[0].confidence)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "error",
+        "the gpu",
+        "Traceback (most recent call last):\nKeyError: 'gpu'",
+        "the weather is not good and the train is late, no error there",
+        "for (int i = 0; i < n; ++i) {\n  // cuda error: not found\n  gpu[i] = missing;\n}\nreturn false;",
+        "zzz qqq cuda xxx error yyy",
+    ],
+)
+def test_nothing_is_said_of_a_text_that_is_like_no_other(text: str) -> None:
+    assert explained(text).causes == ()
+
+
+def test_where_no_word_is_known_nothing_is_like_it() -> None:
+    table = Table(("out-of-memory", NO_FAULT), (0.0, -1.0), {}, "")
+    assert likenesses("cuda error", table) == ()
+
+
+def test_a_text_is_likest_what_its_words_weigh_most_for() -> None:
+    words = dict.fromkeys(("cuda", "error", "cuda error"), (1.0, ((0, 1.0), (1, -0.5))))
+    words |= dict.fromkeys(("b", "c", "d", "b c", "c d"), (1.0, ((1, 1.0), (2, -2.0))))
+    table = Table(("out-of-memory", "no-driver", NO_FAULT), (0.0, 0.0, 0.0), words, "")
+    first, second = likenesses("a CUDA error: b c d", table)
+    assert (first.cause, second.cause) == (Cause.NO_DRIVER, Cause.OUT_OF_MEMORY)
+    assert first.chance + second.chance == pytest.approx(1)
+    assert second.words == ("error", "cuda error")
+    assert likenesses("a CUDA error: b c", table) == (), "too few words that are known"
+
+
+def test_a_guess_is_told_as_one(tmp_path: Path) -> None:
+    text, cause = TOLD[0]
+    report = tmp_path / "report.txt"
+    report.write_text(text, encoding="utf-8")
+    done = gpuenv("explain", report)
+    assert done.returncode == 1
+    assert done.stdout.startswith("No known message in this text. By its words it is most like")
+    assert cause in done.stdout
+    assert "by its words alone: " in done.stdout
+    done = gpuenv("run", "--", "sh", "-c", f"cat {report} >&2; exit 3")
+    assert (done.returncode, done.stderr) == (3, text)
+
+
+def test_the_table_is_of_the_texts_that_are_here() -> None:
+    """If not, make learn writes it anew; a word is of two origins at least, so that it is of no report alone."""
+    given = samples()
+    assert shipped().learnt_from == digest(given)
+    origins: dict[str, set[str]] = defaultdict(set)
+    for sample in given:
+        for term in terms_of(sample.text):
+            origins[term].add(sample.origin)
+    assert {term for term in shipped().words if len(origins[term]) < 2} == set()
+    assert [term for term in shipped().words if OF_ONE_REPORT.search(term)] == []
+    assert [term for term in shipped().words if term.isdigit()] == []
+
+
+def test_the_table_names_causes_that_there_are() -> None:
+    table = shipped()
+    assert {*table.causes} <= {*(cause.value for cause in Cause), NO_FAULT}
+    assert len(table.causes) == len(table.biases) >= 80
+    places = {place for _, weights in table.words.values() for place, _ in weights}
+    assert places <= set(range(len(table.causes)))
+    assert read_table(json.dumps(json.loads(TABLE.read_text(encoding="utf-8")))) == table
