@@ -231,6 +231,18 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
     return raw.decode("utf-8").replace("\r\n", "\n")
 
 
+def _in_usual_words(snapshot: Snapshot) -> Snapshot:
+    """A Snapshot that was written by hand may spell an operating system as other programs do."""
+    from dataclasses import replace
+
+    from gpuenv.model.host import operating_system
+
+    told = snapshot.host.os
+    if told.value is None:
+        return snapshot
+    return replace(snapshot, host=replace(snapshot.host, os=replace(told, value=operating_system(told.value))))
+
+
 def read_snapshot(path: Path) -> Snapshot:
     """A recorded machine: a Snapshot, or a report that contains one.
 
@@ -262,7 +274,7 @@ def read_snapshot(path: Path) -> Snapshot:
             "bring gpuenv up to date: a newer one wrote this" if _is_newer(found, SCHEMA) else None,
         )
     try:
-        return decode(Snapshot, data)
+        return _in_usual_words(decode(Snapshot, data))
     except DecodeError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error}") from error
 

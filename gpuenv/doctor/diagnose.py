@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gpuenv.doctor.allowed import allowed_by
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
+from gpuenv.doctor.systems import for_system
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance
@@ -20,6 +21,8 @@ from gpuenv.model.snapshot import Snapshot
 UNKNOWN = "unknown: "  # how the reason of a check reads that could not tell
 _OF_THE_GPU = ("DRV", "GPU", "CTR", "TEG", "SMK")
 _NO_CUPY = "WHL503"
+# How CuPy goes with the driver and the GPUs: of no matter where none is expected and none can be used.
+_WITH_A_GPU = ("WHL508", "WHL504", "WHL505", "LIB610", "LIB612")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def diagnose(
     """
     facts = Facts(snapshot, needs_of(snapshot, matrix), matrix, resolution, terms.requirements, smoke)
     expected = (*(_OF_THE_GPU if terms.no_gpu else ()), *((_NO_CUPY,) if terms.no_cupy else ()))
-    findings: list[Finding] = []
+    findings: dict[Finding, tuple[str, ...]] = {}  # each with what would explain it
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
     for check in all_checks():
@@ -83,6 +86,9 @@ def diagnose(
         if check.code in terms.left_out:
             runs.append(left_out(check.code))
             continue
+        if terms.no_gpu and check.code in _WITH_A_GPU and any(_is_of_the_gpu(found) for found in findings):
+            runs.append(CheckRun(check.code, CheckStatus.SKIPPED, "no GPU is expected", 0.0))
+            continue
         started = clock()
         root = next((blocked[code] for code in check.requires if code in blocked), None)
         root = root or next((code for code in check.unless if blocked.get(code) == code), None)
@@ -90,15 +96,24 @@ def diagnose(
             blocked[check.code] = root
             runs.append(CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0))
             continue
-        found, run = _run(check, facts)
-        if check.code.startswith(expected):
-            found = [replace(finding, severity=_milder(finding.severity)) for finding in found]
+        symptoms, run = _run(check, facts)
         runs.append(replace(run, duration=clock() - started))
-        allowed = [allowed_by(finding, terms.allowances, terms.day) for finding in found]
-        findings += allowed
-        if any(_stands_in_the_way(before, after) for before, after in zip(found, allowed, strict=True)):
-            blocked[check.code] = check.code
-    return Diagnosis(_rank(findings), tuple(runs))
+        for symptom in symptoms:
+            found = finding_of(check, symptom)
+            found = replace(found, fix=for_system(found.fix, snapshot.host.os.value))
+            if check.code.startswith(expected):
+                found = replace(found, severity=_milder(found.severity))
+            allowed = allowed_by(found, terms.allowances, terms.day)
+            findings[allowed] = () if symptom.stands_alone else check.follows
+            if _stands_in_the_way(found, allowed):
+                blocked[check.code] = check.code
+    ranking = ranked(findings, lambda finding, primary: primary.code.startswith(findings[finding]))
+    return Diagnosis(ranking, tuple(runs))
+
+
+def _is_of_the_gpu(finding: Finding) -> bool:
+    """Whether it keeps this process from every GPU."""
+    return finding.severity is not Severity.WARNING and finding.code.startswith(_OF_THE_GPU)
 
 
 def left_out(code: str) -> CheckRun:
@@ -107,10 +122,13 @@ def left_out(code: str) -> CheckRun:
 
 
 def extended(diagnosis: Diagnosis, findings: Iterable[Finding], runs: Iterable[CheckRun], terms: Terms) -> Diagnosis:
-    """The diagnosis with what checks of other packages have found, ranked anew; it follows from nothing of ours."""
-    own = [replace(finding, primary=False, follows_from=None) for finding in diagnosis.findings]
+    """The diagnosis with what checks of other packages have found, ranked anew; it follows from nothing of ours.
+
+    Ours come first: where one of them is primary, it stays so, and what follows from it stays its consequence.
+    """
+    own = [replace(finding, primary=False) for finding in diagnosis.findings]
     others = [allowed_by(finding, terms.allowances, terms.day) for finding in findings]
-    return Diagnosis(_rank([*own, *others]), (*diagnosis.checks, *runs))
+    return Diagnosis(ranked([*own, *others], lambda *_: False), (*diagnosis.checks, *runs))
 
 
 def _stands_in_the_way(before: Finding, after: Finding) -> bool:
@@ -129,21 +147,15 @@ def _milder(severity: Severity) -> Severity:
     return Severity.NOTE if severity is Severity.ERROR else severity
 
 
-def _run(check: Check, facts: Facts) -> tuple[list[Finding], CheckRun]:
+def _run(check: Check, facts: Facts) -> tuple[list[Symptom], CheckRun]:
     try:
         said = list(check.run(facts))
     except Exception as error:  # noqa: BLE001 - a crashed check is reported as such; the others go on
         return [], CheckRun(check.code, CheckStatus.CRASHED, f"{type(error).__name__}: {error}", 0.0)
-    found = [finding_of(check, symptom) for symptom in said if isinstance(symptom, Symptom)]
+    found = [entry for entry in said if isinstance(entry, Symptom)]
     if found:
         return found, CheckRun(check.code, CheckStatus.FOUND, None, 0.0)
     unknown = [entry.reason for entry in said if isinstance(entry, NotKnown)]
     if unknown:
         return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0, undecided=True)
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
-
-
-def _rank(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """In the order of the checks; of which families an error explains a finding, its check says."""
-    explaining = {check.code: check.follows for check in all_checks()}
-    return ranked(findings, lambda code, primary: primary.startswith(explaining.get(code, ())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TypeVar
 
 from gpuenv.model.finding import Evidence
@@ -21,6 +22,8 @@ def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
 
 
 def _spelt(value: object) -> str:
+    if isinstance(value, Enum):
+        return str(value.value)
     return (", ".join(map(str, value)) or "none") if isinstance(value, tuple) else str(value)
 
 

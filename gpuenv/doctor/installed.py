@@ -9,6 +9,7 @@ from packaging.version import InvalidVersion, Version
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.packages import Release, WheelLine
+from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.record import dataclass
@@ -44,13 +45,24 @@ def installed(facts: Facts) -> Installed | None:
     if not found:
         return None
     major = installed_cuda_major(facts)
-    line = next((entry for entry in facts.matrix.wheel_lines if entry.cuda_major == major), None)
+    line = _line_of(found[0].distribution, major, facts.matrix)
     if line is None:
         return None
     exact = next((release for release in line.releases if release.cupy == found[0].release), None)
     row = exact or _nearest(line, found[0].release)
     same_line = line.name == found[0].distribution
     return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
+
+
+def _line_of(distribution: str, major: int | None, matrix: Matrix) -> WheelLine | None:
+    """Its own line; for a build that bears no line's name, the one that takes any minor of its CUDA major.
+
+    A major may have several lines: before cupy-cuda11x each minor had one of its own.
+    """
+    same = [line for line in matrix.wheel_lines if line.cuda_major == major]
+    own = (line for line in same if line.name == distribution)
+    of_any_minor = (line for line in same if line.last_cuda is None)
+    return next(own, None) or next(of_any_minor, None) or next(iter(same), None)
 
 
 def installed_cuda_major(facts: Facts) -> int | None:

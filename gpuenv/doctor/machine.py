@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.model.identity import NVIDIA
-from gpuenv.model.reading import ASSUMED
+from gpuenv.model.reading import ASSUMED, PASTED
 from gpuenv.model.snapshot import (
     Container,
     DriverLibrary,
@@ -27,9 +27,11 @@ def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
 def driver_sees_gpu(snapshot: Snapshot) -> bool:
     """Whether the driver's own libraries show this process at least one GPU.
 
-    The kernel's list does not count: a container sees the host's.
+    The kernel's list does not count: a container sees the host's. Nor does nvidia-smi, but in a paste, where it stands
+    for the library that it asks.
     """
-    counted = snapshot.gpu_count.value if snapshot.gpu_count.source in _OWN_LIBRARIES else 0
+    source = snapshot.gpu_count.source or ""
+    counted = snapshot.gpu_count.value if source in _OWN_LIBRARIES or source.startswith(PASTED) else 0
     return bool(counted or snapshot.visible_count.value)
 
 
@@ -67,6 +69,26 @@ def baked_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
         and entry.release not in (None, module)
         and any(path.endswith(entry.path) for path in used)
     )
+
+
+def without_gpu(snapshot: Snapshot) -> bool:
+    """Whether this is a container that the driver shows no GPU: those on the bus are the host's.
+
+    Which of them the container will be given, when it is started with some, nobody can know.
+    """
+    return contained(snapshot) and not driver_sees_gpu(snapshot)
+
+
+def newer_libcuda_to_come(snapshot: Snapshot) -> bool:
+    """Whether a container without a GPU has a cuda-compat libcuda in its image, newer than the host's driver.
+
+    The container toolkit lets it be found first once the container is started with a GPU: NVIDIA's repository
+    nvidia-container-toolkit, pull request 906, Add CUDA forward compatibility hook, February 2025.
+    """
+    module = snapshot.driver.module_version.value
+    compat = (entry.release for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.COMPAT)
+    newer = any(release is not None and module is not None and release > module for release in compat)
+    return newer and without_gpu(snapshot)
 
 
 def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ class Symptom:
         fix: what to do, the best first.
         severity: how much it matters.
         cause: in place of the check's own, where one check tells several apart.
+        stands_alone: whether no other finding explains it, whatever the check says of what its findings follow from.
     """
 
     title: str
@@ -58,6 +59,7 @@ class Symptom:
     fix: tuple[Fix, ...]
     severity: Severity = Severity.ERROR
     cause: Cause | None = None
+    stands_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class Check:
         causes: the causes it can name, its own first.
         requires: codes of checks whose error, or whose being skipped for one, makes this one pointless.
         unless: codes of checks whose own error makes this one pointless; their being skipped does not.
-        follows: families (``DRV``) an error of which explains what this one finds.
+        follows: families (``DRV``) or codes an error of which explains what this one finds.
         run: the function.
     """
 

@@ -62,6 +62,13 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
     return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", _open_driver(snapshot)))
 
 
+def whose(snapshot: Snapshot) -> str:
+    """Where the driver is to be changed, where that is not here: on a container's host, in Windows for WSL."""
+    if snapshot.host.wsl.value:
+        return " in Windows"
+    return " on the host" if contained(snapshot) else ""
+
+
 def _is_before_turing(needs: Needs) -> bool:
     return any(gpu.compute_capability and gpu.compute_capability < _TURING for gpu in needs.gpus)
 

@@ -41,21 +41,20 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     source = matrix.cite(row.source)
     if needs.tegra:
         return _jetpack_minimum(needs, row, source)
-    if needs.driver_absent:
-        return Rejected(f"driver >= {minimum}", "no driver", source, Change("driver.version", f">= {minimum}", "none"))
-    if needs.driver is None and needs.driver_cuda is None:
-        return Unknown("driver.version", f">= {minimum}")
-    if _driver_runs(wheel, needs, minimum):
+    wanted = f">= {minimum}"
+    if needs.driver is None and needs.driver_cuda is None and not needs.driver_absent:
+        return Unknown("driver.version", wanted)
+    if _driver_runs(wheel, needs, minimum) and not needs.driver_absent:
         return Fits()
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
-    found = f"driver {needs.driver or 'unknown'}{level}"
-    wanted = f">= {minimum}"
+    found = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}{level}"
     ranges = [branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
     lasts = [entry.last for entry in ranges if entry is not None and entry.last is not None]
     if lasts and min(lasts) < minimum.branch:
         return Rejected(f"driver {wanted}", found, source)  # by then a GPU here is no longer supported
     bound = f", branch {min(lasts)} or older" if lasts else ""
-    change = Change("driver.version", wanted + bound, str(needs.driver or f"CUDA {needs.driver_cuda}"))
+    now = "none" if needs.driver_absent else str(needs.driver or f"CUDA {needs.driver_cuda}")
+    change = Change("driver.version", wanted + bound, now)
     return Rejected(f"driver {wanted}", found, source, change)
 
 

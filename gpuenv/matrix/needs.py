@@ -8,14 +8,16 @@ from gpuenv.matrix.companions import Brings, brought
 from gpuenv.matrix.products import capability_by_name, product_by_pci
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
-from gpuenv.model.codes import Cuda
+from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.identity import NVIDIA
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
-from gpuenv.model.snapshot import Gpu, Module, Snapshot, SourceState, Toolkit
+from gpuenv.model.snapshot import Container, Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 _REFUSED = (Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
 _MOST_COMMON = ("linux", "x86_64")
+_BRACKETS = pattern(r"\[([^\]]+)\]$")
 _TEGRA_NAMES = ("nvgpu", "Orin", "Thor", "Tegra", "Xavier")
 
 
@@ -40,7 +42,7 @@ class Needs:
         python: of the target.
         implementation: of the target's Python.
         numpy: version in the target; None for none, too.
-        driver: version of the driver.
+        driver: version of the driver; of the one to come, where it only waits for a restart.
         driver_absent: no driver is there, which is not the same as unknown.
         driver_cuda: the CUDA level of the libcuda in use.
         forward_compatible: the libcuda in use is newer than the kernel module's driver.
@@ -84,7 +86,7 @@ class Needs:
 
 def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
     """The needs of a machine and its target."""
-    host, driver, target = snapshot.host, snapshot.driver, snapshot.target
+    host, target = snapshot.host, snapshot.target
     platform, assumed = _platform(host.os.value, host.arch.value or ("aarch64" if is_tegra(snapshot) else None))
     return Needs(
         platform=platform,
@@ -93,10 +95,10 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         python=target.python.value,
         implementation=target.implementation.value,
         numpy=target.numpy.value,
-        driver=driver.version.value,
+        driver=driver_to_come(snapshot, matrix),
         driver_absent=driver_absent(snapshot),
         driver_cuda=_level(snapshot, matrix),
-        forward_compatible=compat_in_use(snapshot, matrix) and driver.cuda_init.value not in _REFUSED,
+        forward_compatible=_forward_compatible(snapshot, matrix),
         windows=host.os.value == "windows" or bool(host.wsl.value),
         tegra=is_tegra(snapshot),
         gpus=_gpus(snapshot, matrix),
@@ -136,6 +138,31 @@ def compat_in_use(snapshot: Snapshot, matrix: Matrix) -> bool:
     return any(row.branch == branch and row.cuda < driver.cuda.value for row in matrix.driver_branches)
 
 
+def driver_to_come(snapshot: Snapshot, matrix: Matrix) -> DriverVersion | None:
+    """The version to decide for: that of the libraries, where a restart is all that they wait for.
+
+    In a container they are no measure: there the host's module stays, and its libraries are put in their place.
+    """
+    driver = snapshot.driver
+    waits = not _contained(snapshot) and versions_differ(snapshot, matrix)
+    return (driver.library_version.value if waits else None) or driver.version.value
+
+
+def versions_differ(snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether NVML or CUDA says that the kernel module and the libraries are of different versions."""
+    driver = snapshot.driver
+    if driver.nvml_init.value == Nvml.LIB_RM_VERSION_MISMATCH:
+        return True
+    if driver.cuda_init.value != Cuda.SYSTEM_DRIVER_MISMATCH:
+        return False
+    of_the_system = driver.cuda_origin.value is LibraryOrigin.SYSTEM and not _contained(snapshot)
+    return of_the_system or not compat_in_use(snapshot, matrix)
+
+
+def _contained(snapshot: Snapshot) -> bool:
+    return snapshot.host.container.value not in (None, Container.NONE)
+
+
 def cuda_of_branch(driver: DriverVersion, matrix: Matrix) -> CudaVersion | None:
     """The CUDA level of a driver's branch; None for one that is newer than the matrix."""
     branch = branch_of(driver, matrix)
@@ -148,13 +175,18 @@ def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
     return seen or snapshot.gpus
 
 
+def _forward_compatible(snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether a newer libcuda works beside an older kernel module."""
+    refused = snapshot.driver.cuda_init.value in _REFUSED or versions_differ(snapshot, matrix)
+    return compat_in_use(snapshot, matrix) and not refused
+
+
 def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
     """The CUDA level to count on: that of the branch where no libcuda tells, or the one in use refuses to start."""
     driver = snapshot.driver
     told = driver.cuda.value if driver.cuda_init.value not in _REFUSED else None
-    if told is None and driver.version.value is not None:
-        return cuda_of_branch(driver.version.value, matrix)
-    return told
+    version = driver_to_come(snapshot, matrix)
+    return cuda_of_branch(version, matrix) if told is None and version is not None else told
 
 
 def _platform(os: str | None, arch: str | None) -> tuple[str | None, tuple[str, str] | None]:
@@ -181,14 +213,17 @@ def _gpus(snapshot: Snapshot, matrix: Matrix) -> tuple[NeededGpu, ...]:
     if snapshot.gpus:
         return tuple(_needed(gpu, matrix) for gpu in visible_gpus(snapshot))
     on_bus = [device for device in snapshot.pci_gpus or () if device.vendor == NVIDIA]
-    known = [(device, product_by_pci(device.device, matrix)) for device in on_bus]
-    return tuple(
-        NeededGpu(
-            f"{product.name if product else device.name or 'NVIDIA ' + device.device} at {device.pci}",
-            product.compute_capability if product else None,
-        )
-        for device, product in known
-    )
+    return tuple(_on_bus(device, matrix) for device in on_bus)
+
+
+def _on_bus(device: PciGpu, matrix: Matrix) -> NeededGpu:
+    """A GPU of the PCI bus: by its id, else by the product that the list of ids has in brackets."""
+    product = product_by_pci(device.device, matrix)
+    if product is not None:
+        return NeededGpu(f"{product.name} at {device.pci}", product.compute_capability)
+    name = _BRACKETS.search(device.name or "")
+    capability = capability_by_name(name[1], matrix) if name else None
+    return NeededGpu(f"{device.name or 'NVIDIA ' + device.device} at {device.pci}", capability)
 
 
 def _needed(gpu: Gpu, matrix: Matrix) -> NeededGpu:

@@ -112,12 +112,12 @@ class Rankable(Protocol):
 Found = TypeVar("Found", bound=Rankable)
 
 
-def ranked(findings: Iterable[Found], follows: Callable[[str, str], bool]) -> tuple[Found, ...]:
+def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -> tuple[Found, ...]:
     """Errors, warnings, notes, each in their order; the first error is the one to cure first.
 
     Args:
         findings: in the order of what found them, none of them primary.
-        follows: whether what the first code tells is a consequence of what the second one, that error's, tells.
+        follows: whether the first one is a consequence of the second, that error.
     """
     order = list(Severity)
     in_order = sorted(findings, key=lambda finding: order.index(finding.severity))
@@ -125,7 +125,7 @@ def ranked(findings: Iterable[Found], follows: Callable[[str, str], bool]) -> tu
         return tuple(in_order)
     primary = dataclasses.replace(in_order[0], primary=True)
     others = (
-        dataclasses.replace(entry, follows_from=primary.code) if follows(entry.code, primary.code) else entry
+        dataclasses.replace(entry, follows_from=primary.code) if follows(entry, primary) else entry
         for entry in in_order[1:]
     )
     return (primary, *others)

@@ -22,6 +22,12 @@ class Container(str, Enum):
     OTHER = "other"
 
 
+def operating_system(name: str) -> str:
+    """``linux``, ``windows`` or ``darwin``, however people and programs write it (``Windows``, ``macOS``)."""
+    lowered = name.strip().lower()
+    return {"macos": "darwin", "win32": "windows"}.get(lowered, lowered)
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """The operating system.

@@ -28,6 +28,8 @@ class RequirementResult:
         evidence: the facts behind that, each with its Snapshot path.
         missing: the fact that could not be told; null unless the status is unknown.
         of_host: whether another host could meet it: a GPU's memory, but not the CuPy in the environment.
+        by_absence: whether there is none of it, or there are too few, which a fault of the driver or of a GPU may have
+            brought about; that something is there and is of another kind has nothing to do with such a fault.
         source: who asks: ``--require``, or a file and its line.
         file: that file, as the caller would write its path; null for the command line.
         line: that line.
@@ -43,3 +45,4 @@ class RequirementResult:
     source: str
     file: str | None = None
     line: int | None = None
+    by_absence: bool = False

@@ -58,7 +58,15 @@ def _evaluate(requirement: Requirement, key: Key[Any], snapshot: Snapshot) -> Re
         source=requirement.origin.text,
         file=requirement.origin.file,
         line=requirement.origin.line,
+        by_absence=key.of_host and (seen.lacking is not None or (key.counts and _too_few(requirement, key, failing))),
     )
+
+
+def _too_few(requirement: Requirement, key: Key[Any], failing: Sequence[Observation[Any]]) -> bool:
+    """Whether more of it would meet a clause that is violated; one that asks for fewer is another matter."""
+    floors = [(">=" if clause.operator == "==" else clause.operator, clause.value) for clause in requirement.clauses]
+    tests = [key.kind.read(operator, value) for operator, value in floors if operator in (">", ">=")]
+    return any(not test(entry.value) for entry in failing for test in tests)
 
 
 def _found(key: Key[Any], observations: Sequence[Observation[Any]]) -> str:

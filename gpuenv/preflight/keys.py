@@ -25,6 +25,7 @@ class Key(Generic[T]):
         meaning: one line of help.
         example: a requirement with it.
         of_host: whether another host could meet it where this one does not.
+        counts: whether it is a number or a sum of GPUs, which those that are not to be seen make smaller.
     """
 
     name: str
@@ -33,10 +34,11 @@ class Key(Generic[T]):
     meaning: str
     example: str
     of_host: bool = True
+    counts: bool = False
 
 
 _ALL: tuple[Key[Any], ...] = (
-    Key("gpu", kinds.COUNT, seen.gpu_count, "how many GPUs a program sees here", "gpu>=1"),
+    Key("gpu", kinds.COUNT, seen.gpu_count, "how many GPUs a program sees here", "gpu>=1", counts=True),
     Key(
         "cc",
         kinds.CAPABILITY,
@@ -46,7 +48,14 @@ _ALL: tuple[Key[Any], ...] = (
     ),
     Key("name", kinds.NAME, of_each_gpu("name", lambda gpu: gpu.name), "a word in each GPU's name", "name~=H100|H200"),
     Key("memory", kinds.SIZE, seen.memory, "memory of each GPU (each MIG instance)", "memory>=40GiB"),
-    Key("total-memory", kinds.SIZE, seen.total_memory, "memory of all GPUs together", "total-memory>=320GiB"),
+    Key(
+        "total-memory",
+        kinds.SIZE,
+        seen.total_memory,
+        "memory of all GPUs together",
+        "total-memory>=320GiB",
+        counts=True,
+    ),
     Key(
         "free-memory",
         kinds.SIZE,

@@ -12,6 +12,7 @@ import pytest
 from gpuenv.cli.changing.choices import command_error
 from gpuenv.cli.changing.lockfile import read_lock
 from gpuenv.cli.errors import CommandError
+from gpuenv.cli.inputs import read_snapshot
 from gpuenv.install.bundling import open_bundle
 from gpuenv.install.errors import Unreadable
 from tests.cli.program import MINIMAL, PROGRAM, called, gpuenv
@@ -140,3 +141,13 @@ def test_shells_complete_commands_and_options(shell: str, words: dict[str, str])
     done = called([], {**MINIMAL, "_GPUENV_COMPLETE": f"complete_{shell}", **words}, 30)
     assert (done.returncode, done.stderr) == (0, "")
     assert "--why-not" in done.stdout
+
+
+@pytest.mark.parametrize(("written", "taken"), [("Windows", "windows"), ("macOS", "darwin"), ("Linux", "linux")])
+def test_an_operating_system_is_known_however_it_is_written(tmp_path: Path, written: str, taken: str) -> None:
+    """In a recording that was made by hand; as ``platform.system()`` spells it, for one."""
+    path = tmp_path / "by-hand.json"
+    host = {"os": {"value": written, "source": "by hand"}}
+    path.write_text(json.dumps({"schema": "gpuenv.snapshot/1", "host": host}), encoding="utf-8")
+    snapshot = read_snapshot(path)
+    assert (snapshot.host.os.value, snapshot.host.os.source) == (taken, "by hand")

@@ -11,7 +11,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
-from gpuenv.model.reading import known
+from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
     FileState,
     Library,
@@ -212,3 +212,27 @@ def test_a_library_that_crashes_is_named(matrix: Matrix, healthy: Snapshot) -> N
     finding = found(matrix, crashed)["LIB602"]
     assert finding.title == "Loading libcufft.so.11 for cupy-cuda12x crashes"
     assert "LIB601" not in found(matrix, crashed), "it is there, and that is the worse of it"
+
+
+@pytest.mark.parametrize(
+    ("wheels", "codes"),
+    [
+        ({"nvidia-cuda-nvrtc-cu12": "12.9.86"}, {"WHL517"}),
+        ({"nvidia-cuda-nvrtc": "13.0.88"}, {"WHL517", "LIB601"}),
+        ({}, {"WHL517", "LIB601"}),
+    ],
+)
+def test_without_the_finder_cuda_wheels_that_are_there_are_not_missing(
+    matrix: Matrix, healthy: Snapshot, wheels: dict[str, str], codes: set[str]
+) -> None:
+    cupy = replace(healthy.target.cupy[0], requires=("cuda-pathfinder==1.*,>=1.3.4",))
+    packages = {name: release for name, release in healthy.target.packages.items() if "nvidia-" not in name}
+    lost = tuple(replace(library, path=None, found_via=None) for library in LIBRARIES)
+    snapshot = changed(healthy, cupy=(cupy,), libraries=lost, packages={**packages, **wheels})
+    assert set(found(matrix, snapshot)) == codes
+
+
+def test_without_a_numpy_none_is_to_be_fitted(matrix: Matrix, healthy: Snapshot) -> None:
+    asked = replace(healthy, sources=(Source("target", SourceState.ANSWERED),))
+    finding = found(matrix, changed(asked, numpy=Reading(reason="not installed")))["WHL506"]
+    assert [fix.text for fix in finding.fix] == ["Install a NumPy that fits."]

@@ -10,7 +10,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor import diagnose as runner
-from gpuenv.doctor.diagnose import diagnose
+from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
@@ -20,6 +20,8 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Severity
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.preflight.evaluate import evaluate
+from gpuenv.preflight.requirement import parse_requirement
 
 FAMILIES = {"DRV", "GPU", "CTR", "TEG", "ENV", "WHL", "LIB", "CCH", "REQ", "SMK"}
 
@@ -138,3 +140,49 @@ def test_a_fitting_machine_has_no_finding(matrix: Matrix) -> None:
     snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     assert _diagnose(matrix, snapshot).findings == ()
     assert _diagnose(matrix, replace(snapshot, toolkits=())).findings == ()
+
+
+def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> None:
+    """Of two requirements the one for a GPU follows from a missing driver, the one for a Python does not."""
+    requirements = [parse_requirement(text) for text in ("gpu>=1", "python>=3.13")]
+    snapshot = assume(Snapshot(), ["driver=none", "python=3.12", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
+    terms = Terms(evaluate(requirements, snapshot))
+    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
+    told = {finding.title.split(" ")[0]: finding.follows_from for finding in found if finding.code == "REQ801"}
+    assert told == {"gpu>=1": "DRV106", "python>=3.13": None}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "told"),
+    [
+        ("GTX 1080 Ti", "driver >= 525.60.13, branch 580 or older, install cupy-cuda12x[ctk] 14.2.0"),
+        ("Tesla K80", "driver >= 450.80.02, branch 470 or older, install cupy-cuda11x 13.6.0"),
+        ("H100", "driver >= 580.65.06, install cupy-cuda13x[ctk] 14.2.0"),
+    ],
+)
+def test_without_a_driver_it_is_told_what_to_install_once_there_is_one(matrix: Matrix, gpu: str, told: str) -> None:
+    """And which driver: a newer one than the last for a GPU would not help."""
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", f"gpu={gpu}", "driver=none", "cupy=none"]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), given, matrix))
+    (missing,) = [finding for finding in diagnosis.findings if finding.cause is Cause.CUPY_NOT_INSTALLED]
+    assert missing.fix[0].text == f"Once there is {told}: gpuenv install"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cupy", "fits"),
+    [
+        ("H100", "cupy-cuda11x==13.6.0", True),
+        ("RTX 4090", "cupy-cuda11x==13.6.0", True),
+        ("A10", "cupy-cuda11x==12.0.0", True),
+        ("A10", "cupy-cuda111==12.3.0", True),
+        ("A10", "cupy-cuda110==12.3.0", True),  # CuPy asks CUDA 11.0 for 8.0, which 8.6 runs
+        ("H100", "cupy-cuda111==12.3.0", False),
+        ("RTX 5090", "cupy-cuda11x==13.6.0", False),
+    ],
+)
+def test_a_line_is_judged_by_its_own_minors(matrix: Matrix, gpu: str, cupy: str, *, fits: bool) -> None:
+    """A CUDA major may have several lines."""
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.11", "driver=580.95.05", "numpy=1.26.4"]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), [*given, f"gpu={gpu}", f"cupy={cupy}"], matrix))
+    told = {finding.cause for finding in diagnosis.findings}
+    assert told == (set() if fits else {Cause.GPU_TOO_NEW_FOR_TOOLKIT})

@@ -185,3 +185,20 @@ def test_a_missing_cupy_is_known_where_the_target_was_asked() -> None:
 def test_a_toolkit_counts_by_its_version() -> None:
     assert held("toolkit>=12.4", machine("toolkit=12.6")).status is MET
     assert held("toolkit>=12.8", machine("toolkit=12.6")).status is VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("text", "by_absence"),
+    [
+        ("gpu>=8", True), ("gpu==8", True), ("gpu>2", True), ("gpu==1", False), ("gpu<2", False), ("gpu>=1,<2", False),
+        ("total-memory>=1TiB", True), ("total-memory<1GiB", False), ("memory>=1TiB", False), ("cc>=12", False),
+        ("driver>580", False), ("cupy<14", False), ("line==cupy-cuda12x", False),
+    ],
+)  # fmt: skip
+def test_only_what_is_too_little_may_be_brought_about_by_a_fault(text: str, by_absence: object) -> None:
+    result = held(text, machine(*FIT))
+    assert (result.status, result.by_absence) == (VIOLATED, by_absence)
+
+
+def test_where_there_is_no_gpu_nothing_of_one_is_there() -> None:
+    assert [held(text, WITHOUT_GPU).by_absence for text in ("gpu>=1", "cc>=8", "memory>=1GiB")] == [True, True, True]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -11,7 +10,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 _NO_TEMPORARY = "there is no folder for temporary files"  # in which CuPy puts a source while it is compiled
 
 
-@check("CCH701", Cause.KERNEL_CACHE_UNWRITABLE, requires=ONE_CUPY)
+@check("CCH701", Cause.KERNEL_CACHE_UNWRITABLE, requires=("WHL503",))  # the same, whichever CuPy it is
 def unwritable(facts: Facts) -> Outcome:
     """CuPy cannot write its kernel cache.
 
@@ -29,6 +28,8 @@ def unwritable(facts: Facts) -> Outcome:
     told = facts.snapshot.environment.get("CUPY_CACHE_DIR")
     temporary = (target.kernel_cache_fault.value or "").startswith(_NO_TEMPORARY)
     name, folder = ("TMPDIR", "/var/cupy-tmp") if temporary else ("CUPY_CACHE_DIR", "/tmp/cupy-cache")  # noqa: S108 - an example
+    if facts.snapshot.host.os.value == "windows":
+        name, folder = ("TEMP", r"C:\cupy-tmp") if temporary else ("CUPY_CACHE_DIR", r"%LOCALAPPDATA%\cupy-cache")
     yield Symptom(
         f"CuPy cannot write its kernel cache: {target.kernel_cache_fault.value}",
         fact("target.kernel_cache", target.kernel_cache)
@@ -41,7 +42,7 @@ def unwritable(facts: Facts) -> Outcome:
     )
 
 
-@check("CCH702", Cause.KERNEL_CACHE_RACE, requires=(*ONE_CUPY, "CCH701"))
+@check("CCH702", Cause.KERNEL_CACHE_RACE, requires=("WHL503", "CCH701"))
 def shared(facts: Facts) -> Outcome:
     """Several users share one kernel cache.
 

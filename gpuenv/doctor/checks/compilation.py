@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gpuenv.doctor.checks.fit import told_outside
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, pip_fix
+from gpuenv.doctor.machine import without_gpu
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
 from gpuenv.matrix.records import CudaMinor
@@ -40,7 +41,7 @@ def builtins(facts: Facts) -> Outcome:
     LD_LIBRARY_PATH hold one CUDA release only.
     """
     nvrtc, found = _library(facts, "nvrtc"), _library(facts, "nvrtc-builtins")
-    if nvrtc is None or found is None:
+    if nvrtc is None or nvrtc.path is None or found is None:
         return
     release = _MINOR.search(found.soname)
     if found.path is not None and (release is None or nvrtc.release in (None, release[1])):
@@ -149,7 +150,7 @@ def nvrtc_outside_gpu(facts: Facts) -> Outcome:
     What to do: install an NVRTC that knows the GPU, or the CuPy that brings one along.
     """
     there, nvrtc = installed(facts), _library(facts, "nvrtc")
-    if there is None or nvrtc is None or nvrtc.path is None or nvrtc.release is None:
+    if there is None or nvrtc is None or nvrtc.path is None or nvrtc.release is None or without_gpu(facts.snapshot):
         return
     row = next((row for row in minors_of(there.wheel, facts.matrix) if str(row.cuda) == nvrtc.release), None)
     gpus = left_out(there.wheel, facts.needs, row, facts.matrix) if row else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.engines import start_with_gpu, with_compute, with_every_node
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
     contained,
@@ -13,18 +14,12 @@ from gpuenv.doctor.machine import (
     probed,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import container_toolkit
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
-_DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")
-_START = {
-    Container.PODMAN: ("podman", "run", "--device", "nvidia.com/gpu=all", "IMAGE"),
-    Container.APPTAINER: ("apptainer", "exec", "--nv", "IMAGE", "COMMAND"),
-}
 
 
 @check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
@@ -35,7 +30,7 @@ def container_without_gpu(facts: Facts) -> Outcome:
     will not help: the container has to be started with a GPU.
     How it is seen: the marks of a container engine, no /dev/nvidia* and no GPU that the driver shows.
     What to do: Docker needs the NVIDIA container toolkit on the host and --gpus all; Podman a CDI file and --device
-    nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv.
+    nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
     """
     snapshot = facts.snapshot
     if not contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
@@ -47,22 +42,8 @@ def container_without_gpu(facts: Facts) -> Outcome:
         fact("host.container", snapshot.host.container)
         + (Evidence("driver.device_nodes", "none", "/dev"),)
         + source(snapshot, "libcuda"),
-        _start_with_gpu(facts),
+        start_with_gpu(snapshot, tegra=facts.needs.tegra),
     )
-
-
-def _start_with_gpu(facts: Facts) -> tuple[Fix, ...]:
-    """How to start this kind of container with a GPU."""
-    kind = facts.snapshot.host.container.value or Container.OTHER
-    if kind is Container.KUBERNETES:
-        return (Fix("Give the pod a GPU: resources.limits with nvidia.com/gpu: 1."),)
-    command = _START.get(kind, _DOCKER)
-    if facts.needs.tegra:
-        command = ("docker", "run", "--runtime", "nvidia", "IMAGE")
-    again = Fix("Start the container with access to the GPUs.", command)
-    if kind is Container.APPTAINER:
-        return (again,)
-    return (again, *container_toolkit(facts.snapshot))
 
 
 @check("CTR305", Cause.CONTAINER_TOOLKIT_BROKEN, Cause.CONTAINER_WITHOUT_GPU, requires=("CTR301",))
@@ -87,7 +68,7 @@ def driver_not_mounted(facts: Facts) -> Outcome:
         + (Evidence("driver.device_nodes", nodes, "/dev"),)
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml"),
-        _start_with_gpu(facts),
+        start_with_gpu(snapshot, tegra=facts.needs.tegra),
         cause=Cause.CONTAINER_WITHOUT_GPU if snapshot.host.container.value is Container.APPTAINER else None,
     )
 
@@ -156,7 +137,7 @@ def container_without_compute(facts: Facts) -> Outcome:
     What it means: the container engine mounts the driver's parts by NVIDIA_DRIVER_CAPABILITIES. With utility alone,
     nvidia-smi works and CUDA does not.
     How it is seen: in a container, NVML answers and the loader finds no libcuda.so.1.
-    What to do: start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility.
+    What to do: start the container, or the pod, with NVIDIA_DRIVER_CAPABILITIES=compute,utility.
     """
     snapshot = facts.snapshot
     if (
@@ -171,12 +152,7 @@ def container_without_compute(facts: Facts) -> Outcome:
         (Evidence("environment.NVIDIA_DRIVER_CAPABILITIES", told or "not set", "the environment"),)
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml"),
-        (
-            Fix(
-                "Start the container with the compute capability.",
-                ("docker", "run", "--gpus", "all", "-e", "NVIDIA_DRIVER_CAPABILITIES=compute,utility", "IMAGE"),
-            ),
-        ),
+        (with_compute(snapshot),),
     )
 
 
@@ -200,12 +176,11 @@ def device_node_missing(facts: Facts) -> Outcome:
     if not lacking:
         return
     make = Fix("Make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
-    passed = Fix("Pass every node of the driver to the container.", ("docker", "run", "--gpus", "all", "IMAGE"))
     yield Symptom(
         f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
         (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),)
         + fact("driver.cuda_init", snapshot.driver.cuda_init),
-        (passed, make) if contained(snapshot) else (make,),
+        with_every_node(snapshot) if contained(snapshot) else (make,),
     )
 
 

@@ -16,9 +16,9 @@ from gpuenv.doctor.machine import (
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
-from gpuenv.matrix.needs import compat_in_use
+from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Cuda, Nvml
+from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.snapshot import Container, Module, SourceState
 
@@ -120,11 +120,7 @@ def library_mismatch(facts: Facts) -> Outcome:
     in one that is set up like a machine (LXC), install those of exactly the host's version.
     """
     snapshot = facts.snapshot
-    by_nvml = snapshot.driver.nvml_init.value == Nvml.LIB_RM_VERSION_MISMATCH
-    by_cuda = snapshot.driver.cuda_init.value == Cuda.SYSTEM_DRIVER_MISMATCH and not compat_in_use(
-        facts.snapshot, facts.matrix
-    )
-    if not (by_nvml or by_cuda):
+    if not versions_differ(snapshot, facts.matrix):
         return
     baked = baked_libraries(snapshot)
     out = Fix("Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts.")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from gpuenv.doctor.checks.wheel import DRIVER_USABLE
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, pip_fix, why_not_known
-from gpuenv.doctor.machine import driver_sees_gpu
+from gpuenv.doctor.machine import driver_sees_gpu, newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.remedies import whose
 from gpuenv.matrix.candidates import minors_of
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
 from gpuenv.matrix.installable import Rejected, in_range, libc, platform, python
@@ -21,7 +21,7 @@ from gpuenv.model.snapshot import SourceState
 from gpuenv.model.versions import ComputeCapability
 
 
-@check("WHL509", Cause.ROCM_MISMATCH, requires=(*ONE_CUPY, *DRIVER_USABLE))
+@check("WHL509", Cause.ROCM_MISMATCH, requires=ONE_CUPY)
 def rocm_build(facts: Facts) -> Outcome:
     """The installed CuPy is built for AMD GPUs, and this machine has an NVIDIA GPU.
 
@@ -40,7 +40,7 @@ def rocm_build(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL504", Cause.DRIVER_TOO_OLD_FOR_CUDA, requires=(*ONE_CUPY, "WHL508", "WHL509", *DRIVER_USABLE))
+@check("WHL504", Cause.DRIVER_TOO_OLD_FOR_CUDA, requires=(*ONE_CUPY, "WHL508", "WHL509"))
 def driver_too_old(facts: Facts) -> Outcome:
     """The driver is older than the installed CuPy's CUDA needs.
 
@@ -53,6 +53,8 @@ def driver_too_old(facts: Facts) -> Outcome:
     if there is None:
         yield NotKnown(why_not_known(facts))
         return
+    if facts.needs.driver_absent or newer_libcuda_to_come(facts.snapshot) or _gpu_outside(there, facts):
+        return
     verdict = driver_minimum(there.wheel, facts.needs, facts.matrix)
     if not isinstance(verdict, Rejected):
         return
@@ -63,9 +65,22 @@ def driver_too_old(facts: Facts) -> Outcome:
         + _installed_and_needed(there, verdict),
         (
             *install_fix(facts, "Install the wheel that this driver runs."),
-            Fix(f"Or update the driver: {verdict.needed}."),
+            *_newer_driver(verdict, facts),
         ),
     )
+
+
+def _newer_driver(verdict: Rejected, facts: Facts) -> tuple[Fix, ...]:
+    """The driver that would do, up to the last branch for every GPU here; nothing where there is none."""
+    if verdict.change is None:
+        return ()
+    return (Fix(f"Or update the driver{whose(facts.snapshot)}: {verdict.change.needed}."),)
+
+
+def _gpu_outside(there: Installed, facts: Facts) -> bool:
+    """Whether this CUDA major makes no code for a GPU here, so that a newer driver would not help; WHL505 tells."""
+    judged = nvrtc_compiles_for_gpu(there.wheel, facts.needs, facts.matrix)
+    return isinstance(judged, Rejected) and not without_gpu(facts.snapshot)
 
 
 @check(
@@ -73,7 +88,7 @@ def driver_too_old(facts: Facts) -> Outcome:
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.GPU_TOO_NEW_FOR_TOOLKIT,
     Cause.CUPY_TOO_OLD_FOR_GPU,
-    requires=(*ONE_CUPY, "WHL504", "WHL509", *DRIVER_USABLE),
+    requires=(*ONE_CUPY, "WHL504", "WHL509"),
 )
 def gpu_outside_toolkit(facts: Facts) -> Outcome:
     """The installed CuPy cannot make code for this GPU.
@@ -87,6 +102,8 @@ def gpu_outside_toolkit(facts: Facts) -> Outcome:
     there = installed(facts)
     if there is None:
         yield NotKnown(why_not_known(facts))
+        return
+    if without_gpu(facts.snapshot):
         return
     # The code in a wheel is known of the very release only.
     judges = (nvrtc_compiles_for_gpu, wheel_has_code_for_gpu) if there.exact else (nvrtc_compiles_for_gpu,)
@@ -154,7 +171,7 @@ def numpy_outside_range(facts: Facts) -> Outcome:
         + (Evidence("needed", f"NumPy {wanted}", facts.matrix.cite(there.wheel.release.source)),),
         (
             pip_fix(facts, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
-            *install_fix(facts, "Or install the CuPy that fits this NumPy."),
+            *(install_fix(facts, "Or install the CuPy that fits this NumPy.") if numpy.known else ()),
         ),
     )
 

@@ -14,7 +14,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import PciGpu, Snapshot
+from gpuenv.model.snapshot import LibraryOrigin, PciGpu, Snapshot
 
 _UNREGISTERED: dict[str | None, str] = {
     "not-started": "no GPU's registration has begun, so the fabric manager does not run",
@@ -32,6 +32,19 @@ _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4
 _ACCEPT_WORK = Fix(
     "In a confidential virtual machine, let the GPU take work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
 )
+_END_MPS = ("sh", "-c", "echo quit | nvidia-cuda-mps-control")
+# CUDA Driver API, Data types used by CUDA driver, CUresult; NVIDIA, Multi-Process Service (read November 2026).
+_MPS_TROUBLES = {
+    805: (
+        "its control daemon or its server cannot be reached",
+        "Start MPS's control daemon as this user, and let CUDA_MPS_PIPE_DIRECTORY name its folder.",
+    ),
+    806: ("a call to its server has failed", "Start MPS's control daemon anew."),
+    807: ("its server is not ready, which may pass", "Wait a moment; MPS's server recovers from a fault of a client."),
+    808: ("its server takes no more clients", "End other clients of MPS, or wait for them."),
+    809: ("its server takes no more connections", "End other clients of MPS, or wait for them."),
+    810: ("its server has ended this client", "Start the program again; see what another client of MPS did."),
+}
 _LOAD_AND_LOOK = (
     Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
     Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg")),
@@ -143,10 +156,9 @@ def wsl_libcuda(facts: Facts) -> Outcome:
     What to do: remove the Linux driver's packages; keep the driver in Windows up to date.
     """
     snapshot = facts.snapshot
-    path = snapshot.driver.cuda_library.value or ""
     if not snapshot.host.wsl.value or not snapshot.driver.cuda_init.value:
         return
-    if path.startswith("/usr/lib/wsl/"):
+    if snapshot.driver.cuda_origin.value is LibraryOrigin.WSL:
         yield from _old_windows_driver(facts)
         return
     yield Symptom(
@@ -214,7 +226,7 @@ def initialisation_failed(facts: Facts) -> Outcome:
     What it means: the driver is there and NVML may answer, but cuInit fails, so no CUDA program can start.
     How it is seen: the return code of cuInit in a process of its own.
     What to do: load nvidia-uvm; look at the kernel's log; after suspend, reload nvidia-uvm; restart. With MIG on, make
-    an instance.
+    an instance. Where MPS is in between, see to its daemon.
     """
     snapshot = facts.snapshot
     code = snapshot.driver.cuda_init.value
@@ -227,7 +239,9 @@ def initialisation_failed(facts: Facts) -> Outcome:
     evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("gpu_count", snapshot.gpu_count)
     evidence += troubles(snapshot)
     all_without_instance = all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
-    if code == Cuda.NO_DEVICE and snapshot.gpus and all_without_instance:
+    if code in _MPS_TROUBLES:
+        yield _by_mps(code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
+    elif code == Cuda.NO_DEVICE and snapshot.gpus and all_without_instance:
         yield _without_instance(evidence)
     elif driver_sees_gpu(snapshot):
         fixes = (_ACCEPT_WORK, *_LOAD_AND_LOOK) if code == Cuda.SYSTEM_NOT_READY else _LOAD_AND_LOOK
@@ -236,6 +250,19 @@ def initialisation_failed(facts: Facts) -> Outcome:
         yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
     else:
         yield _not_listed(nvidia_on_bus(snapshot) or (), evidence)
+
+
+def _by_mps(code: int, evidence: tuple[Evidence, ...]) -> Symptom:
+    """The driver is reached through NVIDIA's Multi-Process Service, which gives it no room or does not answer."""
+    title, first = _MPS_TROUBLES[code]
+    return Symptom(
+        f"CUDA cannot be initialised through MPS: {title}",
+        evidence,
+        (
+            Fix(first),
+            Fix("Or leave MPS: end its daemon, as the user who has started it.", _END_MPS),
+        ),
+    )
 
 
 def _without_instance(evidence: tuple[Evidence, ...]) -> Symptom:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from gpuenv.doctor.evidence import cuda_bringers, searched, source
 from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed, installed_cuda_major, pip_fix
 from gpuenv.doctor.refusal import refusal_of
@@ -15,6 +13,7 @@ from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library, SourceState
 
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
+_NVRTC = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
 _SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
 
@@ -116,6 +115,9 @@ def library_missing(facts: Facts) -> Outcome:
         if state.state is not SourceState.ANSWERED:
             yield NotKnown(state.detail or "not all of the target's libraries were asked for")
         return
+    if _finder_is_gone(facts):
+        yield NotKnown("the CUDA wheels are there, and cuda.pathfinder, which would find them, cannot be imported")
+        return
     others = _other_toolkits(facts) + _cuda_wheels(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
@@ -132,6 +134,15 @@ def library_missing(facts: Facts) -> Outcome:
     yield Symptom(
         f"CUDA libraries that CuPy loads are not found: {named}", evidence + searched(facts.snapshot), _fixes(facts)
     )
+
+
+def _finder_is_gone(facts: Facts) -> bool:
+    """Whether CuPy looks for CUDA wheels that are there by a cuda.pathfinder that is not: other checks tell of that."""
+    target, major = facts.snapshot.target, installed_cuda_major(facts)
+    needs_it = any("cuda-pathfinder" in words for words in target.cupy[0].requires)
+    gone = "cuda-pathfinder" not in target.packages or target.pathfinder_hidden_by.known
+    wheels = (cuda_major_of_wheel(name, release) for name, release in target.packages.items() if _NVRTC.fullmatch(name))
+    return needs_it and gone and major in wheels
 
 
 def _evidence(library: Library) -> Evidence:
@@ -161,14 +172,14 @@ def _cuda_wheels(facts: Facts) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(f"target.packages.{name}", release, "its metadata")
         for name, release in facts.snapshot.target.packages.items()
-        if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)
-        and cuda_major_of_wheel(name, release) not in (None, installed_cuda_major(facts))
+        if _NVRTC.fullmatch(name) and cuda_major_of_wheel(name, release) not in (None, installed_cuda_major(facts))
     )
 
 
 def _fixes(facts: Facts, *, again: bool = False) -> tuple[Fix, ...]:
     there = installed(facts)
-    toolkit = Fix(f"Install a CUDA {installed_cuda_major(facts)} toolkit, and let the loader find its lib64 folder.")
+    found = "CUDA_PATH name it" if facts.snapshot.host.os.value == "windows" else "the loader find its lib64 folder"
+    toolkit = Fix(f"Install a CUDA {installed_cuda_major(facts)} toolkit, and let {found}.")
     if there is not None and there.exact and there.wheel.release.extras:
         extra = next(iter(there.wheel.release.extras))
         requirement = f"{there.cupy.distribution}[{extra}]=={there.cupy.release}"

@@ -8,11 +8,13 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import is_rocm
+from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.visible import listed, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU
+_NONE_EXPECTED = Fix("Where none is expected, gpuenv doctor --expect-no-gpu makes this a note.")
 
 
 @check("GPU201", Cause.NO_NVIDIA_GPU, Cause.ROCM_MISMATCH, requires=("DRV101",))
@@ -23,14 +25,19 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     compute here; a CUDA toolkit on the machine does not change that.
     Where AMD's driver shows a GPU and the CuPy in the target is one for CUDA, the two do not fit each other.
     How it is seen: the kernel's list of PCI devices, and AMD's nodes in it. Under WSL and on Jetson boards the GPU is
-    not on the PCI bus, and there this is not asked.
+    not on the PCI bus, and there this is not asked; macOS itself says it, for which there is no driver.
     What to do: work on a machine that has one. For a virtual machine or a cloud instance, choose a type with a GPU; for
     a job, ask the scheduler for one. For an AMD GPU, build CuPy for ROCm from its source.
     """
     snapshot = facts.snapshot
     if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or facts.needs.tegra:
         return
-    if snapshot.source("kernel").state.value == "not-asked" and snapshot.gpu_count.value == 0:
+    if snapshot.host.os.value == "darwin":
+        yield _macos(snapshot)
+        return
+    told_none = snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED
+    of_amd = bool(snapshot.amd_gpus) and not snapshot.gpus
+    if snapshot.source("kernel").state.value == "not-asked" and (told_none or of_amd):
         yield _nothing(snapshot)
         return
     on_bus = nvidia_on_bus(snapshot)
@@ -58,7 +65,19 @@ def _nothing(snapshot: Snapshot) -> Symptom:
         tuple(evidence),
         (
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
-            Fix("Where none is expected, gpuenv doctor --expect-no-gpu makes this a note."),
+            _NONE_EXPECTED,
+        ),
+    )
+
+
+def _macos(snapshot: Snapshot) -> Symptom:
+    """CUDA Toolkit Release Notes 12.1, table 1: its platforms are Linux, Windows and WSL (read November 2026)."""
+    return Symptom(
+        "There is no NVIDIA GPU that CUDA could use: it has no driver for macOS",
+        fact("host.os", snapshot.host.os) + fact("host.arch", snapshot.host.arch),
+        (
+            Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
+            _NONE_EXPECTED,
         ),
     )
 
@@ -86,7 +105,6 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
 def _hidden(snapshot: Snapshot, told: str) -> Symptom:
     instances = [instance.uuid for gpu in snapshot.gpus for instance in gpu.mig_instances]
     of_mig = told.startswith("MIG-") and any(gpu.mig.value for gpu in snapshot.gpus)
-    there = f"0 to {max(0, len(snapshot.gpus) - 1)}, or their UUIDs"
     return Symptom(
         f"CUDA_VISIBLE_DEVICES={told or '(empty)'} "
         + ("names no MIG instance that is there" if of_mig else "hides every GPU"),
@@ -97,7 +115,7 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
             Fix(
                 "Or name a MIG instance that is there, by its UUID."
                 if of_mig and instances
-                else f"Or name GPUs that are there: {there}."
+                else f"Or name GPUs that are there: {_names(snapshot)}."
             ),
         ),
         cause=Cause.MIG_MISCONFIGURED if of_mig else None,
@@ -112,9 +130,14 @@ def _cut_short(snapshot: Snapshot, told: str) -> Outcome:
     yield Symptom(
         f"CUDA_VISIBLE_DEVICES={told} ends for CUDA at {found.invalid or 'an empty entry'}, which names nothing",
         _evidence(snapshot, told),
-        (Fix(f"Name GPUs that are there: 0 to {max(0, len(snapshot.gpus) - 1)}, or their UUIDs."),),
+        (Fix(f"Name GPUs that are there: {_names(snapshot)}."),),
         Severity.WARNING,
     )
+
+
+def _names(snapshot: Snapshot) -> str:
+    last = len(snapshot.gpus) - 1
+    return f"0 to {last}, or their UUIDs" if last > 0 else "0, or its UUID"
 
 
 def _evidence(snapshot: Snapshot, told: str) -> tuple[Evidence, ...]:

@@ -25,6 +25,7 @@ def requirement_not_met(facts: Facts) -> Outcome:
                 f"{result.text} is required, found {result.found}",
                 (*result.evidence, Evidence("required", result.text, result.source)),
                 (Fix(_cure(result)),),
+                stands_alone=not result.by_absence,
             )
     open_ones = [entry for entry in facts.requirements if entry.status is RequirementStatus.UNKNOWN]
     if open_ones:

@@ -15,7 +15,9 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 
 T = TypeVar("T")
 
-_OF_THE_GPU = ("DRV", "GPU", "CTR")
+# A GPU that is lost, or a driver that cannot start it: sources then count differently, and nvidia-smi fails as well. A
+# variable, a mode of the GPU or a missing node is nothing to them.
+_GPU_GONE = ("GPU203", "GPU204", "GPU209", "DRV110", "DRV113", "DRV119", "CTR306")
 _DEAD = (SourceState.TIMED_OUT, SourceState.CRASHED)
 _FAILED = (*_DEAD, SourceState.FAILED)
 
@@ -86,7 +88,7 @@ def only_nvidia_smi_speaks(facts: Facts) -> Outcome:
     )
 
 
-@check("DRV102", Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"), follows=_OF_THE_GPU)
+@check("DRV102", Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"), follows=_GPU_GONE)
 def sources_disagree(facts: Facts) -> Outcome:
     """Two sources contradict each other about the driver or the GPUs.
 
@@ -130,7 +132,13 @@ def _paths(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return fact("driver.nvml_library", snapshot.driver.nvml_library) + source(snapshot, "nvidia-smi")
 
 
-@check("DRV103", Cause.DRIVER_UNRESPONSIVE, Cause.SOURCES_DISAGREE, requires=("DRV100", "DRV101"), follows=_OF_THE_GPU)
+@check(
+    "DRV103",
+    Cause.DRIVER_UNRESPONSIVE,
+    Cause.SOURCES_DISAGREE,
+    requires=("DRV100", "DRV101"),
+    follows=(*_GPU_GONE, "CTR304"),
+)
 def nvidia_smi_fails(facts: Facts) -> Outcome:
     """nvidia-smi hangs or fails while the driver answers.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import install_fix, pip_fix
+from gpuenv.doctor.machine import without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
@@ -12,7 +13,9 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection, Resolution
 from gpuenv.model.snapshot import SourceState
 
-DRIVER_USABLE = ("DRV101", "GPU201", "CTR301", "CTR305", "DRV104", "DRV105", "DRV106")
+# After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
+# that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
+_DRIVER_CHANGES = ("DRV101", "GPU201", "GPU204", "DRV104", "DRV106", "DRV112", "DRV115")
 _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, ConstraintName.PYTHON)
 
 
@@ -60,17 +63,20 @@ def _other_environment(reason: Rejection) -> Fix:
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.GPU_TOO_NEW_FOR_TOOLKIT,
     Cause.GPU_TOO_OLD_FOR_ANY_DRIVER,
-    requires=("WHL501", *DRIVER_USABLE),
+    Cause.PYTHON_UNSUPPORTED,
+    requires=("WHL501",),
+    unless=_DRIVER_CHANGES,
 )
 def nothing_fits(facts: Facts) -> Outcome:
     """No release of CuPy fits this driver and these GPUs together.
 
-    What it means: for every release, the driver is too old, or a GPU is outside what the driver or its CUDA supports.
+    What it means: for every release, the driver is too old, or a GPU is outside what the driver or its CUDA supports,
+    or the releases that this driver and GPU could run have no wheel for this Python.
     How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter.
-    What to do: make the smallest change that the resolver names; usually a newer driver.
+    What to do: make the smallest change that the resolver names: a newer driver, or an older Python.
     """
     resolution = facts.resolution
-    if resolution.wheel is not None or facts.needs.driver_absent:
+    if resolution.wheel is not None or facts.needs.driver_absent or without_gpu(facts.snapshot):
         return
     better = resolution.next_better
     subject = better.candidate if better else _nearest(resolution)
@@ -87,9 +93,29 @@ def nothing_fits(facts: Facts) -> Outcome:
         "No release of CuPy fits this machine" + (f"; the smallest change is {change}" if change else ""),
         fact("driver.version", facts.snapshot.driver.version)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
-        (Fix(f"Change {change}: then {better.candidate.label} fits." if better else "Use another GPU."),),
+        _changes(resolution),
         cause=cause,
     )
+
+
+def _changes(resolution: Resolution) -> tuple[Fix, ...]:
+    """Every change that would do, the smallest first."""
+    better = resolution.next_better
+    if better is None:
+        return (Fix("Use another GPU."),)
+    others = [entry for entry in resolution.reachable if entry.candidate != better.candidate]
+    return (
+        Fix(f"Change {changes_text(better)}: then {better.candidate.label} fits."),
+        *(Fix(f"Or change {changes_text(entry)}: then {entry.candidate.label} fits.") for entry in others),
+    )
+
+
+def _later(resolution: Resolution) -> tuple[Fix, ...]:
+    """What to install once something else has changed: nothing fits as things are."""
+    better = resolution.next_better
+    if better is None:
+        return ()
+    return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
 
 
 def _nearest(resolution: Resolution) -> Candidate | None:
@@ -115,7 +141,9 @@ def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
         oldest = min(capability for row in facts.matrix.cuda_minors for capability in row.capabilities)
         old = any(gpu.compute_capability and gpu.compute_capability < oldest for gpu in facts.needs.gpus)
         return Cause.GPU_REMOVED_FROM_TOOLKIT if old else Cause.GPU_TOO_NEW_FOR_TOOLKIT
-    return Cause.DRIVER_TOO_OLD_FOR_CUDA if ConstraintName.DRIVER_MINIMUM in constraints else None
+    if ConstraintName.DRIVER_MINIMUM in constraints:
+        return Cause.DRIVER_TOO_OLD_FOR_CUDA
+    return Cause.PYTHON_UNSUPPORTED if ConstraintName.PYTHON in constraints else None
 
 
 @check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, requires=("ENV401",))
@@ -165,7 +193,7 @@ def cupy_missing(facts: Facts) -> Outcome:
         "CuPy is not in the target environment",
         fact("target.executable", snapshot.target.executable) + fact("target.kind", snapshot.target.kind),
         (
-            *install_fix(facts, "Install the wheel that fits."),
+            *(install_fix(facts, "Install the wheel that fits.") or _later(facts.resolution)),
             Fix("If another environment is meant, name it: gpuenv doctor --python PATH"),
         ),
     )

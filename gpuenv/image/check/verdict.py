@@ -100,7 +100,7 @@ def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[
 
 def ranked_findings(findings: Iterable[ImageFinding]) -> tuple[ImageFinding, ...]:
     """In the order of the rules; the first error is the one to cure first, and its consequences name it."""
-    return ranked(findings, lambda code, primary: primary in _FOLLOWS.get(code, ()))
+    return ranked(findings, lambda finding, primary: primary.code in _FOLLOWS.get(finding.code, ()))
 
 
 def status_of(findings: Iterable[ImageFinding], *, unknown: bool) -> Status:

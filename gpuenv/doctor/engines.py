@@ -1,0 +1,71 @@
+"""What a person has to tell the engine of a container, by the kind that it is. Pure.
+
+Incus, Instance options, NVIDIA and CUDA configuration, and Devices, Type: gpu (LXD has the same); NVIDIA Container
+Toolkit, Running a Sample Workload and CDI; Kubernetes, Schedule GPUs; Apptainer, GPU Support (read November 2026).
+"""
+
+from __future__ import annotations
+
+from gpuenv.doctor.machine import driver_nodes
+from gpuenv.doctor.remedies import container_toolkit
+from gpuenv.model.finding import Fix
+from gpuenv.model.snapshot import Container, Snapshot
+
+_DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")
+_COMMANDS = {
+    Container.DOCKER: _DOCKER,
+    Container.PODMAN: ("podman", "run", "--device", "nvidia.com/gpu=all", "IMAGE"),
+    Container.APPTAINER: ("apptainer", "exec", "--nv", "IMAGE", "COMMAND"),
+}
+_TEGRA = ("docker", "run", "--runtime", "nvidia", "IMAGE")
+_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+_OF_A_POD = Fix("Give the pod a GPU: resources.limits with nvidia.com/gpu: 1.")
+_LIKE_A_MACHINE = (Container.LXC, Container.NSPAWN)
+_NODES = "Give the container the host's nodes /dev/nvidia*, and the rules that allow them, in its configuration"
+_OF_LXC = Fix("With Incus or LXD: a device of the type gpu, and nvidia.runtime=true.")
+
+
+def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
+    """How this kind of container is started with a GPU."""
+    kind = _kind(snapshot)
+    if kind is Container.KUBERNETES:
+        return (_OF_A_POD,)
+    if kind in _LIKE_A_MACHINE:
+        version = snapshot.driver.module_version.value or "the host's version"
+        libraries = Fix(f"Install the driver's libraries of exactly {version} in it, without a kernel module.")
+        by_engine = (_OF_LXC,) if kind is Container.LXC else ()
+        nodes = Fix(f"{_NODES}.")
+        return (libraries, *by_engine) if driver_nodes(snapshot) else (nodes, *by_engine, libraries)
+    if kind not in _COMMANDS:
+        return (Fix("Start the container again with the GPU's device nodes and the host's driver libraries in it."),)
+    again = Fix("Start the container with access to the GPUs.", _TEGRA if tegra else _COMMANDS[kind])
+    return (again,) if kind is Container.APPTAINER else (again, *container_toolkit(snapshot))
+
+
+def with_every_node(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """How this kind of container gets a node that it lacks; the host may lack it as well."""
+    kind = _kind(snapshot)
+    make = Fix("Where the host lacks them too, make them there.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+    if kind is Container.KUBERNETES:
+        return (make, Fix("Then start the pod again, with a GPU of the device plugin's: nvidia.com/gpu: 1."))
+    if kind in _LIKE_A_MACHINE:
+        return (Fix(f"{_NODES}, every one of them."), make)
+    return (Fix("Pass every node of the driver to the container.", _COMMANDS.get(kind)), make)
+
+
+def with_compute(snapshot: Snapshot) -> Fix:
+    """How this kind of container is given CUDA beside the rest of the driver."""
+    kind = _kind(snapshot)
+    if kind is Container.DOCKER:
+        command = (*_DOCKER[:-1], "-e", _CAPABILITIES, _DOCKER[-1])
+        return Fix("Start the container with the compute capability.", command)
+    if kind is Container.PODMAN:
+        return Fix("Start the container with all of the driver, by CDI.", _COMMANDS[kind])
+    if kind is Container.LXC:
+        return Fix("Let it have CUDA too; with Incus or LXD: nvidia.driver.capabilities=compute,utility.")
+    where = "in the pod's specification (env)" if kind is Container.KUBERNETES else "for it"
+    return Fix(f"Set {_CAPABILITIES} {where}, and start it again.")
+
+
+def _kind(snapshot: Snapshot) -> Container:
+    return snapshot.host.container.value or Container.OTHER

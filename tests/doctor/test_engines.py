@@ -1,0 +1,92 @@
+"""What the engine of a container is to be told, by its kind: what is Docker's is told to users of Docker alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Cuda
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import Container, DeviceNode, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
+from gpuenv.model.versions import DriverVersion
+
+if TYPE_CHECKING:
+    from gpuenv.model.finding import Finding
+
+MATRIX = load(data_path("matrix.yaml"))
+VERSION = DriverVersion.parse("550.163.01")
+LOADED = Driver(version=known(VERSION, "x"), module=known(Module.LOADED, "x"), module_version=known(VERSION, "x"))
+NODES = tuple(DeviceNode(f"/dev/{name}", True, "crw-rw-rw-", "0:0") for name in ("nvidia0", "nvidiactl"))
+EVERY = (*NODES, DeviceNode("/dev/nvidia-uvm", True, "crw-rw-rw-", "0:0"))
+ON_BUS = (PciGpu("0000:31:00.0", "10de", "27b8", kernel_driver="nvidia"),)
+KINDS = [kind for kind in Container if kind is not Container.NONE]
+
+
+def primary(kind: Container, driver: Driver, nvml: SourceState, libcuda: SourceState) -> Finding:
+    sources = (Source("kernel", SourceState.ANSWERED), Source("nvml", nvml), Source("libcuda", libcuda))
+    count = known(1, "nvml") if nvml is SourceState.ANSWERED else Snapshot().gpu_count
+    host = Host(os=known("linux", "uname"), container=known(kind, "marks"))
+    snapshot = Snapshot(host=host, driver=driver, sources=sources, pci_gpus=ON_BUS, gpu_count=count)
+    snapshot = replace(snapshot, driver=replace(driver, branch=known(550, "x")))
+    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return next(finding for finding in found if finding.primary)
+
+
+def said(finding: Finding) -> str:
+    return "\n".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
+
+
+WITHOUT = {
+    Cause.CONTAINER_WITHOUT_GPU: (replace(LOADED, device_nodes=EVERY[:0]), SourceState.ABSENT, SourceState.ABSENT),
+    Cause.CONTAINER_TOOLKIT_BROKEN: (replace(LOADED, device_nodes=EVERY), SourceState.ABSENT, SourceState.ABSENT),
+    Cause.CONTAINER_DRIVER_CAPABILITIES: (
+        replace(LOADED, device_nodes=EVERY),
+        SourceState.ANSWERED,
+        SourceState.ABSENT,
+    ),
+    Cause.DEVICE_NODE_MISSING: (
+        replace(LOADED, device_nodes=NODES, cuda_init=known(int(Cuda.UNKNOWN), "libcuda")),
+        SourceState.ANSWERED,
+        SourceState.ANSWERED,
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", WITHOUT)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_container_is_told_its_own(kind: Container, cause: Cause) -> None:
+    finding = primary(kind, *WITHOUT[cause])
+    by_hand = kind is Container.APPTAINER and cause is Cause.CONTAINER_TOOLKIT_BROKEN
+    assert finding.cause is (Cause.CONTAINER_WITHOUT_GPU if by_hand else cause)
+    assert finding.fix
+    words = said(finding).lower()
+    for name, others in (
+        ("docker", Container.DOCKER),
+        ("podman", Container.PODMAN),
+        ("apptainer", Container.APPTAINER),
+    ):
+        assert name not in words or kind is others, words
+    assert ("pod" in words.replace("podman", "").split()) <= (kind is Container.KUBERNETES)
+
+
+def test_lxc_needs_the_libraries_of_the_host() -> None:
+    without = primary(Container.LXC, *WITHOUT[Cause.CONTAINER_WITHOUT_GPU])
+    assert "nodes /dev/nvidia*" in without.fix[0].text
+    nodes_alone = primary(Container.LXC, *WITHOUT[Cause.CONTAINER_TOOLKIT_BROKEN])
+    assert "550.163.01" in nodes_alone.fix[0].text
+
+
+@pytest.mark.parametrize("code", range(805, 811))
+def test_mps_is_named_where_it_is_in_between(code: int) -> None:
+    driver = replace(LOADED, device_nodes=EVERY, cuda_init=known(code, "libcuda"))
+    finding = primary(Container.NONE, driver, SourceState.ANSWERED, SourceState.ANSWERED)
+    assert finding.cause is Cause.CUDA_INITIALIZATION_FAILED
+    assert "MPS" in finding.title
+    assert "modprobe" not in said(finding)

@@ -1,0 +1,112 @@
+"""A Snapshot of Windows or of macOS: the same causes, and cures that can be had there."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.doctor.systems import for_system
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Cuda, Nvml
+from gpuenv.model.finding import Finding, Fix
+from gpuenv.model.gpu import ComputeMode
+from gpuenv.model.reading import Reading, known
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
+
+MATRIX = load(data_path("matrix.yaml"))
+HEALTHY = ("os=windows", "arch=x86_64", "python=3.12", "gpu=RTX 4090", "numpy=2.3.4", "cupy=cupy-cuda12x==14.2.0")
+ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda", "nvidia-smi"))
+LINUX_ALONE = ("sudo", "modprobe", "dmesg", "reboot", "env", "apt-get", "systemctl", "python3")
+
+
+def windows(*given: str) -> Snapshot:
+    snapshot = assume(Snapshot(), [*HEALTHY, "driver=581.15", *given], MATRIX)
+    answered = (*(Source(name, SourceState.ANSWERED) for name in ("nvml", "libcuda")),)
+    return replace(snapshot, sources=answered, gpu_count=known(1, "nvml"))
+
+
+def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
+    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+
+
+def with_driver(snapshot: Snapshot, **fields: Reading[int]) -> Snapshot:
+    return replace(snapshot, driver=replace(snapshot.driver, **fields))  # type: ignore[arg-type]
+
+
+HUNG = replace(windows(), sources=(Source("nvml", SourceState.TIMED_OUT), Source("libcuda", SourceState.ANSWERED)))
+HIDDEN = replace(
+    windows(), visible_count=known(0, "libcuda"), environment={"CUDA_VISIBLE_DEVICES": "-1"}, gpu_count=known(1, "nvml")
+)
+CLOSED = replace(
+    windows(),
+    gpus=tuple(
+        replace(gpu, compute_mode=known(ComputeMode.PROHIBITED, "nvml"), ordinal=known(0, "libcuda"))
+        for gpu in windows().gpus
+    ),
+)
+BROKEN = replace(
+    windows(),
+    target=replace(windows().target, python=Reading()),
+    sources=(*windows().sources, Source("target", SourceState.FAILED)),
+)
+NO_DRIVER = replace(windows(), driver=Snapshot().driver, gpus=(), gpu_count=Reading(), sources=ABSENT)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "cause", "commands"),
+    [
+        (HUNG, Cause.DRIVER_UNRESPONSIVE, []),
+        (with_driver(windows(), cuda_init=known(int(Cuda.UNKNOWN), "libcuda")), Cause.CUDA_INITIALIZATION_FAILED, []),
+        (
+            with_driver(windows(), nvml_init=known(int(Nvml.LIB_RM_VERSION_MISMATCH), "nvml")),
+            Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
+            ["shutdown /r /t 0"],
+        ),
+        (HIDDEN, Cause.VISIBLE_DEVICES_HIDE_GPU, []),
+        (CLOSED, Cause.COMPUTE_MODE_EXCLUSIVE, ["nvidia-smi -i 0 -c DEFAULT"]),
+        (BROKEN, Cause.TARGET_ENVIRONMENT_BROKEN, ["py -m venv --clear ENVIRONMENT"]),
+        (NO_DRIVER, Cause.NO_DRIVER, []),
+    ],
+    ids=lambda value: value.value if isinstance(value, Cause) else "",
+)
+def test_windows_is_told_what_windows_has(snapshot: Snapshot, cause: Cause, commands: list[str]) -> None:
+    told = findings(snapshot)
+    (primary,) = [finding for finding in told if finding.primary]
+    assert (primary.cause, [" ".join(fix.command) for fix in primary.fix if fix.command]) == (cause, commands)
+    assert primary.fix
+    words = itertools.chain.from_iterable(fix.command or () for finding in told for fix in finding.fix)
+    assert not {*words} & {*LINUX_ALONE}
+
+
+def test_a_sound_windows_has_no_finding() -> None:
+    assert findings(windows()) == ()
+
+
+def test_paths_of_linux_are_named_on_linux_alone() -> None:
+    full = replace(windows().target, kernel_cache_fault=known("no space is left", "the target"))
+    fixes = [fix.text for finding in findings(replace(windows(), target=full)) for fix in finding.fix]
+    assert fixes
+    assert not any("/tmp/" in text for text in fixes)  # noqa: S108 - what is not to be said
+
+
+@pytest.mark.parametrize("cupy", ["none", "cupy-cuda12x==14.2.0"])
+@pytest.mark.parametrize("arch", ["arm64", "x86_64"])
+def test_macos_has_no_driver_to_install(arch: str, cupy: str) -> None:
+    snapshot = assume(Snapshot(), ["os=darwin", f"arch={arch}", "python=3.12", f"cupy={cupy}"], MATRIX)
+    told = findings(replace(snapshot, sources=ABSENT))
+    assert [finding.cause for finding in told if finding.primary] == [Cause.NO_NVIDIA_GPU]
+    assert "Linux or Windows" in told[0].fix[0].text
+    assert Cause.NO_DRIVER not in {finding.cause for finding in told}
+
+
+def test_on_linux_cures_are_as_they_are() -> None:
+    fixes = (Fix("Look.", ("sudo", "dmesg")), Fix("Unset it.", ("env", "-u", "NAME", "python")))
+    assert for_system(fixes, "linux") == for_system(fixes, None) == fixes
+    assert for_system((), "windows") == ()
