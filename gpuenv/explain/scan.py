@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from gpuenv.explain.lines import SEAM, LineFinder, shown
 from gpuenv.explain.literals import LiteralIndex, any_of, grams_of
 from gpuenv.explain.patterns import compiled
-from gpuenv.explain.records import Hit, SaidLine, Signature
+from gpuenv.explain.records import Hit, Level, SaidLine, Signature
 from gpuenv.explain.signatures import all_signatures
 from gpuenv.explain.stated import LITERALS, Stated
 
@@ -106,7 +106,9 @@ def scan(data: bytes) -> Scanner:
 
 
 def _most(signature: Signature) -> int:
-    """How many hits of a signature are kept."""
+    """How many hits of a signature are kept; that a mark is there is said by one."""
+    if signature.level is Level.MARK and signature.judge is None:
+        return 1
     return _KEPT if signature.judge is None else _KEPT_VALUES
 
 

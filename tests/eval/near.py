@@ -113,7 +113,6 @@ WRITTEN = (
     "disk quota: 3 GB of 10 GB used; .cupy 120 MB",
     "The GPU is not throttled: clocks 1980 MHz, no slowdown.",
 )
-
 # What states no fact of the machine.
 NOTHING_STATED = (
     "assert torch.cuda.is_available()",

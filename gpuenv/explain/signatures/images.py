@@ -43,7 +43,7 @@ SIGNATURES = (
     Signature(
         "container.capabilities",
         "NVIDIA container toolkit",
-        ("driver capabilities", "unsupported capabilities", "nvidia_driver_capabilities", "utility"),
+        ("driver capabilities", "unsupported capabilities", "nvidia_driver_capabilities", '"utility"'),
         ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.88),),
         "nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go",
         pattern=r"unsupported (?:driver )?capabilities|NVIDIA_DRIVER_CAPABILITIES.{0,60}(?:missing|does not|not include|must|unset|without|only)|\"utility\" (?:driver )?capability",

@@ -23,7 +23,7 @@ SIGNATURES = (
     Signature(
         "modprobe.package-of-module",
         "modprobe",
-        ("nvidia_", "nvidia-"),
+        ("module by name=", "could not insert", "module nvidia_", "module nvidia-"),
         ((Cause.DRIVER_INSTALL_BROKEN, 0.66), (Cause.DRIVER_MODULE_NOT_LOADED, 0.2)),
         "kmod, libkmod-module.c; Ubuntu to 18.04: the modules bear the branch of their package, as nvidia_331_uvm",
         pattern=r"(?:find module by name=|could not insert |Module )'?nvidia[-_]\d{3}(?:[-_]updates)?(?:[-_]uvm)?'?\b.{0,40}(?:not (?:found|implemented)|No such|$)",

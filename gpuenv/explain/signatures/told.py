@@ -27,11 +27,55 @@ _FIRST = r"(?:(?:GPU|device|cuda|index|card)[ :]{0,3}(?:index )?\[?0\b|\[0\b|(?:
 _ONE = r"(?:only (?:one|1|a single|the first)\b|(?:one|1|a single) (?:GPU|device|instance) only)"
 _UNSEEN = r"(?:no (?:GPUs?|devices?|instances?|CUDA)\b|(?:not|n't|cannot|never) (?:be )?(?:found|find|visible|see[ns]?|detect\w*|use[ds]?|usable|work\w*|available|listed|show\w*|recogni[sz]\w*)|is_available\(\)\W{1,6}(?:\w+ )?False|fails?\b)"
 
+# What lines of logs have less often than the word memory.
+_KEPT = (
+    "growing",
+    "grows",
+    "increas",
+    "rising",
+    "climb",
+    "accumulat",
+    "filling",
+    "fills up",
+    "going up",
+    "goes up",
+    "builds up",
+    "releas",
+    "freed",
+    "not free",
+    "n't free",
+    "returned",
+    "reclaimed",
+    "dealloc",
+    "cleared",
+    "given back",
+    "give back",
+    "go down",
+    "goes down",
+    "decreas",
+    "shrink",
+    "drop",
+    "stays ",
+    "remains ",
+    "leak",
+    "still show",
+    "still report",
+    "still list",
+    "reports ",
+    "shows ",
+    "empty_cache",
+    "不释放",
+    "有释放",
+    "法释放",
+    "一直增",
+    "一直上",
+)
+
 SIGNATURES = (
     Signature(
         "told.memory-grows",
         _REPORTS,
-        ("memory", "vram", "gpu ram", "nvidia-smi", "empty_cache", "不释放", "有释放", "法释放", "一直增", "一直上"),
+        _KEPT,
         ((Cause.MEMORY_POOL_RETENTION, 0.56), (Cause.OUT_OF_MEMORY, 0.14), (Cause.GPU_BUSY, 0.08)),
         "CuPy documentation, Memory Management: the pool keeps what arrays no longer use; torch, CUDA semantics, Memory management",
         pattern=(
@@ -50,7 +94,7 @@ SIGNATURES = (
     Signature(
         "told.cupy-keeps-memory",
         _REPORTS,
-        ("memory", "used_bytes", "free_all_blocks"),
+        (*_KEPT, "used_bytes", "free_all_blocks", "free memory", "clear memory", "gpu memory in"),
         ((Cause.MEMORY_POOL_RETENTION, 0.66), (Cause.OUT_OF_MEMORY, 0.14)),
         "CuPy documentation, Memory Management",
         pattern=(
@@ -66,7 +110,20 @@ SIGNATURES = (
     Signature(
         "told.memory-of-the-gone",
         _REPORTS,
-        ("memory", "vram", "zombie"),
+        (
+            "zombie",
+            "still ",
+            "remains ",
+            "stays ",
+            "occup",
+            "held",
+            "in use",
+            "hold",
+            "not released",
+            "not freed",
+            "no running process",
+            "no process",
+        ),
         ((Cause.GPU_BUSY, 0.68), (Cause.OUT_OF_MEMORY, 0.1), (Cause.MEMORY_POOL_RETENTION, 0.06)),
         "NVIDIA, System Management Interface: memory is held by processes; fuser -v /dev/nvidia* lists them all",
         pattern=(
@@ -132,7 +189,7 @@ SIGNATURES = (
     Signature(
         "told.mig",
         _REPORTS,
-        ("mig",),
+        ("mig ", "mig,", "mig.", "mig-"),
         ((Cause.MIG_MISCONFIGURED, 0.62),),
         "NVIDIA Multi-Instance GPU User Guide, Device Enumeration: a process sees one instance, and only one that exists",
         pattern=(

@@ -29,7 +29,7 @@ SIGNATURES = (
     Signature(
         "told.not-rebooted",
         _REPORTS,
-        ("mismatch", "match"),
+        ("mismatch", "not match", "n't match", "differ"),
         ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.76),),
         "NVML, NVML_ERROR_LIB_RM_VERSION_MISMATCH, retold",
         pattern=(
@@ -37,7 +37,7 @@ SIGNATURES = (
         ),
         needs=_HERE,
         level=Level.WARNING,
-        unless=ADVICE,
+        unless=rf"{ADVICE}|/ ?library version mismatch",
         decides="whether it is gone after a reboot",
     ),
     Signature(
@@ -59,7 +59,7 @@ SIGNATURES = (
     Signature(
         "told.container-lost",
         _REPORTS,
-        ("container", "pod", "daemon-reload"),
+        ("daemon-reload", "lost", "loses", "lose ", "losing", "disappear", "vanish", "gone"),
         ((Cause.CONTAINER_CGROUP_LOST_GPU, 0.66),),
         "NVIDIA Container Toolkit, Troubleshooting: containers lose access to GPUs",
         pattern=(
@@ -74,7 +74,7 @@ SIGNATURES = (
     Signature(
         "told.two-cupys",
         _REPORTS,
-        ("both", "cupy"),
+        ("and cupy",),
         ((Cause.MULTIPLE_CUPY_PACKAGES, 0.72),),
         "CuPy documentation, Installation: only one of its packages may be installed",
         pattern=rf"\b(?:both|have|shows?|lists?|contains?|installed:?)\b.{{0,30}}\b(?P<one>{_CUPY})(?:[= ]+\d[\w.]*)?,? and (?P<other>{_CUPY})(?![\w-])",
@@ -86,7 +86,7 @@ SIGNATURES = (
     Signature(
         "told.type-of-kernel",
         _REPORTS,
-        ("float", "double", "int32", "int64"),
+        ("garbage", "nonsense", "wrong", "zero", "incorrect", " nan"),
         ((Cause.DTYPE_MISMATCH, 0.6),),
         "CuPy documentation, User-Defined Kernels: a raw kernel takes the bytes of its arguments as they are",
         pattern=(
