@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "doctor": {"model", "matrix"},
     "explain": {"model", "matrix", "doctor"},
     "probe": {"model", "matrix", "doctor"},
-    "paste": {"model", "matrix", "probe"},
+    "paste": {"model", "matrix", "probe", "explain"},
     "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
     "image": {"model", "matrix", "doctor", "probe", "report", "install", "smoke", "toml_text"},

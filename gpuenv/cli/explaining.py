@@ -110,6 +110,8 @@ def _verdict(snapshot: Snapshot, matrix: Matrix) -> Verdict:
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.explain.answer import verdict_of
     from gpuenv.matrix.resolve import resolve
+    from gpuenv.model.snapshot import SourceState
 
     diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic)
-    return verdict_of(diagnosis, probed=bool(snapshot.sources))
+    probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
+    return verdict_of(diagnosis, probed=probed)

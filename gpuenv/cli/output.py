@@ -85,7 +85,9 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
 
     What goes to a file is meant for others and loses every identity; what is printed loses secrets alone.
     """
-    cleaned = [replace(line, text=_harmless(_clean(line.text, output, redacted=redacted))) for line in lines]
+    told = list(lines)
+    texts = _clean([line.text for line in told], output, redacted=redacted)
+    cleaned = [replace(line, text=_harmless(text)) for line, text in zip(told, texts, strict=True)]
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _to_terminal(cleaned, color=color and "NO_COLOR" not in os.environ)
         return
@@ -96,12 +98,12 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
         write_stdout(text)
 
 
-def _clean(text: str, output: Path | None, *, redacted: bool) -> str:
-    from gpuenv.report.redact import hide_secrets, redact_line
+def _clean(texts: list[str], output: Path | None, *, redacted: bool) -> list[str]:
+    from gpuenv.report.redact import hide_secrets, redact_lines
 
     if not redacted:
-        return text
-    return hide_secrets(text) if output is None else redact_line(text, identity())
+        return texts
+    return [hide_secrets(text) for text in texts] if output is None else redact_lines(texts, identity())
 
 
 def _harmless(text: str) -> str:

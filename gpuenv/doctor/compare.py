@@ -7,12 +7,13 @@ the family of the fact, by how often that family was the cause in public reports
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gpuenv.doctor.comparable import comparable, told_by_both
 from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
-from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.snapshot import Snapshot, SourceState
 
 _OF_PRIMARY, _OF_FINDING = 0.95, 0.8
 
@@ -64,10 +65,20 @@ _FAMILIES: tuple[tuple[str, float, str], ...] = (
 )
 _REST = (0.15, "it differs")
 _EXTRA_NODE = (0.2, "a device file more, which hides nothing")
-_NODES = "driver.device_nodes."
-_FACT_OF_ENTRY = {"target.packages.numpy": ("target.numpy",)}
+_NODES, _PACKAGES = "driver.device_nodes.", "target.packages."
+_Telling = tuple[tuple[str, ...], tuple[str, ...]]  # of the machine there, and of the one here
+_FACT_OF_ENTRY = {
+    "target.packages.numpy": ("target.numpy",),
+    "gpus[].compute_capability": ("GPU",),
+    "gpus[].name": ("GPU",),
+}
 # What comes of a cause: it shows that something is wrong, and nobody can set it.
-_OUTCOMES = ("visible_count", "gpu_count", "driver.cuda_init", "driver.nvml_init")
+_OUTCOMES = ("visible_count", "gpu_count", "driver.cuda_init", "driver.nvml_init", "driver.branch")
+_LIBRARIES = "target.libraries."  # which one is loaded comes of these, where they differ too
+_LEADING_TO_LIBRARIES = (
+    *("environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD", "environment.CUDA_PATH", "environment.CUDA_HOME"),
+    *("environment.CONDA_PREFIX", "target.cupy", "target.packages.nvidia-*", "target.packages.cuda-*"),
+)
 
 
 def compare(
@@ -84,10 +95,8 @@ def compare(
     first, second = comparable(there), comparable(here)
     known = {(finding.code, finding.cause) for finding in findings_there}
     new = [finding for finding in findings_here if (finding.code, finding.cause) not in known]
-    differences = sorted(
-        _differences(first, second, new),
-        key=_order,
-    )
+    told = (_telling(there), _telling(here))
+    differences = sorted(_led(list(_differences(first, second, new, told))), key=_order)
     return Comparison(
         schema=SCHEMA,
         differences=tuple(differences),
@@ -97,23 +106,58 @@ def compare(
     )
 
 
-def _differences(there: Mapping[str, str], here: Mapping[str, str], new: Sequence[Finding]) -> Iterable[Difference]:
+def _telling(snapshot: Snapshot) -> tuple[str, ...]:
+    """Of which kinds of entries a machine tells all, so that what it does not name is not there.
+
+    What is pasted may be a part of a list, and tells of no device files.
+    """
+    asked = snapshot.source("kernel").state is not SourceState.NOT_ASKED
+    listed = asked or snapshot.source("target").state is SourceState.ANSWERED
+    return ("environment.", *((_PACKAGES,) if listed else ()), *((_NODES,) if asked else ()))
+
+
+def _differences(
+    there: Mapping[str, str], here: Mapping[str, str], new: Sequence[Finding], told: _Telling
+) -> Iterable[Difference]:
     for fact in sorted(there.keys() | here.keys()):
         before, after = there.get(fact), here.get(fact)
-        if before != after and not _merely_untold(fact, before, after):
+        if before != after and not _merely_untold(fact, before, after, told):
             likelihood, why = _rank(fact, before, after, new)
             yield Difference(fact, before, after, likelihood, why)
 
 
-def _merely_untold(fact: str, before: str | None, after: str | None) -> bool:
+def _merely_untold(fact: str, before: str | None, after: str | None, told: _Telling) -> bool:
     """A package, a variable or a device that is not there is a difference; a fact that nobody told is none."""
-    named = fact.startswith(("target.packages.", "environment.", _NODES))
-    return (before is None or after is None) and not named
+    if before is not None and after is not None:
+        return False
+    return not fact.startswith(told[0] if before is None else told[1])
+
+
+def _led(differences: list[Difference]) -> list[Difference]:
+    """Where CuPy would load another library, what leads there explains as much."""
+    libraries = [entry.likelihood for entry in differences if entry.fact.startswith(_LIBRARIES)]
+    if not libraries:
+        return differences
+    return [_raised(entry, max(libraries)) if _leads(entry.fact) else entry for entry in differences]
+
+
+def _leads(fact: str) -> bool:
+    return any(fnmatchcase(fact, pattern) for pattern in _LEADING_TO_LIBRARIES)
+
+
+def _raised(entry: Difference, likelihood: float) -> Difference:
+    if entry.likelihood >= likelihood:
+        return entry
+    return replace(entry, likelihood=likelihood, why=f"{entry.why}; CuPy would load another library")
+
+
+def _is_outcome(fact: str) -> bool:
+    return fact in _OUTCOMES or fact.startswith(_LIBRARIES)
 
 
 def _order(entry: Difference) -> tuple[float, bool, float, str]:
     """The likeliest first; of equals what can be set before what only comes of it, and the likelier family first."""
-    return (-entry.likelihood, entry.fact in _OUTCOMES, -_family(entry.fact, entry.there)[0], entry.fact)
+    return (-entry.likelihood, _is_outcome(entry.fact), -_family(entry.fact, entry.there)[0], entry.fact)
 
 
 def _family(fact: str, before: str | None) -> tuple[float, str]:
@@ -156,7 +200,8 @@ def _try_first(differences: Sequence[Difference], new: Sequence[Finding]) -> tup
     if cured is not None:
         return cured
     causes = [entry for entry in differences if entry.fact not in _OUTCOMES]
-    return (_undo(causes[0]),) if causes else ()
+    settable = [entry for entry in causes if not _is_outcome(entry.fact) and entry.likelihood >= causes[0].likelihood]
+    return (_undo((settable or causes)[0]),) if causes else ()
 
 
 def _undo(difference: Difference) -> Fix:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.model.identity import NVIDIA
-from gpuenv.model.reading import ASSUMED
+from gpuenv.model.reading import ASSUMED, PASTED
 from gpuenv.model.snapshot import (
     Container,
     DriverLibrary,
@@ -27,9 +27,11 @@ def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
 def driver_sees_gpu(snapshot: Snapshot) -> bool:
     """Whether the driver's own libraries show this process at least one GPU.
 
-    The kernel's list does not count: a container sees the host's.
+    The kernel's list does not count: a container sees the host's. Nor does nvidia-smi, but in a paste, where it stands
+    for the library that it asks.
     """
-    counted = snapshot.gpu_count.value if snapshot.gpu_count.source in _OWN_LIBRARIES else 0
+    source = snapshot.gpu_count.source or ""
+    counted = snapshot.gpu_count.value if source in _OWN_LIBRARIES or source.startswith(PASTED) else 0
     return bool(counted or snapshot.visible_count.value)
 
 

@@ -87,7 +87,7 @@ def _devices(snapshot: Snapshot) -> Iterator[str]:
     driver, variables = snapshot.driver, snapshot.environment
     if "driver.version" in snapshot.assumed and not driver.version.known:
         yield "driver-none"
-    if snapshot.gpu_count.value == 0 and not snapshot.gpus:
+    if not snapshot.gpus and (snapshot.gpu_count.value == 0 or snapshot.amd_gpus):
         yield "gpu-none"
     if driver.nouveau.value:
         yield "nouveau"
@@ -108,7 +108,7 @@ def _devices(snapshot: Snapshot) -> Iterator[str]:
 
 def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
     target = snapshot.target
-    if any(is_rocm(entry.distribution) for entry in target.cupy):
+    if snapshot.amd_gpus or any(is_rocm(entry.distribution) for entry in target.cupy):
         yield "rocm"
     if target.cupy:
         yield "cupy-there"
@@ -126,10 +126,18 @@ def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
             for release in line.releases
             if python.tag in release.pythons
         }
-        if not majors:
+        if not majors or _is_outside(snapshot, matrix):
             yield "python-outside"
         elif len(majors) > 1:  # one that only the latest major version has was missing until a short while ago
             yield "python-inside"
+
+
+def _is_outside(snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether the very release of CuPy that is meant has no wheel for this Python."""
+    python = snapshot.target.python.value
+    meant = {(entry.distribution, entry.release) for entry in snapshot.target.cupy}
+    rows = [row for line in matrix.wheel_lines for row in line.releases if (line.name, row.cupy) in meant]
+    return bool(rows) and python is not None and all(python.tag not in row.pythons for row in rows)
 
 
 def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion,
 DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}
 _CTK = "ctk"
 # The Python of each Ubuntu, which its packages are named after (packages.ubuntu.com: python3 in focal, jammy, noble).
-_PYTHON_OF = {"ubuntu20.04": "3.8", "ubuntu22.04": "3.10", "ubuntu24.04": "3.12"}
+PYTHON_OF = {"ubuntu20.04": "3.8", "ubuntu22.04": "3.10", "ubuntu24.04": "3.12"}
 # Debian 12: its glibc, 2.36, is newer than what any wheel of CuPy or CUDA asks for (docker-library/python, README).
 _SLIM = "python:{python}-slim-bookworm"
 _HEADERS = {12: "nvidia-cuda-runtime-cu12=={cuda}.*", 13: "cuda-toolkit[cudart]=={cuda}.*"}
@@ -220,7 +220,7 @@ def _own_python(name: str) -> str | None:
     official = re.search(r"(?:^|/)python:(3\.\d+)", name)
     if official:
         return official[1]
-    return next((python for distribution, python in _PYTHON_OF.items() if name.endswith(distribution)), None)
+    return next((python for distribution, python in PYTHON_OF.items() if name.endswith(distribution)), None)
 
 
 def _choice(found: _Found, wish: Wish, needs: Needs, matrix: Matrix) -> Choice:

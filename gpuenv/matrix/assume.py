@@ -175,19 +175,38 @@ def _assume_python(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
 
 
 def _assume_cupy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    """``cupy-cuda12x==14.2.0``, or none."""
+    """``cupy-cuda12x==14.2.0``, also as ``cupy-cuda12x[ctk]==14.2.0; sys_platform == "linux"``, or none."""
     del matrix
     if value.lower() == _NONE:
         kept = {name: release for name, release in snapshot.target.packages.items() if not is_cupy(name)}
         target = snapshot.target.with_cupy((), kept)
         return _noted(replace(snapshot, target=target), "target.cupy")
-    name, _, release = (part.strip() for part in value.partition("=="))
-    name = _canonical(name)
-    if not is_cupy(name) or not is_version(release):
-        raise ValueError("expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0")
+    name, release = _cupy_of(value)
     kept = {entry: version for entry, version in snapshot.target.packages.items() if not is_cupy(entry)}
     target = snapshot.target.with_cupy((CupyInstallation(name, release),), {**kept, name: release})
     return _noted(replace(snapshot, target=target), "target.cupy")
+
+
+def _cupy_of(value: str) -> tuple[str, str]:
+    """The distribution and the version in a requirement of pip's; its extras and its marker are no facts.
+
+    Raises:
+        ValueError: for another distribution, or where it leaves the version open.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - only where one is given
+
+    expected = "expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0"
+    try:
+        read = Requirement(value)
+    except InvalidRequirement as error:
+        raise ValueError(expected) from error
+    pins = [entry.version for entry in read.specifier if entry.operator in ("==", "===")]
+    name = _canonical(read.name)
+    if is_cupy(name) and read.specifier and (len(read.specifier) > 1 or not pins or not is_version(pins[0])):
+        raise ValueError(f"{expected}; a range is no fact: preflight --require 'cupy{read.specifier}' asks for one")
+    if not is_cupy(name) or not pins:
+        raise ValueError(expected)
+    return name, pins[0]
 
 
 def _assume_numpy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:

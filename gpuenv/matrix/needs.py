@@ -10,12 +10,14 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
 from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.identity import NVIDIA
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
-from gpuenv.model.snapshot import Container, Gpu, LibraryOrigin, Module, Snapshot, SourceState, Toolkit
+from gpuenv.model.snapshot import Container, Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 _REFUSED = (Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
 _MOST_COMMON = ("linux", "x86_64")
+_BRACKETS = pattern(r"\[([^\]]+)\]$")
 _TEGRA_NAMES = ("nvgpu", "Orin", "Thor", "Tegra", "Xavier")
 
 
@@ -211,14 +213,17 @@ def _gpus(snapshot: Snapshot, matrix: Matrix) -> tuple[NeededGpu, ...]:
     if snapshot.gpus:
         return tuple(_needed(gpu, matrix) for gpu in visible_gpus(snapshot))
     on_bus = [device for device in snapshot.pci_gpus or () if device.vendor == NVIDIA]
-    known = [(device, product_by_pci(device.device, matrix)) for device in on_bus]
-    return tuple(
-        NeededGpu(
-            f"{product.name if product else device.name or 'NVIDIA ' + device.device} at {device.pci}",
-            product.compute_capability if product else None,
-        )
-        for device, product in known
-    )
+    return tuple(_on_bus(device, matrix) for device in on_bus)
+
+
+def _on_bus(device: PciGpu, matrix: Matrix) -> NeededGpu:
+    """A GPU of the PCI bus: by its id, else by the product that the list of ids has in brackets."""
+    product = product_by_pci(device.device, matrix)
+    if product is not None:
+        return NeededGpu(f"{product.name} at {device.pci}", product.compute_capability)
+    name = _BRACKETS.search(device.name or "")
+    capability = capability_by_name(name[1], matrix) if name else None
+    return NeededGpu(f"{device.name or 'NVIDIA ' + device.device} at {device.pci}", capability)
 
 
 def _needed(gpu: Gpu, matrix: Matrix) -> NeededGpu:

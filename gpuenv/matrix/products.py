@@ -10,6 +10,10 @@ from gpuenv.matrix.records import Matrix, Product
 from gpuenv.model.versions import ComputeCapability
 
 _MAKERS = {"nvidia", "tesla", "geforce"}
+# A virtual GPU's name, such as GRID A100D-20C: the board, letters for its kind, megabytes or gigabytes, and the licence
+# (NVIDIA, Virtual GPU Software User Guide, Virtual GPU Types for Supported GPUs).
+_VIRTUAL = re.compile(r"^(?:GRID|NVIDIA) ((?:RTX ?)?[A-Z]\d+)[A-Z]*-\d+[ABCQ]?[ABCQ]$")
+_BRAND = "geforce"
 
 
 class ProductError(ValueError):
@@ -37,10 +41,27 @@ def find_product(name: str, matrix: Matrix) -> Product:
 
 def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
     """The compute capability of a product that a driver names; None where the name does not decide it."""
-    try:
-        return find_product(name, matrix).compute_capability
-    except ProductError:
+    for told in (name, _VIRTUAL.sub(r"\1", name)):
+        try:
+            return find_product(told, matrix).compute_capability
+        except ProductError:
+            continue
+    return None
+
+
+def capability_by_beginning(beginning: str, matrix: Matrix) -> ComputeCapability | None:
+    """The compute capability of every product whose name begins so, where it is one; a series has to be in it."""
+    wanted = _plain(beginning)
+    if not any(letter.isdigit() for letter in wanted):
         return None
+    names = [(name, product) for product in matrix.products for name in (product.name, *product.aliases)]
+    found = {product.compute_capability for name, product in names if _plain(name).startswith(wanted)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _plain(name: str) -> str:
+    """A name without the maker and the brand, which drivers of different ages write and leave out."""
+    return "".join(_words(name))
 
 
 def product_by_pci(device: str, matrix: Matrix) -> Product | None:
@@ -69,6 +90,8 @@ def _matches(name: str, matrix: Matrix) -> list[Product]:
     if not wanted:
         return []
     spellings = _every_spelling(matrix)
+    if _BRAND in name.lower():  # a number of another brand is another GPU
+        spellings = tuple(entry for entry in spellings if entry[0].name.lower().find(_BRAND) >= 0)
     exact = [product for product, words in spellings if words == wanted]
     exact = exact or [product for product, words in spellings if "".join(words) == "".join(wanted)]
     wider = [product for product, words in spellings if set(wanted) < set(words)]

@@ -10,6 +10,7 @@ from gpuenv.model.record import dataclass
 T = TypeVar("T")
 
 ASSUMED = "assumed"
+PASTED = "pasted "  # the beginning of the sources of a paste
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,42 @@
-"""GPUs in what is pasted: nvidia-smi's table, its -q and -L, CuPy's and numba's lists."""
+"""GPUs in what is pasted: of nvidia-smi in all its forms, CuPy, numba, torch, TensorFlow, deviceQuery and others."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.paste import forms
+from gpuenv.model.pattern import pattern
+from gpuenv.paste import forms, tables
 from gpuenv.paste.records import PastedGpu
 
-_MIB = 1 << 20
 _MOST = 256  # GPUs of one output
+# How a name begins that a driver gives; "GPU 0: out of memory" is none.
+_MAKER = r"(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN|NVS|Orin|Xavier|Thor|Tegra|GP10B|RTX|GTX)\b"
+_LISTED = pattern(
+    rf"(?:GPU models and configuration\s*: )?GPU (\d+): ({_MAKER}.*?)(?: \(UUID: (?:(GPU-[\w-]+)|([^)]*))\))?$"
+)
+_INSTANCE = pattern(r"MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)\s]+)\)$")
+_DEVICE = pattern(r"Device (\d+) (Name|Compute Capability|PCI Bus ID)\s*: (.+)$")
+_NUMBA = pattern(r"id (\d+)\s+b?'([^']+)'")
+_NUMBA_CAPABILITY = pattern(r"[Cc]ompute [Cc]apability: (\d+\.\d+)$")
+_TENSORFLOW = pattern(rf"device: (\d+), name: ({_MAKER}.*?), pci bus id: (\S+), compute capability: (\d+\.\d+)")
+_QUERIED = pattern(rf"Device (\d+): \"({_MAKER}.*)\"$")
+_QUERIED_FIELD = pattern(
+    r"(CUDA Capability Major/Minor version number|Total amount of global memory):\s+([\d.]+)"
+    r"(?: MBytes \((\d+) bytes\))?"
+)
+_CONTAINER_CLI = pattern(r"(Device Index|Model|GPU UUID|Bus Location|Architecture):\s+(\S.*)$")
+_XFORMERS = pattern(r"gpu\.(compute_capability|name):\s+(\S.*)$")
+# transformers env, and forms that people fill in
+_REPORTED = pattern(
+    r"GPU(?: [Tt]ype| [Mm]odel| [Nn]ame)?\s*:?\s+"
+    r"((?=.*\d)(?!.*\b(?:driver|is|not|has|and|error|memory|version)\b)"
+    rf"(?:{_MAKER}|[AHLVBPKTM]\d{{1,3}}\b)[\w ()/.-]{{0,40}})$"
+)
+_AMD = pattern(
+    r"GPU(?: models and configuration| [Mm]odel| [Nn]ame| [Tt]ype)?\s*:\s+(?:GPU \d+: )?"
+    r"((?:AMD|Radeon|Device [0-9a-f]{4}$)(?!.*\b(?:not|or|no)\b).*)$"
+)
+_AMD_OF_CUPY = pattern(r"Device \d+ Arch\s*: (gfx\w+)")
 
 
 class GpuReader:
@@ -16,12 +44,16 @@ class GpuReader:
 
     def __init__(self) -> None:
         self.found: dict[str, dict[str, PastedGpu]] = {}
+        self.amd: list[tuple[str | None, str | None]] = []
         self._open: tuple[str, str] | None = None  # the entry that following lines are about
         self._section = ""
+        self._columns: tuple[str, ...] = ()
+        self.driver: str | None = None  # that the line which was read last names beside a GPU
 
     def look(self, line: str) -> str | None:
         """Takes a line; returns the output that it belongs to, where it tells of a GPU."""
-        return self._table(line) or self._listed(line) or self._queried(line) or self._numba(line)
+        self.driver = None
+        return self._table(line) or self._long(line) or self._rows(line) or self._listed(line) or self._others(line)
 
     def _put(self, form: str, key: str, /, **values: object) -> str:
         entries = self.found.setdefault(form, {})
@@ -31,72 +63,116 @@ class GpuReader:
         self._open = (form, key)
         return form
 
-    def _more(self, **values: object) -> str | None:
-        return self._put(*self._open, **values) if self._open else None
+    def _more(self, form: str, /, **values: object) -> str | None:
+        """More of the entry that is open, where it is of this output."""
+        if self._open is None or self._open[0] != form:
+            return None
+        return self._put(*self._open, **values)
 
     def _table(self, line: str) -> str | None:
-        row = forms.SMI_ROW.match(line)
+        row = tables.ROW.match(line)
         if row:
-            return self._put(forms.SMI, row[1], index=int(row[1]), name=_whole(row[2]), pci=row[3])
-        if self._open is None or self._open[0] != forms.SMI:
-            return None
-        memory = forms.SMI_MEMORY.search(line)
+            name, begins = tables.whole_or_cut(row[2])
+            return self._put(forms.SMI, row[1], index=int(row[1]), name=name, name_begins=begins, pci=row[3])
+        memory = tables.MEMORY.match(line)
         if memory:
-            return self._more(memory_used=_mib(memory[1]), memory_total=_mib(memory[2]), compute_mode=memory[3])
-        mig = forms.SMI_MIG.match(line)
-        return self._more(mig=mig[1] == "Enabled") if mig else None
+            used, total = tables.mebibytes(memory[1]), tables.mebibytes(memory[2])
+            return self._more(forms.SMI, memory_used=used, memory_total=total, compute_mode=memory[3])
+        mig = tables.MIG.match(line)
+        return self._more(forms.SMI, mig=mig[1] == "Enabled") if mig else None
 
-    def _listed(self, line: str) -> str | None:
-        listed = forms.LISTED_GPU.match(line)
-        if listed:
-            form = forms.SMI_L if listed[3] else forms.COLLECT_ENV
-            return self._put(form, listed[1], index=int(listed[1]), name=listed[2], uuid=listed[3])
-        device = forms.DEVICE.match(line)
-        if device is None or "<" in device[3]:
-            return None
-        field = {"Name": "name", "Compute Capability": "capability", "PCI Bus ID": "pci"}[device[2]]
-        return self._put(forms.SHOW_CONFIG, device[1], **{"index": int(device[1]), field: device[3].strip()})
-
-    def _queried(self, line: str) -> str | None:
-        begin = forms.Q_GPU.match(line)
+    def _long(self, line: str) -> str | None:
+        begin = tables.LONG_GPU.match(line)
         if begin:
             self._section = ""
             count = len(self.found.get(forms.SMI_Q, {}))
             return self._put(forms.SMI_Q, begin[1], index=count, pci=begin[1])
         if self._open is None or self._open[0] != forms.SMI_Q:
             return None
-        section = forms.Q_SECTION.match(line)
-        if section:
-            self._section = section[1]
-        field = forms.Q_FIELD.match(line)
-        return self._asked(field[1], field[2]) if field else None
+        if tables.LONG_SECTION.match(line):
+            self._section = line
+        field = tables.LONG_FIELD.match(line)
+        return self._more(forms.SMI_Q, **tables.long_values(self._section, field[1], field[2])) if field else None
 
-    def _asked(self, name: str, value: str) -> str | None:
-        if name == "Product Name":
-            return self._more(name=value)
-        if name == "GPU UUID":
-            return self._more(uuid=value)
-        if name == "Compute Mode":
-            return self._more(compute_mode=value)
-        if name == "Current" and self._section == "MIG Mode":
-            return self._more(mig={"Enabled": True, "Disabled": False}.get(value))
-        if name in ("Total", "Used") and self._section == "FB Memory Usage" and value.endswith("MiB"):
-            size = _mib(value.split(maxsplit=1)[0])
-            return self._more(memory_total=size) if name == "Total" else self._more(memory_used=size)
-        return None
+    def _rows(self, line: str) -> str | None:
+        """The answer to ``--query-gpu``: a line with the names of the columns, and a line a GPU."""
+        columns = tables.columns_of(line)
+        if columns:
+            self._columns = columns
+            return None
+        values = tables.row_values(self._columns, line)
+        if values is None:
+            self._columns = ()
+            return None
+        self.driver = values.pop("driver", None)
+        count = len(self.found.get(forms.SMI_QUERY, {}))
+        return self._put(forms.SMI_QUERY, str(count), **{"index": count, **values})
 
-    def _numba(self, line: str) -> str | None:
-        begin = forms.NUMBA_GPU.match(line)
+    def _listed(self, line: str) -> str | None:
+        listed = _LISTED.match(line)
+        if listed:
+            form = forms.SMI_L if listed[3] or listed[4] else forms.COLLECT_ENV
+            return self._put(form, listed[1], index=int(listed[1]), name=listed[2].strip(), uuid=listed[3])
+        instance = _INSTANCE.match(line)
+        if instance and self._open and self._open[0] == forms.SMI_L:
+            known = self.found[forms.SMI_L][self._open[1]].mig_instances
+            return self._more(forms.SMI_L, mig=True, mig_instances=(*known, (instance[2], instance[1])))
+        device = _DEVICE.match(line)
+        if device is None or "<" in device[3]:
+            return None
+        field = {"Name": "name", "Compute Capability": "capability", "PCI Bus ID": "pci"}[device[2]]
+        return self._put(forms.SHOW_CONFIG, device[1], **{"index": int(device[1]), field: device[3].strip()})
+
+    def _others(self, line: str) -> str | None:
+        begin = _NUMBA.match(line)
         if begin:
             return self._put(forms.NUMBA, begin[1], index=int(begin[1]), name=begin[2])
-        told = forms.NUMBA_CAPABILITY.match(line.strip())
-        return self._more(capability=told[1]) if told and self._open and self._open[0] == forms.NUMBA else None
+        told = _NUMBA_CAPABILITY.match(line)
+        if told:
+            return self._more(forms.NUMBA, capability=told[1])
+        created = _TENSORFLOW.search(line) if ", pci bus id" in line else None
+        if created:
+            return self._put(
+                forms.TENSORFLOW,
+                created[1],
+                index=int(created[1]),
+                name=created[2],
+                pci=created[3],
+                capability=created[4],
+            )
+        xformers = _XFORMERS.match(line)
+        if xformers:
+            field = "name" if xformers[1] == "name" else "capability"
+            return self._put(forms.XFORMERS, "0", **{field: xformers[2]})
+        reported = _REPORTED.match(line)
+        if reported:
+            return self._put(forms.REPORT, "0", name=reported[1])
+        return self._of_nvidia(line) or self._of_amd(line)
 
+    def _of_nvidia(self, line: str) -> str | None:
+        """DeviceQuery of the samples, and nvidia-container-cli info."""
+        begin = _QUERIED.match(line)
+        if begin:
+            return self._put(forms.DEVICE_QUERY, begin[1], index=int(begin[1]), name=begin[2])
+        field = _QUERIED_FIELD.match(line)
+        if field and field[1].startswith("CUDA"):
+            return self._more(forms.DEVICE_QUERY, capability=field[2])
+        if field:
+            size = int(field[3]) if field[3] and len(field[3]) < 16 else None  # noqa: PLR2004 - more than any GPU has
+            return self._more(forms.DEVICE_QUERY, memory_total=size)
+        told = _CONTAINER_CLI.match(line)
+        if told is None:
+            return None
+        if told[1] == "Device Index":
+            index = int(told[2]) if told[2].isdecimal() and len(told[2]) < 5 else None  # noqa: PLR2004 - as above
+            return self._put(forms.CONTAINER_CLI, told[2], index=index)
+        names = {"Model": "name", "GPU UUID": "uuid", "Bus Location": "pci", "Architecture": "capability"}
+        return self._more(forms.CONTAINER_CLI, **{names[told[1]]: told[2]})
 
-def _mib(text: str) -> int | None:
-    return int(text) * _MIB if text.isdecimal() and len(text) < 10 else None  # noqa: PLR2004 - more than any GPU has
-
-
-def _whole(name: str) -> str | None:
-    """The name of a GPU; nvidia-smi cuts long ones, which then name several GPUs."""
-    return None if name.endswith("...") else name.strip()
+    def _of_amd(self, line: str) -> str | None:
+        """A GPU of AMD's, as torch or a CuPy for ROCm names it."""
+        named, by_cupy = _AMD.match(line), _AMD_OF_CUPY.match(line)
+        if len(self.amd) >= _MOST or not (named or by_cupy):
+            return None
+        self.amd.append((named[1], None) if named else (None, by_cupy[1] if by_cupy else None))
+        return forms.COLLECT_ENV if named else forms.SHOW_CONFIG

@@ -12,20 +12,37 @@ from gpuenv.paste.records import Conflict, Pasted, PastedGpu, Said
 
 T = TypeVar("T")
 
-# The most trusted first: who asks the driver or the system itself, then who repeats what another program said.
-_TRUST = (
-    *(forms.SMI, forms.SMI_Q, forms.SHOW_CONFIG, forms.NVCC, forms.UNAME, forms.LDD, forms.OS_RELEASE, forms.PYTHON),
-    *(forms.SMI_L, forms.CONDA, forms.NUMBA, forms.COLLECT_ENV, forms.ENV),
+NO_DEVICE = "cudaErrorNoDevice"
+_HIDING = ("", "-1", "NoDevFiles")
+# Several toolkits may be there, and a distribution has several names.
+_ONE_A_MACHINE = (
+    *(
+        "driver",
+        "driver-cuda",
+        "cupy-release",
+        "cupy-cuda",
+        "python",
+        "numpy",
+        "libc",
+        "kernel",
+        "arch",
+        "package.torch",
+    ),
+    *("nvrtc", "cuda-path", "distribution-id", "distribution-release"),
 )
-# What CuPy and numba ask of libcuda itself is what their CUDA programs get.
-_CUDA_TRUST = (forms.SHOW_CONFIG, forms.NUMBA, *_TRUST)
-_GPU_TRUST = (forms.SMI_Q, forms.SMI, forms.SMI_L, forms.COLLECT_ENV, forms.SHOW_CONFIG, forms.NUMBA)
-_ALL_GPUS = (forms.SMI_Q, forms.SMI, forms.SMI_L)  # lists that no CUDA_VISIBLE_DEVICES shortens
+_OF_NVML = (*forms.ALL_GPUS, forms.COLLECT_ENV)  # their numbers are NVML's
+
+# What CuPy and numba ask of libcuda itself is what their CUDA programs get; what nvidia-smi prints in Windows may
+# stand beside what a WSL says of itself.
+_TRUST = {
+    "driver-cuda": (forms.SHOW_CONFIG, forms.NUMBA, *forms.TRUST),
+    "os": (*(form for form in forms.TRUST if form != forms.SMI), forms.SMI),
+}
 
 
 def answers(pasted: Pasted, fact: str) -> tuple[Said, ...]:
     """Who says what of a fact, the most trusted first; what says the same less exactly comes behind."""
-    trust = _CUDA_TRUST if fact == "driver-cuda" else _TRUST
+    trust = _TRUST.get(fact, forms.TRUST)
     told = sorted(
         (entry for entry in pasted.said if entry.fact == fact), key=lambda entry: (trust.index(entry.form), entry.line)
     )
@@ -41,9 +58,10 @@ def same(first: str, second: str) -> bool:
     return long == short or long.startswith(short + ".")
 
 
-def reading(pasted: Pasted, fact: str, parse: Callable[[str], T]) -> Reading[T]:
-    """A fact as a reading, each answer with the output and the line that it stands in."""
-    return settle([_answer(entry, parse) for entry in answers(pasted, fact)], "the paste does not say it")
+def reading(pasted: Pasted, fact: str, parse: Callable[[str], T], only: str | None = None) -> Reading[T]:
+    """A fact as a reading, each answer with the output and the line that it stands in; of one output, if so wished."""
+    told = [entry for entry in answers(pasted, fact) if only in (None, entry.form)]
+    return settle([_answer(entry, parse) for entry in told], "the paste does not say it")
 
 
 def _answer(entry: Said, parse: Callable[[str], T]) -> Answer[T] | None:
@@ -59,14 +77,14 @@ def conflicts(pasted: Pasted) -> tuple[Conflict, ...]:
     for fact in dict.fromkeys(entry.fact for entry in pasted.said):
         told = answers(pasted, fact)
         others = tuple(entry for entry in told[1:] if not same(entry.value, told[0].value))
-        if others and fact != "toolkit":  # several toolkits may be there
+        if others and (fact in _ONE_A_MACHINE or fact.startswith("env.")):
             found.append(Conflict(fact, (told[0], *others)))
     return (*found, *_gpu_conflicts(pasted.gpus))
 
 
 def _gpu_conflicts(gpus: Mapping[str, tuple[PastedGpu, ...]]) -> Iterable[Conflict]:
     """Lists of all GPUs that differ in length, or in what the GPUs are called."""
-    whole = [(form, gpus[form]) for form in _ALL_GPUS if form in gpus]
+    whole = [(form, gpus[form]) for form in forms.ALL_GPUS if form in gpus]
     told = [Said("GPUs", _named(entries), form, 0) for form, entries in whole]
     differing = [
         said
@@ -87,20 +105,39 @@ def _named(gpus: Iterable[PastedGpu]) -> str:
 
 def merged_gpus(pasted: Pasted) -> tuple[str | None, tuple[PastedGpu, ...]]:
     """The list of GPUs that is believed, with what the other lists add; and the output that it is from."""
-    form = next((entry for entry in _GPU_TRUST if pasted.gpus.get(entry)), None)
-    if form is None:
+    trusted = [entry for entry in forms.GPU_TRUST if pasted.gpus.get(entry) and not _of_amd(pasted, entry)]
+    if not trusted:
         return None, ()
+    form, *others = trusted
     merged = list(pasted.gpus[form])
-    for other in _GPU_TRUST[_GPU_TRUST.index(form) + 1 :]:
+    for other in others:
         for gpu in pasted.gpus.get(other, ()):
-            _add(merged, gpu)
+            _add(merged, gpu, numbered=form in _OF_NVML and other in _OF_NVML)
     return form, tuple(merged)
 
 
-def _add(merged: list[PastedGpu], gpu: PastedGpu) -> None:
-    """Fills what is not known of the one GPU that is meant: by its address or UUID, or because it is the only one."""
+def amd_gpus(pasted: Pasted) -> tuple[tuple[str | None, str | None], ...]:
+    """The GPUs of AMD's that are told of: name, and the compiler's target."""
+    named = pasted.gpus.get(forms.SHOW_CONFIG, ()) if _of_amd(pasted, forms.SHOW_CONFIG) else ()
+    return pasted.amd or tuple((gpu.name, None) for gpu in named)
+
+
+def _of_amd(pasted: Pasted, form: str) -> bool:
+    """Whether the devices that CuPy lists are those of a build for ROCm."""
+    return form == forms.SHOW_CONFIG and bool(answers(pasted, "rocm"))
+
+
+def _may_be(known: PastedGpu, gpu: PastedGpu) -> bool:
+    """Whether two entries may be of one GPU, as far as their names tell."""
+    if known.name is None or gpu.name is None:
+        return gpu.name is None or known.name_begins is None or gpu.name.startswith(known.name_begins)
+    return known.name == gpu.name
+
+
+def _add(merged: list[PastedGpu], gpu: PastedGpu, *, numbered: bool) -> None:
+    """Fills what is not known of the one GPU that is meant: by its address, UUID or number, or because it is alone."""
     for number, known in enumerate(merged):
-        alone = len(merged) == 1 and (known.name is None or gpu.name in (None, known.name))
+        alone = _may_be(known, gpu) and (len(merged) == 1 or (numbered and gpu.index == known.index))
         by_address = gpu.pci is not None and known.pci is not None and _address(gpu.pci) == _address(known.pci)
         by_uuid = gpu.uuid is not None and gpu.uuid == known.uuid
         by_name = gpu.name is not None and gpu.name == known.name
@@ -111,7 +148,7 @@ def _add(merged: list[PastedGpu], gpu: PastedGpu) -> None:
 
 
 def _filled(known: PastedGpu, more: PastedGpu) -> PastedGpu:
-    values = {name: getattr(more, name) for name in PastedGpu.__slots__ if getattr(known, name) is None}
+    values = {name: getattr(more, name) for name in PastedGpu.__slots__ if getattr(known, name) in (None, ())}
     return replace(known, **values)
 
 
@@ -120,16 +157,20 @@ def _address(pci: str) -> str:
 
 
 def visible(pasted: Pasted) -> Reading[int]:
-    """How many devices CUDA programs saw, as CuPy and numba list them."""
-    for form in (forms.SHOW_CONFIG, forms.NUMBA):
-        if pasted.gpus.get(form):
+    """How many devices CUDA programs saw, as CuPy and numba list them, or as an error or a variable tells."""
+    for form in forms.VISIBLE_GPUS:
+        if pasted.gpus.get(form) and not _of_amd(pasted, form):
             return Reading(len(pasted.gpus[form]), f"pasted {form}")
+    hiding = [entry for entry in answers(pasted, "env.CUDA_VISIBLE_DEVICES")[:1] if entry.value in _HIDING]
+    none = [entry for entry in answers(pasted, "cuda-init")[:1] if entry.value == NO_DEVICE]
+    for entry in (*none, *hiding):
+        return Reading(0, f"pasted {entry.form}, line {entry.line}")
     return missing("the paste does not say it")
 
 
 def count(pasted: Pasted) -> Reading[int]:
     """How many GPUs the driver lists, where a whole list of them is pasted."""
-    for form in _ALL_GPUS:
+    for form in forms.ALL_GPUS:
         if pasted.gpus.get(form):
             return Reading(len(pasted.gpus[form]), f"pasted {form}")
-    return missing("the paste does not say it")
+    return reading(pasted, "gpu-count", int)

@@ -6,16 +6,21 @@ import codecs
 import re
 from collections.abc import Iterator
 
-from gpuenv.model.host import operating_system
 from gpuenv.paste import forms
+from gpuenv.paste.devices import DeviceReader
+from gpuenv.paste.fields import ANY, LINES
 from gpuenv.paste.gpus import GpuReader
+from gpuenv.paste.lines import lines_of
 from gpuenv.paste.packages import PackageReader
+from gpuenv.paste.platforms import platform_facts
 from gpuenv.paste.records import Pasted, Said
+from gpuenv.paste.variables import variable_facts
 from gpuenv.probe.smi import parse_banner
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_QUOTED = re.compile(r"^(?:> ?)+")
-_LONGEST = 4096
+_WSL = re.compile(r"microsoft-standard|-Microsoft\b|WSL2")
+_WINDOWS_ROW = re.compile(r"\|?\s*\d+\s+\S.*\s(?:WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-f]{4,8}:")
+_MUSL = re.compile(r"musl libc \((x86_64|aarch64)\)")
+_MUSL_RELEASE = re.compile(r"Version (\d+\.\d+)")
 _MOST = 2000  # facts
 
 
@@ -27,18 +32,20 @@ def decoded(data: bytes) -> str:
 
 def read_paste(text: str) -> Pasted:
     """What a text says of a machine and an environment; lines of no known output are passed over."""
-    gpus, packages = GpuReader(), PackageReader()
+    gpus, packages, devices = GpuReader(), PackageReader(), DeviceReader()
     said: list[Said] = []
     seen: dict[str, None] = {}
     musl = 0
-    for number, line in _lines(text):
-        for form in (gpus.look(line), packages.look(line)):
+    for number, line in lines_of(text):
+        for form in (gpus.look(line), packages.look(line), devices.look(line)):
             if form is not None:
                 seen[form] = None
         told = [Said(fact, value, form, number) for form, fact, value in _told(line)]
-        if forms.MUSL.match(line):
+        if gpus.driver is not None:
+            told.append(Said("driver", gpus.driver, forms.SMI_QUERY, number))
+        if _MUSL.match(line):
             musl = number
-        release = forms.MUSL_RELEASE.match(line)
+        release = _MUSL_RELEASE.match(line)
         if release and musl and number - musl == 1:
             told.append(Said("libc", f"musl-{release[1]}", forms.LDD, number))
         seen.update(dict.fromkeys(entry.form for entry in told))
@@ -46,48 +53,41 @@ def read_paste(text: str) -> Pasted:
     return Pasted(
         said=tuple(said),
         gpus={form: tuple(entries.values()) for form, entries in gpus.found.items()},
+        amd=tuple(gpus.amd),
+        devices=tuple(devices.found),
         packages=packages.found,
-        listings=tuple(packages.listings),
+        listings=packages.listings,
+        whole=packages.whole,
         forms=tuple(seen),
     )
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines as they were printed: without colours, quotation marks of mail and fences."""
-    for number, line in enumerate(text.splitlines(), 1):
-        yield number, _QUOTED.sub("", _ESCAPES.sub("", line[:_LONGEST])).rstrip()
-
-
 def _told(line: str) -> Iterator[tuple[str, str, str]]:
+    """What a line states: the output, the fact and its value."""
     if "NVIDIA-SMI " in line:
         for fact, value in zip(("driver", "driver-cuda"), parse_banner(line + " "), strict=True):
             if value is not None:
                 yield forms.SMI, fact, value
-    variable = forms.VARIABLE.match(line.strip())
-    if variable:
-        yield forms.ENV, f"env.{variable[1]}", variable[2]
-    if forms.WSL.search(line):
+    for fact, value in variable_facts(line):
+        yield forms.ENV, fact, value
+    if _WSL.search(line):
         yield forms.UNAME, "wsl", "yes"
-    for form in forms.LINES:
+    if _WINDOWS_ROW.match(line):
+        yield forms.SMI, "os", "windows"
+    yield from _fields(line)
+
+
+def _fields(line: str) -> Iterator[tuple[str, str, str]]:
+    """The facts of the outputs whose lines state one each."""
+    if ANY.match(line) is None:
+        return
+    for form in LINES:
         match = form.pattern.match(line)
         if match is None:
             continue
-        value = form.read(match[1].strip())
+        value = form.read(match[match.lastindex or 0].strip())
         if form.fact == "platform":
-            yield from _platform(form.form, value)
+            for fact, part in platform_facts(value):
+                yield form.form, fact, part
         else:
             yield form.form, form.fact, value
-
-
-def _platform(form: str, text: str) -> Iterator[tuple[str, str, str]]:
-    """``Linux-6.8.0-45-generic-x86_64-with-glibc2.35``, as Python's platform module writes it."""
-    match = forms.PLATFORM.match(text)
-    if match is None:
-        return
-    yield form, "os", operating_system(match["os"])
-    if match["os"] == "Linux":
-        yield form, "kernel", match["kernel"]
-    if match["arch"]:
-        yield form, "arch", match["arch"].lower()
-    if match["libc"]:
-        yield form, "libc", re.sub(r"^(glibc|musl)", r"\1-", match["libc"])

@@ -31,7 +31,8 @@ class PastedGpu:
 
     Attributes:
         index: NVML's.
-        name: as the driver names it; it may be cut short.
+        name: as the driver names it.
+        name_begins: the beginning of a name that nvidia-smi has cut.
         uuid: ``GPU-...``.
         pci: the address on the bus.
         memory_total: bytes.
@@ -39,10 +40,12 @@ class PastedGpu:
         capability: compute capability.
         compute_mode: in the words of nvidia-smi.
         mig: whether MIG mode is on.
+        mig_instances: the instances that are listed: UUID and name.
     """
 
     index: int | None = None
     name: str | None = None
+    name_begins: str | None = None
     uuid: str | None = None
     pci: str | None = None
     memory_total: int | None = None
@@ -50,6 +53,18 @@ class PastedGpu:
     capability: str | None = None
     compute_mode: str | None = None
     mig: bool | None = None
+    mig_instances: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PastedDevice:
+    """A display or 3D controller of lspci; an id that it does not tell is empty."""
+
+    pci: str
+    name: str | None
+    vendor: str
+    device: str
+    kernel_driver: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +74,21 @@ class Pasted:
     Attributes:
         said: the facts, in the order of the text.
         gpus: the GPUs by the output that lists them.
+        amd: the GPUs of AMD that CuPy or torch names: name, and the compiler's target.
+        devices: what lspci lists.
         packages: installed distributions by canonical name, and what installed them: ``pip`` or ``conda``.
         listings: the outputs that list a whole environment, so that what is not in them is not there.
+        whole: those of them that go on to the name of NumPy.
         forms: the outputs that were recognised.
     """
 
     said: tuple[Said, ...] = ()
     gpus: Mapping[str, tuple[PastedGpu, ...]] = field(default_factory=dict)
+    amd: tuple[tuple[str | None, str | None], ...] = ()
+    devices: tuple[PastedDevice, ...] = ()
     packages: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     listings: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
 
 

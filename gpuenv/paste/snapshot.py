@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TypeVar
-
-from gpuenv.matrix.needs import cuda_of_branch
-from gpuenv.matrix.products import capability_by_name
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.lines import cuda_major_of, is_cupy
-from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import ComputeMode, CupyInstallation, Driver, Gpu, Host, Library, Snapshot, Target, Toolkit
-from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
+from gpuenv.model.reading import Reading, known
+from gpuenv.model.snapshot import AmdGpu, ContainerSupport, Host, PciGpu, Snapshot
+from gpuenv.model.versions import Libc, PythonVersion
 from gpuenv.paste import forms
-from gpuenv.paste.merge import answers, count, merged_gpus, reading, visible
-from gpuenv.paste.records import Pasted, PastedGpu
-from gpuenv.probe.cuda_libraries import WANTED
+from gpuenv.paste.driver import gpu_of, no_driver, pasted_driver, pasted_sources
+from gpuenv.paste.merge import amd_gpus, answers, count, merged_gpus, reading, visible
+from gpuenv.paste.records import Pasted
+from gpuenv.paste.target import pasted_target, pasted_toolkits
 
-T = TypeVar("T")
-
-_MODES = {
-    "default": ComputeMode.DEFAULT,
-    "e. process": ComputeMode.EXCLUSIVE_PROCESS,
-    "exclusive_process": ComputeMode.EXCLUSIVE_PROCESS,
-    "e. thread": ComputeMode.EXCLUSIVE_THREAD,
-    "exclusive_thread": ComputeMode.EXCLUSIVE_THREAD,
-    "prohibited": ComputeMode.PROHIBITED,
-}
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
-_UNNAMED = "a file that the paste does not name"
-_WHEEL_MAJORS = (11, 12, 13)  # cupy-cuda11x and so on; older lines are one a minor release
+_NVIDIA = "10de"
+# CPython 3.8, Lib/platform.py: platform() takes what the interpreter was linked with; from 3.9 on the C library's own
+# answer (measured on Debian 12 with 3.8.18, which tells 2.34 of 2.36, and with 3.9.18).
+_FIRST_TO_ASK_LIBC = PythonVersion(3, 9)
 
 
 def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
@@ -40,22 +27,27 @@ def to_snapshot(pasted: Pasted, matrix: Matrix) -> Snapshot:
         matrix: looks up a GPU's compute capability and a driver's CUDA level, where the paste does not say them.
     """
     form, gpus = merged_gpus(pasted)
-    target = _target(pasted)
+    target = pasted_target(pasted)
     nothing_there = bool(pasted.listings) and not target.cupy
     return Snapshot(
         host=_host(pasted),
-        driver=_driver(pasted, matrix),
-        gpus=tuple(_gpu(gpu, f"pasted {form}", matrix) for gpu in gpus),
+        driver=pasted_driver(pasted, matrix),
+        gpus=tuple(gpu_of(gpu, f"pasted {form}", matrix) for gpu in gpus),
         gpu_count=count(pasted),
         visible_count=visible(pasted),
-        toolkits=_toolkits(pasted),
+        pci_gpus=_devices(pasted),
+        toolkits=pasted_toolkits(pasted),
+        amd_gpus=tuple(AmdGpu(node, name, gfx) for node, (name, gfx) in enumerate(amd_gpus(pasted))),
+        rocm=reading(pasted, "rocm-release", str),
+        container_support=_container_support(pasted),
         target=target,
         environment={
             entry.fact.removeprefix("env."): entry.value
             for entry in reversed(pasted.said)
             if entry.fact.startswith("env.")
         },
-        assumed=(*(("target.cupy",) if nothing_there else ()), *_no_driver(pasted)),
+        sources=pasted_sources(pasted),
+        assumed=(*(("target.cupy",) if nothing_there else ()), *no_driver(pasted)),
     )
 
 
@@ -80,18 +72,37 @@ def known_keys(snapshot: Snapshot) -> frozenset[str]:
 
 
 def _host(pasted: Pasted) -> Host:
+    kernel = reading(pasted, "kernel", str)
     return Host(
         os=reading(pasted, "os", str),
         distribution=_distribution(pasted),
-        kernel=reading(pasted, "kernel", str),
+        kernel=kernel,
         arch=reading(pasted, "arch", lambda told: _ARCHITECTURES.get(told, told)),
-        libc=reading(pasted, "libc", Libc.parse),
+        libc=_libc(pasted),
         wsl=reading(pasted, "wsl", lambda told: told == "yes"),
+        tegra=_tegra(pasted, kernel),
     )
 
 
+def _tegra(pasted: Pasted, kernel: Reading[str]) -> Reading[str]:
+    """The release of a Jetson's root file system, or the kernel that only a Tegra board has."""
+    told = reading(pasted, "tegra", str)
+    if told.known or not (kernel.value or "").endswith("-tegra"):
+        return told
+    return known(f"kernel {kernel.value}", str(kernel.source))
+
+
+def _libc(pasted: Pasted) -> Reading[Libc]:
+    """The C library; what an old Python tells of it is only what it was linked with."""
+    told = reading(pasted, "libc", Libc.parse)
+    python = reading(pasted, "python", PythonVersion.parse).value
+    if told.known or python is None or python < _FIRST_TO_ASK_LIBC:
+        return told
+    return reading(pasted, "libc-by-python", Libc.parse)
+
+
 def _distribution(pasted: Pasted) -> Reading[str]:
-    """``ubuntu 22.04`` of os-release, else the line that collect_env makes of it."""
+    """``ubuntu 22.04`` of os-release, else the line that others make of it."""
     name, release = answers(pasted, "distribution-id"), answers(pasted, "distribution-release")
     if name:
         told = f"{name[0].value} {release[0].value}" if release else name[0].value
@@ -99,119 +110,17 @@ def _distribution(pasted: Pasted) -> Reading[str]:
     return reading(pasted, "distribution", str)
 
 
-def _driver(pasted: Pasted, matrix: Matrix) -> Driver:
-    version = reading(pasted, "driver", DriverVersion.parse)
-    cuda = reading(pasted, "driver-cuda", CudaVersion.parse)
-    if version.value is None:
-        return Driver(version=version, cuda=cuda)
-    if cuda.value is None:
-        level = cuda_of_branch(version.value, matrix)
-        cuda = known(level, f"the level of driver branch {version.value.branch}") if level else cuda
-    return Driver(version=version, cuda=cuda, branch=known(version.value.branch, str(version.source)))
-
-
-def _no_driver(pasted: Pasted) -> tuple[str, ...]:
-    """That there is no driver, where CUDA says so and no other output tells of one."""
-    told_of = any(answers(pasted, fact) for fact in ("driver", "driver-cuda")) or any(pasted.gpus.values())
-    return ("driver.version",) if answers(pasted, "driver-none") and not told_of else ()
-
-
-def _gpu(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
-    capability: Reading[ComputeCapability] = Reading()
-    by_name = capability_by_name(gpu.name, matrix) if gpu.name else None
-    told = _capability(gpu.capability)
-    if told is not None:
-        capability = known(told, source)
-    elif by_name is not None:
-        capability = known(by_name, "its name")
-    free = None
-    if gpu.memory_total is not None and gpu.memory_used is not None:
-        free = max(gpu.memory_total - gpu.memory_used, 0)
-    return Gpu(
-        index=_from(gpu.index, source),
-        name=_from(gpu.name, source),
-        uuid=_from(gpu.uuid, source),
-        pci=_from(gpu.pci, source),
-        memory_total=_from(gpu.memory_total, source),
-        memory_free=_from(free, source),
-        compute_capability=capability,
-        compute_mode=_from(_MODES.get((gpu.compute_mode or "").lower()), source),
-        mig=_from(gpu.mig, source),
-    )
-
-
-def _from(value: T | None, source: str) -> Reading[T]:
-    return missing("the paste does not say it") if value is None else known(value, source)
-
-
-def _capability(told: str | None) -> ComputeCapability | None:
-    """``90`` of CuPy, ``9.0`` of numba."""
-    try:
-        return ComputeCapability.parse(told or "")
-    except ValueError:
+def _devices(pasted: Pasted) -> tuple[PciGpu, ...] | None:
+    """The controllers that lspci lists; a list without any of NVIDIA's may be one that was searched for others."""
+    if not any(device.vendor == _NVIDIA for device in pasted.devices):
         return None
-
-
-def _toolkits(pasted: Pasted) -> tuple[Toolkit, ...]:
-    """A toolkit whose nvcc answers is taken for a whole one."""
-    level = reading(pasted, "toolkit", CudaVersion.parse)
-    if level.value is None:
-        return ()
-    return (Toolkit("a folder that the paste does not name", "PATH", level, has_nvrtc=True, has_headers=True),)
-
-
-def _target(pasted: Pasted) -> Target:
-    packages = {name: release for name, (release, _) in pasted.packages.items()}
-    by_conda = {name: release for name, (release, by) in pasted.packages.items() if by == "conda"}
-    numpy = reading(pasted, "numpy", str)
-    if "numpy" in packages:
-        numpy = known(packages["numpy"], "pasted list of packages")
-    for torch in answers(pasted, "package.torch")[:1]:
-        packages.setdefault("torch", torch.value)
-    cupy = _cupy(pasted, packages)
-    packages = {**packages, **{entry.distribution: entry.release for entry in cupy}}
-    if numpy.value is not None:
-        packages.setdefault("numpy", numpy.value)
-    python = reading(pasted, "python", PythonVersion.parse)
-    return Target(
-        kind=Reading("conda", f"pasted {forms.CONDA}") if by_conda else Reading(),
-        python=python,
-        implementation=reading(pasted, "implementation", str),
-        cupy=cupy,
-        numpy=numpy,
-        packages=packages,
-        conda_packages=by_conda,
-        cuda_path=reading(pasted, "cuda-path", str),
-        libraries=_libraries(pasted, cupy, packages),
+    return tuple(
+        PciGpu(device.pci, device.vendor, device.device, device.name, device.kernel_driver) for device in pasted.devices
     )
 
 
-def _libraries(pasted: Pasted, cupy: tuple[CupyInstallation, ...], packages: dict[str, str]) -> tuple[Library, ...]:
-    """The libraries that CuPy has asked for their release, or could not load."""
-    nvrtc = reading(pasted, "nvrtc", CudaVersion.parse).value
-    major = cuda_major_of(cupy[0].distribution, packages) if cupy else None
-    found = []
-    for entry in WANTED.get(major or 0, ()):
-        library = Library(entry.name, entry.soname, found_via=forms.SHOW_CONFIG)
-        missing = answers(pasted, f"missing.{entry.name}")
-        if missing:
-            found.append(replace(library, error=missing[0].value))
-        elif entry.name == "nvrtc" and nvrtc is not None:
-            found.append(replace(library, path=_UNNAMED, release=str(nvrtc)))
-    return tuple(found)
-
-
-def _cupy(pasted: Pasted, packages: dict[str, str]) -> tuple[CupyInstallation, ...]:
-    """CuPy as a list of packages has it, else as it says itself, which tells its CUDA and not its distribution."""
-    listed = [name for name in packages if is_cupy(name)]
-    if "cupy" in listed:  # conda's cupy stands on its cupy-core: one installation
-        listed = [name for name in listed if name != "cupy-core"]
-    if listed:
-        return tuple(CupyInstallation(name, packages[name]) for name in sorted(listed))
-    release, cuda = answers(pasted, "cupy-release"), answers(pasted, "cupy-cuda")
-    if not release or not cuda:
-        return ()
-    major = CudaVersion.parse(cuda[0].value).major
-    if major not in _WHEEL_MAJORS:
-        return ()
-    return (CupyInstallation(f"cupy-cuda{major}x", release[0].value),)
+def _container_support(pasted: Pasted) -> ContainerSupport:
+    return ContainerSupport(
+        runtimes=reading(pasted, "runtimes", lambda told: tuple(told.split())),
+        default_runtime=reading(pasted, "default-runtime", str),
+    )

@@ -17,6 +17,7 @@ from __future__ import annotations
 import difflib
 import re
 
+from gpuenv.model.lines import cuda_major
 from gpuenv.model.record import dataclass
 from gpuenv.preflight.keys import KEYS, Key
 
@@ -95,11 +96,21 @@ def _parse(text: str, origin: Origin) -> Requirement:
         raise ValueError("expected a requirement like gpu>=1")
     key = KEYS.get(match[1])
     if key is None:
-        raise ValueError(_unknown(match[1]))
+        raise ValueError(_of_pip(match[1], match[2]) or _unknown(match[1]))
     clauses = _clauses(key, match[2])
     for clause in clauses:
         _understand(key, clause)
     return Requirement(text, key.name, clauses, origin)
+
+
+def _of_pip(name: str, rest: str) -> str | None:
+    """What to write for a wheel of CuPy's as pip asks for it; none for another text."""
+    line = re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()
+    if cuda_major(line) is None:
+        return None
+    version = rest.partition(";")[0].strip()
+    asked = f"'line=={line}'" + (f" and 'cupy{version}'" if version else "")
+    return f"a wheel's line and its version are requirements of their own: {asked}"
 
 
 def _unknown(name: str) -> str:

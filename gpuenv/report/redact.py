@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpuenv.model.pattern import pattern
@@ -16,7 +17,43 @@ _QUERY_SECRET = pattern(
     r"([?&][\w.-]*(?:token|key|secret|password|passwd|pwd|sig|signature|credential|auth)[\w.-]*=)[^&\s]+", re.IGNORECASE
 )
 _NAMED_SECRET = pattern(rf"\b([A-Z][A-Z0-9_]*(?:{SECRET_NAME.pattern})[A-Z0-9_]*)(: |=)\S.*")
-_HOMES = pattern(r"(?<![\w.])(/home|/Users|C:\\Users)[/\\][^/\\:\s'\"]+")
+# A home may lie below another folder (/nfs/home, /mnt/c/Users), and below one for a letter or a group.
+_HOMES = pattern(
+    r"(/home|/Users|\b[A-Za-z]:[/\\]{1,2}[Uu]sers)[/\\]{1,2}"
+    r"(?:(?:\w|users?|nfs|staff|students?|people|grads?)[/\\]+(?=[^/\\:\s'\"]))?([^/\\:\s'\"]+)"
+)
+# Names of many machines' users give nobody away, and words of software stand in paths that decide.
+_COMMON = frozenset(
+    ("root", "ubuntu", "debian", "centos", "user", "users", "admin", "conda", "runner", "jovyan", "docker", "shared")
+    + (
+        "nvidia",
+        "cuda",
+        "cupy",
+        "python",
+        "torch",
+        "local",
+        "lib",
+        "opt",
+        "work",
+        "data",
+        "build",
+        "test",
+        "app",
+        "gpu",
+    )
+    + ("vscode", "jupyter", "coder", "ec2-user", "azureuser", "sagemaker-user", "opc", "public", "default", "targets")
+)
+_SHORTEST = 4  # letters of a name that is looked for behind a hyphen too
+# As a shell shows who works where, before what was typed.
+_PROMPT = pattern(r"[\w.-]+@[\w.-]+(?=:[~/][^\s$#]*[$#%>])|(?<=\[)[\w.-]+@[\w.-]+(?= [^\]\s]*\][$#])")
+# An address of IP beside a scheme, a user or a port; four numbers alone are mostly a release.
+_ADDRESS = pattern(r"(?:(?<=//)|(?<=@))\d{1,3}(?:\.\d{1,3}){3}\b|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?=:\d{2,5}\b)")
+# Tokens by the beginnings that their makers give them: GitHub (Docs, Token formats), GitLab, Hugging Face, NVIDIA NGC,
+# OpenAI, Slack, AWS (IAM, Unique identifiers), PyPI, and the header of a JSON Web Token (RFC 7519).
+_TOKEN = pattern(
+    r"\b(?:gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|hf_\w{16,}|nvapi-[\w-]{12,}|sk-[\w-]{20,}"
+    r"|xox[abprs]-[\w-]{10,}|A(?:KIA|SIA)[A-Z0-9]{16}|pypi-[\w-]{16,}|eyJ[\w-]{10,}\.[\w-]{4,}\.[\w-]*)"
+)
 _HIDDEN = "(redacted)"
 # A host may be named like a word of ours; these fields hold such words.
 _WORDS_OF_OURS = frozenset(
@@ -36,8 +73,7 @@ class Identity:
 
 def redact(data: Any, identity: Identity) -> Any:  # noqa: ANN401 - JSON has no narrower type
     """The same values without identities, tokens and secrets."""
-    uuids = sorted(set(_collect(data)))
-    return _value(data, "", identity, uuids)
+    return _value(data, "", identity, _found(data))
 
 
 def pseudonym(uuid: str) -> str:
@@ -50,42 +86,74 @@ def pseudonym(uuid: str) -> str:
     return f"{uuid[:4]}{digits[:8]}-0000-0000-0000-{digits[8:20]}"
 
 
-def _collect(data: Any) -> list[str]:  # noqa: ANN401 - JSON
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the whole of the data names somewhere: UUIDs, and the names of those whose homes are in it."""
+
+    uuids: list[str]
+    names: list[str]
+
+
+def _found(data: Any) -> _Found:  # noqa: ANN401 - JSON
+    return _Found(sorted(set(_collect(data, _uuids))), sorted(set(_collect(data, _names))))
+
+
+def _uuids(text: str) -> list[str]:
+    return _UUID.findall(text)
+
+
+def _names(text: str) -> list[str]:
+    """Whose homes a text names; what many machines call a user gives nobody away, and may be a word of ours."""
+    if "/home" not in text and "sers" not in text:
+        return []
+    return [match[2] for match in _HOMES.finditer(text) if match[2].lower() not in _COMMON and match[2] != _HIDDEN]
+
+
+def _collect(data: Any, tell: Callable[[str], list[str]]) -> list[str]:  # noqa: ANN401 - JSON
     if isinstance(data, str):
-        return _UUID.findall(data)
+        return tell(data)
     if isinstance(data, dict):
-        return [found for entry in data.values() for found in _collect(entry)]
+        return [found for entry in data.values() for found in _collect(entry, tell)]
     if isinstance(data, list):
-        return [found for entry in data for found in _collect(entry)]
+        return [found for entry in data for found in _collect(entry, tell)]
     return []
 
 
-def _value(data: Any, key: str, identity: Identity, uuids: list[str]) -> Any:  # noqa: ANN401 - JSON
+def _value(data: Any, key: str, identity: Identity, found: _Found) -> Any:  # noqa: ANN401 - JSON
     if isinstance(data, dict):
-        return {name: _value(entry, name, identity, uuids) for name, entry in data.items()}
+        return {name: _value(entry, name, identity, found) for name, entry in data.items()}
     if isinstance(data, list):
-        return [_value(entry, key, identity, uuids) for entry in data]
+        return [_value(entry, key, identity, found) for entry in data]
     if not isinstance(data, str):
         return data
     if key == "serial" or (key.isupper() and SECRET_NAME.search(key)):
         return _HIDDEN
     # A path is somebody's, whatever field it stands in.
     of_ours = key in _WORDS_OF_OURS and not re.search(r"[/\\]", data)
-    return _text(data, identity, uuids, with_host=not of_ours)
+    return _text(data, identity, found, with_host=not of_ours)
 
 
-def _text(text: str, identity: Identity, uuids: list[str], *, with_host: bool) -> str:
+def _text(text: str, identity: Identity, found: _Found, *, with_host: bool) -> str:
     text = _UUID.sub(lambda match: pseudonym(match[1]), text)
-    text = _PREFIX.sub(lambda match: _prefix(match[1], uuids), text)
+    text = _PREFIX.sub(lambda match: _prefix(match[1], found.uuids), text)
     text = hide_secrets(text)
     if len(identity.home) > 1:
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.home)}(?![\w.-])", "~", text)
     text = _HOMES.sub(rf"\1/{_HIDDEN}", text)
-    if identity.user and identity.user != "root":
-        text = re.sub(rf"(?<=[/\\]){re.escape(identity.user)}(?=[/\\:]|$)", _HIDDEN, text)
+    text = _ADDRESS.sub(_HIDDEN, _PROMPT.sub(_HIDDEN, text))
+    for name in (identity.user, *found.names):
+        text = _without_name(text, name)
     if with_host and identity.host and identity.host != "localhost":
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.host)}(?![\w-])", _HIDDEN, text)
     return text
+
+
+def _without_name(text: str, name: str) -> str:
+    """A text without the name as a part of a path, or as the end of one: ``/tmp/nvidia-mps-name``."""
+    if not name or name == "root" or name not in text:
+        return text
+    before = r"[/\\._-]" if len(name) >= _SHORTEST else r"[/\\]"
+    return re.sub(rf"(?<={before}){re.escape(name)}(?=[/\\:\s'\"]|$)", _HIDDEN, text)
 
 
 def _prefix(text: str, uuids: list[str]) -> str:
@@ -96,10 +164,11 @@ def _prefix(text: str, uuids: list[str]) -> str:
     return text
 
 
-def redact_line(text: str, identity: Identity) -> str:
-    """One line of a report without identities, tokens and secrets."""
-    text = hide_secrets(text)
-    return _text(text, identity, sorted(set(_UUID.findall(text))), with_host=True)
+def redact_lines(lines: Sequence[str], identity: Identity) -> list[str]:
+    """The lines of a report without identities, tokens and secrets; what one line gives away is hidden in all."""
+    texts = [hide_secrets(line) for line in lines]
+    found = _found(texts)
+    return [_text(text, identity, found, with_host=True) for text in texts]
 
 
 def hide_secrets(text: str) -> str:
@@ -107,5 +176,5 @@ def hide_secrets(text: str) -> str:
 
     ``NAME: value`` and ``NAME=value`` lose the value where the name says that it is a secret.
     """
-    text = _NAMED_SECRET.sub(rf"\1\2{_HIDDEN}", text)
+    text = _TOKEN.sub(_HIDDEN, _NAMED_SECRET.sub(rf"\1\2{_HIDDEN}", text))
     return _QUERY_SECRET.sub(rf"\1{_HIDDEN}", CREDENTIALS.sub(rf"\1{_HIDDEN}@", text))

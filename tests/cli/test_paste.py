@@ -18,7 +18,7 @@ def test_the_doctor_judges_a_paste_and_not_this_machine() -> None:
     code, report = answer("doctor", "--paste", TEXTS / "conda_list_and_smi_q.txt")
     assert code == 1
     assert [entry["cause"] for entry in report["findings"] if entry["primary"]] == ["driver-too-old-for-cuda"]
-    assert report["snapshot"]["sources"] == []
+    assert [entry["detail"] for entry in report["snapshot"]["sources"]] == ["pasted conda list"]
     assert report["snapshot"]["driver"]["version"]["value"] == "470.256.02"
 
 
@@ -88,3 +88,34 @@ def test_explain_uses_what_is_pasted_beside_the_error(tmp_path: Path) -> None:
     assert second[0]["confidence"] > first[0]["confidence"] - 0.01
     assumed = gpuenv("explain", beside, "--assume", "driver=580.95.05", "--format", "json")
     assert assumed.returncode == 0
+
+
+_NO_DEVICE = "CUDARuntimeError: cudaErrorNoDevice: no CUDA-capable device is detected\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            (
+                f"{_NO_DEVICE}\n    | NVIDIA-SMI 550.90.07  Driver Version: 550.90.07  CUDA Version: 12.4 |\n"
+                "    |   0  Tesla T4   Off |   00000000:00:04.0 Off | 0 |\n$ env | grep CUDA\nCUDA_VISIBLE_DEVICES=-1\n"
+            ),
+            "visible-devices-hide-gpu",
+        ),
+        (f"{_NO_DEVICE}\n### GPU\n\nAMD Radeon RX 7900 XTX\n", "no-nvidia-gpu"),
+        (
+            (
+                "ERROR: No matching distribution found for cupy-cuda12x==14.2.0\n"
+                "ERROR: Could not find a version that satisfies the requirement cupy-cuda12x==14.2.0"
+                " (from versions: 10.0.0, 13.6.0)\n\n$ python --version\nPython 3.9.2\n"
+            ),
+            "python-unsupported",
+        ),
+    ],
+)
+def test_explain_uses_the_facts_of_a_whole_report(tmp_path: Path, text: str, cause: str) -> None:
+    report = tmp_path / "report.md"
+    report.write_text(text, encoding="utf-8")
+    told = json.loads(gpuenv("explain", report, "--format", "json").stdout)["causes"]
+    assert told[0]["cause"] == cause

@@ -327,3 +327,81 @@ def test_text_shows_no_secret_of_a_variable(recording: Path) -> None:
     text = gpuenv("probe", "--snapshot", recording, environment=WHO).stdout
     hidden = ("NVIDIA_API_KEY", "CUPY_TEST_TOKEN", "CUDA_SECRET", "NVIDIA_PASSWORD", "CUPY_INDEX", "CUPY_SIGNED")
     assert [name for name, _, secret in PLANTED if name in hidden and secret in text] == []
+
+
+ELSEWHERE = "janedoe"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"/mnt/c/Users/{ELSEWHERE}/lib",
+        f"/nfs/home/{ELSEWHERE}/lib",
+        f"/u/home/j/{ELSEWHERE}/lib",
+        f"/home/staff/{ELSEWHERE}/lib",
+        rf"D:\Users\{ELSEWHERE}\lib",
+        rf"c:\users\{ELSEWHERE}\lib",
+        f"/c/Users/{ELSEWHERE}/lib",
+        f"/home/{ELSEWHERE}/x:/scratch/{ELSEWHERE}/lib",
+        f"/home/{ELSEWHERE}/x:/tmp/nvidia-mps-{ELSEWHERE}",
+    ],
+)
+def test_homes_of_other_machines_are_hidden_wherever_they_lie(tmp_path: Path, value: str) -> None:
+    """A paste and a recording are of somebody else: their names are known from the homes alone."""
+    recording = record(changed(FIT, environment={"LD_LIBRARY_PATH": value}), tmp_path / "facts.json")
+    assert in_all(answer("probe", "--snapshot", recording)[1], ELSEWHERE) == []
+    written = tmp_path / "facts.txt"
+    gpuenv("probe", "--snapshot", recording, "--format", "text", "-o", written)
+    assert ELSEWHERE not in written.read_text(encoding="utf-8")
+
+
+def test_a_name_that_a_home_gives_away_is_hidden_in_every_fact(tmp_path: Path) -> None:
+    target = replace(FIT.target, executable=known(f"/scratch/{ELSEWHERE}/venv/bin/python", "the target's interpreter"))
+    facts = changed(FIT, target=target, environment={"CUDA_HOME": f"/home/{ELSEWHERE}/cuda"})
+    assert in_all(answer("probe", "--snapshot", record(facts, tmp_path / "facts.json"))[1], ELSEWHERE) == []
+
+
+@pytest.mark.parametrize("user", ["cuda", "ubuntu", "python"])
+def test_a_home_named_like_a_folder_of_software_changes_no_other_path(tmp_path: Path, user: str) -> None:
+    variables = {"CUDA_HOME": f"/home/{user}/x", "CUDA_PATH": f"/usr/local/{user}"}
+    _, shown = answer("probe", "--snapshot", record(changed(FIT, environment=variables), tmp_path / "facts.json"))
+    assert shown["environment"]["CUDA_PATH"] == f"/usr/local/{user}"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "hf_" + "abcdefghijklmnopqrst",
+        "ghp_" + "abcdefghijklmnopqrst",
+        "nvapi-" + "abcdefghijklmnopqrst",
+        "glpat-" + "abcdefghijklmnopqrst",
+        "AKIA" + "ABCDEFGHIJKLMNOP",
+        "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.c2lnbmF0dXJl",
+    ],
+)
+def test_a_token_is_known_by_its_beginning(tmp_path: Path, token: str) -> None:
+    """Under a name that says nothing of a secret."""
+    recording = record(changed(FIT, environment={"CUPY_MIRROR": f"of {token}"}), tmp_path / "facts.json")
+    assert in_all(answer("probe", "--snapshot", recording)[1], token) == []
+    assert token not in gpuenv("probe", "--snapshot", recording).stdout
+
+
+def test_addresses_are_hidden_and_releases_are_not(tmp_path: Path) -> None:
+    told = {"CUPY_A": "http://10.12.13.14/simple", "CUPY_B": "10.12.13.14:8080", "CUPY_C": "12.4.5.8"}
+    facts = changed(FIT, environment=told, target=replace(FIT.target, packages={"nvidia-cublas-cu12": "12.4.5.8"}))
+    _, shown = answer("probe", "--snapshot", record(facts, tmp_path / "facts.json"))
+    assert in_all(shown, "10.12.13.14") == []
+    assert shown["environment"]["CUPY_C"] == shown["target"]["packages"]["nvidia-cublas-cu12"] == "12.4.5.8"
+
+
+@pytest.mark.parametrize(
+    "prompt", [f"{ELSEWHERE}@bigbox:~/proj$ ", f"(base) {ELSEWHERE}@bigbox:/data# ", f"[{ELSEWHERE}@bigbox proj]$ "]
+)
+def test_who_works_where_is_hidden_in_the_lines_that_explain_repeats(tmp_path: Path, prompt: str) -> None:
+    text = tmp_path / "report.txt"
+    text.write_text(
+        f"{prompt}python x.py; ImportError: libcudart.so.12: cannot open shared object file\n", encoding="utf-8"
+    )
+    _, told = answer("explain", text)
+    assert told["causes"]
+    assert in_all(told, ELSEWHERE) + in_all(told, "bigbox") == []

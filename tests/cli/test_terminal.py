@@ -44,9 +44,8 @@ class Shown:
         return CODES.sub("", self.text).split("\n")
 
 
-@cache
 def on_terminal(*arguments: str | Path, columns: int = 80, variables: tuple[tuple[str, str], ...] = ()) -> Shown:
-    """Runs the program with a pseudo-terminal of the given width for its standard output, once."""
+    """Runs the program with a pseudo-terminal of the given width for its standard output."""
     mine, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {**MINIMAL, "TERM": "xterm-256color", **dict(variables)}
@@ -64,8 +63,14 @@ def on_terminal(*arguments: str | Path, columns: int = 80, variables: tuple[tupl
 
 
 @cache
+def shown_once(*arguments: str | Path, columns: int = 80, variables: tuple[tuple[str, str], ...] = ()) -> Shown:
+    """The same of a recording that all tests share: another's folder may be given away again."""
+    return on_terminal(*arguments, columns=columns, variables=variables)
+
+
+@cache
 def piped(*arguments: str | Path) -> str:
-    """What the program prints into a pipe."""
+    """What the program prints into a pipe, of a shared recording."""
     return gpuenv(*arguments).stdout
 
 
@@ -89,7 +94,7 @@ def too_long(lines: list[str], columns: int) -> list[str]:
 
 @pytest.mark.parametrize(("name", "columns"), [("unfit", 80), ("unfit", 40), ("without-gpu", 80), ("empty", 80)])
 def test_no_line_of_a_report_is_wider_than_the_terminal(recordings: dict[str, Path], name: str, columns: int) -> None:
-    shown = on_terminal("doctor", "--snapshot", recordings[name], columns=columns)
+    shown = shown_once("doctor", "--snapshot", recordings[name], columns=columns)
     assert shown.code == {"unfit": 1, "without-gpu": 1, "empty": 8}[name]
     assert too_long(shown.plain, columns) == []
 
@@ -97,13 +102,13 @@ def test_no_line_of_a_report_is_wider_than_the_terminal(recordings: dict[str, Pa
 @pytest.mark.parametrize("arguments", [["resolve", "-v"], ["probe"], ["explain", "no-driver"]], ids=" ".join)
 def test_no_line_of_a_command_is_wider_than_the_terminal(recordings: dict[str, Path], arguments: list[str]) -> None:
     options = [] if arguments[0] == "explain" else ["--snapshot", str(recordings["unfit"])]
-    shown = on_terminal(*arguments, *options)
+    shown = shown_once(*arguments, *options)
     assert len(shown.plain) > 10
     assert too_long(shown.plain, 80) == []
 
 
 def test_a_command_that_is_too_long_is_continued_as_a_shell_reads_it(recordings: dict[str, Path]) -> None:
-    shown = on_terminal("doctor", "--snapshot", recordings["unfit"], columns=40)
+    shown = shown_once("doctor", "--snapshot", recordings["unfit"], columns=40)
     first = next(number for number, line in enumerate(shown.plain) if line.strip().startswith("$ "))
     last = next(number for number in range(first, len(shown.plain)) if not shown.plain[number].endswith(" \\"))
     assert last > first
@@ -113,7 +118,7 @@ def test_a_command_that_is_too_long_is_continued_as_a_shell_reads_it(recordings:
 
 def test_a_wrapped_line_keeps_every_word_and_its_place(recordings: dict[str, Path]) -> None:
     whole = piped("doctor", "--snapshot", recordings["unfit"])
-    shown = on_terminal("doctor", "--snapshot", recordings["unfit"])
+    shown = shown_once("doctor", "--snapshot", recordings["unfit"])
     assert [word for word in " ".join(shown.plain).split() if word != "\\"] == whole.split()
     assert len(shown.plain) > len(whole.split("\n"))
     titles = [number for number, line in enumerate(shown.plain) if line.startswith("    The driver is too old")]
@@ -122,12 +127,12 @@ def test_a_wrapped_line_keeps_every_word_and_its_place(recordings: dict[str, Pat
 
 
 def test_a_command_to_copy_is_not_torn_in_a_word(recordings: dict[str, Path]) -> None:
-    shown = on_terminal("doctor", "--snapshot", recordings["unfit"], columns=40)
+    shown = shown_once("doctor", "--snapshot", recordings["unfit"], columns=40)
     assert any("/srv/envs/cupy/bin/python3" in line.split() for line in shown.plain)
 
 
 def test_a_terminal_gets_colour(recordings: dict[str, Path]) -> None:
-    shown = on_terminal("doctor", "--snapshot", recordings["unfit"])
+    shown = shown_once("doctor", "--snapshot", recordings["unfit"])
     assert ESCAPE in shown.text
     assert shown.plain[0].startswith("UNFIT: ")
 
@@ -144,14 +149,14 @@ def test_a_terminal_gets_colour(recordings: dict[str, Path]) -> None:
 def test_who_wants_no_colour_gets_none(
     recordings: dict[str, Path], options: list[str], variables: dict[str, str]
 ) -> None:
-    shown = on_terminal("doctor", "--snapshot", recordings["unfit"], *options, variables=tuple(variables.items()))
+    shown = shown_once("doctor", "--snapshot", recordings["unfit"], *options, variables=tuple(variables.items()))
     assert ESCAPE not in shown.text
     assert "driver-too-old-for-cuda" in shown.text
 
 
 def test_without_colour_it_is_wrapped_all_the_same(recordings: dict[str, Path]) -> None:
-    coloured = on_terminal("doctor", "--snapshot", recordings["unfit"])
-    bare = on_terminal("doctor", "--snapshot", recordings["unfit"], "--no-color")
+    coloured = shown_once("doctor", "--snapshot", recordings["unfit"])
+    bare = shown_once("doctor", "--snapshot", recordings["unfit"], "--no-color")
     assert bare.plain == coloured.plain
 
 
@@ -164,7 +169,7 @@ def test_a_pipe_gets_neither_colour_nor_wrapping(recordings: dict[str, Path]) ->
 
 
 def test_json_is_the_same_on_a_terminal_and_in_a_pipe(recordings: dict[str, Path]) -> None:
-    shown = on_terminal("probe", "--snapshot", recordings["fit"], "--format", "json")
+    shown = shown_once("probe", "--snapshot", recordings["fit"], "--format", "json")
     assert shown.text == piped("probe", "--snapshot", recordings["fit"], "--format", "json")
 
 
@@ -194,7 +199,7 @@ def test_a_recording_cannot_command_the_terminal(tmp_path: Path, where: str) -> 
     evil = "ubuntu\x1b[2J\x1b]0;title\x07 24.04\r\x9b31m"
     recording = record(named(FIT, evil), tmp_path / "evil.json")
     arguments = ("probe", "--snapshot", recording, "--no-color")
-    text = on_terminal(*arguments).text if where == "terminal" else piped(*arguments)
+    text = on_terminal(*arguments).text if where == "terminal" else gpuenv(*map(str, arguments)).stdout
     assert [character for character in "\x1b\x07\x9b\r" if character in text] == []
 
 

@@ -20,6 +20,8 @@ from gpuenv.model.difference import Comparison
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import DeviceNode, Gpu, Snapshot
+from gpuenv.paste.read import read_paste
+from gpuenv.paste.snapshot import to_snapshot
 from tests.cli.recorded import FIT
 
 MATRIX = load(data_path("matrix.yaml"))
@@ -111,6 +113,62 @@ def test_a_device_file_that_is_not_accessible_is_told() -> None:
     comparison = held(with_node(True), with_node(False))
     assert comparison.differences[0].fact == "driver.device_nodes./dev/nvidia0"
     assert (comparison.differences[0].there, comparison.differences[0].here) == ("accessible", "not accessible")
+
+
+def of_paste(text: str) -> Snapshot:
+    return to_snapshot(read_paste(text), MATRIX)
+
+
+def table(driver: str, cuda: str, gpu: str = "NVIDIA A100-SXM4-80GB") -> str:
+    banner = f"| NVIDIA-SMI {driver}  Driver Version: {driver}  CUDA Version: {cuda} |"
+    return f"{banner}\n|   0  {gpu}  On | 00000000:53:00.0 Off |\n"
+
+
+def test_where_another_library_would_be_loaded_what_leads_there_comes_first() -> None:
+    libraries = tuple(
+        replace(entry, release="12.0") if entry.name == "nvrtc" else entry for entry in FIT.target.libraries
+    )
+    here = replace(
+        FIT,
+        environment={"LD_LIBRARY_PATH": "/usr/local/cuda-12.0/lib64"},
+        target=replace(FIT.target, libraries=libraries),
+    )
+    comparison = held(FIT, here)
+    assert [entry.fact for entry in comparison.differences[:2]] == [
+        "environment.LD_LIBRARY_PATH",
+        "target.libraries.nvrtc",
+    ]
+    assert comparison.try_first[0].command == ("env", "-u", "LD_LIBRARY_PATH", "python")
+    alone = held(FIT, replace(FIT, target=replace(FIT.target, libraries=libraries)))
+    assert alone.differences[0].fact == "target.libraries.nvrtc"
+
+
+def test_the_gpu_that_a_finding_speaks_of_explains_it() -> None:
+    there = of_paste(table("580.95.05", "13.0") + "cupy-cuda13x==14.2.0\n")
+    here = of_paste(table("580.95.05", "13.0", "Tesla V100-SXM2-16GB") + "cupy-cuda13x==14.2.0\n")
+    first = held(there, here).differences[0]
+    assert (first.fact, first.there, first.here) == ("gpus[].compute_capability", "1 x 8.0", "1 x 7.0")
+    assert first.likelihood > 0.9
+
+
+def test_pastes_without_python_differ_in_their_cupy() -> None:
+    there, here = (of_paste(table("550.54.15", "12.4") + f"cupy-cuda{line}==14.2.0\n") for line in ("12x", "13x"))
+    assert [entry.fact for entry in held(there, here).differences] == ["target.cupy"]
+
+
+def test_what_a_paste_may_have_left_out_is_no_difference() -> None:
+    """A list that was searched, and device files, of which no output tells."""
+    node = DeviceNode("/dev/nvidia-uvm", accessible=True, mode="0666", owner="root")
+    full = replace(FIT, driver=replace(FIT.driver, device_nodes=(node,)))
+    full = replace(full, target=replace(full.target, packages={**full.target.packages, "torch": "2.8.0"}))
+    searched = of_paste(table("550.54.15", "12.4") + "cupy-cuda12x==14.2.0\n")
+    assert not {entry.fact for entry in held(full, searched).differences} & {
+        "target.packages.torch",
+        "driver.device_nodes./dev/nvidia-uvm",
+    }
+    whole = of_paste("Package Version\n------- -------\ncupy-cuda12x 14.2.0\nnumpy 2.3.4\nrich 13.0\n")
+    assert "target.packages.torch" in {entry.fact for entry in held(full, whole).differences}
+    assert "target.packages.rich" not in {entry.fact for entry in held(full, whole).differences}
 
 
 TEXTS = st.text(max_size=12)

@@ -60,6 +60,8 @@ def told(folder: Path, text: str, files: Mapping[str, str] | None = None) -> lis
         "    image: python:3.12-slim\n    runtime: nvidia\n    environment:\n      NVIDIA_VISIBLE_DEVICES: all",
         f"{IMAGE}\n{BY_CDI}",
         f"{IMAGE}\n{SWARM}",
+        f"{IMAGE}\n    devices: [/dev/nvidia0]\n    volumes:\n      - nvidia_driver_384.47:/usr/local/nvidia:ro",
+        f"{IMAGE}\n    extends:\n      file: elsewhere.yaml\n      service: gpu",
     ],
 )
 def test_a_service_that_is_right_is_left_alone(tmp_path: Path, body: str) -> None:
@@ -183,3 +185,19 @@ def test_what_is_no_compose_file_is_said(tmp_path: Path, text: str, message: str
     with pytest.raises(ImageError, match=message) as caught:
         told(tmp_path, text)
     assert caught.value.is_input
+
+
+def test_what_is_extended_from_another_file_is_read_there(tmp_path: Path) -> None:
+    text = f"services:\n  a:\n{IMAGE}\n    extends:\n      file: more/common.yaml\n      service: b"
+    asks = f"services:\n  b:\n    extends: c\n  c:\n{RESERVED}\n"
+    assert told(tmp_path, text, {"more/common.yaml": asks}) == []
+    silent = {"more/common.yaml": "services:\n  b:\n    restart: always\n"}
+    assert told(tmp_path, text, silent) == [("CMP921", "compose.yaml", 2)]
+
+
+def test_an_override_beside_it_is_taken_unasked(tmp_path: Path) -> None:
+    text = f"services:\n  a:\n{IMAGE}"
+    assert told(tmp_path, text, {"compose.gpu.yaml": f"services:\n  a:\n{RESERVED}\n"}) == [
+        ("CMP921", "compose.yaml", 2)
+    ]
+    assert told(tmp_path, text, {"compose.override.yaml": f"services:\n  a:\n{RESERVED}\n"}) == []

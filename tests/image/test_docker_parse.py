@@ -152,7 +152,8 @@ def test_commands_are_told_apart(text: str, expected: list[list[str]]) -> None:
         ("${E:+x}", ""),
         ("$B", "$B"),
         ("${B:-${A}}", "1"),
-        ("${A%%x}", "${A%%x}"),
+        ("${A%%x}", "1"),
+        ("${U%%x}", "${U%%x}"),
         ("no", "no"),
     ],
 )

@@ -60,7 +60,7 @@ def test_what_counts_is_the_environment_that_is_installed(tmp_path: Path, option
 def test_lines_in_environments_of_their_own_are_no_conflict(tmp_path: Path) -> None:
     """Each is a folder of its own."""
     manifest = (
-        f'{HEAD}[feature.old.pypi-dependencies]\ncupy-cuda11x = "==13.6.0"\n'
+        f'{HEAD}[feature.old.pypi-dependencies]\ncupy-cuda13x = {{ version = "==14.2.0", extras = ["ctk"] }}\n'
         '[feature.new.pypi-dependencies]\ncupy-cuda12x = { version = "==14.2.0", extras = ["ctk"] }\n'
         '[environments]\nold = ["old"]\nnew = ["new"]\n'
     )
@@ -71,7 +71,10 @@ def test_lines_in_environments_of_their_own_are_no_conflict(tmp_path: Path) -> N
 
 def test_pyproject_is_a_manifest_too(tmp_path: Path) -> None:
     project = '[project]\nname = "x"\ndependencies = ["cupy-cuda12x[ctk]==14.2.0"]\n'
-    pixi = "[tool.pixi.workspace]\nchannels = []\n[tool.pixi.pypi-dependencies]\ncupy-cuda13x = '==14.2.0'\n"
+    pixi = (
+        "[tool.pixi.workspace]\nchannels = []\n"
+        "[tool.pixi.pypi-dependencies]\ncupy-cuda13x = { version = '==14.2.0', extras = ['ctk'] }\n"
+    )
     assert found(tmp_path, INSTALL, project, "pyproject.toml") == [], "it has nothing of pixi's"
     assert [code for code, _, _ in found(tmp_path, INSTALL, project + pixi, "pyproject.toml")] == ["DKF905"]
 

@@ -111,6 +111,15 @@ def test_an_assumed_variable_hides_assumed_gpus(told: str, left: int, matrix: Ma
     assert snapshot.visible_count.value == left
 
 
+@pytest.mark.parametrize(
+    "told",
+    ["cupy-cuda12x[ctk]==14.2.0", 'cupy_cuda12x == 14.2.0 ; platform_system == "Linux"', "CuPy-CUDA12x===14.2.0"],
+)
+def test_a_cupy_may_be_told_as_an_installer_is(told: str, matrix: Matrix) -> None:
+    target = _assume(matrix, f"cupy={told}").target
+    assert [(entry.distribution, entry.release) for entry in target.cupy] == [("cupy-cuda12x", "14.2.0")]
+
+
 def test_a_cupy_beside_another_is_told_by_package(matrix: Matrix) -> None:
     target = _assume(matrix, "cupy=cupy_cuda12x == 14.2.0", "package.CuPy_CUDA13x=14.2.0").target
     assert [entry.distribution for entry in target.cupy] == ["cupy-cuda12x", "cupy-cuda13x"]
@@ -127,6 +136,10 @@ def test_a_cupy_beside_another_is_told_by_package(matrix: Matrix) -> None:
         ("gpu-memory=lots", "expected a size like 80GiB"),
         ("os=beos", "expected one of linux"),
         ("cupy=numpy==1.0", "expected a distribution of CuPy"),
+        ("cupy=cupy-cuda12x", "expected a distribution of CuPy"),
+        ("cupy=cupy-cuda12x=14.2.0", "expected a distribution of CuPy"),
+        ("cupy=cupy-cuda12x[ctk]>=13,<14", "a range is no fact: preflight --require 'cupy<14,>=13'"),
+        ("cupy=cupy-cuda12x==13.*", "a range is no fact"),
         ("wsl=maybe", "expected yes or no"),
         ("numpy=new", "expected a version"),
         ("gpu-memory=-5GiB", "expected a size"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.matrix.needs import compat_in_use
+from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Driver, Snapshot
@@ -33,3 +34,34 @@ def test_a_compatibility_libcuda_is_told_from_a_branch_of_its_own(
         cuda_library=known(library, "the loader"),
     )
     assert compat_in_use(replace(Snapshot(), driver=read), matrix) is compat
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("GeForce 210", None),  # and not the board PG509-210
+        ("NVIDIA GeForce RTX 3090", "8.6"),
+        ("GRID A100D-20C", "8.0"),
+        ("GRID V100DX-32Q", "7.0"),
+        ("NVIDIA A16-8Q", "8.6"),
+        ("NVIDIA L40S-48C", "8.9"),
+    ],
+)
+def test_the_capability_of_a_name(name: str, capability: str | None, matrix: Matrix) -> None:
+    found = capability_by_name(name, matrix)
+    assert (str(found) if found else None) == capability
+
+
+@pytest.mark.parametrize(
+    ("beginning", "capability"),
+    [
+        ("Tesla V100-SXM2", "7.0"),
+        ("NVIDIA GeForce RTX 306", "8.6"),
+        ("NVIDIA GeForce RTX 30", None),
+        ("GeForce MX1", None),
+        ("NVIDIA GeForce", None),
+    ],
+)
+def test_the_capability_of_the_beginning_of_a_name(beginning: str, capability: str | None, matrix: Matrix) -> None:
+    found = capability_by_beginning(beginning, matrix)
+    assert (str(found) if found else None) == capability

@@ -27,12 +27,12 @@ def emit_image(report: ImageReport, wanted: Sequence[Wanted], *, verbose: bool, 
 
 def _emit_sarif(report: ImageReport, wanted: Wanted, *, redacted: bool) -> None:
     from gpuenv.image.check.sarif import sarif_text
-    from gpuenv.report.redact import redact_line
+    from gpuenv.report.redact import redact_lines
 
     text = sarif_text(report)
     if redacted:
         who = identity()
-        text = "".join(f"{redact_line(line, who)}\n" for line in text.splitlines())
+        text = "".join(f"{line}\n" for line in redact_lines(text.splitlines(), who))
     if wanted.path is None:
         write_stdout(text)
     else:

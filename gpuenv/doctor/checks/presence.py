@@ -8,6 +8,7 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import is_rocm
+from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.visible import listed, uuids_of, visible_entries
 
@@ -34,7 +35,9 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     if snapshot.host.os.value == "darwin":
         yield _macos(snapshot)
         return
-    if snapshot.source("kernel").state.value == "not-asked" and snapshot.gpu_count.value == 0:
+    told_none = snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED
+    of_amd = bool(snapshot.amd_gpus) and not snapshot.gpus
+    if snapshot.source("kernel").state.value == "not-asked" and (told_none or of_amd):
         yield _nothing(snapshot)
         return
     on_bus = nvidia_on_bus(snapshot)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.names import Name, parse_name
+from gpuenv.image.check.names import HUB, Name, parse_name
 from gpuenv.image.check.variables import is_known
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import Matrix
@@ -18,15 +19,41 @@ _NVIDIA = re.compile(
     r"(\d{1,3})\.(\d{1,3})(?:\.\d+)?(?:-cudnn\d*)?(?:-(base|runtime|devel))?(?:-cudnn\d*)?(?:-([a-z]+[\d.]*))?"
 )
 _NVIDIA_NAMES = ("nvidia/cuda", "nvcr.io/nvidia/cuda")
-_CUDA_IN_TAG = re.compile(r"(?:^|[^a-z0-9])(?:cuda|cu)[-_]?(\d{1,2})\.(\d{1,2})")
+# How tags and repositories name a CUDA: cuda12.1, cuda-12.1, cuda-12-1, cu12.1; without a point cu118, cuda92. A lone
+# major (cuda12) tells no version, and neither does what follows it (cuda12-1.19.2 is of something else).
+_CUDA_NAMED = re.compile(
+    r"(?:^|[^a-z0-9])(?:cuda|cu)(?:[-_.]?(\d{1,2})\.(\d{1,2})|[-_](\d\d)[-_](\d)(?![\d.])|[-_]?(\d\d|[89])(\d)(?![\d.]))"
+)
+_OLDEST_NAMED, _NEWEST_NAMED = 7, 20  # majors: what is outside of them is no CUDA
+# Images whose tags with a CUDA are made from nvidia/cuda's of the flavour base: mamba-org/micromamba-docker, CHANGELOG
+# ("Add image based on nvidia/cuda:12.4.1-base-ubuntu22.04"); prefix-dev/pixi, Container ("noble-cuda-12.9.1 - based on
+# nvidia/cuda:12.9.1-base-ubuntu24.04") (both read 2026-11-22). Their other tags are systems without CUDA.
+# PyTorch's of the flavour devel are made from nvidia/cuda's devel: pytorch/pytorch, docker.Makefile, BASE_DEVEL (read
+# 2026-11-22).
+_ON_NVIDIA = (
+    (re.compile(r"(?:mambaorg/micromamba|ghcr\.io/prefix-dev/pixi):.*"), Flavour.BASE),
+    (re.compile(r"pytorch/pytorch:.*-devel"), Flavour.DEVEL),
+)
+# Images for other GPUs: NVIDIA's of L4T and those of jetson-containers, which are made from them, and those of NGC that
+# are for the GPU of a Jetson by their tag; AMD's own.
+_MIRRORED = re.compile(
+    r"(?:.*/)?(library/[a-z0-9-]+|nvidia/cuda|pytorch/pytorch|cupy/cupy|mambaorg/micromamba|condaforge/[a-z0-9]+"
+    r"|continuumio/[a-z0-9]+)"
+)
+_TEGRA = re.compile(r"(?:nvcr\.io/nvidia/(?:l4t-|deepstream-l4t)|dustynv/|balenalib/jetson).*|.*:(?:.*-)?igpu(?:-.*)?")
+_ROCM = "rocm/"
 _PYTHON_TAG = re.compile(r"(\d\.\d{1,2})(?:\.\d+)?(?:[a-z]+\d+)?(?:-|$)")
 # Images that have no CUDA: systems, and Python on them.
 _PLAIN = (
     *("python", "debian", "ubuntu", "alpine", "fedora", "rockylinux", "almalinux", "centos", "amazonlinux", "scratch"),
     *("opensuse/leap", "redhat/ubi8", "redhat/ubi9", "oraclelinux", "archlinux", "busybox", "buildpack-deps"),
     *("continuumio/miniconda3", "continuumio/anaconda3", "condaforge/miniforge3", "condaforge/mambaforge"),
-    *("mambaorg/micromamba", "ghcr.io/astral-sh/uv", "pypy"),
+    *("mambaorg/micromamba", "ghcr.io/prefix-dev/pixi", "ghcr.io/astral-sh/uv", "pypy", "bash", "docker", "gcc"),
+    *("caddy", "eclipse-temurin", "elasticsearch", "golang", "gradle", "haproxy", "httpd", "julia", "mariadb", "maven"),
+    *("memcached", "mongo", "mysql", "nginx", "node", "openjdk", "perl", "php", "postgres", "r-base", "rabbitmq"),
+    *("redis", "ruby", "rust", "swift", "traefik"),
 )
+_PLAIN_FOLDERS = ("gcr.io/distroless/", "mcr.microsoft.com/devcontainers/", "mcr.microsoft.com/vscode/devcontainers/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +70,9 @@ class Base:
         musl: whether its C library is musl.
         python: its Python.
         row: the matrix's row.
+        akin: the matrix's row of nvidia/cuda with the same CUDA, where it is made from an image of that.
+        tegra: whether it is for a Jetson.
+        rocm: whether it is for AMD's GPUs.
     """
 
     text: str
@@ -54,6 +84,14 @@ class Base:
     musl: bool = False
     python: PythonVersion | None = None
     row: Image | None = None
+    akin: Image | None = None
+    tegra: bool = False
+    rocm: bool = False
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing tells what it has of CUDA, or that it has none."""
+        return not (self.plain or self.has_cuda or self.tegra or self.rocm)
 
     @property
     def has_cuda(self) -> bool:
@@ -63,40 +101,88 @@ class Base:
 
 def base_of(text: str, matrix: Matrix) -> Base:
     """What a base image's name tells."""
-    if not is_known(text):
-        return _half_known(text)
-    try:
-        name = parse_name(text)
-    except ImageError:
-        return Base(text)
+    name = _name(text) if is_known(text) else None
+    if name is None:
+        return Base(text) if is_known(text) else _half_known(text, matrix)
+    name = _unmirrored(name)
     tag = name.tag or ""
     row = next((row for row in matrix.images if row.reference == f"{name.familiar}:{tag}"), None)
     if name.familiar in _NVIDIA_NAMES:
-        return _nvidia(text, name, row)
-    if name.familiar in _PLAIN or name.familiar.startswith("gcr.io/distroless/"):
-        python = _PYTHON_TAG.match(tag) if name.familiar == "python" else None
-        musl = name.familiar == "alpine" or "alpine" in tag
-        return Base(text, name, plain=True, musl=musl, python=PythonVersion.parse(python[1]) if python else None)
+        return _nvidia(text, name, row, matrix)
+    cuda = _named_cuda(name)
+    flavour = next((known for pattern, known in _ON_NVIDIA if pattern.fullmatch(f"{name.familiar}:{tag}")), None)
+    if flavour is not None and cuda is not None:
+        return Base(text, name, cuda, flavour, akin=_akin(cuda, matrix))
+    if name.familiar in _PLAIN or name.familiar.startswith(_PLAIN_FOLDERS):
+        return _plain(text, name)
     if row is not None:
         return Base(text, name, row.cuda, row.flavour, row=row)
-    match = _CUDA_IN_TAG.search(tag)
-    return Base(text, name, CudaVersion(int(match[1]), int(match[2])) if match else None, musl="alpine" in tag)
+    return _other(text, name, cuda)
 
 
-def _nvidia(text: str, name: Name, row: Image | None) -> Base:
+def _name(text: str) -> Name | None:
+    try:
+        return parse_name(text)
+    except ImageError:
+        return None
+
+
+def _unmirrored(name: Name) -> Name:
+    """The name on Docker Hub of what a mirror or a proxy has under its own name and that one."""
+    found = None if name.registry == HUB else _MIRRORED.fullmatch(name.repository)
+    return replace(name, registry=HUB, repository=found[1]) if found is not None else name
+
+
+def _plain(text: str, name: Name) -> Base:
+    tag = name.tag or ""
+    python = _PYTHON_TAG.match(tag) if name.familiar == "python" else None
+    musl = name.familiar == "alpine" or "alpine" in tag
+    return Base(text, name, plain=True, musl=musl, python=PythonVersion.parse(python[1]) if python else None)
+
+
+def _other(text: str, name: Name, cuda: CudaVersion | None) -> Base:
+    tag = name.tag or ""
+    tegra = _TEGRA.fullmatch(f"{name.familiar}:{tag}") is not None
+    rocm = name.familiar.startswith(_ROCM)
+    return Base(text, name, cuda, musl="alpine" in tag, tegra=tegra, rocm=rocm)
+
+
+def _named_cuda(name: Name) -> CudaVersion | None:
+    """The CUDA that a tag names, or the last part of a repository; or a tag as NVIDIA's, of a repository for CUDA."""
+    last = name.repository.rsplit("/", 1)[-1]
+    whole = _NVIDIA.fullmatch(name.tag or "") if "cuda" in last else None
+    if whole is not None and whole[3]:
+        return CudaVersion(int(whole[1]), int(whole[2]))
+    for text in (name.tag or "", last):
+        for match in _CUDA_NAMED.finditer(text):
+            major, minor = (int(part) for part in match.groups() if part is not None)
+            if _OLDEST_NAMED <= major <= _NEWEST_NAMED:
+                return CudaVersion(major, minor)
+    return None
+
+
+def _akin(cuda: CudaVersion | None, matrix: Matrix) -> Image | None:
+    """A row of nvidia/cuda with a CUDA: what such images demand of drivers is that of their minor."""
+    rows = (row for row in matrix.images if row.cuda == cuda and row.line is None)
+    return next((row for row in rows if row.reference.rsplit(":", 1)[0] in _NVIDIA_NAMES), None)
+
+
+def _nvidia(text: str, name: Name, row: Image | None, matrix: Matrix) -> Base:
     match = _NVIDIA.fullmatch(name.tag or "")
     if match is None:
         return Base(text, name, nvidia=True, row=row)
     flavour = Flavour(match[3]) if match[3] else None
-    return Base(text, name, CudaVersion(int(match[1]), int(match[2])), flavour, nvidia=True, row=row)
+    cuda = CudaVersion(int(match[1]), int(match[2]))
+    return Base(text, name, cuda, flavour, nvidia=True, row=row, akin=_akin(cuda, matrix))
 
 
-def _half_known(text: str) -> Base:
+def _half_known(text: str, matrix: Matrix) -> Base:
     """A name with a variable that nobody knows: what stands beside it may tell all the same."""
     bare = text.partition(":")
     flavour = re.search(r"-(base|runtime|devel)\b", bare[2])
     if bare[0] in _NVIDIA_NAMES:
         cuda = _NVIDIA.match(bare[2])
         version = CudaVersion(int(cuda[1]), int(cuda[2])) if cuda else None
-        return Base(text, None, version, Flavour(flavour[1]) if flavour else None, nvidia=True)
+        known = Flavour(flavour[1]) if flavour else None
+        return Base(text, None, version, known, nvidia=True, akin=_akin(version, matrix))
     return Base(text, None, plain=bare[0] in _PLAIN, musl="alpine" in text)

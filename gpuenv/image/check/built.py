@@ -7,26 +7,38 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from gpuenv.image.check.bases import Base, base_of
-from gpuenv.image.check.docker_parse import Piece
-from gpuenv.image.check.following import Context, constrained, copies, follow
-from gpuenv.image.check.installers import asked
-from gpuenv.image.check.installs import Asked, FileKind, Install, Manager
-from gpuenv.image.check.shell import Command, Word, commands
+from gpuenv.image.check.following import constrained, follow
+from gpuenv.image.check.indexes import environment_major
+from gpuenv.image.check.installers import asked, environment_of
+from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place
+from gpuenv.image.check.places import Context, at
+from gpuenv.image.check.pythons import python_of
+from gpuenv.image.check.scripts import commands_of
+from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Setting, Stage, Step
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
+from gpuenv.model.versions import PythonVersion
 
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
-_MARKERS = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
+
+
+_CONSTRAINTS = ("PIP_CONSTRAINT", "UV_CONSTRAINT")  # variables that name files
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A command of a RUN, its stage, and the last line of the instruction."""
+    """A command of a RUN, its stage, its instruction, and the stages of the whole Dockerfile."""
 
     command: Command
     stage: Stage
     step: Step
+    stages: tuple[Stage, ...]
+
+    def lookup(self, name: str) -> str | None:
+        """The value of a variable that the command sees; None for one that nobody knows."""
+        own = self.command.variables
+        return own[name] if name in own else self.step.lookup(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,9 @@ class Built:
         matrix: the compatibility matrix.
         copied: the images that a folder of CUDA is copied from.
         passed_over: the files to install from that were not looked at, each with the reason.
+        missing: those that are not there, by the file and line that name them.
+        service: the service of a compose file that it is for.
+        python: the Python of its pip, where that is plain.
     """
 
     file: str
@@ -56,6 +71,9 @@ class Built:
     matrix: Matrix
     copied: tuple[Base, ...] = ()
     passed_over: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    service: str | None = None
+    python: PythonVersion | None = None
 
     @property
     def first(self) -> Stage:
@@ -64,11 +82,14 @@ class Built:
 
     @property
     def cupy(self) -> tuple[Install, ...]:
-        """What is installed of CuPy by pip."""
-        names = [line.name for line in self.matrix.wheel_lines]
-        return tuple(
-            entry for entry in self.installs if entry.manager is Manager.PIP and entry.name in ("cupy", *names)
-        )
+        """What is installed of CuPy by pip, be it under a name that is none of its lines."""
+        return tuple(filter(is_cupy_of_pip, self.installs))
+
+
+def is_cupy_of_pip(install: Install) -> bool:
+    """Whether pip installs a CuPy for NVIDIA GPUs, or what is named like one."""
+    named = install.name == "cupy" or install.name.startswith("cupy-cuda")
+    return named and install.manager is Manager.PIP
 
 
 def targets(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...]:
@@ -84,7 +105,7 @@ def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context,
     chain = _chain(target, stages)
     behind = [stages[number] for stage in chain for number in _all_takes(stage, stages)]
     order = [*dict.fromkeys([*behind, *chain])]
-    ran = tuple(entry for stage in order for entry in _ran(stage))
+    ran = tuple(entry for stage in order for entry in _ran(stage, stages))
     copied = {stage.number for stage in behind if _gives_packages(stage, chain)}
     inside = [entry for entry in ran if entry.stage in chain or entry.stage.number in copied]
     there = _installed(inside, file, context)
@@ -104,6 +125,8 @@ def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context,
         matrix=matrix,
         copied=tuple(base_of(name, matrix) for name in _cuda_copied_from(chain, stages)),
         passed_over=dict(context.passed_over),
+        missing=dict(context.missing),
+        python=python_of(base, chain, (entry.command for entry in ran)),
     )
 
 
@@ -148,37 +171,11 @@ def _gives_packages(stage: Stage, chain: list[Stage]) -> bool:
     return not any(stage.number in each.takes for each in chain)
 
 
-def _ran(stage: Stage) -> Iterator[Ran]:
+def _ran(stage: Stage, stages: tuple[Stage, ...]) -> Iterator[Ran]:
     for step in stage.steps:
         if step.instruction.keyword == "RUN":
             for command in commands_of(step):
-                yield Ran(command, stage, step)
-
-
-def commands_of(step: Step) -> tuple[Command, ...]:
-    """The simple commands of a RUN, in whichever form it is written."""
-    instruction = step.instruction
-    words = instruction.exec_form
-    if words is not None:
-        return _exec(words, instruction.line, step) if words else ()
-    scripts = [heredoc.body for heredoc in instruction.heredocs]
-    if scripts and _MARKERS.fullmatch(instruction.body.text):
-        return tuple(command for script in scripts if _is_shell(script) for command in commands(script, step.lookup))
-    found = commands(instruction.body, step.lookup)
-    if scripts and found and found[0].program in ("sh", "bash", "dash"):
-        found += tuple(command for script in scripts for command in commands(script, step.lookup))
-    return found
-
-
-def _exec(words: list[str], line: int, step: Step) -> tuple[Command, ...]:
-    command = Command(tuple(Word(word, line) for word in words))
-    if command.program in ("sh", "bash", "dash") and len(words) > 2 and words[1].endswith("c"):  # noqa: PLR2004 - sh -c TEXT
-        return commands(Piece(words[2], ((0, line),)), step.lookup)
-    return (command,)
-
-
-def _is_shell(script: Piece) -> bool:
-    return not script.text.startswith("#!") or re.match(r"#!.*\b(?:ba|da|z)?sh\b", script.text) is not None
+                yield Ran(command, stage, step, stages)
 
 
 def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
@@ -187,17 +184,22 @@ def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
     for entry in ran:
         ask = asked(entry.command, file, entry.step.instruction.end_line)
         there = [install for install in there if install.name not in ask.removes]
-        found = _with_files(ask, entry, context)
-        there += [replace(each, perhaps=True) for each in found] if entry.command.perhaps else found
+        index = environment_major(entry.lookup)
+        for each in _with_files(ask, entry, file, context):
+            known = each.index_major if each.index_major is not None else index
+            perhaps = each.perhaps or entry.command.perhaps
+            there.append(replace(each, perhaps=perhaps, index_major=known, environment=environment_of(entry.command)))
     return there
 
 
-def _with_files(ask: Asked, entry: Ran, context: Context) -> list[Install]:
-    if not ask.files:
+def _with_files(ask: Asked, entry: Ran, file: str, context: Context) -> list[Install]:
+    named = (entry.lookup(name) or "" for name in _CONSTRAINTS)
+    place = Place(file, entry.command.words[0].line)
+    limiting = [Listed(FileKind.CONSTRAINTS, path, place) for text in named for path in text.split()]
+    if not (ask.files or (ask.installs and limiting)):
         return list(ask.installs)
-    before = entry.stage.steps[: entry.stage.steps.index(entry.step) + 1]
-    placed = copies(before)
-    followed = [(listed, follow(listed, entry.step, placed, context)) for listed in ask.files]
+    where = at(entry.stages, entry.stage, entry.step, entry.command.folder, file)
+    followed = [(listed, follow(listed, where, context)) for listed in (*ask.files, *limiting)]
     installs = [*ask.installs]
     installs += [i for listed, told in followed if listed.kind is not FileKind.CONSTRAINTS for i in told.installs]
     limits = [i for listed, told in followed if listed.kind is FileKind.CONSTRAINTS for i in told.installs]

@@ -1,20 +1,27 @@
 """The services of a compose file, with the lines of what they say. Pure but for the files that it is given.
 
-The Compose Specification (compose-spec/compose-spec, read 2026-11-21): 05-services.md, environment, extends, gpus;
-deploy.md, devices; build.md, Build definition. Of extends, mappings are merged here; a sequence is the service's own.
+The Compose Specification (compose-spec/compose-spec, read 2026-11-21): 05-services.md, environment, gpus; deploy.md,
+devices; build.md, Build definition.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpuenv.image.check.compose_merging import Loader, chain, extended, merged
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Document, Plain
+
+
+# What of the driver is mounted by hand: the volume of nvidia-docker 1, or its libraries one by one.
+_DRIVER_VOLUME = re.compile(r"nvidia_driver_|:/usr/local/nvidia\b|^/usr/local/nvidia\b|libcuda\.so")
 
 
 class ComposeError(ValueError):
@@ -81,6 +88,8 @@ class Service:
         runtime_line: where that is said.
         devices: devices that are handed in, with their lines.
         swarm_gpus: whether it asks for generic resources.
+        mounts_driver: whether the driver's libraries are mounted by hand, as nvidia-docker 1 had it.
+        partly_elsewhere: whether it extends what could not be read.
     """
 
     file: str
@@ -96,71 +105,61 @@ class Service:
     runtime_line: int
     devices: tuple[tuple[str, int], ...]
     swarm_gpus: bool
+    mounts_driver: bool = False
+    partly_elsewhere: bool = False
 
 
-def services_of(text: str, file: str, variables: Mapping[str, str]) -> tuple[Service, ...]:
+def services_of(
+    text: str, file: str, variables: Mapping[str, str], load: Loader = lambda _: None, override: str | None = None
+) -> tuple[Service, ...]:
     """Every service of a compose file.
 
     Args:
         text: the file.
         file: its name, for the findings.
         variables: what stands for ``${NAME}``.
+        load: the services of another file that a service extends.
+        override: the text of its override file.
 
     Raises:
         ComposeError: with the line.
     """
-    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
-
-    try:
-        document = parse_shared(text)
-    except YamlError as error:
-        raise ComposeError(str(error)) from error
-    value = document.value
-    services = value.get("services") if isinstance(value, dict) else None
-    if not isinstance(services, dict):
+    document = _document(text)
+    services = plain_services(document.value)
+    if services is None:
         raise ComposeError("line 1: no compose file: expected services")
-    return tuple(
-        _Reader(document, _chain(name, services), variables).service(name, _extended(body, services), file)
-        for name, body in services.items()
-        if isinstance(body, dict)
-    )
-
-
-def _extends(body: Plain) -> str | None:
-    """The service of the same file that one extends."""
-    named = body.get("extends") if isinstance(body, dict) else None
-    if isinstance(named, dict):
-        named = None if named.get("file") else named.get("service")
-    return named if isinstance(named, str) else None
-
-
-def _chain(name: str, services: Mapping[str, Plain]) -> tuple[str, ...]:
-    """A service and those that it extends, its own first."""
-    found: list[str] = []
-    following: str | None = name
-    while following is not None and following not in found:
-        found.append(following)
-        following = _extends(services.get(following))
+    more = plain_services(_document(override).value) if override is not None else None
+    services = merged(services, more) if more else services
+    found = []
+    for name, body in services.items():
+        if isinstance(body, dict):
+            whole, known = extended(body, services, load)
+            service = _Reader(document, chain(name, services), variables).service(name, whole, file)
+            found.append(service if known else replace(service, partly_elsewhere=True))
     return tuple(found)
 
 
-def _extended(body: dict[str, Plain], services: Mapping[str, Plain], depth: int = 0) -> dict[str, Plain]:
-    """With what it extends in the same file; a service's own word goes first."""
-    name = _extends(body)
-    other = services.get(name) if name is not None else None
-    if not isinstance(other, dict) or depth > 5:  # noqa: PLR2004 - a chain longer than that goes in circles
-        return body
-    return _merged(_extended(other, services, depth + 1), body)
+def read_services(text: str) -> Mapping[str, Plain] | None:
+    """The services of a compose file as plain values; none where it is none."""
+    try:
+        return plain_services(_document(text).value)
+    except ComposeError:
+        return None
 
 
-def _merged(former: dict[str, Plain], own: dict[str, Plain]) -> dict[str, Plain]:
-    """A mapping with what another one has besides, at every depth."""
-    both = {
-        key: _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
-        for key, value in own.items()
-        for before in [former.get(key)]
-    }
-    return {**former, **both}
+def _document(text: str) -> Document:
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
+
+    try:
+        return parse_shared(text)
+    except YamlError as error:
+        raise ComposeError(str(error)) from error
+
+
+def plain_services(value: Plain) -> dict[str, Plain] | None:
+    """The table of services of a compose file."""
+    services = value.get("services") if isinstance(value, dict) else None
+    return services if isinstance(services, dict) else None
 
 
 class _Reader:
@@ -205,6 +204,7 @@ class _Reader:
             runtime_line=self.line("runtime"),
             devices=tuple(self._devices(body.get("devices"))),
             swarm_gpus=_at(resources, "reservations", "generic_resources") is not None,
+            mounts_driver=any(map(_DRIVER_VOLUME.search, self._volumes(body.get("volumes")))),
         )
 
     def _source(self, value: Plain) -> Source | None:
@@ -280,6 +280,11 @@ class _Reader:
             text = entry.get("source") if isinstance(entry, dict) else entry
             if isinstance(text, str):
                 yield self.text(text) or "", self.line(f"devices[{number}]")
+
+    def _volumes(self, value: Plain) -> Iterator[str]:
+        for entry in value if isinstance(value, list) else ():
+            parts = [entry] if isinstance(entry, str) else list(entry.values()) if isinstance(entry, dict) else []
+            yield from (part for part in parts if isinstance(part, str))
 
 
 def _at(value: Plain, *keys: str) -> Plain:

@@ -96,8 +96,12 @@ class Instruction:
 
     def flag(self, name: str) -> str | None:
         """The value of a flag."""
-        found = next((flag for flag in self.flags if flag.partition("=")[0] == f"--{name}"), None)
-        return None if found is None else found.partition("=")[2].strip("\"'")
+        return next(iter(self.flags_of(name)), None)
+
+    def flags_of(self, name: str) -> tuple[str, ...]:
+        """The values of a flag that may stand there several times."""
+        found = (flag.partition("=")[::2] for flag in self.flags)
+        return tuple(value.strip("\"'") for key, value in found if key == f"--{name}")
 
     @property
     def exec_form(self) -> list[str] | None:

@@ -31,6 +31,7 @@ _PACKAGES = re.compile(
 _BRINGING = ("nvidia-cuda-toolkit", "nvidia-cuda-dev", "libnvidia-ml-dev")
 _RUNFILE = re.compile(r"NVIDIA-Linux-[\w.-]+\.run")
 _CUDA_RUNFILE = re.compile(r"cuda_[\d.]+(?:_[\d.]+)?_linux(?:_[a-z0-9]+)?\.run")
+_SHELLS = ("sh", "bash", "dash", "ash", "zsh")
 _LEAVES_OUT = re.compile(r"--(?:toolkit|samples|extract|uninstall)(?:=|$)")
 _LIBRARY = re.compile(r"lib(?:cuda|nvidia-ml|nvcuvid|nvidia-ptxjitcompiler)\.so[\d.]*$")
 _INSTALL = re.compile(r"\b(?:apt-get|apt|aptitude|yum|dnf|microdnf|zypper|apk)\b[^&|;]*?\b(?:install|add)\b([^&|;]*)")
@@ -57,9 +58,12 @@ def is_driver_library(path: str) -> bool:
 
 def runfile(words: Sequence[str]) -> str | None:
     """The installer that puts a driver in place: the driver's own, or CUDA's where it is told to or not told not to."""
+    program = words[0].rsplit("/", 1)[-1] if words else ""
+    if not (program.endswith(".run") or program in _SHELLS):
+        return None  # what fetches it, or makes it executable, puts nothing in place
     for word in words:
         name = word.rsplit("/", 1)[-1]
-        if _RUNFILE.fullmatch(name):
+        if _RUNFILE.fullmatch(name) and not {"-x", "--extract-only"} & set(words):
             return name
         if _CUDA_RUNFILE.fullmatch(name) and ("--driver" in words or not any(map(_LEAVES_OUT.match, words))):
             return name

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import fnmatch
 import posixpath
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from gpuenv.image.check import pixi
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from gpuenv.image.check import legacy_projects, pixi
+from gpuenv.image.check.indexes import index_major
 from gpuenv.image.check.installs import (
     Asked,
     FileKind,
@@ -21,128 +22,105 @@ from gpuenv.image.check.installs import (
     conda_spec,
     requirement,
 )
-from gpuenv.image.check.stages import Step, joined
+from gpuenv.image.check.locks import LARGEST, versions_of
+from gpuenv.image.check.places import Context, Inline, Made, Where, source_of
+from gpuenv.image.check.projects import EVERY, Selection, dependencies, of_pipfile, sources
+from gpuenv.image.check.variables import is_known
 
-_LARGEST, _MOST_FILES, _DEEPEST = 1 << 20, 50, 5
+_DEEPEST = 5
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
-_GLOB = ("*", "?", "[")
+_PROJECT = "pyproject.toml"
+_NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc]))(\S+)")
+_INDEX = re.compile(r"(?:-i|-f|--index-url|--extra-index-url|--find-links)\b")
 
 
-@dataclass(slots=True)
-class Context:
-    """A build context.
-
-    Attributes:
-        folder: where it is.
-        read: the files that were read, as they are named below it.
-        passed_over: files that are outside, too large or not there, with the reason.
-    """
-
-    folder: Path
-    read: list[str] = field(default_factory=list)
-    passed_over: dict[str, str] = field(default_factory=dict)
-
-    def text(self, name: str) -> str | None:
-        """A file of the context; none where it has no such file, or it lies outside."""
-        root = self.folder.resolve()
-        try:
-            path = (self.folder / name).resolve()
-            if not path.is_relative_to(root):
-                self.passed_over[name] = "it lies outside of the build context"
-                return None
-            if not path.is_file():
-                return None
-            if path.stat().st_size > _LARGEST or len(self.read) >= _MOST_FILES:
-                self.passed_over[name] = "it is larger than such files are, or one of too many"
-                return None
-            found = path.read_text(encoding="utf-8", errors="replace")
-        except (OSError, ValueError) as error:
-            self.passed_over[name] = str(getattr(error, "strerror", None) or error)
-            return None
-        if name not in self.read:
-            self.read.append(name)
-        return found
-
-    def names(self, pattern: str) -> list[str]:
-        """The files in the context's folders that a pattern of COPY names."""
-        folder, base = posixpath.split(pattern)
-        try:
-            entries = sorted(entry.name for entry in (self.folder / folder).iterdir())
-        except (OSError, ValueError):
-            return []
-        return [posixpath.join(folder, name) for name in entries if fnmatch.fnmatchcase(name, base)]
-
-
-def copies(steps: tuple[Step, ...]) -> list[tuple[str, str]]:
-    """What COPY, ADD and bind mounts put where: a path of the context, and a path of the image (a folder ends in /)."""
-    found = []
-    for step in steps:
-        instruction = step.instruction
-        mount = instruction.flag("mount") or ""
-        if instruction.keyword == "RUN" and "type=bind" in mount and "from=" not in mount:
-            parts = dict(part.partition("=")[::2] for part in mount.split(","))
-            source, target = (parts.get("source") or parts.get("src") or "."), parts.get("target") or parts.get("dst")
-            if target:
-                found.append((source, joined(step.workdir, target)))
-        if instruction.keyword not in ("COPY", "ADD") or instruction.flag("from") is not None:
-            continue
-        words = instruction.exec_form or instruction.body.text.split()
-        *sources, target = words if len(words) > 1 else ("", "")
-        folder = target.endswith("/") or len(sources) > 1 or target in (".", "./")
-        place = joined(step.workdir, target) + ("/" if folder and joined(step.workdir, target) != "/" else "")
-        found += [(source, place) for source in sources if source and not source.startswith("<<")]
-    return found
-
-
-def in_context(path: str, step: Step, placed: list[tuple[str, str]], context: Context) -> str | None:
-    """The file of the context that stands at a path of the image."""
-    wanted = joined(step.workdir, path)
-    for source, target in reversed(placed):
-        bare = source.lstrip("/") or "."
-        for candidate in context.names(bare) if any(mark in bare for mark in _GLOB) else [bare]:
-            found = _behind(candidate, target, wanted, context)
-            if found is not None:
-                return posixpath.normpath(found)
-    return path if not placed and not path.startswith("/") and (context.folder / path).is_file() else None
-
-
-def _behind(source: str, target: str, wanted: str, context: Context) -> str | None:
-    folder = target.rstrip("/") or "/"
-    if (context.folder / source).is_dir():
-        inside = posixpath.relpath(wanted, folder)
-        return None if inside.startswith("..") else posixpath.normpath(posixpath.join(source, inside))
-    if not target.endswith("/") and target != "/" and wanted == target:
-        return source
-    return source if wanted == posixpath.join(folder, posixpath.basename(source)) else None
-
-
-def follow(listed: Listed, step: Step, placed: list[tuple[str, str]], context: Context) -> Asked:
-    """What a file lists, as far as it is there."""
-    if listed.kind is FileKind.PROJECT:
-        return _project(listed, step, placed, context)
+def follow(listed: Listed, where: Where, context: Context, depth: int = 0) -> Asked:
+    """What a file lists, as far as it is there; one that is not there is noted."""
     if listed.kind is FileKind.PIXI:
-        return _pixi(listed, step, placed, context)
-    name = in_context(listed.path, step, placed, context)
-    if name is None:
+        return _pixi(listed, where, context)
+    path = _file_of(listed)
+    found = source_of(path, where, context) if is_known(path) else None
+    if found is None and listed.kind is FileKind.PROJECT:
+        found = _legacy(listed, where, context)
+    if isinstance(found, Made):
+        if depth > _DEEPEST:
+            return Asked()
+        parts = [follow(entry, found.where, context, depth + 1) for entry in found.listed]
+        return Asked(tuple(install for part in parts for install in part.installs))
+    if isinstance(found, Inline):
+        lists = listed.kind in (FileKind.REQUIREMENTS, FileKind.CONSTRAINTS)
+        return Asked(tuple(_listing(found.text, found.file, found.above, context, 0)) if lists else ())
+    if found is None:
+        _note(listed, context)
         return Asked()
+    return Asked(tuple(_from_index(install, listed.index_major) for install in _read(listed, found, context)))
+
+
+def _file_of(listed: Listed) -> str:
+    """The path of the file itself: of a project, that of its pyproject.toml or Pipfile."""
+    if listed.kind is FileKind.PROJECT and not listed.path.endswith(".toml"):
+        return posixpath.normpath(posixpath.join(listed.path, _PROJECT))
+    if listed.kind is FileKind.PIPFILE:
+        return posixpath.normpath(posixpath.join(listed.path, "Pipfile"))
+    return listed.path
+
+
+def _legacy(listed: Listed, where: Where, context: Context) -> str | None:
+    """The setup.cfg or setup.py of a project that has no pyproject.toml."""
+    paths = (posixpath.normpath(posixpath.join(listed.path, name)) for name in legacy_projects.FILES)
+    found = [source_of(path, where, context) for path in paths if is_known(path)]
+    return next((name for name in found if isinstance(name, str) and _states(name, context)), None)
+
+
+def _states(name: str, context: Context) -> bool:
+    text = context.text(name) or ""
+    return any(legacy_projects.dependencies_of(name, text, Selection(frozenset({EVERY}))))
+
+
+def _note(listed: Listed, context: Context) -> None:
+    """A list that is named and not there; a project may have its list elsewhere."""
+    if listed.kind not in (FileKind.PROJECT, FileKind.CONSTRAINTS):
+        context.missing[listed.place.file, listed.place.line] = _file_of(listed)
+
+
+def _read(listed: Listed, name: str, context: Context) -> Iterator[Install]:
+    if listed.kind is FileKind.PROJECT:
+        return _project(listed, name, context)
+    if listed.kind is FileKind.PIPFILE:
+        return _pipfile(listed, name, context)
     if listed.kind is FileKind.ENVIRONMENT:
         return _environment(name, context)
-    return Asked(tuple(_requirements(name, context, 0)))
+    if listed.kind is FileKind.PACKAGES:
+        return _packages(name, context)
+    return iter(_requirements(name, context, 0))
 
 
-def _requirements(name: str, context: Context, depth: int) -> Iterator[Install]:
+def _requirements(name: str, context: Context, depth: int) -> list[Install]:
+    """A file of requirements, with those that it names."""
     text = context.text(name)
-    if text is None or depth > _DEEPEST:
-        return
-    locked = "--hash=" in text
+    return [] if text is None or depth > _DEEPEST else _listing(text, name, 0, context, depth)
+
+
+def _listing(text: str, name: str, above: int, context: Context, depth: int) -> list[Install]:
+    """The text of such a file, with so many lines above it; its constraints and its index are for all in it."""
+    found: list[Install] = []
+    limits: list[Install] = []
+    index: int | None = None
     for line, entry in _logical_lines(text):
-        nested = re.match(r"(?:-r|--requirement|-c|--constraint)[ =]?\s*(\S+)", entry)
+        nested = _NESTED.match(entry)
         if nested:
-            yield from _requirements(posixpath.normpath(joined_in(name, nested[1])), context, depth + 1)
-            continue
-        found = None if entry.startswith("-") else requirement(entry, Place(name, line))
-        if found is not None:
-            yield replace(found, locked=locked)
+            inner = _requirements(posixpath.normpath(joined_in(name, nested[2])), context, depth + 1)
+            (limits if "c" in nested[1][:3] else found).extend(inner)
+        elif entry.startswith("-"):
+            index = index_major(entry) if _INDEX.match(entry) else index
+        else:
+            asked = requirement(entry, Place(name, line + above))
+            found += [replace(asked, locked="--hash=" in text)] if asked is not None else []
+    return constrained([_from_index(install, index) for install in found], limits)
+
+
+def _from_index(install: Install, index: int | None) -> Install:
+    return replace(install, index_major=index) if install.index_major is None else install
 
 
 def joined_in(name: str, other: str) -> str:
@@ -164,15 +142,57 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             yield first, whole
 
 
-def _project(listed: Listed, step: Step, placed: list[tuple[str, str]], context: Context) -> Asked:
-    name = in_context(posixpath.normpath(posixpath.join(listed.path, "pyproject.toml")), step, placed, context)
-    text = context.text(name) if name else None
-    if name is None or text is None:
-        return Asked()
+def _project(listed: Listed, name: str, context: Context) -> Iterator[Install]:
+    text = context.text(name) or ""
+    if name.endswith(legacy_projects.FILES):
+        yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None)
+        return
     data = _toml(name, text, context)
-    locked = any((context.folder / joined_in(name, lock)).is_file() for lock in _LOCKS)
-    found = (requirement(entry, Place(name, _line_of(entry, text))) for entry in _dependencies(data, listed.extras))
-    return Asked(tuple(replace(entry, locked=locked) for entry in found if entry is not None))
+    if "dependencies" in (data.get("project") or {}).get("dynamic", ()) or not ({"project", "tool"} & data.keys()):
+        yield from _beside(listed, name, context)
+    lock = next((path for path in (joined_in(name, lock) for lock in _LOCKS) if context.has(path)), None)
+    indexes = sources(data)
+    for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context)):
+        yield replace(entry, index_major=indexes.get(entry.name, entry.index_major))
+
+
+def _beside(listed: Listed, name: str, context: Context) -> Iterator[Install]:
+    """Of a project whose pyproject.toml leaves them to setuptools: what stands in setup.cfg or setup.py beside it."""
+    for other in (joined_in(name, file) for file in legacy_projects.FILES):
+        text = context.text(other) if context.has(other) else None
+        if text is not None:
+            entries = legacy_projects.dependencies_of(other, text, listed.selection)
+            yield from _named(entries, other, text, None)
+
+
+def _pipfile(listed: Listed, name: str, context: Context) -> Iterator[Install]:
+    text = context.text(name) or ""
+    entries = of_pipfile(_toml(name, text, context), development=EVERY in listed.selection.groups)
+    lock = f"{name}.lock" if context.has(f"{name}.lock") else None
+    return _named(entries, name, text, _locked(lock, context))
+
+
+def _locked(lock: str | None, context: Context) -> dict[str, str] | None:
+    """The versions of a lock; none where there is no lock."""
+    return None if lock is None else versions_of(context.text(lock, LARGEST) or "")
+
+
+def _named(entries: Iterable[str], name: str, text: str, locked: dict[str, str] | None) -> Iterator[Install]:
+    for entry in entries:
+        found = requirement(entry, Place(name, _line_of(entry, text)))
+        if found is None:
+            continue
+        version = (locked or {}).get(found.name)
+        if version is not None and found.specifier is not None:
+            found = replace(found, specifier=_exactly(version))
+        yield replace(found, locked=locked is not None)
+
+
+def _exactly(version: str) -> SpecifierSet | None:
+    try:
+        return SpecifierSet(f"=={version}")
+    except InvalidSpecifier:
+        return None
 
 
 def _toml(name: str, text: str, context: Context) -> dict[str, Any]:
@@ -185,89 +205,81 @@ def _toml(name: str, text: str, context: Context) -> dict[str, Any]:
         return {}
 
 
-def _pixi(listed: Listed, step: Step, placed: list[tuple[str, str]], context: Context) -> Asked:
+def _pixi(listed: Listed, where: Where, context: Context) -> Asked:
     """The manifest of pixi's that is named, or the first of a folder; of pyproject.toml the project's own besides."""
     paths = [listed.path] if listed.path.endswith(".toml") else [f"{listed.path}/{name}" for name in pixi.MANIFESTS]
     for path in paths:
-        name = in_context(posixpath.normpath(path), step, placed, context)
-        text = context.text(name) if name else None
-        if name is None or text is None:
+        name = source_of(posixpath.normpath(path), where, context)
+        text = context.text(name) if isinstance(name, str) else None
+        if not isinstance(name, str) or text is None:
             continue
         data = _toml(name, text, context)
         manifest = pixi.manifest_of(data, name)
         if manifest is None:
             continue
-        own = _dependencies({"project": data.get("project")}, frozenset()) if manifest is not data else ()
-        project = (requirement(entry, Place(name, _line_of(entry, text))) for entry in own)
-        found = (*pixi.installs(manifest, listed.extras, name, text), *project)
-        locked = (context.folder / joined_in(name, "pixi.lock")).is_file()
-        return Asked(tuple(replace(entry, locked=locked) for entry in found if entry is not None))
+        own = dependencies({"project": data.get("project")}, Selection()) if manifest is not data else ()
+        locked = context.has(joined_in(name, "pixi.lock"))
+        listing = (*pixi.installs(manifest, listed.selection.extras, name, text), *_named(own, name, text, None))
+        return Asked(tuple(replace(entry, locked=locked) for entry in listing))
     return Asked()
-
-
-def _dependencies(data: dict[str, Any], extras: frozenset[str]) -> Iterator[str]:
-    project = data.get("project")
-    if isinstance(project, dict):
-        yield from _texts(project.get("dependencies"))
-        optional = project.get("optional-dependencies")
-        for name, entries in optional.items() if isinstance(optional, dict) else ():
-            if name in extras or "*" in extras:
-                yield from _texts(entries)
-    tool = data.get("tool")
-    poetry = tool.get("poetry") if isinstance(tool, dict) else None
-    table = poetry.get("dependencies") if isinstance(poetry, dict) else None
-    for name, value in table.items() if isinstance(table, dict) else ():
-        yield _of_poetry(name, value)
-
-
-def _of_poetry(name: str, value: object) -> str:
-    version = value.get("version") if isinstance(value, dict) else value
-    named = value.get("extras") if isinstance(value, dict) else None
-    extras = f"[{','.join(_texts(named))}]" if named else ""
-    text = version if isinstance(version, str) else ""
-    if text.startswith("^"):
-        return f"{name}{extras}>={text[1:]},<{int(re.split(r'[^0-9]', text[1:])[0] or 0) + 1}"
-    if text[:1].isdigit():
-        return f"{name}{extras}=={text}"
-    return f"{name}{extras}{text if text != '*' else ''}"
-
-
-def _texts(value: object) -> list[str]:
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 def _line_of(entry: str, text: str) -> int:
     """The line in which a dependency stands: TOML's reader tells none."""
-    name = re.split(r"[\s\[=<>!~;]", entry)[0]
+    name = re.escape(re.split(r"[\s\[=<>!~;@]", entry)[0])
+    as_key = rf"\s*(?:[\[{{(,]\s*)?[\"']?{name}(?![\w.-])"
     lines = text.splitlines()
-    whole = next((number for number, line in enumerate(lines, 1) if entry in line), None)
-    return whole or next((number for number, line in enumerate(lines, 1) if name in line), 1)
+    for pattern in (rf".*{re.escape(entry)}", as_key, rf".*{name}"):
+        begins = re.compile(pattern, re.IGNORECASE)
+        found = next((number for number, line in enumerate(lines, 1) if begins.match(line)), None)
+        if found is not None:
+            return found
+    return 1
 
 
-def _environment(name: str, context: Context) -> Asked:
+def _environment(name: str, context: Context) -> Iterator[Install]:
     """``environment.yml``: packages of conda, and below pip those of pip."""
     text = context.text(name)
     if text is None:
-        return Asked()
-    from gpuenv.matrix.strict_yaml import YamlError, parse  # noqa: PLC0415 - only where such a file is followed
+        return
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only where such a file is followed
 
     try:
-        document = parse(text)
+        document = parse_shared(text)
     except YamlError as error:
         context.passed_over[name] = str(error)
-        return Asked()
+        return
     listed = document.value.get("dependencies") if isinstance(document.value, dict) else None
-    found: list[Install | None] = []
     entries: list[Any] = listed if isinstance(listed, list) else []
     for number, entry in enumerate(entries):
         path = f"dependencies[{number}]"
         if isinstance(entry, str):
-            found.append(conda_spec(entry, Place(name, document.lines.get(path, 1))))
+            found = conda_spec(entry, Place(name, document.lines.get(path, 1)))
+            if found is not None:
+                yield found
         elif isinstance(entry, dict) and isinstance(entry.get("pip"), list):
-            for position, inner in enumerate(entry["pip"]):
-                line = document.lines.get(f"{path}.pip[{position}]", 1)
-                found.append(requirement(inner, Place(name, line)) if isinstance(inner, str) else None)
-    return Asked(tuple(entry for entry in found if entry is not None))
+            yield from _pip_part(entry["pip"], name, f"{path}.pip", document.lines, context)
+
+
+def _pip_part(entries: list[Any], name: str, path: str, lines: dict[str, int], context: Context) -> Iterator[Install]:
+    for position, entry in enumerate(entries):
+        if not isinstance(entry, str):
+            continue
+        nested = re.match(r"(?:-r|--requirement)[ =]?\s*(\S+)", entry)
+        if nested:
+            yield from _requirements(posixpath.normpath(joined_in(name, nested[1])), context, 1)
+            continue
+        found = requirement(entry, Place(name, lines.get(f"{path}[{position}]", 1)))
+        if found is not None:
+            yield found
+
+
+def _packages(name: str, context: Context) -> Iterator[Install]:
+    """A plain list of conda's packages, as ``conda install --file`` takes it."""
+    for line, entry in _logical_lines(context.text(name) or ""):
+        found = None if entry.startswith(("@", "http")) else conda_spec(entry, Place(name, line))
+        if found is not None:
+            yield found
 
 
 def constrained(installs: list[Install], constraints: list[Install]) -> list[Install]:

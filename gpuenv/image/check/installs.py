@@ -7,8 +7,10 @@ from enum import Enum
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion
 
+from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.record import dataclass
 
@@ -47,6 +49,7 @@ class Install:
         index_major: the CUDA major that the index is for; 0 for one without CUDA.
         locked: whether a lock or a constraint says which version it is.
         perhaps: whether it may not be installed at all: it stands in a condition, or is tried after a failure.
+        environment: what names the environment that it is for, where the command does.
     """
 
     manager: Manager
@@ -59,6 +62,7 @@ class Install:
     index_major: int | None = None
     locked: bool = False
     perhaps: bool = False
+    environment: str = ""
 
     @property
     def exact(self) -> str | None:
@@ -80,6 +84,8 @@ class FileKind(str, Enum):
     CONSTRAINTS = "constraints"
     PROJECT = "project"
     ENVIRONMENT = "environment"
+    PACKAGES = "packages"
+    PIPFILE = "pipfile"
     PIXI = "pixi"
 
 
@@ -91,13 +97,15 @@ class Listed:
         kind: what it is.
         path: where it is in the image; of a project, its folder.
         place: where it is asked for.
-        extras: which extras of a project, and which environments of pixi's.
+        selection: which parts of a project; of pixi, the environments stand for extras.
+        index_major: as in an install, where the command names an index.
     """
 
     kind: FileKind
     path: str
     place: Place
-    extras: frozenset[str] = frozenset()
+    selection: Selection = Selection()
+    index_major: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +119,44 @@ class Asked:
 
 def requirement(text: str, place: Place, *, known: bool = True) -> Install | None:
     """A requirement as pip reads it; none for what is none."""
-    bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip()
-    if re.match(r"(?:git\+|https?://)", bare):
-        named = "cupy/cupy" in bare
-        return Install(Manager.PIP, "cupy", None, frozenset(), place, text, from_source=True) if named else None
+    bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()
+    if re.match(r"(?:git\+|https?://|\S+\.whl$)", bare):
+        return _by_address(bare, place, text)
     try:
         read = Requirement(bare)
     except InvalidRequirement:
         return None if known and is_known(bare) else _half_known(bare, place)
     name, extras = canonicalize_name(read.name), frozenset(read.extras)
     if read.url:
-        return Install(Manager.PIP, name, None, extras, place, text, not read.url.endswith(".whl"))
+        wheel = _wheel(read.url)
+        return Install(Manager.PIP, name, wheel[1] if wheel else None, extras, place, text, wheel is None)
     return Install(Manager.PIP, name, read.specifier, extras, place, text) if _holds_on_linux(read) else None
+
+
+def _by_address(address: str, place: Place, text: str) -> Install | None:
+    """What stands at an address or a path: a wheel says by its name what it is; of the rest CuPy's own is known."""
+    wheel = _wheel(address)
+    if wheel is not None:
+        return Install(Manager.PIP, wheel[0], wheel[1], frozenset(), place, text)
+    if "cupy/cupy" not in address:
+        return None
+    return Install(Manager.PIP, "cupy", None, frozenset(), place, text, from_source=True)
+
+
+def _wheel(address: str) -> tuple[str, SpecifierSet] | None:
+    """The name and version of a wheel, by its file's name."""
+    file = re.split(r"[?#]", address)[0].rsplit("/", 1)[-1].replace("%2B", "+")  # the only one that names have
+    try:
+        name, version, _, _ = parse_wheel_filename(file)
+    except (InvalidWheelFilename, InvalidVersion):
+        return None
+    return name, SpecifierSet(f"=={version}")
 
 
 def _half_known(text: str, place: Place) -> Install | None:
     """A requirement whose version is a variable that nobody knows."""
     match = re.match(r"([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?", text)
-    if match is None:
+    if match is None or text[match.end() :].startswith(("$", "`")):
         return None
     extras = frozenset(part.strip() for part in (match[2] or "").split(",") if part.strip())
     return Install(Manager.PIP, canonicalize_name(match[1]), None, extras, place, text)

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuenv.image.check.bases import base_of
-from gpuenv.image.check.built import Built
-from gpuenv.image.check.compose import ComposeError, Source, services_of
+from gpuenv.image.check.built import Built, build
+from gpuenv.image.check.compose import ComposeError, Source, read_services, services_of
+from gpuenv.image.check.docker_parse import parse
 from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.following import Context
 from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, judge_text, of_spots, read_text
+from gpuenv.image.check.places import Context
 from gpuenv.image.check.records import ImageFinding
 from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.rules_compose import Running
+from gpuenv.image.check.stages import stages_of
 from gpuenv.matrix.records import Matrix
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.strict_yaml import Plain
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
 _MOST_SERVICES = 200
+_DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 
 
 def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
@@ -29,7 +37,8 @@ def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
     """
     text = read_text(path)
     try:
-        services = services_of(text, str(path), {**_variables(path.parent), **choice.arguments})
+        variables = {**_variables(path.parent), **choice.arguments}
+        services = services_of(text, str(path), variables, lambda name: _others(path.parent / name), _override(path))
     except ComposeError as error:
         raise ImageError(f"{path}: {error}", is_input=True) from error
     context = Context(path.parent)
@@ -44,10 +53,22 @@ def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
         findings += of_spots(spots, context)
         if judged is not None:
             findings += judged.findings
-            built += judged.built
             files += judged.files
+        of_service = judged.built if judged else _of_image(running, path, context, matrix)
+        built += [replace(each, service=service.name) for each in of_service]
     unique = {(each.code, each.file, each.line, each.title): each for each in findings}
     return Judged(tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))
+
+
+def _of_image(running: Running, path: Path, context: Context, matrix: Matrix) -> tuple[Built, ...]:
+    """A service's image that is for GPUs or is to be given one, as a Dockerfile would build it that adds nothing."""
+    base, service = running.base, running.service
+    if base is None or base.name is None:
+        return ()
+    if not (base.has_cuda or base.tegra or base.rocm or (base.unknown and running.asks)):
+        return ()
+    stages = stages_of(parse(f"FROM {service.image}"), {})
+    return (build(stages[0], stages, str(path), context, matrix),)
 
 
 def _source(source: Source, compose: Path, matrix: Matrix) -> Judged | None:
@@ -61,6 +82,23 @@ def _source(source: Source, compose: Path, matrix: Matrix) -> Judged | None:
         return judge_text("\n" * source.inline_line + source.inline, compose, choice, matrix)
     dockerfile = context / source.dockerfile
     return judge_dockerfile(dockerfile, choice, matrix) if dockerfile.is_file() else None
+
+
+def _others(path: Path) -> Mapping[str, Plain] | None:
+    """The services of another compose file; none where it is not there or is none."""
+    try:
+        return read_services(read_text(path))
+    except ImageError:
+        return None
+
+
+def _override(path: Path) -> str | None:
+    """The file that compose takes unasked beside one of its default names."""
+    if path.name not in _DEFAULT_NAMES:
+        return None
+    beside = (path.with_name(f"{path.stem}.override{suffix}") for suffix in (".yml", ".yaml"))
+    found = next((file for file in beside if file.is_file()), None)
+    return None if found is None else read_text(found)
 
 
 def _variables(folder: Path) -> Mapping[str, str]:

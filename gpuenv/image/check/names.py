@@ -6,7 +6,7 @@ from gpuenv.image import reference
 from gpuenv.image.check.facts import ImageError
 from gpuenv.model.record import dataclass
 
-_HUB = "docker.io"
+HUB = "docker.io"
 _HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
@@ -27,7 +27,7 @@ class Name:
     @property
     def familiar(self) -> str:
         """The repository as people write it: ``python``, ``nvidia/cuda``, ``nvcr.io/nvidia/cuda``."""
-        if self.registry != _HUB:
+        if self.registry != HUB:
             return f"{self.registry}/{self.repository}"
         return self.repository.removeprefix("library/")
 
@@ -49,7 +49,7 @@ def parse_name(text: str) -> Name:
         raise ImageError(str(error), is_input=True) from error
     first, slash, rest = path.partition("/")
     if not slash or not ("." in first or ":" in first or first == "localhost" or first != first.lower()):
-        first, rest = _HUB, path
+        first, rest = HUB, path
     if first in _HUB_NAMES:
-        return Name(_HUB, rest if "/" in rest else f"library/{rest}", tag, digest)
+        return Name(HUB, rest if "/" in rest else f"library/{rest}", tag, digest)
     return Name(first, rest, tag, digest)

@@ -15,10 +15,10 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place, conda_spec, requirement
+from gpuenv.image.check.projects import EVERY, Selection
 from gpuenv.image.check.shell import Command, Word
 
 MANIFESTS = ("pixi.toml", "pyproject.toml")  # the first that is there
-EVERY = "*"  # every environment
 _DEFAULT = "default"
 _INSTALLING = ("install", "i", "run", "r", "shell-hook", "reinstall")
 _RUNNING = ("run", "r")  # what follows their options is somebody else's command
@@ -52,7 +52,8 @@ def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
         return Asked()
     named = {*options.get("--environment", []), *options.get("-e", [])}
     every = {EVERY} if {"--all", "-a"} & options.keys() else set[str]()
-    return Asked(files=(Listed(FileKind.PIXI, path, place, frozenset(named | every or {_DEFAULT})),))
+    wanted = Selection(extras=frozenset(named | every or {_DEFAULT}))
+    return Asked(files=(Listed(FileKind.PIXI, path, place, wanted),))
 
 
 def _read(words: Sequence[Word], *, only_options: bool) -> tuple[dict[str, list[str]], list[Word]]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 
-from packaging.version import Version
-
 from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
+from gpuenv.image.check.frameworks import Framework, frameworks
 from gpuenv.image.check.installs import Install, Manager
-from gpuenv.matrix.companions import brought
-from gpuenv.matrix.packages import Companion, Flavour
+from gpuenv.matrix.packages import Flavour
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
@@ -31,15 +29,10 @@ _VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcu
 _PARTS = ("cuda-nvrtc", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse")
 _PART = re.compile(rf"({'|'.join(_PARTS)})(?:-dev|-devel)?-\d+-\d+")
 _WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
+_OF_CONDA = ("cuda-version", "cudatoolkit", "cuda-toolkit", "pytorch-cuda")  # their versions are CUDA's
+# What brings CUDA's libraries along: CuPy's own, pytorch's and NVIDIA's channels' packages for GPUs.
+_CONDA_BRINGING = ("cupy", "pytorch-cuda", "pytorch-gpu", "tensorflow-gpu", "rapids", "cudf", "cuml", "libcublas")
 _BRINGING = ("ctk",)
-# Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,
-# numba-cuda 0.15.0 and 0.30.4, tensorflow 2.15.1 to 2.21.0 (run 2026-11-21).
-_EXTRAS = {
-    "jax": re.compile(r"cuda(\d\d)(?:[-_]pip)?"),
-    "numba-cuda": re.compile(r"cu(\d\d)"),
-    "tensorflow": re.compile(r"and-cuda()"),
-}
-_OF_TENSORFLOW = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +55,7 @@ class Provided:
     lacking: tuple[str, ...]
     headers: bool
     wheels: frozenset[int]
-    frameworks: tuple[tuple[str, int], ...]
+    frameworks: tuple[Framework, ...]
 
     def wheels_of(self, major: int) -> bool:
         """Whether wheels bring the CUDA of a major."""
@@ -82,18 +75,22 @@ def provided(built: Built) -> Provided:
     for other in built.copied:
         if other.cuda is not None and cuda is None:
             cuda, source = other.cuda, other.text
+    for entry in built.installs:
+        told = _of_conda(entry) if cuda is None and entry.manager is Manager.CONDA else None
+        if told is not None:
+            cuda, source = told, f"conda's {entry.text}"
     images = (base, *built.copied)
     parts = {match[1] for name in packages if (match := _PART.fullmatch(name))}
     whole = any(map(_brings_libraries, images)) or conda or any(_has_libraries(name) for name in packages)
-    frameworks = _frameworks(built)
+    beside = frameworks(built)
     return Provided(
         cuda=cuda,
         cuda_source=source,
         libraries=whole or parts == set(_PARTS),
         lacking=tuple(name for name in _PARTS if name not in parts) if parts and not whole else (),
         headers=any(map(_brings_headers, images)) or conda or any(map(_WITH_HEADERS.fullmatch, packages)),
-        wheels=frozenset({*_wheels(built), *(major for _, major in frameworks)}),
-        frameworks=frameworks,
+        wheels=frozenset({*_wheels(built), *(entry.cuda_major for entry in beside)}),
+        frameworks=beside,
     )
 
 
@@ -115,7 +112,14 @@ def _has_libraries(name: str) -> bool:
 
 
 def _is_conda_cuda(name: str) -> bool:
-    return name.startswith(("cuda-", "cudatoolkit", "cuda")) and name != "cuda-python"
+    return name in _CONDA_BRINGING or (name.startswith("cuda") and name != "cuda-python")
+
+
+def _of_conda(entry: Install) -> CudaVersion | None:
+    """The CUDA that a package of conda's pins: ``cuda-version=12.9``, ``cudatoolkit=11.8``."""
+    texts = [each.version for each in entry.specifier or () if each.operator == "=="]
+    match = re.match(r"(\d+)\.(\d+)", texts[0]) if entry.name in _OF_CONDA and len(texts) == 1 else None
+    return CudaVersion(int(match[1]), int(match[2])) if match else None
 
 
 def _wheels(built: Built) -> set[int]:
@@ -137,35 +141,3 @@ def _wheels(built: Built) -> set[int]:
 
 def _newest_major(matrix: Matrix) -> int:
     return max(row.major for row in matrix.cuda_majors)
-
-
-def _frameworks(built: Built) -> tuple[tuple[str, int], ...]:
-    """Torch and the like: by the index they come from, their pinned version, else the newest that the matrix has."""
-    rows: dict[str, list[Companion]] = {}
-    for row in built.matrix.companions:
-        rows.setdefault(row.distribution, []).append(row)
-    found: dict[str, int] = {}
-    for entry in built.installs:
-        major = _extra_major(entry)
-        if major is None and entry.manager is Manager.PIP and entry.name in rows:
-            major = entry.index_major if entry.index_major is not None else _framework_major(entry, built.matrix, rows)
-        if major is not None:
-            found[entry.name] = major
-    return tuple((name, major) for name, major in found.items() if major)
-
-
-def _extra_major(entry: Install) -> int | None:
-    """The major that an extra names."""
-    pattern = _EXTRAS.get(entry.name) if entry.manager is Manager.PIP else None
-    found = [match[1] for extra in entry.extras if pattern is not None and (match := pattern.fullmatch(extra))]
-    return int(found[0] or _OF_TENSORFLOW) if found else None
-
-
-def _framework_major(entry: Install, matrix: Matrix, rows: dict[str, list[Companion]]) -> int | None:
-    if entry.exact is not None:
-        told = brought({entry.name: entry.exact}, matrix)
-        return told[0].cuda_major if told else None
-    if entry.specifier:
-        return None
-    newest = max(rows[entry.name], key=lambda row: max(map(Version, re.findall(r"[\d.]+\d", row.versions))))
-    return newest.cuda_major

@@ -52,17 +52,28 @@ class Running:
         return _VISIBLE if self.service.environment.get(_VISIBLE) else None
 
     @property
+    def asks(self) -> bool:
+        """Whether it asks for a GPU in any way."""
+        return _asks(self.service)
+
+    @property
     def sets_visible(self) -> bool | None:
         """Whether the image sets NVIDIA_VISIBLE_DEVICES; None where that is not known."""
         bases = [each.base for each in self.built] or ([self.base] if self.base is not None else [])
-        if any(_VISIBLE in each.environment for each in self.built) or any(base.nvidia or base.row for base in bases):
+        if any(_VISIBLE in each.environment for each in self.built) or any(map(_of_nvidia, bases)):
             return True
         return False if bases and all(base.plain for base in bases) else None
 
 
+def _of_nvidia(base: Base) -> bool:
+    """Whether it is one of nvidia/cuda, or made from one."""
+    return base.nvidia or (base.row or base.akin) is not None
+
+
 def _asks(service: Service) -> bool:
     handed = any(device.startswith(_CDI) for device, _ in service.devices)
-    return bool(service.requests) or handed or service.runtime == "nvidia" or service.swarm_gpus
+    by_hand = service.mounts_driver and any(device.startswith("/dev/nvidia") for device, _ in service.devices)
+    return bool(service.requests) or handed or by_hand or service.runtime == "nvidia" or service.swarm_gpus
 
 
 @rule("CMP921", _FAULT)
@@ -75,7 +86,7 @@ def gpu_not_requested(running: Running) -> FileOutcome:
     What to do: add "gpus: all", or a reservation of devices with capabilities [gpu].
     """
     what = running.needs_gpu
-    if what is None or _asks(running.service) or running.service.misplaced:
+    if what is None or _asks(running.service) or running.service.misplaced or running.service.partly_elsewhere:
         return
     by_hand = [(device, line) for device, line in running.service.devices if device.startswith("/dev/nvidia")]
     if by_hand:

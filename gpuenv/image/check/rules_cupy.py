@@ -5,8 +5,9 @@ from __future__ import annotations
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Place
+from gpuenv.image.check.lines import release_of
 from gpuenv.image.check.rules import FileOutcome, ImageOutcome, of_image, rule
-from gpuenv.image.check.rules_docker import release_of, spot
+from gpuenv.image.check.rules_docker import spot
 from gpuenv.image.check.subject import Subject
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 
-from packaging.version import Version
-
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.built import Built
+from gpuenv.image.check.built import Built, is_cupy_of_pip
 from gpuenv.image.check.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
 from gpuenv.image.check.installs import Install, Manager, Place
+from gpuenv.image.check.lines import line_of, release_of
 from gpuenv.image.check.provided import Provided, provided
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
 from gpuenv.image.headers import has_own_headers
-from gpuenv.matrix.packages import Flavour, Release, WheelLine
+from gpuenv.matrix.packages import Flavour, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
@@ -87,7 +86,7 @@ def line_against_cuda(built: Built) -> FileOutcome:
     """
     has = provided(built)
     for install in built.cupy:
-        line = _line(built, install)
+        line = line_of(install.name, built.matrix)
         if line is None:
             continue
         if has.cuda is not None and not has.wheels_of(line.cuda_major) and not line.serves(has.cuda):
@@ -99,14 +98,17 @@ def line_against_cuda(built: Built) -> FileOutcome:
                 Evidence("CuPy", install.text, install.place.file),
                 severity=_unless_perhaps(install),
             )
-        for name, major in has.frameworks:
-            if major not in (0, line.cuda_major):
+        for other in has.frameworks:
+            if other.cuda_major != line.cuda_major:
+                newest = " in its newest release" if other.newest else ""
                 yield spot(
                     install.place,
-                    f"{install.name} shares its environment with {name}, which brings CUDA {major}",
-                    f"Install the line of CUDA {major}, or a build of {name} for CUDA {line.cuda_major}.",
+                    f"{install.name} shares its environment with {other.name}, which brings CUDA {other.cuda_major}"
+                    f"{newest}",
+                    f"Install the line of CUDA {other.cuda_major}, or a build of {other.name} for CUDA "
+                    f"{line.cuda_major}.",
                     Evidence("CuPy", install.text, install.place.file),
-                    severity=_unless_perhaps(install),
+                    severity=Severity.WARNING if other.newest else _unless_perhaps(install),
                 )
 
 
@@ -115,21 +117,8 @@ def _or_extra(line: WheelLine) -> str:
     return f", or {line.name}[ctk], which brings its own CUDA" if brings else ""
 
 
-def _line(built: Built, install: Install) -> WheelLine | None:
-    return next((line for line in built.matrix.wheel_lines if line.name == install.name), None)
-
-
 def _range(line: WheelLine) -> str:
     return f"{line.cuda_major}.x" if line.last_cuda is None else str(line.first_cuda)
-
-
-def release_of(built: Built, install: Install) -> Release | None:
-    """The release that would be installed: the pinned one, else the newest that the specifier lets in."""
-    line = _line(built, install)
-    if line is None or install.specifier is None:
-        return None
-    fitting = [row for row in line.releases if install.specifier.contains(row.cupy) and row.yanked is None]
-    return max(fitting, key=lambda row: Version(row.cupy), default=None)
 
 
 @rule("DKF903", _FAULT)
@@ -144,7 +133,7 @@ def headers_missing(built: Built) -> FileOutcome:
     """
     has = provided(built)
     for install in built.cupy:
-        line, release = _line(built, install), release_of(built, install)
+        line, release = line_of(install.name, built.matrix), release_of(built, install)
         if line is None or has.headers or has.wheels_of(line.cuda_major) or not has.libraries:
             continue
         own = has_own_headers(release.cupy, has.cuda) if release else True
@@ -177,7 +166,7 @@ def libraries_missing(built: Built) -> FileOutcome:
     """
     has = provided(built)
     for install in built.cupy:
-        line = _line(built, install)
+        line = line_of(install.name, built.matrix)
         if line is None or has.libraries or has.wheels_of(line.cuda_major):
             continue
         if not (built.base.plain or built.base.flavour is Flavour.BASE):
@@ -232,7 +221,7 @@ def two_lines(built: Built) -> FileOutcome:
     removal between them.
     What to do: keep one.
     """
-    found = [entry for entry in built.installs if _is_cupy(built, entry)]
+    found = [entry for entry in built.installs if _is_cupy(entry)]
     own = built.base.row.line if built.base.row else None
     there: list[tuple[str, Install | None]] = [(own, None)] if own else []
     for entry in found:
@@ -253,16 +242,18 @@ def two_lines(built: Built) -> FileOutcome:
 
 
 def _alternatives(one: Install, other: Install | None) -> bool:
-    """Whether they are choices of one RUN: branches of a condition, or what is tried after a failure."""
+    """Whether they are for two environments, or choices of one RUN: branches, or what is tried after a failure."""
+    if other is not None and one.environment and other.environment and one.environment != other.environment:
+        return True
     if other is None or not (one.perhaps or other.perhaps):
         return False
     return one.place.file == other.place.file and one.place.end_line == other.place.end_line
 
 
-def _is_cupy(built: Built, install: Install) -> bool:
+def _is_cupy(install: Install) -> bool:
     if install.manager is Manager.CONDA:
         return install.name in OF_CONDA
-    return install in built.cupy or install.name.startswith("cupy-rocm")
+    return is_cupy_of_pip(install) or install.name.startswith("cupy-rocm")
 
 
 def _label(install: Install) -> str:

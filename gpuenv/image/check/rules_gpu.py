@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
+from gpuenv.image.check.rules_image import carried_forward
 from gpuenv.image.check.subject import Subject, read
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
@@ -91,7 +92,11 @@ def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion | None)
 
 
 def _rejected(subject: Subject, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
+    own = subject.contents.cuda
+    forward = own is not None and own.major >= wheel.line.cuda_major and carried_forward(subject)
     for constraint, cause in _CONSTRAINTS:
+        if constraint is driver_minimum and forward:
+            continue  # the libraries in the image are the driver's newer part
         verdict = constraint(wheel, inside, subject.matrix)
         if isinstance(verdict, Rejected):
             yield Symptom(
@@ -115,6 +120,11 @@ def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
     """Without CuPy's own limits: code runs on later GPUs of its own major, and on no other."""
     own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
     if own is None:
+        oldest = min(subject.matrix.cuda_minors, key=lambda row: row.cuda)
+        if cuda < oldest.cuda and _outside(subject, oldest) is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
+            cited = subject.matrix.cite(oldest.source)  # what a later CUDA does not know yet, this one does not either
+            yield _outside_symptom(subject, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, cited)
+            return
         yield NotKnown(f"which GPUs CUDA {cuda} compiles for: the matrix has no such CUDA")
         return
     cause = _outside(subject, own)

@@ -195,7 +195,7 @@ def driver_below_cuda(subject: Subject) -> ImageOutcome:
         of_image(subject.contents.cuda_source, str(cuda)),
         *fact("driver.version", subject.snapshot.driver.version),
     )
-    if _forward(subject):
+    if carried_forward(subject):
         yield Symptom(
             f"CUDA {cuda} runs on driver {driver} through the forward-compatibility libraries in the image alone",
             (
@@ -217,7 +217,7 @@ def driver_below_cuda(subject: Subject) -> ImageOutcome:
     )
 
 
-def _forward(subject: Subject) -> bool:
+def carried_forward(subject: Subject) -> bool:
     """Whether forward compatibility carries it: the libraries are there, and every GPU allows them."""
     met = all(entry.status is Meeting.MET for entry in requirement_verdicts(subject))
     allowed = bool(subject.gpus) and all(set(gpu.brands) <= set(_FORWARD) for gpu in subject.gpus)

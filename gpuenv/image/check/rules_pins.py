@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from packaging.version import Version
@@ -9,8 +10,9 @@ from packaging.version import Version
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Manager
+from gpuenv.image.check.lines import is_no_line, release_of
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
-from gpuenv.image.check.rules_docker import OF_CONDA, from_place, release_of, spot
+from gpuenv.image.check.rules_docker import OF_CONDA, from_place, spot
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -28,7 +30,8 @@ def not_pinned(built: Built) -> FileOutcome:
     What to do: pin CuPy with ==, or by a lock or a file of constraints, and name the base image's tag.
     """
     for install in built.cupy:
-        if not install.pinned and not install.from_source and install.name != "cupy":
+        named = install.name != "cupy" and not is_no_line(install.name, built.matrix)
+        if not install.pinned and not install.from_source and named:
             newest = release_of(built, install)
             pin = f"{install.name}{_extras(install)}=={newest.cupy}" if newest else f"{install.name}==VERSION"
             yield spot(
@@ -38,7 +41,7 @@ def not_pinned(built: Built) -> FileOutcome:
                 severity=Severity.WARNING,
             )
     for install in built.installs:
-        if install.manager is Manager.CONDA and install.name in OF_CONDA and not install.pinned:
+        if _of_conda(install) and not install.pinned:
             yield spot(
                 install.place,
                 f"conda's {install.text} is not pinned",
@@ -46,6 +49,10 @@ def not_pinned(built: Built) -> FileOutcome:
                 severity=Severity.WARNING,
             )
     yield from _base_not_pinned(built)
+
+
+def _of_conda(install: Install) -> bool:
+    return install.manager is Manager.CONDA and install.name in OF_CONDA
 
 
 def _newest(built: Built) -> str:
@@ -68,7 +75,7 @@ def _base_not_pinned(built: Built) -> Iterator[Spot]:
             f"{built.base.text}: nvidia/cuda has no tag latest, so the build fails",
             "Name a tag, such as nvidia/cuda:13.0.2-base-ubuntu24.04.",
         )
-    elif built.cupy or built.base.has_cuda:
+    elif built.cupy or built.base.has_cuda or any(_of_conda(install) for install in built.installs):
         yield spot(
             from_place(built),
             f"The base image {built.base.text} is not pinned",
@@ -97,20 +104,45 @@ def base_without_name(built: Built) -> FileOutcome:
         )
 
 
+@rule("DKF920", _FAULT)
+def no_such_line(built: Built) -> FileOutcome:
+    """A distribution is named as CuPy's lines are, and is none of them.
+
+    What it means: from CUDA 11.2 on there is one line for each major (cupy-cuda11x, cupy-cuda12x, cupy-cuda13x); a name
+    such as cupy-cuda121 is not CuPy's: either nothing of that name is found, or what somebody else has registered.
+    How it is seen: the name against CuPy's lines, those of old releases too.
+    What to do: install the line of the CUDA major.
+    """
+    newest = max(line.cuda_major for line in built.matrix.wheel_lines)
+    for install in built.cupy:
+        if is_no_line(install.name, built.matrix):
+            digits = re.match(r"cupy-cuda-?(1\d)", install.name)
+            major = int(digits[1]) if digits is not None and int(digits[1]) <= newest else newest
+            yield spot(
+                install.place,
+                f"{install.name} is no distribution of CuPy's",
+                f"Install cupy-cuda{major}x, or the line of the CUDA that is meant.",
+                Evidence("CuPy", install.text, install.place.file),
+                severity=Severity.WARNING if install.perhaps else Severity.ERROR,
+            )
+
+
 @rule("DKF917", _FAULT)
 def passed_over(built: Built) -> FileOutcome:
     """A file that the Dockerfile installs from was not looked at.
 
     What it means: what it installs is not known here, so nothing is said of it, neither good nor bad.
-    How it is seen: the file lies outside of the build context, where no build can read it either; or it cannot be read;
-    or it is larger than such files are, or one of too many.
+    How it is seen: the file lies outside of the build context, where no build can read it either; or it is not there,
+    or a step of the build makes it; or it cannot be read; or it is larger than such files are, or one of too many.
     What to do: check it by itself.
     """
-    for name, why in built.passed_over.items():
+    places = [(name, why, 1) for name, why in built.passed_over.items()]
+    absent = "no COPY brings it from the build context"
+    for name, why, line in (*places, *((name, absent, line) for (_, line), name in built.missing.items())):
         symptom = Symptom(
             f"{name} was not looked at: {why}",
             (Evidence("file", name, built.file),),
             (Fix("Check it by itself."),),
             Severity.NOTE,
         )
-        yield Spot(symptom, built.file, 1)
+        yield Spot(symptom, built.file, line)

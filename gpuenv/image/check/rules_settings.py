@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+from packaging.version import Version
+
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installers import PYTHON
 from gpuenv.image.check.installs import Install, Place
+from gpuenv.image.check.lines import line_of, release_of
 from gpuenv.image.check.provided import provided
 from gpuenv.image.check.rules import FileOutcome, rule
-from gpuenv.image.check.rules_docker import from_place, release_of, spot
+from gpuenv.image.check.rules_docker import from_place, spot
 from gpuenv.image.check.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
@@ -24,6 +27,9 @@ _GPU_CODE = re.compile(
     r"cuda\.(?:Device|Stream|runtime\.(?:getDevice\w*|memGetInfo)|is_available|get_current_stream))\b"
     r"|\bassert\s+torch\.cuda\.is_available|\btorch\.cuda\.get_device_name|\.cuda\(\)"
 )
+# container-images/cuda, doc/supported-tags.md (as the matrix cites it): no tag X.Y without the third number. Of CUDA up
+# to 11.1 there were such tags, and public Dockerfiles name them.
+_FIRST_WHOLE = CudaVersion(11, 2)
 _PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "dcgmi", "deviceQuery", "bandwidthTest", "gpu-burn", "gpu_burn")
 
 
@@ -75,7 +81,8 @@ def gpu_at_build_time(built: Built) -> FileOutcome:
     What it means: a build gives its steps neither a GPU nor a driver, whatever the machine has, unless the step asks
     for one (RUN --device, Dockerfile 1.27) and the builder allows it; the step fails, or decides on a machine without a
     GPU.
-    How it is seen: nvidia-smi, or Python code that makes arrays of CuPy, in a RUN that is not allowed to fail.
+    How it is seen: nvidia-smi, or Python code that makes arrays of CuPy, in a RUN that is not allowed to fail; a
+    warning where its output goes to another command, which may hide that it failed.
     What to do: move it to the program's start, or to a test that runs the image with --gpus.
     """
     # moby/buildkit, frontend/dockerfile/docs/reference.md, RUN --device (read 2026-11-21).
@@ -92,6 +99,7 @@ def gpu_at_build_time(built: Built) -> FileOutcome:
                 place,
                 f"{what} needs a GPU, and a build has none",
                 "Do it when the container starts, or in a test with docker run --gpus all.",
+                severity=Severity.WARNING if ran.command.piped else Severity.ERROR,
             )
 
 
@@ -138,8 +146,9 @@ def variables_hide(built: Built) -> FileOutcome:
 def no_wheel_for_base(built: Built) -> FileOutcome:
     """CuPy has no wheel for the C library or the Python of the base image.
 
-    What it means: pip then takes the source distribution, or an older release in silence.
-    How it is seen: a base image with musl (Alpine), or a Python in its tag for which the pinned release has no wheel.
+    What it means: pip then takes the source distribution, or an older release in silence, or finds nothing.
+    How it is seen: a base image with musl (Alpine), a Python of the base image for which the pinned release has no
+    wheel, or a pinned release that the line never had.
     What to do: use a base image with glibc (such as the slim ones) and a Python that the release has wheels for.
     """
     for install in built.cupy:
@@ -153,10 +162,27 @@ def no_wheel_for_base(built: Built) -> FileOutcome:
                 Evidence("base image", built.base.text, f"line {built.first.line}"),
             )
         yield from _python(built, install)
+        yield from _no_release(built, install)
+
+
+def _no_release(built: Built, install: Install) -> FileOutcome:
+    line = line_of(install.name, built.matrix)
+    if install.exact is None or line is None or release_of(built, install) is not None:
+        return
+    known = sorted({Version(row.cupy) for each in built.matrix.wheel_lines for row in each.releases})
+    asked = Version(install.exact)
+    if line.releases and known[0] <= asked <= known[-1] and not asked.is_prerelease:
+        newest = max((row.cupy for row in line.releases), key=Version)
+        yield spot(
+            install.place,
+            f"{install.name} has no release {install.exact}",
+            f"Pin one that there is: {install.name}=={newest} is its newest.",
+            Evidence("CuPy", install.text, install.place.file),
+        )
 
 
 def _python(built: Built, install: Install) -> FileOutcome:
-    release, python = release_of(built, install), built.base.python
+    release, python = release_of(built, install), built.python
     if release is None or python is None or python.tag in release.pythons or install.exact is None:
         return
     yield spot(
@@ -186,7 +212,7 @@ def no_such_base(built: Built) -> FileOutcome:
     )
     if base.cuda is not None and known and min(known) <= base.cuda <= max(known) and base.cuda not in known:
         yield spot(from_place(built), f"There is no CUDA {base.cuda}", "Name a CUDA that was released.")
-    elif whole is None:
+    elif whole is None or (base.cuda is not None and base.cuda >= _FIRST_WHOLE and re.match(r"\d+\.\d+-", tag)):
         yield spot(
             from_place(built),
             f"nvidia/cuda has no tag {tag}: expected X.Y.Z-FLAVOUR-DISTRIBUTION",

@@ -6,9 +6,11 @@ Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, op
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
+from itertools import chain
 
 from gpuenv.image.check.docker_parse import Piece, whole
 from gpuenv.image.check.variables import Lookup, is_known, replaced
@@ -20,6 +22,8 @@ _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}"
 _CONDITIONS = ("if", "elif", "while", "until", "!")
 _CONDITIONAL = ("if", "while", "until", "case")
 _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "xvfb-run", "gosu", "timeout", "eatmydata")
+_DECLARING = ("export", "declare", "local", "readonly")
+_MOVES = ("cd", "pushd", "popd")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _DEEPEST = 3
@@ -42,11 +46,17 @@ class Command:
         words: the program and its arguments, without wrappers, assignments and redirections.
         guarded: whether its failure stops nothing, or it stands in a condition.
         perhaps: whether it may not be run at all: it stands in a condition, or after ``||``.
+        folder: where it is run, from the folder of its script; null where nobody knows.
+        piped: whether its output goes to another command, whose success is what counts.
+        variables: those that the script has set before it, and those set for it alone; null is what nobody knows.
     """
 
     words: tuple[Word, ...]
     guarded: bool = False
     perhaps: bool = False
+    folder: str | None = ""
+    piped: bool = False
+    variables: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def program(self) -> str:
@@ -59,22 +69,74 @@ class Command:
         return tuple(word.text for word in self.words[1:])
 
 
-def commands(piece: Piece, lookup: Lookup, depth: int = 0) -> tuple[Command, ...]:
-    """Every simple command of a shell's text."""
+def commands(piece: Piece, lookup: Lookup, depth: int = 0, folder: str | None = "") -> tuple[Command, ...]:
+    """Every simple command of a shell's text, which is run in a folder."""
     found: list[Command] = []
     words: list[Word] = []
     blocks: list[str] = []
+    folders = [folder]  # of the shell and of each subshell that is open
+    own: dict[str, str | None] = {}  # its variables
+
+    def known(name: str) -> str | None:
+        return own[name] if name in own else lookup(name)
+
     before = ""
-    for part in (*_tokens(piece, lookup), "\n"):
+    # Token by token: what a word stands for depends on what was set before it.
+    for part in chain(_tokens(piece, known), "\n"):
         if isinstance(part, Word):
             words.append(part)
             continue
         _follow_blocks(words, blocks)
         inside = any(block in _CONDITIONAL for block in blocks)
-        around = Command((), guarded=inside or part == "||", perhaps=inside or before == "||")
-        found += _command(tuple(words), around, lookup=lookup, depth=depth)
+        around = Command(
+            (),
+            guarded=inside or part == "||",
+            perhaps=inside or before == "||",
+            folder=folders[-1],
+            piped=part == "|",
+            variables=dict(own),
+        )
+        ran = tuple(_command(tuple(words), around, lookup=known, depth=depth))
+        found += ran
+        if ran and ran[0].words[-1] is words[-1]:  # otherwise it is of a script, which has a folder of its own
+            folders[-1] = _moved(ran[0], folders[-1])
+        _follow_subshells(part, folders)
+        own.update(_assigned(words, blocks))
         before, words = part, []
     return tuple(found)
+
+
+def _moved(command: Command, folder: str | None) -> str | None:
+    """The folder after a command."""
+    if command.program not in _MOVES:
+        return folder
+    words = [word for word in command.words[1:] if not word.text.startswith("-")]
+    if command.program == "popd" or len(words) != 1 or not words[0].known or words[0].text.startswith("~"):
+        return None
+    if words[0].text.startswith("/"):
+        return words[0].text
+    return None if folder is None else posixpath.join(folder, words[0].text)
+
+
+def _assigned(words: list[Word], blocks: list[str]) -> dict[str, str | None]:
+    """What an assignment sets that is no command's own; in a block it may be run or not, so that nobody knows."""
+    bare = [word for word in words if word.text not in _KEYWORDS]
+    if bare and bare[0].text == "for":
+        return {word.text: None for word in bare[1:2]}
+    if bare and bare[0].text in _DECLARING:
+        bare = bare[1:]
+    if not all(_ASSIGNMENT.match(word.text) for word in bare):
+        return {}
+    pairs = ((*word.text.partition("=")[::2], word.known) for word in bare)
+    return {name: value if known and not blocks else None for name, value, known in pairs}
+
+
+def _follow_subshells(operator: str, folders: list[str | None]) -> None:
+    """A subshell's folder is its own; a parenthesis of ``case`` closes none."""
+    if operator == "(":
+        folders.append(folders[-1])
+    elif operator == ")" and len(folders) > 1:
+        folders.pop()
 
 
 def _follow_blocks(words: list[Word], blocks: list[str]) -> None:
@@ -94,19 +156,26 @@ def _command(words: tuple[Word, ...], around: Command, *, lookup: Lookup, depth:
         words = words[1:]
     if not words or words[0].text in ("for", "case", "function"):
         return
+    given = {word.text.partition("=")[0]: word.text.partition("=")[2] for word in _given(words)}
     words = _unwrapped(words)
     if not words:
         return
-    command = Command(words, guarded, around.perhaps)
+    command = replace(around, words=words, guarded=guarded, variables={**around.variables, **given})
     script = _script(command) if depth < _DEEPEST else None
     if script is None:
         yield command
         return
-    inner = commands(whole(script.text, script.line), lookup, depth + 1)
+    inner = commands(whole(script.text, script.line), lookup, depth + 1, around.folder)
     lines = max(1, script.text.count("\n"))
     for entry in inner:
         placed = tuple(replace(word, line=min(word.line, script.line + lines)) for word in entry.words)
-        yield Command(placed, entry.guarded or guarded, entry.perhaps or around.perhaps)
+        yield replace(entry, words=placed, guarded=entry.guarded or guarded, perhaps=entry.perhaps or around.perhaps)
+
+
+def _given(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The assignments that stand before a program, and are for it alone."""
+    end = next((n for n, word in enumerate(words) if not _ASSIGNMENT.match(word.text) and word.text != "env"), 0)
+    return tuple(word for word in words[:end] if word.text != "env" and word.known)
 
 
 def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -223,5 +292,6 @@ def _word(raw: str, line: int, lookup: Lookup) -> Word:
 def _plain_end(raw: str, position: int) -> int:
     end = position
     while end < len(raw) and raw[end] not in "\\'\"":
-        end += 1
+        closing = raw.find("}", end) if raw.startswith("${", end) else -1
+        end = closing + 1 if closing >= 0 else end + 1
     return max(end, position + 1)

@@ -132,12 +132,11 @@ def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[
     for step in steps:
         if step.instruction.keyword not in ("COPY", "ADD", "RUN"):
             continue
-        given = step.instruction.flag("from")
-        mounted = re.search(r"from=([^,\s]+)", step.instruction.flag("mount") or "")
-        for name in (given, mounted[1] if mounted else None):
-            if name is not None and name.lower() in names:
+        mounted = (re.search(r"from=([^,\s]+)", mount) for mount in step.instruction.flags_of("mount"))
+        for name in (*step.instruction.flags_of("from"), *(match[1] for match in mounted if match)):
+            if name.lower() in names:
                 yield names[name.lower()]
-            elif name is not None and name.isdigit() and int(name) < count:
+            elif name.isdigit() and int(name) < count:
                 yield int(name)
 
 

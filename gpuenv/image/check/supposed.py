@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.installs import Install
+from gpuenv.image.check.lines import release_of
+from gpuenv.image.check.provided import provided
 from gpuenv.image.check.records import ImageReport, MachineVerdict
-from gpuenv.image.check.rules_docker import release_of
 from gpuenv.image.check.rules_image import wanted_platform
 from gpuenv.image.check.subject import MAINTAINER
 from gpuenv.image.check.variables import is_known
-from gpuenv.image.check.verdict import exit_code_of, judge_machine, worst_of
+from gpuenv.image.check.verdict import exit_code_of, judge_machine, status_of, worst_of
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import Matrix
@@ -46,7 +48,7 @@ def with_machines(
     if not machines or not built:
         return report
     verdicts = tuple(
-        _named(judge_machine(name, supposed(each, snapshot, matrix), snapshot, matrix, clock), each, built)
+        _named(_judged(name, each, snapshot, matrix, clock), each, built)
         for name, snapshot in machines.items()
         for each in built
     )
@@ -63,29 +65,57 @@ def with_machines(
     )
 
 
+def _judged(name: str, built: Built, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]) -> MachineVerdict:
+    """A machine's verdict on a target; of a base image of which nothing is known, nothing good is said either."""
+    verdict = judge_machine(name, supposed(built, snapshot, matrix), snapshot, matrix, clock)
+    base, has = built.base, provided(built)
+    lines = [line for line in matrix.wheel_lines if any(entry.name == line.name for entry in built.cupy)]
+    if not base.unknown or (lines and all(has.wheels_of(line.cuda_major) for line in lines)):
+        return verdict
+    ask = f"; gpuenv check-image {base.text} asks its registry" if base.name is not None else ""
+    reason = f"what of CUDA the base image {base.text} has: its name does not tell{ask}"
+    return replace(verdict, unknown=(*verdict.unknown, reason), status=status_of(verdict.findings, unknown=True))
+
+
 def _named(verdict: MachineVerdict, built: Built, every: tuple[Built, ...]) -> MachineVerdict:
     stage = built.stages[-1]
-    name = f"{verdict.machine} (stage {stage.name or stage.number})"
-    return replace(verdict, machine=name) if len(every) > 1 else verdict
+    several = sum(other.service == built.service for other in every) > 1
+    parts = [f"service {built.service}"] if built.service else []
+    parts += [f"stage {stage.name or stage.number}"] if several else []
+    return replace(verdict, machine=f"{verdict.machine} ({', '.join(parts)})") if parts else verdict
 
 
 def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
     """The image for a machine's platform: what its base is known to say, and what the Dockerfile sets."""
-    base, told = built.base, ({"maintainer": MAINTAINER} if built.base.nvidia else dict[str, str]())
+    base = built.base
     environment = {
-        **_of_base(built),
+        **_of_base(base),
         **{name: setting.value for name, setting in built.environment.items() if is_known(setting.value)},
     }
-    if base.python is not None:
-        environment.setdefault("PYTHON_VERSION", str(base.python))
+    if built.python is not None:
+        environment.setdefault("PYTHON_VERSION", str(built.python))
     return ImageFacts(
         reference=base.text if is_known(base.text) else "unknown",
         source="dockerfile",
         platform=str(wanted_platform(needs_of(snapshot, matrix))),
         environment=environment,
-        labels=told,
+        labels=_labels(built),
         history=tuple(_step(built, install) for install in built.cupy if install.name != "cupy"),
     )
+
+
+def _labels(built: Built) -> dict[str, str]:
+    """The maintainer that NVIDIA's images name, and the CUDA of which nothing is known that it demands.
+
+    By a label, for the variable alone would be a demand: the container toolkit takes CUDA_VERSION without
+    NVIDIA_REQUIRE_CUDA for one, as old images have it.
+    """
+    base = built.base
+    found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.akin else {}
+    cuda = provided(built).cuda
+    if cuda is not None and (base.row or base.akin) is None:
+        found["com.nvidia.cuda.version"] = str(cuda)
+    return found
 
 
 def _step(built: Built, install: Install) -> str:
@@ -95,15 +125,20 @@ def _step(built: Built, install: Install) -> str:
     return f"RUN pip install {install.name}{extras}" + (f"=={release.cupy}" if release else "")
 
 
-def _of_base(built: Built) -> dict[str, str]:
-    base = built.base
+def _of_base(base: Base) -> dict[str, str]:
+    if base.tegra:
+        return {"L4T_VERSION": f"of {base.text}"}
+    if base.rocm:
+        return {"ROCM_PATH": "/opt/rocm"}
     if base.cuda is None:
         return {}
     version = str(base.cuda)
     names = _OF_FLAVOUR.get(base.flavour, ()) if base.flavour else ()
-    found = {"CUDA_VERSION": version, **dict.fromkeys(names, version)}
-    if base.nvidia or base.row is not None:
-        found["NVIDIA_REQUIRE_CUDA"] = requirement_of(base.row) if base.row else f"cuda>={version}"
+    found = dict.fromkeys(names, version)
+    row = base.row or base.akin
+    if row is not None:
+        found |= {"CUDA_VERSION": version, "NVIDIA_REQUIRE_CUDA": requirement_of(row)}
+    if base.nvidia or row is not None:
         found |= {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
     return found
 

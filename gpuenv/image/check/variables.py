@@ -1,14 +1,18 @@
-"""``$NAME`` and ``${NAME:-word}``, as Dockerfiles, compose files and shells replace them. Pure."""
+"""``$NAME``, ``${NAME:-word}`` and ``${NAME%.*}``, as Dockerfiles, compose files and shells replace them. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 
 # What stands for a name: its value, None for one that nobody knows.
 Lookup = Callable[[str], "str | None"]
-_REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?:(:?[-+?])((?:[^{}]|\$\{[^{}]*\})*))?\}|([A-Za-z_]\w*))")
+_REFERENCE = re.compile(
+    r"\$(?:\{([A-Za-z_]\w*)(?:(:?[-+?]|%%?|\#\#?|//?|:(?=\d))((?:[^{}]|\$\{[^{}]*\})*))?\}|([A-Za-z_]\w*))"
+)
 _DEEPEST = 4
+_LONGEST = 1000  # characters of a value that a pattern is tried on
 
 
 def replaced(text: str, lookup: Lookup, depth: int = 0) -> str:
@@ -28,6 +32,26 @@ def _value(match: re.Match[str], lookup: Lookup, depth: int) -> str:
         return match[0] if value is None else value
     if depth >= _DEEPEST or ("+" in operator and value is None):
         return match[0]
+    if operator[0] in "%#/" or operator == ":":
+        return match[0] if value is None else _cut(value, operator, word)
     if "+" in operator:
         return replaced(word, lookup, depth + 1) if value else ""
     return value or replaced(word, lookup, depth + 1)  # where nobody knows, the default is what is meant
+
+
+def _cut(value: str, operator: str, word: str) -> str:
+    """A part of a value: without what a pattern matches at its end (%) or beginning (#), replaced (/), or by place."""
+    if operator == ":":
+        begin, _, length = word.partition(":")
+        return value[int(begin) :][: int(length) if length else None] if f"{begin}{length}".isdigit() else value
+    if operator[0] == "/":
+        pattern, _, other = word.replace("\\", "").partition("/")
+        return value.replace(pattern, other, -1 if operator == "//" else 1) if pattern else value
+    if len(value) > _LONGEST:
+        return value
+    every = range(len(value) + 1)
+    for place in every if operator in ("%%", "#") else reversed(every):
+        rest, left = (value[place:], value[:place]) if operator[0] == "%" else (value[:place], value[place:])
+        if fnmatchcase(rest, word):
+            return left
+    return value

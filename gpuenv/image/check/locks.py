@@ -1,0 +1,42 @@
+"""The versions that a lock file says: uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock. Pure.
+
+A lock is much larger than what is looked for in it, so that it is searched, not parsed: in the TOML ones a package's
+name and version stand on neighbouring lines (as uv 0.13.9, poetry 2.2 and pdm 2.26 write them; uv's was seen written).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from packaging.utils import canonicalize_name
+
+LARGEST = 1 << 24  # bytes
+_PACKAGE = re.compile(r"^\[\[packages?\]\]\s*^name = \"([^\"\n]+)\"\s*^version = \"([^\"\n]+)\"", re.MULTILINE)
+
+
+def versions_of(text: str) -> dict[str, str]:
+    """Each package's version, of those that have one and not several."""
+    found: dict[str, set[str]] = {}
+    for name, version in _pairs(text):
+        found.setdefault(canonicalize_name(name), set()).add(version)
+    return {name: next(iter(versions)) for name, versions in found.items() if len(versions) == 1}
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    return _of_json(text) if text.lstrip().startswith("{") else _PACKAGE.findall(text)
+
+
+def _of_json(text: str) -> list[tuple[str, str]]:
+    """Those of a Pipfile.lock."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    tables = [data.get(key) for key in ("default", "develop")] if isinstance(data, dict) else []
+    entries = [entry for table in tables if isinstance(table, dict) for entry in table.items()]
+    return [
+        (name, told["version"].removeprefix("=="))
+        for name, told in entries
+        if isinstance(told, dict) and isinstance(told.get("version"), str)
+    ]

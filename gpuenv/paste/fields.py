@@ -1,0 +1,211 @@
+"""The lines that state a fact: which output has them, and how the fact stands in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from gpuenv.model.pattern import pattern
+from gpuenv.model.record import dataclass
+from gpuenv.paste import forms
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A line of an output: its last group is the value of the fact, or the line itself."""
+
+    form: str
+    fact: str
+    text: str
+    pattern: re.Pattern[str]
+    read: Callable[[str], str] = str
+
+
+def _line(form: str, fact: str, text: str, read: Callable[[str], str] = str) -> Form:
+    return Form(form, fact, text, pattern(text), read)
+
+
+def _field(form: str, fact: str, key: str, value: str, read: Callable[[str], str] = str) -> Form:
+    """``key : value``, with any number of blanks around the colon."""
+    return _line(form, fact, rf"(?:{key})\s*:\s*{value}", read)
+
+
+def level(number: str) -> str:
+    """``12040`` is CUDA 12.4."""
+    return f"{int(number) // 1000}.{int(number) % 1000 // 10}"
+
+
+def _said(value: str) -> Callable[[str], str]:
+    """A line whose being there is the fact."""
+    return lambda _: value
+
+
+def _first_sentence(told: str) -> str:
+    """What an error says in its first line; the notation of a string has the line's end as two characters."""
+    return re.sub(r"['\"]\).*$", "", told.split("\\n", 1)[0])
+
+
+def _system(told: str) -> str:
+    if re.match(r"(?:Microsoft )?Windows", told):
+        return "windows"
+    return "darwin" if re.match(r"[Mm]ac ?OS", told) else "linux"
+
+
+_VERSION = r"(\d[\w.+]*)"
+_DRIVER = r"(\d{3}\.\d[\d.]*)"
+_PYTHON = r"(\d+\.\d+(?:\.\d+)?t?)(?![\w.])"
+_SYSTEM = (
+    r"(?!.*WSL)(?=(?:Ubuntu|Debian|CentOS|Red ?Hat|RHEL|Fedora|Rocky|Alma|Arch|Manjaro|SUSE|openSUSE|SLES|Linux|Pop"
+    r"|Amazon|Oracle|NixOS|Alpine|Kali|Gentoo|Scientific|EndeavourOS|CachyOS|Microsoft Windows|Windows|[Mm]ac ?OS)\b)"
+    r"(?!\w+-)(.+?)(?: \((?:x86_64|aarch64)\)| \(.* 64-bit\))?$"
+)
+_SYSTEM_KEYS = r"OS|OS/Platform|OS Name|Operating [Ss]ystem|Description"
+# How a failed import, ctypes and cuda-pathfinder say that a library is not there; a status of one that is, is not it.
+_NOT_FOUND = (
+    r"\w*Error\(['\"](?=.*(?:cannot open shared object|[Nn]o such file|[Ff]ailure finding|DLL load failed|"
+    r"[Cc]ould not find module))(.{1,400})"
+)
+_CONDA_PLATFORMS = {"64": "x86_64", "aarch64": "aarch64", "arm64": "arm64"}
+_CONDA_SYSTEMS = {"linux": "linux", "win": "windows", "osx": "darwin"}
+_TEGRA = r"#? ?(R\d+ \(release\), REVISION: .*)"
+
+OF_CUPY = (
+    # cupy.show_config(): cupyx/_runtime.py of CuPy 6 to 14.
+    _field(forms.SHOW_CONFIG, "cupy-release", r"CuPy [Vv]ersion", _VERSION),
+    _field(forms.SHOW_CONFIG, "platform", "OS", r"(\S+-\S+)$"),
+    _field(forms.SHOW_CONFIG, "python", "Python Version", _PYTHON),
+    _field(forms.SHOW_CONFIG, "numpy", "NumPy Version", _VERSION),
+    _field(forms.SHOW_CONFIG, "cuda-path", "CUDA Root", r"(?!None$)(\S.*)$"),
+    _field(forms.SHOW_CONFIG, "cupy-cuda", "CUDA Build Version", r"(\d{4,5})$", level),
+    _field(forms.SHOW_CONFIG, "driver-cuda", "CUDA Driver Version", r"(\d{4,5})$", level),
+    # cudaDriverGetVersion: "If no driver is installed, then 0 is returned" (CUDA Runtime API, Version Management).
+    _field(forms.SHOW_CONFIG, "driver-none", "CUDA Driver Version", r"(0)$"),
+    _field(forms.SHOW_CONFIG, "toolkit", "CUDA Runtime Version", r".* / (\d{5}) \(locally installed\)", level),
+    _field(forms.SHOW_CONFIG, "cuda-init", "CUDA Runtime Version", r"CUDARuntimeError\('(cudaError\w+)"),
+    *(
+        _field(forms.SHOW_CONFIG, f"missing.{name.lower()}", f"{name} Version", _NOT_FOUND, _first_sentence)
+        for name in ("NVRTC", "cuBLAS", "cuFFT", "cuRAND", "cuSOLVER", "cuSPARSE")
+    ),
+    _field(forms.SHOW_CONFIG, "nvrtc", "NVRTC Version", r"\((\d+, \d+)\)", lambda told: told.replace(", ", ".")),
+    _field(forms.SHOW_CONFIG, "rocm", "CuPy Platform", r"AMD (ROCm)"),
+    _field(forms.SHOW_CONFIG, "rocm", "CUDA Root", r"/opt/(rocm)\b"),
+    _field(forms.SHOW_CONFIG, "rocm-release", "CUDA Root", r"/opt/rocm-(\d[\d.]*\d)\b"),
+)
+
+OF_DRIVER = (
+    # nvidia-smi -q; the banner of the plain table is read by the probe's own reader.
+    _line(forms.SMI_Q, "driver", rf"(?:Driver|KMD) Version\s{{2,}}: {_DRIVER}$"),
+    _line(forms.SMI_Q, "driver-cuda", r"CUDA(?: UMD)? Version\s{2,}: (\d{1,2}\.\d)$"),
+    _line(
+        forms.SMI, "nvml", r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver", _said("9")
+    ),
+    _line(forms.SMI, "nvml", r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", _said("9")),
+    _line(forms.SMI, "nvml", r"Failed to initialize NVML: Driver/library version mismatch", _said("18")),
+    _line(forms.SMI, "nvml", r"Failed to initialize NVML: Insufficient Permissions", _said("4")),
+    _line(forms.SMI, "nvml", r"Failed to initialize NVML: Unknown Error", _said("999")),
+    _line(forms.SMI, "nvml", r"NVIDIA-SMI couldn't find \S+ library", _said("12")),
+    _line(forms.SMI, "nvml", r"No devices were found$", _said("0")),
+    _line(forms.SMI, "gpu-count", r"No devices were found$", _said("0")),
+    _line(forms.SMI, "library-version", rf"NVML library version: {_DRIVER}$"),
+    _line(forms.SMI, "os", r"\|.*(?:\bTCC/WDDM|\bDriver-Model)\s*\|", _said("windows")),
+    _line(forms.DRIVER_FILE, "driver", rf"NVRM version: NVIDIA UNIX .*\bKernel Module(?: for \S+)?\s+{_DRIVER}\b"),
+    _line(forms.DRIVER_FILE, "module", r"NVRM version: NVIDIA UNIX .*Kernel Module\b", _said("loaded")),
+    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX Open Kernel Module\b", _said("open")),
+    _line(forms.DRIVER_FILE, "flavor", r"NVRM version: NVIDIA UNIX (?!Open)\S+\s+Kernel Module", _said("proprietary")),
+    _line(forms.CONTAINER_CLI, "driver", rf"NVRM version:\s+{_DRIVER}$"),
+    _line(forms.CONTAINER_CLI, "driver-cuda", r"CUDA version:\s{2,}(\d{1,2}\.\d)$"),
+    _line(forms.DEVICE_QUERY, "driver-cuda", r"CUDA Driver Version / Runtime Version\s+(\d{1,2}\.\d) / "),
+    _line(forms.DEVICE_QUERY, "toolkit", r"CUDA Driver Version / Runtime Version\s+\S+ / (\d{1,2}\.\d)\b"),
+    _line(forms.LSMOD, "module", r"nvidia\s+\d+\s+\d+\b", _said("loaded")),
+    _line(forms.LSMOD, "nouveau", r"(nouveau)\s+\d+\s+\d+\b"),
+    _line(forms.LSPCI, "nouveau", r"Kernel driver in use: (nouveau)$"),
+)
+
+OF_REPORTS = (
+    # torch/utils/collect_env.py, and vLLM's, which pads the colons
+    _field(forms.COLLECT_ENV, "package.torch", r"PyTorch version(?: \(GPU\?\))?", _VERSION),
+    _field(forms.COLLECT_ENV, "distribution", _SYSTEM_KEYS, _SYSTEM),
+    _field(forms.COLLECT_ENV, "os", _SYSTEM_KEYS, _SYSTEM, _system),
+    _field(forms.COLLECT_ENV, "arch", "OS", r".*\((x86_64|aarch64)\)$"),
+    _field(forms.COLLECT_ENV, "libc", "Libc version", r"((?:glibc|musl)-[\d.]+)"),
+    _field(forms.COLLECT_ENV, "python", r"Python version", _PYTHON),
+    _field(forms.COLLECT_ENV, "platform", r"Python platform|Platform", r"(\S+-\S+)$"),
+    _field(forms.COLLECT_ENV, "toolkit", "CUDA runtime version", r"(\d+\.\d+)"),
+    _field(forms.COLLECT_ENV, "driver", r"N(?:vidia|VIDIA) [Dd]river [Vv]ersion", _DRIVER),
+    # numba -s: numba/misc/numba_sysinfo.py of 0.43 to 0.61
+    _field(forms.NUMBA, "os", r"OS Name|Platform Name|System Name", r"(Linux|Windows|Darwin)\b", str.lower),
+    _field(forms.NUMBA, "platform", "Platform Name", r"(\S+-\S+)$"),
+    _field(forms.NUMBA, "arch", "Machine", r"(x86_64|aarch64|AMD64|arm64)$", str.lower),
+    _field(forms.NUMBA, "libc", r"[Ll]ibc Version", r"(glibc \d[\d.]*)", lambda told: told.replace(" ", "-")),
+    _field(forms.NUMBA, "implementation", "Python Implementation", r"(CPython|PyPy)$", str.lower),
+    _field(forms.NUMBA, "driver-cuda", r"CUDA [Dd]river [Vv]ersion", r"(\d{1,2}\.\d)$"),
+    _field(forms.NUMBA, "driver-cuda", "CUDA driver version", r"(\d{4,5})$", level),
+    _line(forms.XFORMERS, "package.torch", rf"pytorch\.version:\s+{_VERSION}"),
+    # Forms that people fill in, with and without a colon
+    _line(forms.REPORT, "driver", rf"(?:NVIDIA |Nvidia |GPU )?[Dd]river(?: [Vv]ersion)?\s*:?\s+{_DRIVER}$"),
+    _line(forms.REPORT, "python", rf"Python(?: [Vv]ersion)?\s?: {_PYTHON}$"),
+    _line(forms.REPORT, "distribution", rf"OS/Platform\s+{_SYSTEM}"),
+    _line(forms.REPORT, "os", rf"OS/Platform\s+{_SYSTEM}", _system),
+    # jax.print_environment_info()
+    _line(forms.REPORT, "numpy", rf"numpy:\s+{_VERSION}$"),
+    _line(forms.REPORT, "python", rf"python:\s+{_PYTHON}"),
+    _line(forms.REPORT, "os", r"platform: uname_result\(system='(Linux|Darwin|Windows)'", str.lower),
+    _line(forms.REPORT, "kernel", r"platform: uname_result\(system='Linux'.* release='([^']+)'"),
+    _line(forms.REPORT, "arch", r"platform: uname_result\(.* machine='([^']+)'", str.lower),
+)
+
+OF_PYTHON = (
+    _line(forms.PYTHON, "python", r"Python (\d+\.\d+\.\d+)\S*(?: [(|].*)?$"),
+    _line(
+        forms.PYTHON,
+        "python",
+        r"Python (\d+\.\d+\.\d+)\S*(?: experimental)? free-threading build",
+        lambda told: f"{told}t",
+    ),
+    _line(forms.PYTHON, "python", r"Using Python (\d+\.\d+\.\d+)\S* environment"),
+    _line(forms.PYTHON, "python", r"pip \d\S* from .+ \(python (\d+\.\d+)\)$"),
+    _line(forms.PYTHON, "os", r".*\[MSC v\.\d+ (?:32|64) bit \(\w+\)\]", _said("windows")),
+    _line(forms.PYTHON, "arch", r".*\[MSC v\.\d+ 64 bit \((AMD64|ARM64)\)\]", str.lower),
+    _line(forms.PYTHON, "os", r".*\[(?:GCC|Clang)\b[^\]]*\].* on (linux|darwin)$"),
+    _line(forms.PIP_SHOW, "python", r"Location: .*[/\\]python(\d\.\d+)[/\\](?:site|dist)-packages"),
+    _line(
+        forms.PIP_SHOW,
+        "python",
+        r"(?i:Location: .*[/\\]python3(\d+)[/\\]lib[/\\]site-packages)",
+        lambda told: f"3.{told}",
+    ),
+    _line(forms.CONDA, "python", r"python\s+(\d+\.\d+\.\d+)\s+\w+_\S+"),
+    _line(forms.CONDA, "python", r"python=(\d+\.\d+\.\d+)(?:=|$)"),
+    # The Python of conda info is conda's own.
+    _line(forms.CONDA_INFO, "driver-cuda", r"(?:virtual packages : )?__cuda=([1-9]\d*\.\d+)"),
+    _line(forms.CONDA_INFO, "libc", r"(?:virtual packages : )?__glibc=(\d+\.\d+)", lambda told: f"glibc-{told}"),
+    _line(forms.CONDA_INFO, "os", r"#? ?platform ?: (linux|win|osx)-\w+$", _CONDA_SYSTEMS.__getitem__),
+    _line(forms.CONDA_INFO, "arch", r"#? ?platform ?: \w+-(64|aarch64|arm64)$", _CONDA_PLATFORMS.__getitem__),
+)
+
+OF_SYSTEM = (
+    _line(forms.NVCC, "toolkit", r"Cuda compilation tools, release (\d+\.\d+)"),
+    _line(forms.LDD, "libc", r"ldd \(.*\) (\d+\.\d+)$", lambda told: f"glibc-{told}"),
+    _line(forms.UNAME, "kernel", r"Linux \S+ (\d+\.\S+) .*#\d"),
+    _line(forms.UNAME, "os", r"(Linux|Darwin) \S+ \d+\.\S+ ", str.lower),
+    _line(forms.UNAME, "arch", r"(?:Linux|Darwin) \S+ \d+\.\S+ .*?\b(x86_64|aarch64|arm64)(?: |$)"),
+    _line(forms.OS_RELEASE, "distribution-id", r"ID=\"?([\w.-]+)\"?$"),
+    _line(forms.OS_RELEASE, "distribution-release", r"VERSION_ID=\"?([\w.-]+)\"?$"),
+    _line(forms.OS_RELEASE, "distribution", r"PRETTY_NAME=\"?([^\"]+)\"?$"),
+    _line(forms.SYSTEM, "distribution", r"(Microsoft Windows \[Version [\d.]+\])"),
+    _line(forms.SYSTEM, "os", r"Microsoft Windows \[Version ", _said("windows")),
+    _line(forms.SYSTEM, "kernel", r"Kernel: Linux (\S+)$"),
+    _line(forms.SYSTEM, "arch", r"Architecture:\s+(x86[-_]64|aarch64|arm64)$", lambda told: told.replace("-", "_")),
+    _line(forms.SYSTEM, "wsl", r"Virtualization: wsl$", _said("yes")),
+    _line(forms.SYSTEM, "tegra", _TEGRA),
+    _line(forms.SYSTEM, "os", _TEGRA, _said("linux")),
+    _line(forms.SYSTEM, "arch", _TEGRA, _said("aarch64")),
+    _line(forms.DOCKER, "runtimes", r"Runtimes: ([\w. -]+)$"),
+    _line(forms.DOCKER, "default-runtime", r"Default Runtime: ([\w.-]+)$"),
+    _line(forms.DOCKER, "kernel", r"Kernel Version: (\d+\.\S+)$"),
+    _line(forms.DOCKER, "os", r"OSType: (linux|windows)$"),
+)
+
+LINES = (*OF_CUPY, *OF_DRIVER, *OF_REPORTS, *OF_PYTHON, *OF_SYSTEM)
+# All of them at once: most lines of a long text are none.
+ANY = pattern("|".join(f"(?:{form.text})" for form in LINES))

@@ -1,0 +1,41 @@
+"""The lines of a paste as they were printed: without what logs, mails, Markdown and HTML have put around them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpuenv.explain.plain import clean, is_notation, unfolded
+from gpuenv.model.pattern import pattern
+
+_LONGEST = 1 << 15  # of a line: a report in a string of JSON is one
+_MOST = 4000  # lines in a line
+_WIDEST = 4096  # of a line that was printed
+_TAGS = pattern(r"^(?:</?(?:pre|code|p|div|span|details|summary|blockquote|samp)\b[^>]*>\s*)+", re.IGNORECASE)
+_HEADING = pattern(r"#{1,6} (\w[\w /]{1,40})\??$")
+_SHORT = 80  # characters of an answer
+_BULLET = pattern(r"^[-*+\u2022]\s+(?:\[[ xX]\]\s*)?")
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """Each line with its number; a line that holds several, as a string of JSON does, gives each of them.
+
+    The answer to a question of an issue form, which stands below a heading, comes as ``question: answer`` too.
+    """
+    question = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        raw = line[:_LONGEST]
+        for part in unfolded(raw, notation=is_notation(raw))[:_MOST]:
+            bare = _bare(part[:_WIDEST])
+            heading = _HEADING.match(bare)
+            if question and bare and not heading and len(bare) < _SHORT:
+                yield number, f"{question}: {bare}"
+            if heading or bare:
+                question = heading[1] if heading else ""
+            yield number, bare
+
+
+def _bare(line: str) -> str:
+    """A line without its indentation, the bullet of a list, the fence of code and marks of emphasis."""
+    text = _BULLET.sub("", _TAGS.sub("", clean(line)))
+    return text.replace("**", "").strip("` ")

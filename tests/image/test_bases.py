@@ -1,0 +1,200 @@
+"""What a base image's name tells, and what a Dockerfile on it comes to on a machine."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.cli.inputs import Subject, get_snapshot
+from gpuenv.data import data_path
+from gpuenv.image.check.bases import base_of
+from gpuenv.image.check.judge_compose import judge_compose
+from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
+from gpuenv.image.check.supposed import with_machines
+from gpuenv.matrix.load import load
+from gpuenv.matrix.packages import Flavour
+from gpuenv.report.report import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuenv.image.check.records import ImageReport
+
+MATRIX = load(data_path("matrix.yaml"))
+A100 = ("driver=535.104.05", "gpu=A100")
+RTX_5090 = ("driver=570.86.15", "gpu=NVIDIA GeForce RTX 5090")
+WHEEL = "RUN pip install cupy-cuda12x==14.2.0"
+
+
+def on_machine(folder: Path, text: str, machine: tuple[str, ...]) -> ImageReport:
+    path = folder / "Dockerfile"
+    path.write_text(text + "\n")
+    given = (*machine, "os=linux", "arch=x86_64", "libc=glibc-2.36")
+    snapshot = get_snapshot(Subject(None, None, given, True, 5, "/"), MATRIX)
+    judged = judge_dockerfile(path, Choice(), MATRIX)
+    report = file_report(path, "dockerfile", judged, MATRIX)
+    return with_machines(report, judged.built, {"it": snapshot}, MATRIX, time.monotonic)
+
+
+@pytest.mark.parametrize(
+    ("name", "cuda"),
+    [
+        ("rapidsai/base:25.02-cuda12.5-py3.12", "12.5"),
+        ("pytorch/pytorch:2.1.2-cuda11.8-cudnn8-devel", "11.8"),
+        ("vastai/base-image:cuda-12.4.1-auto", "12.4"),
+        ("own/base:2.0.1-gpu-py310-cu118-ubuntu20.04", "11.8"),
+        ("own/base:focal-20210416-cuda-11-3", "11.3"),
+        ("own/base:16.04-cuda.9.0-cudnn.7", "9.0"),
+        ("gcr.io/deeplearning-platform-release/base-cu110", "11.0"),
+        ("own/cuda92:1", "9.2"),
+        ("gpuci/miniconda-cuda:11.1-runtime-ubuntu20.04", "11.1"),
+        ("nvidia/cudagl:11.3.0-devel-ubuntu20.04", "11.3"),
+        ("own/cuda-tools:2.1", None),
+        ("own/base:cuda12-1.19.2", None),
+        ("own/base:cuda12", None),
+        ("own/base:cu999", None),
+        ("own/accuda118:1", None),
+        ("nvcr.io/nvidia/pytorch:24.03-py3", None),
+    ],
+)
+def test_a_name_may_tell_a_cuda(name: str, cuda: str | None) -> None:
+    base = base_of(name, MATRIX)
+    assert (str(base.cuda) if base.cuda else None) == cuda
+    assert base.unknown is (cuda is None)
+
+
+@pytest.mark.parametrize(
+    "name", ["mambaorg/micromamba:1.5.8-jammy-cuda-12.4.1", "ghcr.io/prefix-dev/pixi:0.41.4-noble-cuda-12.4.1"]
+)
+def test_images_that_are_made_from_those_of_nvidia_are_as_these(tmp_path: Path, name: str) -> None:
+    base = base_of(name, MATRIX)
+    assert (str(base.cuda), base.flavour, base.plain) == ("12.4", Flavour.BASE, False)
+    assert base_of(f"{name.partition(':')[0]}:latest", MATRIX).plain
+    found = on_machine(tmp_path, f"FROM {name}\n{WHEEL}", ("driver=525.85.12", "gpu=NVIDIA GeForce RTX 3090"))
+    assert [entry.code for entry in found.findings if entry.file] == ["DKF904"]
+    assert on_machine(tmp_path, f"FROM {name}", ("driver=450.80.02", "gpu=A100")).status is Status.UNFIT
+    assert on_machine(tmp_path, f"FROM {name}", A100).status is Status.FIT
+
+
+def test_a_devel_image_of_pytorch_demands_what_its_base_does(tmp_path: Path) -> None:
+    geforce = ("driver=535.104.05", "gpu=NVIDIA GeForce RTX 3090")
+    assert on_machine(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel", geforce).status is Status.UNFIT
+    assert on_machine(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", geforce).status is Status.FIT
+    assert on_machine(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel", A100).status is Status.FIT
+
+
+@pytest.mark.parametrize("tag", ["12.6.1-runtime-ubuntu20.04", "12.4.0-devel-rockylinux8", "11.8.0-base-ubi8"])
+def test_an_image_that_the_matrix_has_not_demands_what_others_of_its_cuda_do(tmp_path: Path, tag: str) -> None:
+    """535 with a data-centre GPU is let in by name, although its own CUDA is 12.2; a GeForce of R470 is not by 12.6."""
+    assert on_machine(tmp_path, f"FROM nvidia/cuda:{tag}", A100).status is Status.FIT
+    geforce = on_machine(tmp_path, f"FROM nvidia/cuda:{tag}", ("driver=450.80.02", "gpu=NVIDIA GeForce RTX 2080"))
+    assert geforce.status is Status.UNFIT
+
+
+def test_a_cuda_of_which_nobody_knows_what_it_demands_demands_nothing(tmp_path: Path) -> None:
+    """Neither as an image of NVIDIA's that the matrix lacks, nor as one that may or may not be made from it."""
+    for name in ("nvidia/cuda:11.3.1-base-ubuntu20.04", "own/base:cuda12.6"):
+        found = on_machine(tmp_path, f"FROM {name}", ("driver=525.85.12", "gpu=A100"))
+        assert (found.status, found.machines[0].requirements) == (Status.FIT, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("nvcr.io/nvidia/l4t-pytorch:r35.1.0-pth1.13-py3", "jetson-tegra"),
+        ("dustynv/l4t-ml:r36.2.0", "jetson-tegra"),
+        ("nvcr.io/nvidia/pytorch:24.03-py3-igpu", "jetson-tegra"),
+        ("rocm/dev-ubuntu-22.04:6.0.2", "rocm-mismatch"),
+        ("rocm/pytorch:rocm7.1_ubuntu22.04_py3.10_pytorch_release_2.8.0", "rocm-mismatch"),
+    ],
+)
+def test_an_image_for_another_kind_of_gpu_is_known_by_its_name(tmp_path: Path, name: str, cause: str) -> None:
+    found = on_machine(tmp_path, f"FROM {name}", A100)
+    assert [entry.cause.value for entry in found.findings if entry.primary] == [cause]
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("FROM nvcr.io/nvidia/pytorch:24.03-py3", Status.UNKNOWN),
+        (f"FROM nvcr.io/nvidia/pytorch:24.03-py3\n{WHEEL}", Status.UNKNOWN),
+        ("ARG BASE\nFROM $BASE", Status.UNKNOWN),
+        ("FROM nvcr.io/nvidia/pytorch:24.03-py3\nRUN pip install 'cupy-cuda12x[ctk]==14.2.0'", Status.FIT),
+        ("FROM node:22\nRUN npm ci", Status.FIT),
+        ("FROM mcr.microsoft.com/devcontainers/python:3.12", Status.FIT),
+        ("FROM own/base:cuda12.8", Status.FIT),
+    ],
+)
+def test_of_a_base_that_nobody_knows_nothing_good_is_said(tmp_path: Path, text: str, status: Status) -> None:
+    found = on_machine(tmp_path, text, RTX_5090)
+    assert found.status is status
+    told = [reason for machine in found.machines for reason in machine.unknown]
+    assert bool(told) is (status is Status.UNKNOWN)
+    assert all("its name does not tell" in reason for reason in told)
+
+
+@pytest.mark.parametrize(
+    ("text", "machine", "status"),
+    [
+        ("FROM nvidia/cuda:8.0-devel-ubuntu16.04", A100, Status.UNFIT),
+        ("FROM nvidia/cuda:10.1-devel-ubuntu18.04", RTX_5090, Status.UNFIT),
+        ("FROM nvidia/cuda:10.1-devel-ubuntu18.04", ("driver=580.65.06", "gpu=V100"), Status.UNKNOWN),
+        ("FROM condaforge/miniforge3:1\nRUN conda install cupy=14.1.0 cuda-version=13.0", A100, Status.UNFIT),
+        ("FROM condaforge/miniforge3:1\nRUN conda install cupy=14.1.0 cuda-version=12.8", RTX_5090, Status.FIT),
+        ("FROM ubuntu:24.04\nRUN apt-get install -y cuda-toolkit-12-4", RTX_5090, Status.UNFIT),
+    ],
+)
+def test_a_cuda_is_held_against_the_gpu_wherever_it_comes_from(
+    tmp_path: Path, text: str, machine: tuple[str, ...], status: Status
+) -> None:
+    assert on_machine(tmp_path, text, machine).status is status
+
+
+def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text(f"FROM nvidia/cuda:12.8.1-devel-ubuntu24.04\n{WHEEL}\n")
+    path = tmp_path / "compose.yaml"
+    path.write_text(
+        "services:\n  db:\n    image: postgres:17\n  store:\n    image: minio/minio:1\n"
+        "  old:\n    image: nvidia/cuda:12.4.1-devel-ubuntu22.04\n    gpus: all\n"
+        "  model:\n    image: vllm/vllm-openai:v0.11.0\n    gpus: all\n  app:\n    build: .\n    gpus: all\n"
+    )
+    snapshot = get_snapshot(Subject(None, None, (*RTX_5090, "os=linux", "arch=x86_64"), True, 5, "/"), MATRIX)
+    judged = judge_compose(path, Choice(), MATRIX)
+    report = with_machines(
+        file_report(path, "compose", judged, MATRIX), judged.built, {"it": snapshot}, MATRIX, time.time
+    )
+    assert {entry.machine: entry.status for entry in report.machines} == {
+        "it (service old)": Status.UNFIT,
+        "it (service model)": Status.UNKNOWN,
+        "it (service app)": Status.FIT,
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["docker.m.daocloud.io/nvidia/cuda:12.4.1-devel-ubuntu22.04", "harbor.example/proxy/nvidia/cuda:12.4.1-devel-ubi8"],
+)
+def test_a_mirror_has_what_the_hub_has(name: str) -> None:
+    base = base_of(name, MATRIX)
+    assert (base.nvidia, str(base.cuda), base.flavour, base.text) == (True, "12.4", Flavour.DEVEL, name)
+    assert base_of("public.ecr.aws/docker/library/python:3.12-slim", MATRIX).plain
+    assert base_of("registry.example/python:3.12-slim", MATRIX).unknown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FROM nvidia/cuda:13.0.2-devel-ubuntu24.04\nRUN pip install cupy-cuda13x==14.2.0",
+        "FROM nvidia/cuda:13.0.1-devel-ubuntu22.04\nRUN pip install cupy-cuda13x==14.2.0",
+        "FROM cupy/cupy:v14.2.0",
+    ],
+)
+def test_what_carries_cuda_on_an_older_driver_carries_cupy(tmp_path: Path, text: str) -> None:
+    """Forward compatibility: for data-centre GPUs alone, and only where the image has libraries of that CUDA."""
+    found = on_machine(tmp_path, text, A100)
+    assert (found.status, [entry.code for entry in found.findings]) == (Status.DEGRADED, ["IMG903"])
+    assert on_machine(tmp_path, text, ("driver=535.104.05", "gpu=NVIDIA GeForce RTX 3090")).status is Status.UNFIT
+    other = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN pip install 'cupy-cuda13x[ctk]==14.2.0'"
+    assert on_machine(tmp_path, other, A100).status is Status.UNFIT

@@ -1,0 +1,290 @@
+"""Which CuPy and which other frameworks a Dockerfile comes to: old lines, wrong names, locks, indexes, Pythons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.image.check.locks import versions_of
+from gpuenv.image.check.variables import replaced
+from gpuenv.model.finding import Severity
+from tests.image.test_dockerfile import DEVEL, SLIM, judged, told
+from tests.image.test_following import ELEVEN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOCAL = "FROM nvidia/cuda:12.1.1-runtime-ubuntu20.04"
+LOCK = (
+    'version = 1\n\n[[package]]\nname = "cupy-cuda12x"\nversion = "13.6.0"\nsource = { registry = "x" }\n\n'
+    '[[package]]\nname = "torch"\nversion = "2.7.1"\n'
+)
+PROJECT = '[project]\nname = "x"\ndependencies = ["torch", "cupy-cuda12x"]\n'
+
+
+def codes(folder: Path, text: str, files: dict[str, str] | None = None) -> list[str]:
+    return [code for code, _, _ in told(judged(folder, text, files))]
+
+
+@pytest.mark.parametrize(
+    ("base", "requirement", "expected"),
+    [
+        ("11.6.2-devel-ubuntu20.04", "cupy-cuda114==10.6.0", []),
+        ("11.6.2-devel-ubuntu20.04", "cupy-cuda114", ["DKF907"]),
+        ("12.2.2-devel-ubuntu22.04", "cupy-cuda115==10.6.0", ["DKF902"]),
+        ("10.1-devel-ubuntu18.04", "cupy-cuda100==7.8.0", ["DKF902"]),
+        ("10.0-devel-ubuntu18.04", "cupy-cuda100==7.8.0", []),
+        ("11.8.0-devel-ubuntu22.04", "cupy-cuda92==7.2.0", ["DKF902"]),
+        ("11.8.0-devel-ubuntu22.04", "cupy-cuda118", ["DKF920"]),
+        ("12.1.1-devel-ubuntu22.04", "cupy-cuda121==12.3.0", ["DKF920"]),
+        ("12.1.1-devel-ubuntu22.04", "cupy-cuda12==13.6.0", ["DKF920"]),
+        ("12.1.1-devel-ubuntu22.04", "cupy-cuda99x==20.0", []),
+    ],
+)
+def test_a_line_is_known_by_its_name(tmp_path: Path, base: str, requirement: str, expected: list[str]) -> None:
+    assert codes(tmp_path, f"FROM nvidia/cuda:{base}\nRUN pip install {requirement}") == expected
+
+
+def test_a_name_that_is_none_is_told_the_line_of_its_major(tmp_path: Path) -> None:
+    (found,) = judged(tmp_path, f"{DEVEL}\nRUN pip install cupy-cuda118").findings
+    assert found.fix[0].text.startswith("Install cupy-cuda11x")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{FOCAL}\nRUN apt-get install -y python3-pip\nRUN pip3 install cupy-cuda12x", ["DKF907"]),
+        (
+            f"{FOCAL}\nRUN apt-get install -y python3.11\nRUN python3.11 -m pip install cupy-cuda12x",
+            ["DKF903", "DKF907"],
+        ),
+        (f"{FOCAL.replace('20', '22')}\nRUN pip3 install cupy-cuda12x", ["DKF903", "DKF907"]),
+        (f"{FOCAL}\nRUN pip3 install cupy-cuda12x==14.2.0", ["DKF903", "DKF914"]),
+        (f"{FOCAL}\nRUN bash Miniforge3-Linux-x86_64.sh -b\nRUN pip install cupy-cuda12x==14.2.0", ["DKF903"]),
+        (f"{FOCAL}\nRUN uv python install 3.12 && uv pip install cupy-cuda12x==14.2.0", ["DKF903"]),
+        (
+            f"{SLIM} AS b\nRUN pip install cupy-cuda12x==14.2.0\n{FOCAL}\nCOPY --from=b /usr/local /usr/local",
+            ["DKF903"],
+        ),
+        (f"{DEVEL}\nRUN pip install cupy-cuda11x==14.0.0", ["DKF902", "DKF914"]),
+        (f"{DEVEL}\nRUN pip install cupy-cuda12x==14.2", []),
+        (f"{DEVEL}\nRUN pip install cupy-cuda12x==14.0.0b1 cupy-cuda12x==99.0", []),
+        (f"{DEVEL}\nRUN pip install cupy-cuda12x==10.0.0", []),
+    ],
+)
+def test_the_release_is_one_that_the_python_and_the_line_have(tmp_path: Path, text: str, expected: list[str]) -> None:
+    """Ubuntu 20.04's own Python is 3.8, for which CuPy ended with 12.3.0, which has headers of its own."""
+    assert sorted(codes(tmp_path, text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"pyproject.toml": PROJECT}, ["DKF902", "DKF907"]),
+        ({"pyproject.toml": PROJECT, "uv.lock": LOCK}, []),
+        ({"pyproject.toml": PROJECT, "uv.lock": LOCK.replace("2.7.1", "2.12.0")}, ["DKF902"]),
+        ({"pyproject.toml": PROJECT, "uv.lock": LOCK.replace("2.7.1", "2.12.0+cu126")}, []),
+        ({"pyproject.toml": PROJECT, "poetry.lock": "nothing of the kind"}, []),
+        ({"pyproject.toml": PROJECT, "uv.lock": LOCK + LOCK.replace("2.7.1", "2.12.0")}, []),
+    ],
+)
+def test_a_lock_says_which_versions(tmp_path: Path, files: dict[str, str], expected: list[str]) -> None:
+    assert codes(tmp_path, f"{DEVEL}\nWORKDIR /app\nCOPY . .\nRUN uv sync --frozen", files) == expected
+
+
+def test_a_lock_of_pipenv_is_read_too() -> None:
+    text = '{"_meta": {}, "default": {"torch": {"version": "==2.7.1"}, "x": {"git": "y"}}, "develop": {}}'
+    assert versions_of(text) == {"torch": "2.7.1"}
+    assert versions_of("{" * 100_000) == versions_of("[]") == {}
+
+
+POETRY_SOURCE = (
+    '[tool.poetry.dependencies]\ntorch = { version = "*", source = "p" }\n'
+    '[[tool.poetry.source]]\nname = "p"\nurl = "https://download.pytorch.org/whl/cu121"\n'
+)
+UV_INDEX = '[[tool.uv.index]]\nname = "cu126"\nurl = "https://download.pytorch.org/whl/cu126"\nexplicit = true\n'
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        f'[tool.uv.sources]\ntorch = [{{ index = "cu126", marker = "sys_platform == \'linux\'" }}]\n{UV_INDEX}',
+        f'[tool.uv.sources]\ntorch = {{ index = "cu126" }}\n{UV_INDEX}',
+        '[tool.uv.sources]\ntorch = { git = "https://example.org/torch" }\n',
+        POETRY_SOURCE,
+    ],
+)
+def test_a_source_that_a_project_names_is_not_the_newest(tmp_path: Path, more: str) -> None:
+    project = PROJECT.replace('cupy-cuda12x"', 'cupy-cuda12x==13.6.0"') + more
+    found = codes(tmp_path, f"{DEVEL}\nWORKDIR /app\nCOPY . .\nRUN uv sync", {"pyproject.toml": project})
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "ENV PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cu126",
+        "ARG PIP_INDEX_URL=https://download.pytorch.org/whl/nightly/cu128",
+        "ENV UV_TORCH_BACKEND=cu126",
+    ],
+)
+def test_an_index_may_stand_in_a_variable(tmp_path: Path, setting: str) -> None:
+    text = f"{DEVEL}\n{setting}\nRUN uv pip install --system torch cupy-cuda12x==13.6.0"
+    assert codes(tmp_path, text) == []
+    assert codes(tmp_path, text.replace("cu12", "cu13")) == ["DKF902"]
+
+
+def test_what_the_newest_release_brings_is_a_warning(tmp_path: Path) -> None:
+    (found,) = judged(tmp_path, f"{DEVEL}\nRUN pip install torch cupy-cuda12x==13.6.0").findings
+    assert (found.code, found.severity) == ("DKF902", Severity.WARNING)
+    assert "in its newest release" in found.title
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("/opt/a/bin/pip install", "/opt/b/bin/pip install", []),
+        ("conda run -n a pip install", "conda run -n b pip install", []),
+        ("uv pip install -p /a", "uv pip install --python /b", []),
+        ("/opt/a/bin/pip install", "/opt/a/bin/python -m pip install", ["DKF905"]),
+        ("/opt/a/bin/pip install", "pip install", ["DKF905"]),
+        ("/usr/bin/pip3 install", "pip install", ["DKF905"]),
+    ],
+)
+def test_two_environments_may_have_a_line_each(tmp_path: Path, one: str, other: str, expected: list[str]) -> None:
+    text = f"{DEVEL}\nRUN {one} cupy-cuda12x==14.2.0\nRUN {other} 'cupy-cuda13x[ctk]==14.2.0'"
+    assert codes(tmp_path, text) == expected
+
+
+def test_a_command_in_a_pipe_may_fail_unseen(tmp_path: Path) -> None:
+    piped = judged(tmp_path, f"{DEVEL}\nRUN nvidia-smi -L | awk '{{print $1}}' > /gpus").findings
+    assert [(each.code, each.severity) for each in piped] == [("DKF912", Severity.WARNING)]
+    last = judged(tmp_path, f"{DEVEL}\nRUN echo x | nvidia-smi").findings
+    assert [(each.code, each.severity) for each in last] == [("DKF912", Severity.ERROR)]
+
+
+def test_the_base_of_a_cupy_of_conda_is_pinned_too(tmp_path: Path) -> None:
+    text = "FROM mambaorg/micromamba:latest\nRUN micromamba install -y -n base cupy=14.1.0"
+    assert told(judged(tmp_path, text)) == [("DKF907", "Dockerfile", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("RUN pip install https://example.org/d/cupy_cuda11x-13.6.0-cp312-cp312-manylinux2014_x86_64.whl", ["DKF902"]),
+        ("RUN pip install 'cupy-cuda12x @ https://example.org/cupy_cuda12x-13.6.0-cp312-cp312-linux_x86_64.whl'", []),
+        ("RUN pip install 'cupy @ git+https://github.com/cupy/cupy@v13.6.0'", ["DKF906"]),
+        ("COPY <<EOF /r.txt\nnumpy\ncupy-cuda11x==13.6.0\nEOF\nRUN pip install -r /r.txt", ["DKF902"]),
+        ("COPY <<r.txt <<other /a/\ncupy-cuda11x==13.6.0\nr.txt\nother\nRUN pip install -r /a/r.txt", ["DKF902"]),
+        ("RUN LINE=cupy-cuda11x; pip install $LINE==13.6.0", ["DKF902"]),
+        ("RUN export A=11 B=13.6.0 && pip install cupy-cuda${A}x==$B", ["DKF902"]),
+        ('RUN A=11 && bash -c "pip install cupy-cuda${A}x==13.6.0"', ["DKF902"]),
+        ("RUN A=12; if x; then A=11; fi; pip install cupy-cuda${A}x==13.6.0", []),
+        ("RUN for A in 11 12; do pip install cupy-cuda${A}x==13.6.0; done", []),
+        ("RUN (A=11); pip install cupy-cuda12x==13.6.0", []),
+        ("RUN PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cu126 pip install torch cupy-cuda12x==13.6.0", []),
+        ("RUN export UV_TORCH_BACKEND=cu126; uv pip install torch cupy-cuda12x==13.6.0", []),
+        ("COPY c.txt /\nENV PIP_CONSTRAINT=/c.txt\nRUN pip install cupy-cuda12x", []),
+        ("COPY c.txt /\nRUN UV_CONSTRAINT=/c.txt uv pip install cupy-cuda12x", []),
+        ("COPY semicolon.txt /\nRUN pip install -r /semicolon.txt", ["DKF902"]),
+    ],
+)
+def test_what_is_installed_is_understood_however_it_is_said(tmp_path: Path, text: str, expected: list[str]) -> None:
+    files = {"c.txt": "cupy-cuda12x==13.6.0\n", "semicolon.txt": "cupy-cuda11x==13.6.0;\n"}
+    assert codes(tmp_path, f"{DEVEL}\n{text}", files) == expected
+
+
+def test_a_list_in_the_dockerfile_has_its_lines(tmp_path: Path) -> None:
+    text = f"{DEVEL}\nCOPY <<EOF /r.txt\nnumpy\ncupy-cuda11x==13.6.0\nEOF\nRUN pip install -r /r.txt"
+    assert told(judged(tmp_path, text)) == [("DKF902", "Dockerfile", 4)]
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("${V%%.*}", "12"),
+        ("${V%.*}", "12.4"),
+        ("${V#*.}", "4.1"),
+        ("${V##*.}", "1"),
+        ("${V//./}", "1241"),
+        ("${V//\\./-}", "12-4-1"),
+        ("${V/./_}", "12_4.1"),
+        ("${V:0:2}", "12"),
+        ("${V:3}", "4.1"),
+        ("${V:-x}", "12.4.1"),
+        ("${V%x}", "12.4.1"),
+        ("${W%%.*}", "${W%%.*}"),
+    ],
+)
+def test_parts_of_variables(reference: str, expected: str) -> None:
+    assert replaced(reference, {"V": "12.4.1"}.get) == expected
+
+
+def test_a_part_of_a_variable_in_a_name(tmp_path: Path) -> None:
+    text = f"ARG CUDA=12.9.1\n{DEVEL}\nARG CUDA\nRUN pip install cupy-cuda${{CUDA%%.*}}x==14.2.0"
+    assert codes(tmp_path, text) == []
+    assert codes(tmp_path, text.replace("=12.9.1", "=11.8.0")) == ["DKF902", "DKF914"]
+    assert codes(tmp_path, text.replace("ARG CUDA=12.9.1", "ARG CUDA")) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "expected"),
+    [
+        ({"setup.cfg": "[options]\ninstall_requires =\n    numpy\n    # no\n    cupy-cuda11x==13.6.0\n"}, ".", [5]),
+        ({"setup.cfg": "[options.extras_require]\ngpu = cupy-cuda11x==13.6.0\n"}, ".", []),
+        ({"setup.cfg": "[options.extras_require]\ngpu = cupy-cuda11x==13.6.0\n"}, "'.[gpu]'", [2]),
+        (
+            {"setup.py": "from setuptools import setup\nR = ['cupy-cuda11x==13.6.0']\nsetup(install_requires=R)\n"},
+            ".",
+            [2],
+        ),
+        (
+            {"setup.py": "import setuptools\nsetuptools.setup(extras_require={'gpu': ['cupy-cuda11x==13.6.0']})\n"},
+            ".",
+            [],
+        ),
+        ({"setup.py": "import setuptools\nsetuptools.setup(install_requires=read('x'))\n"}, ".", []),
+        ({"setup.py": "no Python (", "setup.cfg": "no ] cfg"}, ".", []),
+        (
+            {
+                "pyproject.toml": '[build-system]\nrequires = ["setuptools"]\n',
+                "setup.cfg": "[options]\ninstall_requires = cupy-cuda11x==13.6.0\n",
+            },
+            "-e .",
+            [2],
+        ),
+    ],
+)
+def test_projects_without_a_table_are_read(
+    tmp_path: Path, files: dict[str, str], command: str, expected: list[int]
+) -> None:
+    found = told(judged(tmp_path, f"{DEVEL}\nCOPY . /app\nWORKDIR /app\nRUN pip install {command}", files))
+    assert [(code, line) for code, _, line in found] == [("DKF902", line) for line in expected]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("wget https://example.org/cuda_11.4.0_470.42.01_linux.run", []),
+        ("chmod +x cuda_11.4.0_470.42.01_linux.run && rm NVIDIA-Linux-x86_64-535.104.05.run", []),
+        ("sh NVIDIA-Linux-x86_64-535.104.05.run --extract-only", []),
+        ("./cuda_11.4.0_470.42.01_linux.run --silent --driver", ["DKF901"]),
+    ],
+)
+def test_who_fetches_an_installer_installs_nothing(tmp_path: Path, command: str, expected: list[str]) -> None:
+    assert codes(tmp_path, f"FROM ubuntu:20.04\nRUN {command}") == expected
+
+
+@pytest.mark.parametrize(
+    ("packages", "expected"),
+    [
+        ("pytorch pytorch-cuda=11.8 -c pytorch -c nvidia", []),
+        ("pytorch-cuda=12.1 -c pytorch -c nvidia", ["DKF902"]),
+        ("cudatoolkit=11.8", []),
+        ("cuda-python pytorch", ["DKF904"]),
+    ],
+)
+def test_what_conda_brings_of_cuda(tmp_path: Path, packages: str, expected: list[str]) -> None:
+    text = f"FROM condaforge/miniforge3:25.3.0-3\nRUN conda install -y {packages}\nRUN pip install {ELEVEN}"
+    assert codes(tmp_path, text) == expected

@@ -1,0 +1,150 @@
+"""nvidia-smi: its table of every age, what it complains of, -q, -L and --query-gpu."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.resolve import resolve
+from tests.paste.facts import MATRIX, snapshot_of, wrong
+
+
+def primary(text: str) -> str | None:
+    snapshot = snapshot_of(text)
+    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return next((finding.cause.value for finding in found if finding.primary), None)
+
+
+@pytest.mark.parametrize(
+    ("row", "memory", "expected"),
+    [
+        ("|   0  Tesla K40m          Off  | 0000:05:00.0     Off |", "1071MiB / 11439MiB", "Tesla K40m 3.5 11"),
+        ("|   0  GeForce 210         Off  | 0000:07:00.0     N/A |", "2MiB /  1023MiB", "GeForce 210 ? 1"),
+        ("|   0  Tesla V100-SXM2...  On   | 00000000:15:00.0 Off |", "0MiB / 16130MiB", "? 7.0 16"),
+        ("|   0  GeForce RTX 207... WDDM  | 00000000:01:00.0 Off |", "176MiB /  8192MiB", "? 7.5 8"),
+        ("|   0  NVIDIA GeForce RTX 2060 S...    On | 00000000:01:00.0 Off |", "1MiB /  8192MiB", "? 7.5 8"),
+        ("|   0  NVIDIA GeForce ...  Off  | 00000000:01:00.0 Off |", "5MiB /  7982MiB", "? ? 8"),
+        ("|   0  NVIDIA RTX 6000 Ada Gene...  TCC   |   00000000:01:00.0 Off |", "9MiB / 49140MiB", "? 8.9 48"),
+        (
+            "|   0  NVIDIA GB200                   On  |   00000008:01:00.0 Off |",
+            "0MiB / 189471MiB",
+            "NVIDIA GB200 10.0 185",
+        ),
+        ("|   0  GRID A100D-20C      On   | 00000000:02:00.0 Off |", "1536MiB / 20480MiB", "GRID A100D-20C 8.0 20"),
+        ("|   0  Orin (nvgpu)                  N/A  | N/A              N/A |", "Not Supported", "Orin (nvgpu) 8.7 ?"),
+    ],
+)
+def test_a_row_of_the_table(row: str, memory: str, expected: str) -> None:
+    assert (
+        wrong(f"{row}   0 |\n| N/A   28C    P0    72W / 235W | {memory} |     30%      Default |\n", {"gpus": expected})
+        == {}
+    )
+
+
+def test_mig_instances_are_no_gpus_and_change_none() -> None:
+    table = (
+        "|   0  NVIDIA A100-SXM4-80GB          Off |   00000000:01:00.0 Off |                   On |\n"
+        "| N/A   44C    P0            174W /  500W |   10129MiB /  81920MiB |     N/A      Default |\n"
+        "|                                         |                        |              Enabled |\n"
+        "| MIG devices:                                                                            |\n"
+        "|  0    1   0   0  |            5044MiB / 40192MiB    | 42      0 |  3   0    2    0    0 |\n"
+    )
+    assert wrong(table, {"gpus": "NVIDIA A100-SXM4-80GB 8.0 80"}) == {}
+    listed = (
+        "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)\n"
+        "  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)\n"
+    )
+    (gpu,) = snapshot_of(table + listed).gpus
+    assert [instance.name for instance in gpu.mig_instances] == ["1g.10gb"]
+    assert gpu.mig.value is True
+
+
+def test_the_tables_of_windows_say_so() -> None:
+    for row in (
+        "|   0  NVIDIA L40S      MCDM  |   00000000:21:00.0 Off |",
+        "| GPU  Name            TCC/WDDM | Bus-Id        Disp.A |",
+    ):
+        assert wrong(row, {"host.os": "windows"}) == {}
+    inside = "Linux box 5.15.153.1-microsoft-standard-WSL2 #1 SMP Fri Mar 29 23:14:13 UTC 2024 x86_64 GNU/Linux\n"
+    assert (
+        wrong("| 0 NVIDIA L40S WDDM | 00000000:21:00.0 On |\n" + inside, {"host.os": "linux", "host.wsl": "True"}) == {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest",
+            "driver-module-not-loaded",
+        ),
+        (
+            "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 535.183",
+            "driver-library-version-mismatch",
+        ),
+        ("No devices were found", None),
+        ("Failed to initialize NVML: Unknown Error", None),
+    ],
+)
+def test_what_it_complains_of_is_an_answer_of_nvml(said: str, cause: str | None) -> None:
+    assert primary(said) == cause
+    working = "| NVIDIA-SMI 550.90.07  Driver Version: 550.90.07   CUDA Version: 12.4 |\n"
+    assert snapshot_of(working + said).driver.nvml_init.value is None  # the one of a host, the other of a container
+
+
+def test_a_gpu_that_nobody_lists_is_not_said_to_be_absent() -> None:
+    assert wrong("No devices were found\n", {"gpu_count": "0"}) == {}
+    assert primary("No devices were found\n") is None
+
+
+def test_a_variable_that_hides_every_gpu_of_the_table() -> None:
+    table = (
+        "| NVIDIA-SMI 550.90.07  Driver Version: 550.90.07   CUDA Version: 12.4 |\n"
+        "|   0  Tesla T4     Off |   00000000:00:04.0 Off | 0 |\n"
+    )
+    assert primary(table + "CUDA_VISIBLE_DEVICES=\n") == "visible-devices-hide-gpu"
+    assert primary(table + "CUDA_VISIBLE_DEVICES=0\n") is None
+
+
+def test_the_long_form_of_every_age() -> None:
+    old = (
+        "Driver Version                      : 375.82\n\nGPU 0000:01:00.0\n    Product Name                    : Quadro M1000M\n"
+        "    FB Memory Usage\n        Total                       : 2002 MiB\n"
+    )
+    assert wrong(old, {"driver.version": "375.82", "gpus": "Quadro M1000M 5.0 2"}) == {}
+    new = (
+        "Driver Version          : [Deprecated; will be removed in CUDA 14.0. Use KMD Version instead]\n"
+        "KMD Version             : 610.43.02\nCUDA UMD Version        : 13.3\nGPU 00000000:01:00.0\n"
+        "    Product Name        : NVIDIA GeForce RTX 5090\n    FB Memory Usage\n        Total           : 32607 MiB\n"
+        "    Conf Compute Protected Memory Usage\n        Total           : 0 MiB\n"
+    )
+    assert (
+        wrong(new, {"driver.version": "610.43.02", "driver.cuda": "13.3", "gpus": "NVIDIA GeForce RTX 5090 12.0 32"})
+        == {}
+    )
+
+
+def test_the_answer_to_a_query() -> None:
+    text = (
+        "index, name, driver_version, memory.total [MiB], compute_cap\n"
+        "0, NVIDIA GeForce RTX 3090, 535.129.03, 24576 MiB, 8.6\n1, NVIDIA GeForce RTX 5070, 535.129.03, [N/A], 12.0\n\n"
+        "a, sentence, with, four, commas\n"
+    )
+    expected = {
+        "driver.version": "535.129.03",
+        "gpus": "NVIDIA GeForce RTX 3090 8.6 24; NVIDIA GeForce RTX 5070 12.0 ?",
+    }
+    assert wrong(text, expected) == {}
+
+
+def test_cut_names_are_filled_from_the_list_of_the_same_number() -> None:
+    text = (
+        "|   0  NVIDIA GeForce ...  Off  | 00000000:01:00.0 Off |\n|   1  NVIDIA A100-PCI...  Off  | 00000000:02:00.0 Off |\n"
+        "GPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-1)\nGPU 1: NVIDIA A100-PCIE-40GB (UUID: [removed])\n"
+    )
+    assert wrong(text, {"gpus": "NVIDIA GeForce RTX 3090 8.6 ?; NVIDIA A100-PCIE-40GB 8.0 ?"}) == {}
+
+
+@pytest.mark.parametrize("text", ["GPU 0: out of memory", "GPU 1: 23.7 GiB total", "| 0 | 1 | 2 |", 'Device 0: "cpu"'])
+def test_what_speaks_of_a_gpu_and_names_none(text: str) -> None:
+    assert wrong(text, {"gpus": ""}) == {}

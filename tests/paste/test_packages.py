@@ -1,0 +1,105 @@
+"""Lists of distributions: of pip, uv, conda, mamba, micromamba and pixi, whole, searched, exported, and in logs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.paste.facts import snapshot_of, wrong
+
+_CONDA = "cupy                 13.6.0      py312h1acd1a8_1       conda-forge\n"
+_PYTHON = "python               3.12.11     h9e4cc4f_0_cpython    conda-forge\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cupy"),
+    [
+        pytest.param("$ pip list | grep cupy\ncupy-cuda12x              13.3.0\n", "cupy-cuda12x 13.3.0", id="searched"),
+        pytest.param("cupy-cuda90 (5.0.0)\n", "cupy-cuda90 5.0.0", id="pip before 18"),
+        pytest.param("Name: cupy-cuda12x\nVersion: 13.3.0\nSummary: CuPy\n", "cupy-cuda12x 13.3.0", id="pip show"),
+        pytest.param("Name: my-laptop\nID: 0bcd\n", "", id="another Name"),
+        pytest.param("Package  Version  Editable project location\n-------- -------- ---\ncupy-cuda13x 14.2.0\n", "cupy-cuda13x 14.2.0", id="uv"),
+        pytest.param("cupy-cuda12x @ file:///w/cupy_cuda12x-13.2.0-cp311-cp311-linux_x86_64.whl#sha256=0\n", "cupy-cuda12x 13.2.0", id="a file"),
+        pytest.param("cupy @ file:///home/conda/cupy-split_1718900000/work\n", "", id="a file without a release"),
+        pytest.param("Successfully uninstalled cupy-cuda11x-12.0.0\nSuccessfully installed cupy-cuda12x-13.0.0 x-1\n", "cupy-cuda12x 13.0.0", id="an install"),
+        pytest.param("Requirement already satisfied: cupy-cuda12x in ./lib/python3.9/site-packages (12.1.0)\n", "cupy-cuda12x 12.1.0", id="satisfied"),
+        pytest.param("cupy-cuda12x            13.3.0   CuPy: NumPy & SciPy for GPU\n", "cupy-cuda12x 13.3.0", id="poetry show"),
+        pytest.param("cupy-cuda12x==12.1.0\n\u251c\u2500\u2500 fastrlock [required: >=0.5, installed: 0.8.1]\n", "cupy-cuda12x 12.1.0", id="pipdeptree"),
+        pytest.param(_CONDA, "cupy 13.6.0", id="conda list, searched"),
+        pytest.param("  Name   Version   Build   Channel\n\u2500\u2500\u2500\u2500\u2500\n  " + _CONDA, "cupy 13.6.0", id="micromamba"),
+        pytest.param("cupy=13.2.0=py311h12c7af3_0\n", "cupy 13.2.0", id="exported"),
+        pytest.param("  - cupy=13.2.0=py311h12c7af3_0\n", "cupy 13.2.0", id="environment.yml of an export"),
+        pytest.param('[{"name": "absl-py", "version": "2.1.0"}, {"name": "cupy-cuda12x", "version": "13.3.0"}]', "cupy-cuda12x 13.3.0", id="pip list --format=json"),
+        pytest.param('  {\n    "build_string": "py311_0",\n    "name": "cupy",\n    "platform": "linux-64",\n    "version": "13.2.0"\n  }', "cupy 13.2.0", id="conda list --json"),
+        pytest.param("| Package | Version |\n|---|---|\n| cupy-cuda12x | 13.3.0 |\n", "cupy-cuda12x 13.3.0", id="a table of Markdown"),
+        pytest.param("cupy-cuda12x>=12\ncupy-cuda11x~=11.0\n", "", id="requirements"),
+        pytest.param("  + cupy     12.2.0  py311h1c9d5a5_3      conda-forge     Cached\n", "", id="a plan of mamba"),
+        pytest.param("cupy 13 is broken for me\n", "", id="prose"),
+    ],
+)  # fmt: skip
+def test_cupy_in_a_list_of_each_kind(text: str, cupy: str) -> None:
+    assert wrong(text, {"cupy": cupy}) == {}
+
+
+def test_conda_and_pip_are_told_apart() -> None:
+    text = (
+        "Package   Version  Build            Size       Kind   Source\n"
+        "cupy      13.6.0   py312h1acd1a8_1  350.1 KiB  conda  https://conda.example/\n"
+        "python    3.12.11  h9e4cc4f_0_cpython 30 MiB   conda  https://conda.example/\n"
+        "torch     2.8.0                     846.1 MiB  pypi   torch-2.8.0-cp312-cp312-linux_x86_64.whl\n"
+    )
+    assert (
+        wrong(
+            text, {"cupy": "cupy 13.6.0", "target.kind": "conda", "target.python": "3.12.11", "package.torch": "2.8.0"}
+        )
+        == {}
+    )
+    assert "torch" not in snapshot_of(text).target.conda_packages
+    old = "# packages in environment at C:/x:\n#\ntorch 1.4.0 <pip>\ncudatoolkit 9.0 py36_0 anaconda\n"
+    assert set(snapshot_of(old).target.conda_packages) == {"cudatoolkit"}
+    assert wrong(_CONDA + _PYTHON, {"target.kind": "conda", "target.python": "3.12.11"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("rows", "absent"),
+    [
+        ("numpy 2.1.0\npip 24.0\n", True),
+        ("absl-py 0.15.0\nboto3 1.0\n", False),
+        ("absl-py 0.15.0\ncupy 13.0.0\n", False),
+    ],
+)
+def test_only_a_list_that_goes_on_behind_its_name_says_that_cupy_is_not_there(rows: str, absent: bool) -> None:  # noqa: FBT001 - a case
+    snapshot = snapshot_of(f"Package Version\n------- -------\n{rows}")
+    assert ("target.cupy" in snapshot.assumed) is absent
+
+
+def test_what_has_nothing_to_do_with_gpus_is_left_out_as_the_probe_leaves_it_out() -> None:
+    text = "Package Version\n------- -------\nabsl-py 0.15.0\nnumpy 2.1.0\nrich 13.0\n"
+    assert snapshot_of(text).target.packages == {"numpy": "2.1.0"}
+
+
+@pytest.mark.parametrize(
+    ("line", "python"),
+    [
+        ("Location: /home/x/venv/lib/python3.10/site-packages", "3.10"),
+        (r"Location: c:\users\x\appdata\local\programs\python\python311\lib\site-packages", "3.11"),
+        ("Using Python 3.12.3 environment at: /home/x/.venv", "3.12.3"),
+        ("Python 3.7.6 (default, Jan  8 2020, 19:59:22)", "3.7.6"),
+        ("Python 3.10.17 | packaged by conda-forge | (main, Apr 10 2025, 22:06:35)", "3.10.17"),
+        ("Python 3.14.0 free-threading build (main, Oct  7 2025, 15:29:32) [GCC 13.3.0] on linux", "3.14.0t"),
+        ("python version : 3.13.11.final.0", None),  # conda's own
+        ("Python 3.10.6, Ubuntu 22.04", None),
+    ],
+)
+def test_the_python_of_an_environment(line: str, python: str | None) -> None:
+    assert wrong(line, {"target.python": python}) == {}
+
+
+def test_conda_info_tells_of_the_machine() -> None:
+    text = (
+        "       virtual packages : __archspec=1=skylake\n                          __cuda=13.0=0\n"
+        "                          __glibc=2.35=0\n               platform : linux-64\n"
+    )
+    assert (
+        wrong(text, {"driver.cuda": "13.0", "host.libc": "glibc-2.35", "host.os": "linux", "host.arch": "x86_64"}) == {}
+    )
+    assert wrong("__cuda=0=0\nplatform : win-64\n", {"driver.cuda": None, "host.os": "windows"}) == {}
