@@ -103,7 +103,8 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     if target.externally_managed.value:
         stop = "" if text.endswith(".") else "."
         return Fix(f"{text}{stop} The system manages this Python: do it in a virtual environment of your own.")
-    if "pip" in target.packages or not target.python.known:
+    asked = facts.snapshot.source("target").state is SourceState.ANSWERED  # else nobody knows that pip is not there
+    if "pip" in target.packages or not target.python.known or not asked:
         return Fix(text, (interpreter, "-m", "pip", *arguments), safe=True)
     plain = tuple(argument for argument in arguments if argument != "-y")
     return Fix(text, ("uv", "pip", plain[0], "--python", interpreter, *plain[1:]), safe=True)

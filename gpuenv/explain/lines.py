@@ -15,6 +15,7 @@ _OVERLAP = 512
 _SHOWN = 500  # characters of a line that are kept
 _WAITING = 3  # lines at the end that wait for the next: they may be wrapped
 _NARROWEST = 38  # bytes of a line that a terminal may have cut
+SEAM = "\v"  # between the lines after a line: no cleaned line has one
 _WHOLE = 1 << 18  # bytes at the beginning of a text of which every line is looked at
 _TABLE = (b"|", b"+", b"-", b"=", b"*", b"#", b"\r")  # ends of lines that are as long as the next without being cut
 _BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -113,17 +114,31 @@ def _pieces(line: bytes) -> Iterator[bytes]:
 
 
 def _after(data: bytes, start: int, end: int) -> str:
-    """What comes after a line: the next one, and more where a terminal has cut them all at one width."""
-    width = end - start
-    after = ""
+    """What comes after a line: the next one, and more where a terminal or a mail has broken them all at one width.
+
+    A terminal cuts its lines in the midst of a word, a mail breaks them between words; between the lines is a seam.
+    """
+    width = widest = last = end - start
+    after: list[str] = []
     for _ in range(_WAITING):
         until = _end(data, end + 1)
         texts = next(_unfolded(data[end + 1 : min(until, end + 1 + _LONGEST)]), [])
-        after += texts[0] if texts else ""
-        if until - end - 1 != width or width < _NARROWEST or len(texts) > 1 or data[until - 1 : until] in _TABLE:
+        text, wide = texts[0] if texts else "", until - end - 1
+        widest = max(widest, wide)
+        goes_on = last == width == wide if not after else last == width
+        goes_on = goes_on or _is_full(last, text, widest)
+        if goes_on or not after:
+            after.append(text)
+        if not goes_on or min(width, wide) < _NARROWEST or len(texts) > 1 or data[until - 1 : until] in _TABLE:
             break
-        end = until
-    return after
+        end, last = until, wide
+    return SEAM.join(after)
+
+
+def _is_full(width: int, following: str, widest: int) -> bool:
+    """Whether the first word of the next line had no room in a line of this width."""
+    word = following.split(" ", 1)[0]
+    return bool(word) and width + 1 + len(word) > widest
 
 
 def _unfolded(line: bytes) -> Iterator[list[str]]:

@@ -59,6 +59,7 @@ class Signature:
         mark: what the line shows beside its causes, for the sways of others.
         needs: marks one of which the text must show, where the message alone may be of any program.
         judge: the causes by the captured values, where these decide.
+        unless: a regular expression like ``pattern``: where it holds too, the sentence is advice or good news.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Signature:
     mark: str | None = None
     needs: tuple[str, ...] = ()
     judge: Judge | None = None
+    unless: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from gpuenv.explain.lines import LineFinder, shown
+from gpuenv.explain.lines import SEAM, LineFinder, shown
 from gpuenv.explain.literals import LiteralIndex, any_of, grams_of
 from gpuenv.explain.patterns import compiled
 from gpuenv.explain.records import Hit, SaidLine, Signature
@@ -63,18 +63,20 @@ class Scanner:
 
     def _look(self, line: SaidLine, after: str) -> None:
         after = after.removeprefix("NVRM:").lstrip()  # the driver begins every line of a message so
-        window = f"{line.text} {after}"
+        joined = after.replace(SEAM, "")
+        window = f"{line.text} {after.replace(SEAM, ' ')}"
+        mixed = f"{line.text} {joined}" if SEAM in after else ""
         key = hash(_DIGITS.sub("0", window))  # a log repeats its lines with other numbers; a line may be long
         if key in self._seen:
             return
         if len(self._seen) < _REMEMBERED:
             self._seen.add(key)
         self._latest.append(SaidLine(line.number, shown(line.text)))
-        lowered = window.lower()
+        lowered = f"{window}\n{mixed}".lower()
         grams = grams_of(lowered)
         self.stated.look(line.text, grams)
-        glued = line.text + after if len(line.text) >= _WRAP and after else ""
-        for signature, match in _matches(line.text, window, glued, _index().owners(lowered, grams)):
+        glued = line.text + joined if len(line.text) >= _WRAP and after else ""
+        for signature, match in _matches(line.text, (window, mixed, glued), _index().owners(lowered, grams)):
             kept = self._hits.setdefault(signature.name, [])
             values = tuple((name, value) for name, value in match.items() if value)
             known = signature.judge is not None and any(hit.values == values for hit in kept)
@@ -109,30 +111,41 @@ def _most(signature: Signature) -> int:
 
 
 def _matches(
-    line: str, window: str, glued: str, owners: list[int]
+    line: str, windows: tuple[str, ...], owners: list[int]
 ) -> Iterator[tuple[Signature, dict[str, str | None]]]:
     """What the signatures at these places say of a line, and those whose literal stands across a cut."""
+    glued = windows[-1]
     if glued:
         cut, most = len(line), _index().longest
         owners = sorted({*owners, *_index().owners(glued[max(0, cut - most) : cut + most].lower())})
     signatures = all_signatures()
     for owner in owners:
-        match = _match(signatures[owner], line, window, glued)
-        if match is not None:
+        match = _match(signatures[owner], line, windows)
+        if match is not None and not _excused(signatures[owner], windows[0]):
             yield signatures[owner], match
 
 
-def _match(signature: Signature, line: str, window: str, glued: str) -> dict[str, str | None] | None:
-    """What the signature captures of a line, or of a message that begins in it and goes on in the next one."""
-    for text in (line, window, glued):
-        if not text:
+def _excused(signature: Signature, window: str) -> bool:
+    """Whether the words around a sentence make advice or good news of it."""
+    return signature.unless is not None and compiled(signature.unless).search(window) is not None
+
+
+def _match(signature: Signature, line: str, windows: tuple[str, ...]) -> dict[str, str | None] | None:
+    """What the signature captures of a line, or of a message that begins in it and goes on in the next ones."""
+    if signature.pattern is None:
+        texts = (text.lower() for text in (line, *windows) if text)
+        places = (text.find(literal) for text in texts for literal in signature.literals)
+        return {} if any(0 <= place < len(line) for place in places) else None
+    search = compiled(signature.pattern).search
+    found: re.Match[str] | None = None
+    for text in (line, *windows):
+        match = search(text) if text else None
+        if match is None or match.start() >= len(line):
             continue
-        if signature.pattern is None:
-            place = min((text.lower().find(literal) % (1 << 30) for literal in signature.literals), default=1 << 30)
-            if place < len(line):
-                return {}
-        else:
-            match = compiled(signature.pattern).search(text)
-            if match is not None and match.start() < len(line):
-                return match.groupdict()
-    return None
+        if found is None:
+            found = match
+        elif match.start() == found.start() and match.end() > found.end():
+            return match.groupdict()
+        if found.end() < len(line.rstrip()) or found.end() > len(line):  # it does not end where the line does
+            break
+    return found.groupdict() if found else None

@@ -40,7 +40,8 @@ MARKS = (
         "torch-gpu-newer",
     ),
 )
-_HIDING = ("", "-1", "none", "void", "NoDevFiles")
+# CUDA C++ Programming Guide, CUDA Environment Variables: what comes before the first that is none of these is visible.
+_NAMES_A_DEVICE = re.compile(r"\d+|GPU-\S*|MIG-\S*")
 _OF_TORCH = re.compile(r"\+cu(\d{2})(\d)")
 # The first CUDA that compiles for a generation, where the matrix begins later: CUDA Toolkit Release Notes, "New
 # Features" of 8.0 (Pascal), 9.0 (Volta), 10.0 (Turing), 11.0 (GA100), 11.1 (GA10x),
@@ -97,7 +98,7 @@ def _devices(snapshot: Snapshot) -> Iterator[str]:
     if told is not None:
         first = told.split(",")[0].strip()
         unknown = first.isdigit() and bool(snapshot.gpus) and int(first) >= len(snapshot.gpus)
-        yield "hidden" if first in _HIDING or unknown else "visible-set"
+        yield "hidden" if unknown or not _NAMES_A_DEVICE.fullmatch(first) else "visible-set"
         if told.startswith("MIG"):
             yield "mig"
     if "/compat" in variables.get("LD_LIBRARY_PATH", ""):
@@ -152,16 +153,23 @@ def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) 
         yield "torch-cuda-differs"
     if wheel == 13 or (toolkit and toolkit.major == 13):  # noqa: PLR2004 - CUDA 13
         yield "cuda-13"
-    in_play = toolkit or (CudaVersion(wheel, 0) if wheel else None)
+    in_play = toolkit or (_first_of(wheel, matrix) if wheel else None)
     yield from _driver_fit(needs, matrix, in_play)
     capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
     if capabilities:
         yield "gpu-known"
     compiling = _nvrtc(snapshot) or in_play
     if capabilities and compiling is not None:
-        yield from _capability_fit(capabilities, compiling, matrix)
+        is_told = compiling is not in_play or toolkit is not None
+        yield from _capability_fit(capabilities, compiling, matrix, exact=is_told)
     if torch and any(_not_yet(entry, CudaVersion(int(torch[1]), int(torch[2]))) for entry in capabilities):
         yield "torch-gpu-newer"
+
+
+def _first_of(major: int, matrix: Matrix) -> CudaVersion:
+    """The oldest CUDA of a wheel line, where nobody tells which minor is there."""
+    told = [line.first_cuda for line in matrix.wheel_lines if line.cuda_major == major and line.last_cuda is None]
+    return max(told, default=CudaVersion(major, 0))
 
 
 def _driver_fit(needs: Needs, matrix: Matrix, in_play: CudaVersion | None) -> Iterator[str]:
@@ -180,8 +188,11 @@ def _driver_fit(needs: Needs, matrix: Matrix, in_play: CudaVersion | None) -> It
                 yield "gpu-older-than-driver"
 
 
-def _capability_fit(capabilities: Sequence[ComputeCapability], in_play: CudaVersion, matrix: Matrix) -> Iterator[str]:
-    rows = [row for row in matrix.cuda_minors if row.cuda == in_play]
+def _capability_fit(
+    capabilities: Sequence[ComputeCapability], in_play: CudaVersion, matrix: Matrix, *, exact: bool
+) -> Iterator[str]:
+    """How the GPUs fit a CUDA; any minor of a wheel line's major may be the one that is there."""
+    rows = [row for row in matrix.cuda_minors if exact and row.cuda == in_play]
     rows = rows or [row for row in matrix.cuda_minors if row.cuda.major == in_play.major]
     known = {capability for row in rows for capability in row.capabilities}
     oldest, newest = min(known, default=None), max(known, default=None)

@@ -101,6 +101,7 @@ _STATEMENTS = (
     Statement("toolkit", "version.cuda", r"version\.cuda\W{0,6} (?:\w+ )?(\d{1,2}\.\d)\b", loose=True),
     Statement("toolkit", "+cu", r"\+cu(1[0-3]\d)\b", lambda digits: f"{digits[:2]}.{digits[2]}", loose=True),
     Statement("toolkit", "cuda/", r"\bcuda/(\d{1,2}\.\d)(?:\.\d+)?\b", loose=True),
+    Statement("toolkit", "cuda-", r"(?<![\w.-])cuda-(\d{1,2}\.\d)(?:\.\d+)?(?![\w.-])", loose=True),
     Statement(
         "toolkit",
         "cuda",

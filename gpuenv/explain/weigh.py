@@ -204,7 +204,8 @@ def _weights(hit: Hit, marks: Collection[str]) -> list[tuple[Cause, float]]:
     signature = hit.signature
     causes = dict(signature.judge(dict(hit.values)) if signature.judge and hit.values else signature.causes)
     for sway in signature.sways:
-        causes.setdefault(sway.cause, 0.02 if sway.factor > 1 and _holds(sway.mark, marks) else 0.0)
+        if sway.factor > 1 and _holds(sway.mark, marks):
+            causes.setdefault(sway.cause, 0.02)
     told = _updated(causes, {cause: _factor(signature, cause, marks) for cause in causes})
     return [(cause, weight) for cause, weight in told.items() if weight]
 

@@ -96,7 +96,7 @@ def _gpu_conflicts(gpus: Mapping[str, tuple[PastedGpu, ...]]) -> Iterable[Confli
 
 
 def _alike(first: Iterable[PastedGpu], second: Iterable[PastedGpu]) -> bool:
-    return all(one.name in (None, two.name) or two.name is None for one, two in zip(first, second, strict=True))
+    return all(_may_be(one, two) and _may_be(two, one) for one, two in zip(first, second, strict=True))
 
 
 def _named(gpus: Iterable[PastedGpu]) -> str:

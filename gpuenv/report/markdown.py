@@ -14,7 +14,7 @@ from gpuenv.model.requirement import RequirementStatus
 from gpuenv.report.lines import counted
 from gpuenv.report.report import Report
 from gpuenv.report.smoke_rows import smoke_rows
-from gpuenv.report.text import command_text, evidence_text, machine_rows
+from gpuenv.report.text import command_text, evidence_text, machine_rows, wheel_lines
 from gpuenv.report.told import allowance_text, wheel_text
 from gpuenv.report.undecided import crashed, open_questions
 from gpuenv.report.verdict import verdict
@@ -62,7 +62,16 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield _code(wheel_text(report))
     yield ""
+    yield from _conditions(report)
     yield from _closing(report)
+
+
+def _conditions(report: Report) -> Iterator[str]:
+    """What the wheel needs and takes for granted, or what would decide where none fits: as the text has it."""
+    _, _, *lines = [line.text.strip() for line in wheel_lines(report.resolution)]
+    yield from (f"- {_plain(line)}" for line in lines)
+    if lines:
+        yield ""
 
 
 def _finding(finding: Finding) -> Iterator[str]:

@@ -119,3 +119,16 @@ def test_explain_uses_the_facts_of_a_whole_report(tmp_path: Path, text: str, cau
     report.write_text(text, encoding="utf-8")
     told = json.loads(gpuenv("explain", report, "--format", "json").stdout)["causes"]
     assert told[0]["cause"] == cause
+
+
+def test_the_reply_to_a_bug_report_says_what_it_takes_for_granted(tmp_path: Path) -> None:
+    """In Markdown too; and of an environment of which a part was pasted nobody knows that pip is not there."""
+    paste = tmp_path / "paste.txt"
+    paste.write_text(
+        "| NVIDIA-SMI 550.90.07  Driver Version: 550.90.07   CUDA Version: 12.4 |\nGPU 0: NVIDIA L4 (UUID: GPU-1)\n"
+        "$ pip list | grep cupy\ncupy-cuda11x   13.6.0\ncupy-cuda12x   13.6.0\nPython 3.12.4\n",
+        encoding="utf-8",
+    )
+    reply = gpuenv("doctor", "--paste", paste, "--format", "markdown").stdout
+    assert "- if host.os and host.arch is linux-x86\\_64\n" in reply
+    assert "`python -m pip uninstall -y cupy-cuda11x cupy-cuda12x`" in reply

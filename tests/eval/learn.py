@@ -19,7 +19,7 @@ from gpuenv.explain.resemblance import likenesses
 from gpuenv.explain.scan import scan
 from gpuenv.explain.table import NO_FAULT, TABLE, read_table
 from gpuenv.explain.words import terms_of
-from tests.eval.near import NEAR, NOTHING_STATED, OPPOSITES
+from tests.eval.near import NEAR, NOTHING_STATED, OPPOSITES, WRITTEN
 from tests.eval.printed import messages
 from tests.eval.score import load
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HERE = Path(__file__).parent
-SETS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "unconfirmed")
+SETS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "further", "unconfirmed")
 _LEAST = 0.1  # a smaller weight changes no answer and makes the table large
 _ORIGINS = 2  # a word is of two at least
 _FOLDS = 10
@@ -57,7 +57,7 @@ def samples() -> list[Sample]:
             for cause in sorted(each.causes)
         ),
         *(_sample(NO_FAULT, path.read_bytes(), path.name) for path in files),
-        *(_sample(NO_FAULT, text.encode(), f"near {text}") for text in (*NEAR, *NOTHING_STATED, *OPPOSITES)),
+        *(_sample(NO_FAULT, text.encode(), f"near {text}") for text in (*NEAR, *WRITTEN, *NOTHING_STATED, *OPPOSITES)),
     ]
     return sorted(found, key=lambda sample: (sample.origin, sample.cause))
 

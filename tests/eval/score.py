@@ -27,13 +27,21 @@ ones are retold in the same way; all were labelled and written down before any w
 * unseen, once the recent ones had been learnt from (which reached 94.8 % and 97.4 %): first 74.4 %, among three
   76.9 %, wrong and sure 2.6 %, silent 16.7 %.
 
-The stated environment changed one of these at most. The unseen ones were looked at after that too.
-What is printed below is after the signatures have learnt from all of them, and the words too that tell what a text is
-like where no message is known (``tests/eval/learn.py``). What these words add was first seen on the recent and unseen
-ones, with a table of the others and the signatures as they were before either was looked at:
+The stated environment changed one of these at most. The unseen ones were looked at after that too. The ``further``
+ones have shorter texts, more of them in the words of people than of programs, and at most three a cause; they too
+were labelled and written down before any was scored, and have been learnt from since:
 
-* recent and unseen together, 155, by messages alone: first 71.6 %, among three 76.1 %, silent 18.7 %;
-* by messages and words: first 80.0 %, among three 86.5 %, silent 9.7 %, wrong and sure as before.
+* further, 99 in all: first 57.6 %, among three 66.7 %, wrong and sure 2.0 %, silent 28.3 %; with the stated
+  environment first 58.6 %, the others the same. A hundredth was left out when it was seen to be an unconfirmed one.
+
+What is printed below is after the signatures have learnt from all of them, and the words too that tell what a text is
+like where no message is known (``tests/eval/learn.py``). What these words add was seen on texts that neither they nor
+the signatures had learnt from:
+
+* recent and unseen together, 155, by messages alone: first 71.6 %, among three 76.1 %, silent 18.7 %; by messages and
+  words: first 80.0 %, among three 86.5 %, silent 9.7 %. How near a text has to be was chosen with an eye on these.
+* further, 100 at that time, by messages alone: first 57 %, among three 66 %, silent 28 %; by messages and words: first
+  62 %, among three 73 %, silent 18 %. Wrong and sure is the same with and without words: they are never sure.
 """
 
 from __future__ import annotations
@@ -165,6 +173,7 @@ def main() -> None:
         "reported, held half": tuple(case for case in load("reported") if case.split == "held"),
         "recent": load("recent"),
         "unseen": load("unseen"),
+        "further": load("further"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():

@@ -55,6 +55,8 @@ FORMS: dict[str, Form] = {
     "cut at 80": _cut(80),
     "cut at 100": _cut(100),
     "cut at 120": _cut(120),
+    "filled to 60": _filled(60),
+    "filled to 72, quoted": _chained(_filled(72), _each("> ")),
     "filled to 80": _filled(80),
     "filled to 100": _filled(100),
     "quoted": _each("> "),

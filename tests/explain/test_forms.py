@@ -11,8 +11,8 @@ from gpuenv.explain.scan import Scanner, scan
 from tests.eval.score import load
 from tests.explain.forms import FORMS
 
-REPORTS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unconfirmed")
-# Of a message that is wrapped into more than two lines between its words, the end is not seen with the beginning.
+REPORTS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "further", "unconfirmed")
+# Four lines of a wrapped message are seen together; a traceback of which every line is wrapped is not put together.
 WRAPPED = ("cut", "filled")
 
 

@@ -19,7 +19,7 @@ from tests.eval.printed import messages
 from tests.eval.score import load
 
 SIGNATURES = all_signatures()
-REPORTS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unconfirmed")
+REPORTS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "further", "unconfirmed")
 # Told by a look at the machine, or by a test, alone: no program prints that its sources disagree.
 NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE, Cause.GPU_TEST_FAILED}
 # What only one report can contain: its author's folders, its line numbers, its issue.
@@ -28,8 +28,8 @@ OF_ONE_REPORT = re.compile(
     r"|(?<!setup\\)(?<!cupy\\)(?<!setup)(?<!cupy)\.py\b",
     re.IGNORECASE,
 )
-# Numbers to which libraries themselves give a meaning, such as the compiler's error C1083.
-NUMBERS = {"1083"}
+# Numbers to which libraries themselves give a meaning, such as the compiler's error C1083 and Windows's 1114.
+NUMBERS = {"1083", "1114"}
 
 
 def name_of(signature: Signature) -> str:

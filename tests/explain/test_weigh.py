@@ -315,3 +315,15 @@ def test_nothing_allocated_yet_is_a_number_too() -> None:
         "0 bytes reserved in total by PyTorch)"
     )
     assert first(f"RuntimeError: CUDA out of memory. {text}") is Cause.GPU_BUSY
+
+
+@pytest.mark.parametrize(
+    ("facts", "newer"),
+    [
+        (("cupy=cupy-cuda11x==12.0.0", "compute-capability=8.7"), False),  # CUDA 11.4 knows it, and serves this wheel
+        (("cupy=cupy-cuda11x==12.0.0", "toolkit=11.2", "compute-capability=8.7"), True),
+        (("cupy=cupy-cuda11x==12.0.0", "compute-capability=12.0"), True),
+    ],
+)
+def test_of_a_wheel_line_any_minor_may_be_the_one_that_is_there(facts: tuple[str, ...], *, newer: bool) -> None:
+    assert ("gpu-newer" in marks_of(assume(Snapshot(), facts, MATRIX), MATRIX, ())) is newer

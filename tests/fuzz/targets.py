@@ -38,7 +38,7 @@ from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 from gpuenv.report.explanation import explanation_text
 from tests.cli.recorded import EVERY, FIT
-from tests.fuzz import images
+from tests.fuzz import images, pastes
 from tests.fuzz.judged import judge, shipped, tell, whole
 from tests.fuzz.records import inputs_of
 from tests.fuzz.texts import spoilt, spoilt_lines
@@ -311,6 +311,7 @@ TARGETS = {
         _of_texts("compose", "compose files", images.COMPOSE, images.check_compose),
         Target("image", "the configuration of an image", images.CONFIGURATIONS, images.check_configuration),
         _of_texts("smi", "what nvidia-smi prints", [*SAMPLES, *_CSV], check_smi),
+        _of_texts("paste", "what people paste", pastes.TEXTS, pastes.check_paste),
         Target(
             "log",
             "error logs",

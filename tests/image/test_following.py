@@ -205,3 +205,26 @@ def test_lists_of_conda_are_followed(tmp_path: Path) -> None:
     listing = "dependencies:\n  - cupy=14.1.0\n  - pip:\n    - -r p.txt\n"
     files = {"environment.yml": listing, "p.txt": "cupy-cuda12x==14.1.0\n"}
     assert told(judged(tmp_path, text, files)) == [("DKF905", "p.txt", 1)]
+
+
+def test_a_dockerfile_that_copies_nothing_is_read_with_its_folder(tmp_path: Path) -> None:
+    text = f"{DEVEL}\nRUN pip install -r r.txt\nWORKDIR /later\nRUN cd /x && pip install -r r.txt"
+    assert told(judged(tmp_path, text, {"r.txt": f"{ELEVEN}\n"})) == [("DKF902", "r.txt", 1)]
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        "project = 3\ntool = []\n",
+        '[project]\ndynamic = 3\ndependencies = "x"\noptional-dependencies = []\n',
+        '[tool]\nuv = 1\npoetry = "x"\n[dependency-groups]\ndev = 3\n',
+        "[tool.uv]\nsources = [1]\nindex = 3\ndefault-groups = 4\ndev-dependencies = {}\n",
+        "[tool.poetry]\ngroup = [1]\nsource = 3\ndependencies = { x = 3, y = [1, {}], z = { version = 1 } }\n",
+        "[[tool.uv.index]]\nname = 3\n[tool.uv.sources]\ntorch = 3\n",
+        '[dependency-groups]\ndev = [{ include-group = "dev" }, { include-group = "x" }, 3]\n',
+    ],
+)
+def test_a_table_that_is_none_ends_nothing(tmp_path: Path, project: str) -> None:
+    text = f"{DEVEL}\nWORKDIR /app\nCOPY . .\nRUN uv sync --all-groups --all-extras && pixi install && pipenv install"
+    files = {"pyproject.toml": project, "Pipfile": "packages = 3\n", "setup.py": "x = '\\d'\n", "uv.lock": "\0"}
+    assert told(judged(tmp_path, text, files)) == []

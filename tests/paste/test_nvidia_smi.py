@@ -6,6 +6,8 @@ import pytest
 
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
+from gpuenv.paste.merge import conflicts
+from gpuenv.paste.read import read_paste
 from tests.paste.facts import MATRIX, snapshot_of, wrong
 
 
@@ -148,3 +150,9 @@ def test_cut_names_are_filled_from_the_list_of_the_same_number() -> None:
 @pytest.mark.parametrize("text", ["GPU 0: out of memory", "GPU 1: 23.7 GiB total", "| 0 | 1 | 2 |", 'Device 0: "cpu"'])
 def test_what_speaks_of_a_gpu_and_names_none(text: str) -> None:
     assert wrong(text, {"gpus": ""}) == {}
+
+
+@pytest.mark.parametrize(("listed", "contradicting"), [("NVIDIA A100-PCIE-40GB", False), ("NVIDIA H100 PCIe", True)])
+def test_a_cut_name_contradicts_a_name_that_begins_otherwise(listed: str, contradicting: bool) -> None:  # noqa: FBT001 - a case
+    text = f"|   0  NVIDIA A100-PCI...  Off  | 00000000:02:00.0 Off |\nGPU 0: {listed} (UUID: GPU-1)\n"
+    assert ("GPUs" in {entry.fact for entry in conflicts(read_paste(text))}) is contradicting

@@ -11,6 +11,7 @@ from gpuenv.explain.records import Signature
 def all_signatures() -> tuple[Signature, ...]:
     """The signatures of every family."""
     from gpuenv.explain.signatures import (  # noqa: PLC0415 - the records take time to make
+        above,
         arrays,
         builds,
         callers,
@@ -46,6 +47,8 @@ def all_signatures() -> tuple[Signature, ...]:
         resolvers,
         runtimes,
         smi,
+        told,
+        told_machine,
         toolkit,
         windows,
     )
@@ -81,6 +84,9 @@ def all_signatures() -> tuple[Signature, ...]:
             frameworks,
             python_cuda,
             callers,
+            above,
+            told,
+            told_machine,
             marks,
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Signature, Weights
+from gpuenv.explain.records import Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
@@ -37,6 +37,11 @@ SIGNATURES = (
         "NumPy, casting; CuPy, _core/_routines_manipulation.pyx",
         pattern=r"Cannot cast (?:array data|scalar) from.* (?:according to the rule|with casting rule)",
         title="The types of the arrays do not agree",
+        sways=(
+            Sway("numpy-does", Cause.CUPY_BUG, 20),
+            Sway("numpy-does", Cause.NUMPY_SEMANTICS_DIFFERENCE, 12),
+            Sway("numpy-does", Cause.DTYPE_MISMATCH, 0.3),
+        ),
         needs=("cupy",),
     ),
     Signature(

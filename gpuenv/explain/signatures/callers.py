@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.signatures.cuda_start import NO_DEVICE_SWAYS
 from gpuenv.model.causes import Cause
 
 _SIDE = r"\b(?:default|side|other|second|separate|transfer|copy|non-?default|non-?blocking|different|two|another) streams?\b"
@@ -23,6 +24,28 @@ SIGNATURES = (
             r"OOM when allocating tensor(?!.{0,200}(?:/device:CPU|allocator cpu\b))|Failed to allocate memory for requested buffer of size|Out of GPU memory trying to allocate"
             r"|(?:not enough|insufficient) GPU (?:video )?memory|No available memory for the cache blocks|out of memory (?:while )?trying to allocate \d[\d.]{0,20} ?(?:bytes|[KMGT]i?B)"
         ),
+    ),
+    Signature(
+        "program.no-device-words",
+        "programs that use CUDA",
+        ("no cuda", "not found", "not detected"),
+        (
+            (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.26),
+            (Cause.NO_NVIDIA_GPU, 0.18),
+            (Cause.NO_DRIVER, 0.16),
+            (Cause.CONTAINER_WITHOUT_GPU, 0.08),
+        ),
+        "the words of programs where cudaGetDeviceCount gave none",
+        pattern=(
+            r"^(?!.*\bskip)(?:.*\b)?no CUDA(?:[- ](?:capable|enabled|compatible))? (?:devices?|GPUs?|cards?) (?!is detected)(?:\w+ ){0,2}?(?:found|detected|available|present|visible)\b"
+            r"|^(?!.*\bskip).*\b(?:says?|get|gets|got|reports?|with|error:?) (?:\W)?no CUDA-capable device\b(?! (?:is|are|was|were) (?:detected|found))"
+            r"|^(?!.*\bskip).*\bCUDA[- ](?:capable|enabled|compatible) (?:device|GPU|card)s? (?:was |were )?not (?:found|detected)"
+        ),
+        level=Level.WARNING,
+        title="The program sees no GPU",
+        unless=r"\b(?:if|when|unless|where) (?:no|there)\b|\bexits? with\b|\bskip|\bneeded\b|\bif\b.{0,30}\bno CUDA",
+        sways=NO_DEVICE_SWAYS,
+        decides="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
     ),
     Signature(
         "program.memory-taken",
@@ -97,7 +120,7 @@ SIGNATURES = (
         ),
         "torch/cuda/__init__.py: is_available; torch/utils/collect_env.py",
         pattern=(
-            r"cuda\.is_available\(\)[`)\]'\": ]{0,4}(?:(?:returns?|returned|is|gives|prints|=+|[-=]>|#) ?){0,2}[`'\"]?False\b"
+            r"cuda\.is_available\(\)[`)\]'\": ]{0,4}(?:(?:returns?|returned|is|gives|prints|=+|[-=]>|#|是|为|返回|显示|输出) ?){0,2}[`'\"]?False\b"
             r"|Torch is not able to use GPU|\bCUDA available\??\s{0,3}[:=]\s{0,3}False"
         ),
         title="torch sees no usable GPU",
@@ -106,6 +129,7 @@ SIGNATURES = (
             Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 20),
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
             Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
+            Sway("jetson", Cause.JETSON_TEGRA, 60),
         ),
         decides="torch.version.cuda: None is a build without CUDA",
     ),

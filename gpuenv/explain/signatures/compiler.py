@@ -68,6 +68,7 @@ SIGNATURES = (
             *_FIT,
             Sway("building", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 2.2),
             Sway("gpu-known", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.8),
+            Sway("arch-detected", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.15),
         ),
         decides="nvcc --version, and where the architecture comes from: the GPU, or a list in the build",
     ),
@@ -177,7 +178,7 @@ SIGNATURES = (
         ((Cause.CUDA_LIBRARY_MISSING, 0.55), (Cause.CUDA_PATH_WRONG, 0.35)),
         "numba/cuda/cudadrv/nvvm.py; XLA, llvm_gpu_backend/nvptx_libdevice_path.cc",
         pattern=(
-            r"libNVVM cannot be found|Missing libdevice|can't find libdevice|libdevice(?:\S*)? (?:is |was )?(?:not found|required)"
+            r"(?:libNVVM|libdevice) cannot be found|Missing libdevice|can't find libdevice|libdevice(?:\S*)? (?:is |was )?(?:not found|required)"
             r"|NvvmSupportError|could not find libdevice|nvvm/libdevice.*not found"
         ),
         title="libNVVM or libdevice, parts of the CUDA toolkit, are not found",

@@ -96,6 +96,18 @@ SIGNATURES = (
         decides="the platform and the Python of the environment; conda's package is named cupy, without the CUDA version",
     ),
     Signature(
+        "conda.listed-framework",
+        _TOOLS,
+        ("cudatoolkit", "pytorch", "torchvision", "tensorflow", "jaxlib", "cudnn", "nccl", "cuda-"),
+        ((Cause.PLATFORM_WHEEL_MISSING, 0.52), (Cause.PYTHON_UNSUPPORTED, 0.2)),
+        f"{_CONDA}: PackagesNotFoundError",
+        pattern=r"^- (?:\S+::)?(?:cudatoolkit|pytorch(?:-cuda|-gpu)?|torchvision|tensorflow(?:-gpu)?|jaxlib|cudnn|nccl|cuda-[\w-]{1,30})(?:[=<>~! ]\S*)?$",
+        title="The channels have no such package for this platform",
+        needs=("conda-not-found",),
+        sways=FIT,
+        decides="the platform and the Python of the environment",
+    ),
+    Signature(
         "conda.python",
         _TOOLS,
         ("python",),

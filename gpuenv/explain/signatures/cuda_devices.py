@@ -62,9 +62,10 @@ SIGNATURES = (
         _RUNTIME,
         ("invalid device ordinal", "cudaerrorinvaliddevice:", "cuda_error_invalid_device", "invalid device id"),
         ((Cause.INVALID_DEVICE_ORDINAL, 0.84), (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.06)),
-        f"{_SOURCE}; torch/cuda/__init__.py",
+        f"{_SOURCE}; torch/cuda/__init__.py; MIG User Guide, Device Enumeration: a process sees one instance",
         pattern=r"invalid device ordinal|cudaErrorInvalidDevice\b|CUDA_ERROR_INVALID_DEVICE\b|AssertionError: Invalid device id",
         title="The program asks for a device number that is not there",
+        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 60),),
         decides="how many GPUs the process sees, and CUDA_VISIBLE_DEVICES, which numbers them anew from 0",
     ),
     Signature(
@@ -161,6 +162,7 @@ SIGNATURES = (
             r"|CUDA_VISIBLE_DEVICES.{0,80}(?:too late|no effect|already (?:been )?initiali[sz]ed|after (?:import(?:ing)? )?(?:CUDA|torch|cupy|tensorflow)|ignored|(?:is|has) (?:still )?no influence)"
         ),
         title="The devices were chosen after CUDA had been initialised",
+        unless=r"CPU-only|no effect on nvidia-smi|\b(?:must|should) be set\b",
     ),
     Signature(
         "cuda.first-still-used",

@@ -42,17 +42,25 @@ SIGNATURES = (
     Signature(
         "cuda.out-of-memory",
         _RUNTIME,
-        ("out of memory", "out_of_memory", "outofmemory", "cudaerrormemoryallocation", "failed to allocate"),
+        (
+            "out of memory",
+            "out-of-memory",
+            "out_of_memory",
+            "outofmemory",
+            "cudaerrormemoryallocation",
+            "failed to allocate",
+        ),
         ((Cause.OUT_OF_MEMORY, 0.9), (Cause.GPU_BUSY, 0.06)),
         f"{_SOURCE}; cupy.cuda.memory.OutOfMemoryError; torch, c10/cuda/CUDACachingAllocator.cpp; XLA, bfc_allocator.cc",
         pattern=(
-            r"(?:cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|CUDA out of memory|CUDA error: out of memory|cuda(?!\.memory\.OutOf).{0,80}out[ _]of[ _]memory(?! allocating)"
+            r"(?:cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|CUDA out[ -]of[ -]memory|CUDA error: out of memory|cuda(?!\.memory\.OutOf).{0,80}out[ _]of[ _]memory(?! allocating)"
             r"|(?:cupy\S*|cuda\S*)\.OutOfMemoryError(?!: Out of memory allocating)|^OutOfMemoryError: out of memory|OutOfMemoryError: CUDA"
             r"|RESOURCE_EXHAUSTED: Out of memory|failed to allocate \S+ (?:\S+ )?\(\d+ bytes\) from device|out of memory to allocate"
             r"|(?:insufficient|not enough|out of) (?:GPU|VRAM|device|video) memory|GPU (?:is )?out of memory)"
             rf"(?:.*?{_TORCH_NUMBERS})?"
         ),
         judge=_memory,
+        sways=(Sway("others-hold", Cause.GPU_BUSY, 60),),
         title="An allocation on the GPU is larger than what is free",
         decides="how much is free and who holds the rest: nvidia-smi",
     ),
@@ -100,6 +108,7 @@ SIGNATURES = (
             r"|an illegal instruction was encountered|invalid program counter|device-side assert triggered|hardware stack error"
         ),
         title="A kernel used an index or address that is not allowed",
+        sways=(Sway("blocking-elsewhere", Cause.ASYNC_ERROR_SURFACED_LATE, 4),),
         late=True,
         decides="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1",
     ),

@@ -12,7 +12,7 @@ _NAMED = (
     r"\W{1,4}(?:no CUDA-capable|CUDA driver version|system (?:not yet|has unsupp)|unknown error|out of memory|forward compat"
     r"|initialization error|unsupported display)"
 )
-_NO_DEVICE_SWAYS = (
+NO_DEVICE_SWAYS = (
     Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 40),
     Sway("wsl", Cause.WSL_LIBCUDA, 25),
     Sway("!wsl", Cause.WSL_LIBCUDA, 0.5),
@@ -29,13 +29,17 @@ _NO_DEVICE_SWAYS = (
     Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 20),
     Sway("mig", Cause.MIG_MISCONFIGURED, 15),
     Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
+    Sway("root-may", Cause.DEVICE_NODE_PERMISSION, 40),
 )
 
 SIGNATURES = (
     Signature(
         "cuda.no-device",
         _RUNTIME,
-        ("no cuda-capable device", "cudaerrornodevice", "cuda_error_no_device", "cudagetdevicecount returned"),
+        (
+            *("no cuda-capable device", "cudaerrornodevice", "cuda_error_no_device", "cudagetdevicecount returned"),
+            *("supporting cuda", "support cuda", "supports cuda"),
+        ),
         (
             (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.32),
             (Cause.NO_NVIDIA_GPU, 0.14),
@@ -50,19 +54,22 @@ SIGNATURES = (
             (Cause.FORWARD_COMPAT_UNSUPPORTED, 0.01),
             (Cause.SUSPEND_RESUME_LOST_GPU, 0.02),
         ),
-        _SOURCE,
+        f"{_SOURCE}; deviceQuery of cuda-samples, before and since CUDA 5",
         pattern=(
             r"(?<!error: )cudaErrorNoDevice|CUDA_ERROR_NO_DEVICE|(?<!initialization error: cuda error: )no CUDA-capable device is detected"
-            r"|cudaGetDeviceCount returned (?:38|100)\b"
+            r"|cudaGetDeviceCount returned (?:38|100)\b|there (?:is|are) no (?:available )?(?:device(?:s|\(s\))?|GPUs?|(?:graphics |video )?cards?) (?:that |which )?support(?:ing|s)? CUDA"
         ),
         title="CUDA sees no GPU",
-        sways=_NO_DEVICE_SWAYS,
+        sways=NO_DEVICE_SWAYS,
         decides="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
     ),
     Signature(
         "cuda.insufficient-driver",
         _RUNTIME,
-        ("driver version is insufficient", "cudaerrorinsufficientdriver", "cudagetdevicecount returned 35"),
+        (
+            *("driver version is insufficient", "cudaerrorinsufficientdriver", "cudagetdevicecount returned 35"),
+            *("insufficient driver", "insufficient nvidia driver", "insufficient cuda driver"),
+        ),
         (
             (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.62),
             (Cause.NO_DRIVER, 0.22),
@@ -70,7 +77,7 @@ SIGNATURES = (
             (Cause.LIBRARY_PATH_CONFLICT, 0.03),
         ),
         f"{_SOURCE}; a cudart 12 answers the same where there is no driver at all",
-        pattern=r"driver version is insufficient for CUDA runtime|cudaErrorInsufficientDriver|cudaGetDeviceCount returned 35",
+        pattern=r"driver version is insufficient for CUDA runtime|cudaErrorInsufficientDriver|cudaGetDeviceCount returned 35|(?:NVIDIA|CUDA)[: ]{1,2}insufficient (?:\w+ )?driver|insufficient (?:NVIDIA|CUDA) driver\b",
         title="The CUDA runtime found no driver that is new enough",
         sways=(
             Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 15),
@@ -153,6 +160,8 @@ SIGNATURES = (
             "unknown_error(99",
             "cuda unknown error",
             "cuda error: unknown error",
+            "returned 30",
+            "error (30)",
             "999",
         ),
         (

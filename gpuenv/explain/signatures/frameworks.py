@@ -55,7 +55,7 @@ SIGNATURES = (
             (Cause.WSL_LIBCUDA, 0.03),
         ),
         "torch/cuda/__init__.py and torch/csrc/cuda",
-        sways=_ABSENT,
+        sways=(*_ABSENT, Sway("smi-works", Cause.NO_DRIVER, 0.3)),
         decides="whether this is a container: --assume container=yes or no",
     ),
     Signature(
@@ -131,6 +131,7 @@ SIGNATURES = (
             r"|(?:is|are) (?:a )?CPU[- ]only (?:build|version|wheel|package)|(?:CUDA|GPU) support (?:is )?not (?:enabled|compiled|available|included)"
         ),
         title="The framework there is built without CUDA",
+        sways=(Sway("jax-library", Cause.CPU_ONLY_FRAMEWORK, 0.05),),  # JAX says so of a plug-in that did not start
         mark="cpu-torch",
     ),
     Signature(
@@ -238,6 +239,7 @@ SIGNATURES = (
         ((Cause.NO_KERNEL_IMAGE, 0.72), (Cause.ROCM_MISMATCH, 0.25)),
         "hip, hip_runtime_api.h: hipErrorNoBinaryForGpu; amdhip64, the strings of the binary",
         title="The ROCm build holds no code for this GPU",
+        sways=(Sway("amd", Cause.ROCM_MISMATCH, 6),),
     ),
     Signature(
         "rocm.error",
@@ -273,6 +275,7 @@ SIGNATURES = (
         pattern=(
             r"/usr/lib/wsl/lib/libcuda\S* is not a symbolic link|(?:nvidia|cuda|gpu).{0,60}(?:not (?:found|supported|available|accessible)|blocked|fail\w*|error).{0,40}\bWSL2?\b"
             r"|\bWSL2?\b.{0,60}(?:nvidia|cuda|gpu).{0,60}(?:not (?:found|supported|available|accessible)|blocked|fail\w*|error)|/usr/lib/wsl\S*: No such file"
+            r"|\b(?:in|under|inside|within) WSL2?\b.{0,40}\b(?:no longer|not|never|cannot)\b.{0,40}\b(?:GPU|CUDA|nvidia)"
         ),
         level=Level.WARNING,
         mark="wsl",

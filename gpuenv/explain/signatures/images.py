@@ -43,10 +43,10 @@ SIGNATURES = (
     Signature(
         "container.capabilities",
         "NVIDIA container toolkit",
-        ("driver capabilities", "unsupported capabilities", "nvidia_driver_capabilities"),
+        ("driver capabilities", "unsupported capabilities", "nvidia_driver_capabilities", "utility"),
         ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.88),),
         "nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go",
-        pattern=r"unsupported (?:driver )?capabilities|NVIDIA_DRIVER_CAPABILITIES.{0,60}(?:missing|does not|not include|must|unset|without|only)",
+        pattern=r"unsupported (?:driver )?capabilities|NVIDIA_DRIVER_CAPABILITIES.{0,60}(?:missing|does not|not include|must|unset|without|only)|\"utility\" (?:driver )?capability",
         mark="container",
     ),
     Signature(

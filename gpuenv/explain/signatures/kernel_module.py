@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
 SIGNATURES = (
@@ -16,9 +16,19 @@ SIGNATURES = (
             (Cause.NO_DRIVER, 0.12),
         ),
         "kmod, tools/modprobe.c",
-        pattern=r"Module nvidia[\w-]* not found(?: in directory)?|nvidia[\w_-]*\.ko.*No such file|Failed to find module 'nvidia|could not find module by name='?nvidia",
+        pattern=r"Module nvidia[\w-]* not found(?: in directory)?|nvidia[\w_-]*\.ko.*No such file|Failed to find module 'nvidia|could not find module by name='?nvidia(?!_\d{3})",
         title="There is no nvidia module for the running kernel",
         decides="whether dkms status lists nvidia for this kernel (uname -r)",
+    ),
+    Signature(
+        "modprobe.package-of-module",
+        "modprobe",
+        ("nvidia_", "nvidia-"),
+        ((Cause.DRIVER_INSTALL_BROKEN, 0.66), (Cause.DRIVER_MODULE_NOT_LOADED, 0.2)),
+        "kmod, libkmod-module.c; Ubuntu to 18.04: the modules bear the branch of their package, as nvidia_331_uvm",
+        pattern=r"(?:find module by name=|could not insert |Module )'?nvidia[-_]\d{3}(?:[-_]updates)?(?:[-_]uvm)?'?\b.{0,40}(?:not (?:found|implemented)|No such|$)",
+        title="A module of the driver's package is not there: parts of the driver come from different packages",
+        decides="which packages of the driver are installed: dpkg -l '*nvidia*'",
     ),
     Signature(
         "modprobe.refused",
@@ -160,6 +170,16 @@ SIGNATURES = (
         sways=(Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),),
     ),
     Signature(
+        "enroot.uvm",
+        "enroot",
+        ("nvidia_uvm is not loaded",),
+        ((Cause.NO_DRIVER, 0.4), (Cause.DRIVER_MODULE_NOT_LOADED, 0.35), (Cause.DEVICE_NODE_MISSING, 0.1)),
+        "enroot, conf/hooks/98-nvidia.sh",
+        pattern=r"Kernel module nvidia_uvm is not loaded",
+        level=Level.WARNING,
+        decides="whether nvidia-smi works on the host",
+    ),
+    Signature(
         "node.eperm",
         "CUDA programs and the shell",
         ("operation not permitted", "eperm"),
@@ -180,10 +200,15 @@ SIGNATURES = (
         "node.closed",
         "ls",
         ("/dev/nvidia",),
-        ((Cause.DEVICE_NODE_PERMISSION, 0.78),),
+        ((Cause.DEVICE_NODE_PERMISSION, 0.42),),
         "coreutils, ls -l of a character device: its mode lets in its owner, and its group perhaps",
-        pattern=r"\bc[r-][w-]-[r-][w-]----[.+]? .{1,60}\d+, *\d+ .{1,40}/dev/nvidia(?:\d|ctl|-uvm)",
+        pattern=r"\bc[r-][w-][xst-][r-][w-][xst-](?:r-|-w|--)[xtT-][.+]? .{1,60}\d+, *\d+ .{1,40}/dev/nvidia(?:\d|ctl|-uvm)",
         title="The driver's device nodes are closed to all but root and their group",
+        sways=(  # an administrator may have closed them on purpose
+            Sway("complaint", Cause.DEVICE_NODE_PERMISSION, 5),
+            Sway("on-purpose", Cause.DEVICE_NODE_PERMISSION, 0),
+            Sway("in-device-group", Cause.DEVICE_NODE_PERMISSION, 0),
+        ),
         decides="the groups of the user who runs the program: id",
         mark="permission",
     ),

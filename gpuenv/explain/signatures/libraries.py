@@ -37,11 +37,13 @@ SIGNATURES = (
             "create cudnn handle",
             "dnn library initialization failed",
             "cudnn failed to initialize",
+            *("dncreate(", "cublascreate", "cusparsecreate", "cudnncreate", "instance", "linear algebra"),
         ),
         ((Cause.LIBRARY_NOT_INITIALIZED, 0.76), (Cause.OUT_OF_MEMORY, 0.1), (Cause.LIBRARY_PATH_CONFLICT, 0.07)),
         "cublas_api.h, cusolver_common.h, cusparse.h, cudnn.h, curand.h: status enumerators",
         pattern=(
-            r"CU\w+_STATUS_NOT_INITIALIZED|CURAND_STATUS_INITIALIZATION_FAILED|DNN library initialization failed|cuDNN failed to initialize|(?:failed to|could not|cannot) create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?handle"
+            r"CU\w+_STATUS_NOT_INITIALIZED|CURAND_STATUS_INITIALIZATION_FAILED|DNN library initialization failed|cuDNN failed to initialize|(?:failed to|could not|cannot) create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?(?:handle|instance|context)(?!\W{1,3}CU\w+_STATUS_ALLOC_FAILED)"
+            r"|Check failed: cu(?:blas|dnn|sparse|solver\w{2}|rand)Create\w*\("
             r"|Create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?handle failed|CU\w+_STATUS_SUCCESS \(1 vs\.? 0\)"
         ),
         title="A CUDA library could not create its handle",
@@ -168,6 +170,7 @@ SIGNATURES = (
         "jax/_src/xla_bridge.py: _version_check",
         pattern=r"Unable to load (?:cuPTI|cuDNN|cuBLAS|cuFFT|cuSPARSE|cuSOLVER|CUDA)\. Is it installed",
         title="JAX could not load a CUDA library",
+        mark="jax-library",
         sways=(Sway("ld-library-path", Cause.LIBRARY_PATH_CONFLICT, 4),),
         decides="whether it works with LD_LIBRARY_PATH unset",
     ),

@@ -35,6 +35,7 @@ SIGNATURES = (
         r"Extension modules: .*\bcupy|File \".*[/\\]cupyx?[/\\].*\", line \d+ in |\bcupy\S*\.(?:so|pyd)\b|import cupy[^\n]{0,80}(?:Segmentation|SIGSEGV)",
     ),
     _mark("cuda", ("cuda", "nvidia", "nvrtc", "cublas", "cudnn")),
+    _mark("gpu", ("gpu", "vram"), r"\bGPUs?\b|\bVRAM\b"),
     _mark("conda", ("conda",)),
     _mark("cupy-8", ("cupy_backends",)),
     _mark("nvrtc-error-named", ("nvrtcerror",), r"NVRTCError: NVRTC_ERROR_INVALID_OPTION"),
@@ -77,7 +78,7 @@ SIGNATURES = (
     ),
     _mark(
         "nvidia-module",
-        ("nvidia",),
+        ("nvidia", "open-gpu-kernel-modules", "nv-kernel.o"),
         r"\bnvidia(?:-\w+)?\.ko\b|nvidia-installer|NVIDIA-Linux-|/usr/src/nvidia-|open-gpu-kernel-modules[-\d.]*/|nv-kernel\.o|kernel-open/nvidia|\bfor nvidia-\d|Building module:?\s*nvidia\b|\bnvidia(?:-\w+)?/\d{3}\.\d",
     ),
     _mark("hook", ("nvidia-container-cli",)),  # it runs on the host
@@ -105,13 +106,27 @@ SIGNATURES = (
         r"macosx_\d|darwin|\b(?:on|my|under) macOS\b|\bmacOS (?:M\d|\d\d|Sonoma|Ventura|Monterey)\b|Apple M\d\b",
     ),
     _mark("aarch64", ("aarch64", "arm64"), r"\baarch64\b|linux[-_]arm64"),
-    _mark("jetson", ("tegra", "jetson", "jetpack", "l4t", "nvgpu"), r"tegra|jetson|jetpack|\bl4t\b|nvgpu"),
+    _mark(
+        "jetson",
+        ("tegra", "jetson", "jetpack", "l4t", "nvgpu", "xavier", "orin"),
+        r"tegra|jetson|jetpack|\bl4t\b|nvgpu|\bXavier NX\b|\bOrin (?:NX|Nano)\b|\bAGX (?:Xavier|Orin)\b",
+    ),
     _mark("musl", ("musl", "alpine"), r"musl|alpine"),
+    _mark(
+        "amd",
+        ("radeon", "gfx", "hsa_override", "amdgpu", " rx "),
+        r"Radeon|\bgfx\d{3,4}\b|HSA_OVERRIDE|amdgpu|\bRX \d{3,4}\b",
+    ),
     _mark("rocm", ("rocm", "hip"), r"/opt/rocm|cupy-rocm|\bROCm\b|libamdhip|hip(?:Error|rtc)"),
     _mark(
         "mig",
         ("mig ", "mig-"),
         r"\bMIG\b(?! M\.|\s*:?\s*(?:N/A|Disabled|Mode\s*:?\s*(?:N/A|Disabled)))|MIG-GPU-|MIG-[0-9a-f]{8}",
+    ),
+    _mark(
+        "new-kernel",
+        ("kernel",),
+        r"\bkernel (?:was |has been |got )?(?:updated?|upgraded?)\b|\b(?:new|updated?|upgraded?)(?: of)?(?: the| my)? (?:linux )?kernel\b",
     ),
     _mark("nouveau", ("nouveau", "novacore"), r"\b(?<!such as )nouveau\b(?!.*blacklist)|NovaCore"),
     _mark(
@@ -128,7 +143,7 @@ SIGNATURES = (
     _mark(
         "hidden",
         ("cuda_visible_devices",),
-        r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*(?:['\"]?-1\b|['\"]{2}|None|\(empty\)|['\"]?NoDevFiles)",
+        r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*(?:['\"]?-1\b|['\"]{2}|None|\(empty\)|['\"]?all\b|['\"]?NoDevFiles)",
     ),
     _mark("visible-set", ("cuda_visible_devices",), r"CUDA_VISIBLE_DEVICES['\"\]]*\s*[=:]\s*['\"]?[\dGM]"),
     _mark(
@@ -140,6 +155,32 @@ SIGNATURES = (
         "old-cupy",  # before CuPy 8, whose newest CUDA is 11.0
         ("cupy/core/", "cupy/cuda/nvrtc", "cupy\\core\\", "cupy.cuda.nvrtc", "cupy.core."),
         r"cupy[/\\]core[/\\]|cupy[/\\]cuda[/\\]nvrtc\.pyx|cupy\.cuda\.nvrtc\.|cupy\.core\.",
+    ),
+    # CMake's files of torch name one architecture where they found one GPU, and a list where they found none.
+    _mark(
+        "arch-detected",
+        ("autodetected cuda",),
+        r"Autodetected CUDA architecture\(s\): *\d+\.\d(?:\(\d\.\d\))?(?![;.\d])",
+    ),
+    _mark(
+        "blocking-elsewhere",
+        ("cuda_launch_blocking",),
+        r"CUDA_LAUNCH_BLOCKING.{0,80}\b(?:another|other|different)\b.{0,20}\b(?:line|place|location)",
+    ),
+    _mark(
+        "complaint",
+        ("fail", "error", "not ", "n't", "cannot", "denied", "unable", "broken", "crash", "as root", "permission"),
+        r"\b(?:fail\w*|error\w*|cannot|unable|denied|broken|crash\w*|permissions?|not (?:able|working|available|found|detected|visible|see)|as root)\b|\b(?:does|do|did)(?: not|n't) (?:work|see|find|detect|start)\b|\bcan't\b",
+    ),
+    _mark(
+        "in-device-group",
+        ("video", "render"),
+        r"\bgroups?=\S*\((?:video|render)\)|\b(?:a )?member of (?:the )?(?:group )?(?:video|render)\b",
+    ),
+    _mark(
+        "on-purpose",
+        ("purpose", "intend", "intention", "by design", "as it should", "as they should"),
+        r"on purpose|intended|intentional\w*|by design|as (?:it|they) should",
     ),
     _mark("asked-fermi-kepler", ("-arch=compute_",), r"-arch=compute_(?:2\d|30)\b"),
     _mark("exclusive", ("e. process", "e. thread", "exclusive_process"), r"E\. (?:Process|Thread)|Exclusive_Process"),
@@ -182,6 +223,21 @@ SIGNATURES = (
     ),
     _mark("nvswitch-gpu", ("sxm", "hgx", "dgx", "nvswitch"), r"\b(?:SXM\d?|HGX|DGX|NVSwitch)\b"),
     _mark("driver-not-running", ("kernel driver does not appear to be running",)),
+    _mark(
+        "numpy-does",
+        ("numpy",),
+        r"\bNumPy (?:does|accepts|allows|handles|casts|works|supports)\b|\b(?:works|is fine|passes|succeeds) (?:fine )?(?:in|with) numpy\b",
+    ),
+    _mark(
+        "others-hold",
+        ("another", "other user", "other process", "zombie", "previous"),
+        r"\b(?:another|other) (?:user|process|job|program)\w*\b.{0,60}\b(?:us(?:es?|ing|ed)|hold\w*|occup\w*|tak\w*)\b|\bin use by (?:another|other)\b|\b(?<!no )zombie process",
+    ),
+    _mark(
+        "root-may",
+        ("as root", "with sudo", "under sudo"),
+        r"\b(?:as root|with sudo|under sudo)\b.{0,40}\b(?:works?|fine|ok|finds|sees|not as)\b|\b(?:works?|fine|ok|runs?) (?:only )?(?:as root|with sudo|under sudo)\b",
+    ),
     _mark("own-cupy-file", ("cupy.py",), r"[/\\]cupy\.py\b"),
     _mark("cupy-files", ("no module named 'cupy.cuda",)),
 )

@@ -55,6 +55,7 @@ SIGNATURES = (
         ),
         level=Level.WARNING,
         title="The memory pool holds memory that no array uses",
+        unless=r"\b(?:immediately|documentation)\b",
         decides="used_bytes and total_bytes of the memory pool",
         needs=("cupy", "cuda"),
     ),

@@ -23,7 +23,7 @@ _NOT_FOUND = r"(?:No matching distribution found for|satisfies the requirement)"
 _GPU = r"(?:cupy(?:[-_]cuda\w+|[-_]rocm[\w-]+)?|(?:cudf|cuml|cugraph|rmm|pylibraft)(?:-cu\d\d)?|numba-cuda)(?![\w-])"
 # What is installed for its GPU code, by wheels alone.
 _FRAMEWORKS = (
-    r"(?:torch(?:vision|audio)?|tensorflow(?:-gpu)?|tensorrt(?:[-_]\w{2,8})?|jaxlib|jax[-_]cuda\d\d[-_]\w{4,8}|onnxruntime-gpu"
+    r"(?:torch(?:vision|audio)?|tensorflow(?:-gpu|-rocm)?|tensorrt(?:[-_]\w{2,8})?|jaxlib|jax[-_]cuda\d\d[-_]\w{4,8}|onnxruntime-gpu"
     r"|paddlepaddle-gpu|mxnet-cu\d{2,3}|xformers|triton|numba-cuda|(?:cudf|cuml|cugraph|cuspatial|rmm|pylibraft)-cu\d\d"
     r"|nvidia-(?:cuda|cu|nccl|nvjitlink)[\w-]{1,30})"
 )

@@ -38,6 +38,7 @@ SIGNATURES = (
             r"CUDA_LAUNCH_BLOCKING=1.{0,80}\b(?:passes|disappears?|goe?s? away|vanish|works|correct|succeeds)"
             r"|(?:results? (?:differ|are wrong)|mismatch|fails?|errors?).{0,60}(?:different|non-?blocking|multiple|several|two) streams"
             r"|(?:stream|event).{0,40}(?:not synchroni[sz]ed|missing synchroni[sz]ation|without synchroni[sz]|was not recorded|has not been waited)"
+            r"|(?:without|not|never|n't) synchroni[sz]\w+ (?:with |on )?(?:the |its |that |a )?(?:\w+ )?stream"
         ),
         decides="whether it fails with CUDA_LAUNCH_BLOCKING=1 too",
     ),

@@ -194,11 +194,11 @@ SIGNATURES = (
     Signature(
         "rmm.pool-exceeded",
         "RMM",
-        ("maximum pool size exceeded", "rmm failure at"),
+        ("maximum pool size exceeded", "rmm failure at", "rmm_error_out_of_memory", "std::bad_alloc"),
         ((Cause.OUT_OF_MEMORY, 0.9),),
         "rmm 26.2, mr/device/pool_memory_resource.hpp",
-        pattern=r"out_of_memory: RMM failure at|Maximum pool size exceeded",
-        title="RMM's pool is exhausted",
+        pattern=r"out_of_memory: RMM failure at|Maximum pool size exceeded|RMM_ERROR_OUT_OF_MEMORY|std::bad_alloc\W{1,4}(?:out_of_memory|RMM|CUDA)",
+        title="RMM could not allocate memory on the GPU",
     ),
     Signature(
         "torch.no-cuda-library",

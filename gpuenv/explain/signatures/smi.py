@@ -111,11 +111,12 @@ SIGNATURES = (
         pattern=(
             r"nvidia-smi['\"]?:? (?:command )?not found|nvidia-smi['\"]? is not recognized"
             r"|No such file or directory: '?nvidia-smi|Command '?nvidia-smi'? not found|nvidia-smi: No such file"
+            r"|\W?nvidia-smi\W? failed\. Ensure that you have CUDA installed"
         ),
         sways=(
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
             Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-            Sway("jetson", Cause.JETSON_TEGRA, 10),
+            Sway("jetson", Cause.JETSON_TEGRA, 60),
         ),
         title="nvidia-smi, which comes with the driver, is not installed",
         decides="whether lspci shows an NVIDIA GPU, and whether this is a container",

@@ -24,7 +24,7 @@ from gpuenv.image.check.installs import (
 )
 from gpuenv.image.check.locks import LARGEST, versions_of
 from gpuenv.image.check.places import Context, Inline, Made, Where, source_of
-from gpuenv.image.check.projects import EVERY, Selection, dependencies, of_pipfile, sources
+from gpuenv.image.check.projects import EVERY, Selection, dependencies, is_left_to_others, of_pipfile, sources
 from gpuenv.image.check.variables import is_known
 
 _DEEPEST = 5
@@ -148,7 +148,7 @@ def _project(listed: Listed, name: str, context: Context) -> Iterator[Install]:
         yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None)
         return
     data = _toml(name, text, context)
-    if "dependencies" in (data.get("project") or {}).get("dynamic", ()) or not ({"project", "tool"} & data.keys()):
+    if is_left_to_others(data):
         yield from _beside(listed, name, context)
     lock = next((path for path in (joined_in(name, lock) for lock in _LOCKS) if context.has(path)), None)
     indexes = sources(data)

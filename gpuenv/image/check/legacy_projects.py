@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import warnings
 from collections.abc import Iterator
 
 from gpuenv.image.check.projects import EVERY, Selection
@@ -42,7 +43,9 @@ def _lines(value: str) -> list[str]:
 
 def _of_py(text: str) -> Iterator[tuple[str | None, list[str]]]:
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is odd in somebody's setup.py is not told to whoever checks an image
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     names = {

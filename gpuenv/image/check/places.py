@@ -84,6 +84,7 @@ class Where:
         before: how many of its steps have been done.
         folder: the folder; null where nobody knows.
         file: the Dockerfile, as it is shown.
+        moved: whether the command has gone there from the folder of its step.
     """
 
     stages: tuple[Stage, ...]
@@ -91,6 +92,7 @@ class Where:
     before: int
     folder: str | None
     file: str
+    moved: bool = False
 
     def path(self, path: str) -> str | None:
         """A path of the image in full; none where nobody knows."""
@@ -102,7 +104,7 @@ class Where:
 def at(stages: tuple[Stage, ...], stage: Stage, step: Step, folder: str | None, file: str) -> Where:
     """The point of a command: its step, and the folder that it has gone to from the step's own."""
     inside = None if folder is None else joined(step.workdir, folder)
-    return Where(stages, stage, stage.steps.index(step) + 1, inside, file)
+    return Where(stages, stage, stage.steps.index(step) + 1, inside, file, moved=folder != "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ def source_of(path: str, where: Where, context: Context) -> Source | None:
     if found is not None:
         return found
     # A Dockerfile that copies nothing may be used with its folder mounted in place of the image's.
-    bare = where.folder == where.stage.workdir and not path.startswith("/") and not _copies_anything(where)
+    bare = not (where.moved or path.startswith("/") or _copies_anything(where))
     return path if bare and context.has(path) else None
 
 

@@ -136,13 +136,15 @@ def passed_over(built: Built) -> FileOutcome:
     or a step of the build makes it; or it cannot be read; or it is larger than such files are, or one of too many.
     What to do: check it by itself.
     """
-    places = [(name, why, 1) for name, why in built.passed_over.items()]
-    absent = "no COPY brings it from the build context"
-    for name, why, line in (*places, *((name, absent, line) for (_, line), name in built.missing.items())):
+    alone = "Check it by itself."
+    places = [(name, why, 1, alone) for name, why in built.passed_over.items()]
+    absent, where = "no COPY brings it from the build context", f"Name that folder with --context; or c{alone[1:]}"
+    places += [(name, absent, line, where) for (_, line), name in built.missing.items()]
+    for name, why, line, cure in places:
         symptom = Symptom(
             f"{name} was not looked at: {why}",
             (Evidence("file", name, built.file),),
-            (Fix("Check it by itself."),),
+            (Fix(cure),),
             Severity.NOTE,
         )
         yield Spot(symptom, built.file, line)

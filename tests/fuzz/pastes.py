@@ -1,0 +1,27 @@
+"""What people paste, spoilt: whatever it says, it is a machine that can be judged and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpuenv.paste.gaps import gaps
+from gpuenv.paste.merge import conflicts
+from gpuenv.paste.read import read_paste
+from gpuenv.paste.snapshot import known_keys, to_snapshot
+from tests.fuzz.judged import shipped, whole
+
+TEXTS = [
+    path.read_text(encoding="utf-8")
+    for path in sorted((Path(__file__).parents[1] / "paste" / "texts").iterdir())
+    if path.suffix == ".txt"
+]
+
+
+def check_paste(text: str) -> None:
+    """Read as far as it goes; what it leaves open has a command, and contradictions have at least two sides."""
+    pasted = read_paste(text)
+    snapshot = to_snapshot(pasted, shipped())
+    assert all(gap.ask and gap.key for gap in gaps(pasted, snapshot))
+    assert all(len(entry.said) > 1 for entry in conflicts(pasted))
+    assert not known_keys(snapshot) or pasted.forms
+    whole(snapshot)
