@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from gpuenv.doctor.allowed import allowed_by
+from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
-from gpuenv.doctor.systems import for_system
+from gpuenv.doctor.systems import for_system, from_a_container
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance
@@ -100,7 +101,8 @@ def diagnose(
         runs.append(replace(run, duration=clock() - started))
         for symptom in symptoms:
             found = finding_of(check, symptom)
-            found = replace(found, fix=for_system(found.fix, snapshot.host.os.value))
+            fixes = from_a_container(found.fix) if contained(snapshot) else found.fix
+            found = replace(found, fix=for_system(fixes, snapshot.host.os.value))
             if check.code.startswith(expected):
                 found = replace(found, severity=_milder(found.severity))
             allowed = allowed_by(found, terms.allowances, terms.day)

@@ -74,9 +74,11 @@ def baked_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
 def without_gpu(snapshot: Snapshot) -> bool:
     """Whether this is a container that the driver shows no GPU: those on the bus are the host's.
 
-    Which of them the container will be given, when it is started with some, nobody can know.
+    Which of them the container will be given, when it is started with some, nobody can know. What nvidia-smi lists
+    counts as shown: of a container that was pasted there may be nothing else.
     """
-    return contained(snapshot) and not driver_sees_gpu(snapshot)
+    listed = snapshot.gpu_count.source == "nvidia-smi" and snapshot.gpu_count.value
+    return contained(snapshot) and not listed and not driver_sees_gpu(snapshot)
 
 
 def newer_libcuda_to_come(snapshot: Snapshot) -> bool:

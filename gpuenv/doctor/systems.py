@@ -1,4 +1,4 @@
-"""Cures for another system than Linux: a Snapshot may be of Windows or of macOS. Pure."""
+"""Cures where they can be had: a Snapshot may be of Windows, of macOS or of a container. Pure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gpuenv.model.finding import Fix
+from gpuenv.model.pattern import pattern
 
 _OTHERS = ("windows", "darwin")
+_INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))
 # Programs of Linux, which the cures name; what else they name is everywhere, or is the target's own interpreter.
 _OF_LINUX = frozenset(
     (
-        *("akmods", "apt-get", "dkms", "dmesg", "dnf", "mokutil", "modprobe", "nvidia-ctk", "nvidia-modprobe"),
-        *("pacman", "rmmod", "sh", "systemctl", "ubuntu-drivers", "which", "zypper"),
+        *_INSTALLERS,
+        *("akmods", "dkms", "dmesg", "mokutil", "modprobe", "nvidia-ctk", "nvidia-modprobe"),
+        *("rmmod", "sh", "systemctl", "which"),
     )
 )
+_SAYS_WHERE = pattern(r"\b(host|there)\b")
 _AGAIN = Fix("Restart the machine; where it comes back, install its NVIDIA driver again.")
 
 
@@ -30,6 +34,21 @@ def for_system(fixes: Iterable[Fix], os: str | None) -> tuple[Fix, ...]:
     given = tuple(fixes)
     found = tuple(_translated(fix, os) for fix in given if _program(fix) not in _OF_LINUX)
     return found or ((_AGAIN,) if given else ())
+
+
+def from_a_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
+    """The same, from inside of a container: the driver, its module and its services are the host's, whoever is root."""
+    return tuple(_on_the_host(fix) if fix.command and fix.command[0] == "sudo" else fix for fix in fixes)
+
+
+def _on_the_host(fix: Fix) -> Fix:
+    """Says where, unless that is said already; of the host's distribution a container knows nothing."""
+    command = None if _program(fix) in _INSTALLERS else fix.command
+    if _SAYS_WHERE.search(fix.text):
+        return replace(fix, command=command)
+    first = fix.text.split(" ")[0]
+    text = fix.text if first.isupper() else fix.text[0].lower() + fix.text[1:]
+    return replace(fix, text=f"On the host: {text}", command=command)
 
 
 def _program(fix: Fix) -> str | None:

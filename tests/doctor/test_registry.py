@@ -19,6 +19,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Severity
+from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement
@@ -186,3 +187,15 @@ def test_a_line_is_judged_by_its_own_minors(matrix: Matrix, gpu: str, cupy: str,
     diagnosis = _diagnose(matrix, assume(Snapshot(), [*given, f"gpu={gpu}", f"cupy={cupy}"], matrix))
     told = {finding.cause for finding in diagnosis.findings}
     assert told == (set() if fits else {Cause.GPU_TOO_NEW_FOR_TOOLKIT})
+
+
+@pytest.mark.parametrize(
+    ("source", "told"), [("nvidia-smi", True), ("nvml", True), ("/proc/driver/nvidia/gpus", False)]
+)
+def test_a_container_is_judged_by_the_gpus_that_it_was_given(matrix: Matrix, source: str, *, told: bool) -> None:
+    """The kernel lists the host's to every container; which of those one will be given is not known."""
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=V100"]
+    snapshot = assume(Snapshot(), [*given, "container=yes", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
+    snapshot = replace(snapshot, gpu_count=known(1, source), visible_count=Reading())
+    causes = {finding.cause for finding in _diagnose(matrix, snapshot).findings}
+    assert (Cause.GPU_REMOVED_FROM_TOOLKIT in causes) is told

@@ -9,7 +9,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.systems import for_system
+from gpuenv.doctor.systems import for_system, from_a_container
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
@@ -18,7 +18,7 @@ from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.gpu import ComputeMode
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from gpuenv.model.snapshot import LibraryOrigin, Snapshot, Source, SourceState
 
 MATRIX = load(data_path("matrix.yaml"))
 HEALTHY = ("os=windows", "arch=x86_64", "python=3.12", "gpu=RTX 4090", "numpy=2.3.4", "cupy=cupy-cuda12x==14.2.0")
@@ -110,3 +110,29 @@ def test_on_linux_cures_are_as_they_are() -> None:
     fixes = (Fix("Look.", ("sudo", "dmesg")), Fix("Unset it.", ("env", "-u", "NAME", "python")))
     assert for_system(fixes, "linux") == for_system(fixes, None) == fixes
     assert for_system((), "windows") == ()
+
+
+@pytest.mark.parametrize(
+    ("fix", "text", "command"),
+    [
+        (Fix("Start it.", ("sudo", "systemctl", "x")), "On the host: start it.", ("sudo", "systemctl", "x")),
+        (Fix("Install it.", ("sudo", "apt-get", "x")), "On the host: install it.", None),
+        (Fix("MIG is on.", ("sudo", "nvidia-smi")), "On the host: MIG is on.", ("sudo", "nvidia-smi")),
+        (Fix("Restart the host.", ("sudo", "reboot")), "Restart the host.", ("sudo", "reboot")),
+        (Fix("Install it.", ("uv", "pip", "x")), "Install it.", ("uv", "pip", "x")),
+    ],
+)
+def test_from_a_container_the_driver_is_the_host_s(fix: Fix, text: str, command: tuple[str, ...] | None) -> None:
+    assert from_a_container([fix]) == (replace(fix, text=text, command=command),)
+
+
+def test_wsl_has_no_module_of_cuda_s_memory() -> None:
+    snapshot = assume(Snapshot(), [*HEALTHY[1:], "os=linux", "wsl=yes", "driver=581.15"], MATRIX)
+    answered = tuple(Source(name, SourceState.ANSWERED) for name in ("nvml", "libcuda"))
+    snapshot = replace(snapshot, sources=answered, gpu_count=known(1, "nvml"))
+    wsl = known(LibraryOrigin.WSL, "its path")
+    failing = replace(snapshot.driver, cuda_init=known(int(Cuda.UNKNOWN), "libcuda"), cuda_origin=wsl)
+    (primary,) = [finding for finding in findings(replace(snapshot, driver=failing)) if finding.primary]
+    assert primary.cause is Cause.CUDA_INITIALIZATION_FAILED
+    assert primary.fix[0].command == ("wsl.exe", "--shutdown")
+    assert not any("modprobe" in " ".join(fix.command or ()) for fix in primary.fix)

@@ -8,7 +8,7 @@ from gpuenv.doctor.events import troubles
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
-from gpuenv.doctor.remedies import driver_fixes, fabric_manager
+from gpuenv.doctor.remedies import driver_fixes, fabric_manager, restart
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
@@ -244,12 +244,21 @@ def initialisation_failed(facts: Facts) -> Outcome:
     elif code == Cuda.NO_DEVICE and snapshot.gpus and all_without_instance:
         yield _without_instance(evidence)
     elif driver_sees_gpu(snapshot):
-        fixes = (_ACCEPT_WORK, *_LOAD_AND_LOOK) if code == Cuda.SYSTEM_NOT_READY else _LOAD_AND_LOOK
+        usual = _starting_anew(facts)
+        fixes = (_ACCEPT_WORK, *usual) if code == Cuda.SYSTEM_NOT_READY else usual
         yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, fixes)
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
     else:
         yield _not_listed(nvidia_on_bus(snapshot) or (), evidence)
+
+
+def _starting_anew(facts: Facts) -> tuple[Fix, ...]:
+    """What may help where nothing more precise is known; neither WSL nor a Jetson has the module nvidia-uvm."""
+    if facts.snapshot.host.wsl.value:
+        again = restart(facts.snapshot, "so that its connection to the driver is made anew")
+        return (again, Fix("Where it comes back, update the NVIDIA driver in Windows."))
+    return _LOAD_AND_LOOK[1:] if facts.needs.tegra else _LOAD_AND_LOOK
 
 
 def _by_mps(code: int, evidence: tuple[Evidence, ...]) -> Symptom:
