@@ -148,5 +148,5 @@ class Explanation:
 
     @property
     def is_guess(self) -> bool:
-        """Whether no message that is known speaks for the first cause, but its words alone."""
-        return bool(self.causes and self.causes[0].words)
+        """Whether no message that is known speaks for any cause, but the words alone."""
+        return bool(self.causes) and all(cause.words for cause in self.causes)

@@ -125,3 +125,11 @@ def test_the_table_names_causes_that_there_are() -> None:
     places = {place for _, weights in table.words.values() for place, _ in weights}
     assert places <= set(range(len(table.causes)))
     assert read_table(json.dumps(json.loads(TABLE.read_text(encoding="utf-8")))) == table
+
+
+def test_a_guess_beside_a_message_is_none() -> None:
+    """A message that leaves a doubt, in a text that is like others: it is known, and the exit code is 0."""
+    said = [explained(case.error_text) for name in SETS for case in load(name)]
+    beside = [one for one in said if any(entry.words for entry in one.causes) and any(e.signatures for e in one.causes)]
+    assert len(beside) >= 5
+    assert [one.is_guess for one in beside] == [False] * len(beside)
