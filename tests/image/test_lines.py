@@ -288,3 +288,24 @@ def test_who_fetches_an_installer_installs_nothing(tmp_path: Path, command: str,
 def test_what_conda_brings_of_cuda(tmp_path: Path, packages: str, expected: list[str]) -> None:
     text = f"FROM condaforge/miniforge3:25.3.0-3\nRUN conda install -y {packages}\nRUN pip install {ELEVEN}"
     assert codes(tmp_path, text) == expected
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "\N{SUPERSCRIPT TWO}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RUN pip install nvidia-cuda-runtime=={0}.1 cupy-cuda12x cupy-cuda{0}x torch==2.1+cu{0} torch=={0}",
+        "RUN apt-get install -y cuda-libraries-{0}-1 cuda-{0}-1 cuda-runtime-{0}-1",
+        "RUN conda install cudatoolkit={0}.1 cupy={0} cuda-version={0}",
+        "COPY --from={0} /x /y",
+        "ENV CUDA_PATH=/usr/local/cuda-{0}.1 NVIDIA_REQUIRE_CUDA=driver>={0},driver<{0}",
+        "ENV X=abc\nENV Y=${{X:1:{0}}} Z=${{X:{0}}}",
+        "COPY pyproject.toml /app/\nRUN cd /app && poetry install",
+    ],
+)
+def test_a_number_that_nobody_can_read_ends_nothing(tmp_path: Path, number: str, text: str) -> None:
+    project = f'[tool.poetry.dependencies]\ncupy-cuda11x = "^{number}"\nnumpy = "~1.{number}"\ncupy-cuda12x = "^13"\n'
+    found = judged(
+        tmp_path, f"{DEVEL}\n{text.format(number)}\nRUN pip install cupy-cuda11x", {"pyproject.toml": project}
+    )
+    assert ("DKF902", "Dockerfile") in [(each.code, (each.file or "").rsplit("/", 1)[-1]) for each in found.findings]

@@ -154,7 +154,7 @@ def of_table(name: str, value: object) -> str:
 
 def _specifier(text: str) -> str:
     """A version as poetry writes it: caret, tilde, a bare number or a star."""
-    match = re.match(r"(\^|~(?!=)|=(?!=))?\s*v?(\d+(?:\.\d+)*)(.*)", text)
+    match = re.match(r"(\^|~(?!=)|=(?!=))?\s*v?(\d{1,20}(?:\.\d{1,20})*)(?!\d)(.*)", text)
     if match is None:
         return text
     sign, version, rest = match[1], match[2], match[3]
