@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from gpuenv.image.check.indexes import index_major
 from gpuenv.model.record import dataclass
@@ -160,7 +161,7 @@ def _specifier(text: str) -> str:
     sign, version, rest = match[1], match[2], match[3]
     if sign not in ("^", "~"):
         return f"=={version}{rest}"
-    parts = [int(part) for part in version.split(".")]
+    parts = Version(version).release
     at = 0 if sign == "^" else min(1, len(parts) - 1)
     if sign == "^":
         at = next((n for n, part in enumerate(parts) if part), len(parts) - 1)
