@@ -19,6 +19,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Severity
+from gpuenv.model.host import AmdGpu
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.evaluate import evaluate
@@ -167,6 +168,15 @@ def test_without_a_driver_it_is_told_what_to_install_once_there_is_one(matrix: M
     diagnosis = _diagnose(matrix, assume(Snapshot(), given, matrix))
     (missing,) = [finding for finding in diagnosis.findings if finding.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix[0].text == f"Once there is {told}: gpuenv install"
+
+
+@pytest.mark.parametrize("field", ["amd_gpus", "pci_gpus"])
+def test_where_there_is_no_nvidia_gpu_no_driver_of_nvidia_is_waited_for(matrix: Matrix, field: str) -> None:
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=none", "cupy=none"]
+    there = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
+    snapshot = replace(assume(Snapshot(), given, matrix), **{field: there})  # type: ignore[arg-type]
+    (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
+    assert not any("driver" in fix.text for fix in missing.fix)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import install_fix, pip_fix
-from gpuenv.doctor.machine import without_gpu
+from gpuenv.doctor.machine import nvidia_on_bus, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
@@ -110,10 +110,11 @@ def _changes(resolution: Resolution) -> tuple[Fix, ...]:
     )
 
 
-def _later(resolution: Resolution) -> tuple[Fix, ...]:
-    """What to install once something else has changed: nothing fits as things are."""
-    better = resolution.next_better
-    if better is None:
+def _later(facts: Facts) -> tuple[Fix, ...]:
+    """What to install once something else has changed; nothing on a machine that has no NVIDIA GPU."""
+    snapshot, better = facts.snapshot, facts.resolution.next_better
+    none_here = bool(snapshot.amd_gpus) or nvidia_on_bus(snapshot) == () or snapshot.host.os.value == "darwin"
+    if better is None or (none_here and not facts.needs.gpus):
         return ()
     return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
 
@@ -193,7 +194,7 @@ def cupy_missing(facts: Facts) -> Outcome:
         "CuPy is not in the target environment",
         fact("target.executable", snapshot.target.executable) + fact("target.kind", snapshot.target.kind),
         (
-            *(install_fix(facts, "Install the wheel that fits.") or _later(facts.resolution)),
+            *(install_fix(facts, "Install the wheel that fits.") or _later(facts)),
             Fix("If another environment is meant, name it: gpuenv doctor --python PATH"),
         ),
     )

@@ -183,7 +183,8 @@ def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
     there: list[Install] = []
     for entry in ran:
         ask = asked(entry.command, file, entry.step.instruction.end_line)
-        there = [install for install in there if install.name not in ask.removes]
+        if ask.removes:
+            there = [install for install in there if install.name not in ask.removes]
         index = environment_major(entry.lookup)
         for each in _with_files(ask, entry, file, context):
             known = each.index_major if each.index_major is not None else index

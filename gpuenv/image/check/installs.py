@@ -14,6 +14,7 @@ from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.record import dataclass
 
+_ENDLESS = re.compile(r"\d{40}")  # no version has so many digits, and Python refuses to read thousands
 _CONDA_SPEC = re.compile(r"(?:[\w./-]+::)?([A-Za-z0-9_.-]+?)\s*(?:(==|=|>=|<=|>|<|!=|~=)(.*))?")
 
 
@@ -118,7 +119,9 @@ class Asked:
 
 
 def requirement(text: str, place: Place, *, known: bool = True) -> Install | None:
-    """A requirement as pip reads it; none for what is none."""
+    """A requirement as pip reads it; none for what is none, or has a number that nobody means."""
+    if _ENDLESS.search(text):
+        return None
     bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()
     if re.match(r"(?:git\+|https?://|\S+\.whl$)", bare):
         return _by_address(bare, place, text)
@@ -174,7 +177,7 @@ def _holds_on_linux(read: Requirement) -> bool:
 def conda_spec(text: str, place: Place) -> Install | None:
     """A package of conda: ``conda-forge::cupy=14.2``."""
     match = _CONDA_SPEC.fullmatch(text.strip().split(" ")[0])
-    if match is None:
+    if match is None or _ENDLESS.search(text):
         return None
     version = match[3] or ""
     version = version.split("=")[0] if match[2] in ("=", "==") else version  # a build behind it

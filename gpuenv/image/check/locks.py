@@ -1,7 +1,8 @@
 """The versions that a lock file says: uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock. Pure.
 
 A lock is much larger than what is looked for in it, so that it is searched, not parsed: in the TOML ones a package's
-name and version stand on neighbouring lines (as uv 0.13.9, poetry 2.2 and pdm 2.26 write them; uv's was seen written).
+name and version stand on neighbouring lines. Seen written, on 2026-11-22, for a project with cupy-cuda12x: uv.lock and
+pylock.toml by uv, poetry.lock by poetry 2.5.1, Pipfile.lock by pipenv 2026.10.3. That pdm.lock is alike is assumed.
 """
 
 from __future__ import annotations

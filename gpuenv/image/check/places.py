@@ -138,8 +138,7 @@ def source_of(path: str, where: Where, context: Context) -> Source | None:
     wanted = where.path(path)
     if wanted is None:
         return None
-    found = _stage_source(wanted, where, context, 0)
-    if found is not None:
+    if (found := _stage_source(wanted, where, context, 0)) is not None:
         return found
     # A Dockerfile that copies nothing may be used with its folder mounted in place of the image's.
     bare = not (where.moved or path.startswith("/") or _copies_anything(where))
@@ -154,8 +153,8 @@ def _copies_anything(where: Where) -> bool:
 def _stage_source(wanted: str, where: Where, context: Context, depth: int) -> Source | None:
     if depth > _DEEPEST:
         return None
-    steps = where.stage.steps[: where.before]
-    for number, step in reversed(tuple(enumerate(steps, 1))):
+    for number in _worth_a_look(wanted, where):
+        step = where.stage.steps[number - 1]
         if step.instruction.keyword == "RUN":
             found = _by_run(wanted, step, number, where, context)
         elif step.instruction.keyword in ("COPY", "ADD"):
@@ -166,6 +165,27 @@ def _stage_source(wanted: str, where: Where, context: Context, depth: int) -> So
             return found
     parent = where.stage.parent
     return None if parent is None else _stage_source(wanted, _end_of(where, parent), context, depth + 1)
+
+
+def _worth_a_look(wanted: str, where: Where) -> list[int]:
+    """The steps that may bring a file, the last first: of thousands of copies most go elsewhere."""
+    by_folder, others = _bringing(where.stage, where.file)
+    folders = [wanted]
+    while folders[-1] not in ("", "/"):
+        folders.append(posixpath.dirname(folders[-1]))
+    numbers = {where.before, *others, *(number for folder in folders for number in by_folder.get(folder, ()))}
+    return sorted(numbers.intersection(range(1, where.before + 1)), reverse=True)
+
+
+@lru_cache(maxsize=64)
+def _bringing(stage: Stage, file: str) -> tuple[dict[str, list[int]], tuple[int, ...]]:
+    """The steps that copy, by what they copy to; and those of which that is not told so: RUN, and heredocs."""
+    by_folder: dict[str, list[int]] = {}
+    for number, step in enumerate(stage.steps, 1):
+        for _, target in _copied(step):
+            by_folder.setdefault(target.rstrip("/") or "/", []).append(number)
+    others = (number for number, step in enumerate(stage.steps, 1) if step.instruction.heredocs)
+    return by_folder, (*others, *_written(stage, file))
 
 
 def _end_of(where: Where, number: int) -> Where:
@@ -234,9 +254,7 @@ def _places(name: str, step: Step) -> tuple[str, ...]:
 def _behind(source: str, target: str, wanted: str) -> Iterator[str]:
     """The paths of which a copied one may be: the file itself, one in a folder, or one below a copied folder."""
     folder = target.rstrip("/") or "/"
-    if wanted == target:
-        yield source
-    if wanted == posixpath.join(folder, posixpath.basename(source)):
+    if wanted in (target, posixpath.join(folder, posixpath.basename(source))):
         yield source
     inside = posixpath.relpath(wanted, folder)
     if not inside.startswith(".."):

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from gpuenv.image.check.indexes import index_major
 from gpuenv.model.record import dataclass
@@ -154,13 +155,13 @@ def of_table(name: str, value: object) -> str:
 
 def _specifier(text: str) -> str:
     """A version as poetry writes it: caret, tilde, a bare number or a star."""
-    match = re.match(r"(\^|~(?!=)|=(?!=))?\s*v?(\d+(?:\.\d+)*)(.*)", text)
+    match = re.match(r"(\^|~(?!=)|=(?!=))?\s*v?(\d{1,20}(?:\.\d{1,20})*)(?!\d)(.*)", text)
     if match is None:
         return text
     sign, version, rest = match[1], match[2], match[3]
     if sign not in ("^", "~"):
         return f"=={version}{rest}"
-    parts = [int(part) for part in version.split(".")]
+    parts = Version(version).release
     at = 0 if sign == "^" else min(1, len(parts) - 1)
     if sign == "^":
         at = next((n for n, part in enumerate(parts) if part), len(parts) - 1)

@@ -24,7 +24,7 @@ _WITH_HEADERS = re.compile(
     r"(?:cuda|cuda-toolkit|cuda-libraries-dev|cuda-libraries-devel|cuda-cudart-dev|cuda-cudart-devel"
     r"|cuda-minimal-build|cuda-nvcc|cuda-driver-dev|nvidia-cuda-toolkit|nvidia-cuda-dev)(?:-\d+(?:-\d+)?)?"
 )
-_VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcusolver)[a-z-]*-(\d+)-(\d+)")
+_VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcusolver)[a-z-]*-(\d{1,3})-(\d{1,3})")
 # What CuPy loads, as NVIDIA packages it one by one; a development package needs the libraries beside it.
 _PARTS = ("cuda-nvrtc", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse")
 _PART = re.compile(rf"({'|'.join(_PARTS)})(?:-dev|-devel)?-\d+-\d+")

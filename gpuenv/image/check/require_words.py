@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gpuenv.image.check.subject import Subject
@@ -10,6 +11,7 @@ from gpuenv.matrix.records import DriverBranch
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _MOST = 12
+_BRANCH = re.compile(r"\d{1,9}")
 
 
 def wants(requirement: Requirement) -> str:
@@ -34,8 +36,12 @@ def needed(requirement: Requirement) -> str:
 
 def _window(entries: tuple[Condition, ...]) -> int | None:
     """The branch of ``driver>=535,driver<536``."""
-    low = next((c.value for c in entries if (c.key, c.operator) == ("driver", ">=") and c.value.isdigit()), None)
-    high = next((c.value for c in entries if (c.key, c.operator) == ("driver", "<") and c.value.isdigit()), None)
+    low = next(
+        (c.value for c in entries if (c.key, c.operator) == ("driver", ">=") and _BRANCH.fullmatch(c.value)), None
+    )
+    high = next(
+        (c.value for c in entries if (c.key, c.operator) == ("driver", "<") and _BRANCH.fullmatch(c.value)), None
+    )
     return int(low) if low and high and int(high) == int(low) + 1 else None
 
 

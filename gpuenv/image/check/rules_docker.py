@@ -51,7 +51,7 @@ def driver_installed(built: Built) -> FileOutcome:
                 severity=Severity.WARNING,
             )
         if is_driver_package(entry.text):
-            meta = re.fullmatch(r"cuda(?:-runtime)?(?:-(\d+)-(\d+))?", entry.name)
+            meta = re.fullmatch(r"cuda(?:-runtime)?(?:-(\d{1,3})-(\d{1,3}))?", entry.name)
             instead = f"cuda-toolkit-{meta[1]}-{meta[2]}" if meta and meta[1] else "cuda-toolkit"
             yield spot(
                 entry.place,
@@ -223,14 +223,18 @@ def two_lines(built: Built) -> FileOutcome:
     """
     found = [entry for entry in built.installs if _is_cupy(entry)]
     own = built.base.row.line if built.base.row else None
-    there: list[tuple[str, Install | None]] = [(own, None)] if own else []
+    there: dict[str, list[Install | None]] = {own: [None]} if own else {}
     for entry in found:
-        others = [(name, other) for name, other in there if name != _label(entry) and not _alternatives(entry, other)]
-        known = any(name == _label(entry) for name, _ in there)
-        there.append((_label(entry), entry))
-        if not others or known:
+        label = _label(entry)
+        known = label in there
+        there.setdefault(label, []).append(entry)
+        if known:
             continue
-        name, other = others[0]
+        beside = ((name, other) for name, others in there.items() if name != label for other in others)
+        first = next(((name, other) for name, other in beside if not _alternatives(entry, other)), None)
+        if first is None:
+            continue
+        name, other = first
         sure = not (entry.perhaps or (other is not None and other.perhaps))
         yield spot(
             entry.place,

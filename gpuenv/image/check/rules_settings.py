@@ -233,7 +233,7 @@ def cuda_path_elsewhere(built: Built) -> FileOutcome:
     has = provided(built)
     for name in ("CUDA_PATH", "CUDA_HOME"):
         setting = built.environment.get(name)
-        match = re.search(r"/cuda-(\d+)\.(\d+)/?$", setting.value) if setting is not None else None
+        match = re.search(r"/cuda-(\d{1,3})\.(\d{1,3})/?$", setting.value) if setting is not None else None
         if setting is None or match is None or has.cuda is None:
             continue
         if CudaVersion(int(match[1]), int(match[2])) != has.cuda:

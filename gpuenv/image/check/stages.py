@@ -129,6 +129,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
 
 
 def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[int]:
+    numbers = {str(number) for number in range(count)}
     for step in steps:
         if step.instruction.keyword not in ("COPY", "ADD", "RUN"):
             continue
@@ -136,7 +137,7 @@ def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[
         for name in (*step.instruction.flags_of("from"), *(match[1] for match in mounted if match)):
             if name.lower() in names:
                 yield names[name.lower()]
-            elif name.isdigit() and int(name) < count:
+            elif name in numbers:
                 yield int(name)
 
 

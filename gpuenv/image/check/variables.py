@@ -11,6 +11,7 @@ Lookup = Callable[[str], "str | None"]
 _REFERENCE = re.compile(
     r"\$(?:\{([A-Za-z_]\w*)(?:(:?[-+?]|%%?|\#\#?|//?|:(?=\d))((?:[^{}]|\$\{[^{}]*\})*))?\}|([A-Za-z_]\w*))"
 )
+_PLACE = re.compile(r"(\d{1,9})(?::(\d{1,9})?)?")
 _DEEPEST = 4
 _LONGEST = 1000  # characters of a value that a pattern is tried on
 
@@ -42,8 +43,10 @@ def _value(match: re.Match[str], lookup: Lookup, depth: int) -> str:
 def _cut(value: str, operator: str, word: str) -> str:
     """A part of a value: without what a pattern matches at its end (%) or beginning (#), replaced (/), or by place."""
     if operator == ":":
-        begin, _, length = word.partition(":")
-        return value[int(begin) :][: int(length) if length else None] if f"{begin}{length}".isdigit() else value
+        part = _PLACE.fullmatch(word)
+        if part is None:
+            return value
+        return value[int(part[1]) :][: int(part[2]) if part[2] else None]
     if operator[0] == "/":
         pattern, _, other = word.replace("\\", "").partition("/")
         return value.replace(pattern, other, -1 if operator == "//" else 1) if pattern else value
