@@ -36,3 +36,20 @@ def told(text: str) -> list[str]:
 def test_a_sentence_that_comes_near_is_not_the_message(signature: str, healthy: str, fault: str) -> None:
     assert told(healthy) == []
     assert signature in told(fault)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '    logger.error("CUDA out of memory, reduce the batch size")',
+        '  case cudaErrorNoDevice: return "no CUDA-capable device is detected";',
+        'static const char *names[] = {"CUDA_ERROR_OUT_OF_MEMORY"};',
+        '    fprintf(stderr, "CUDA driver version is insufficient for CUDA runtime version");',
+        "with pytest.raises(cupy.cuda.memory.OutOfMemoryError):",
+        "    except cupy.cuda.memory.OutOfMemoryError:",
+        "- fix(init): handle cudaErrorNoDevice",
+    ],
+)
+def test_what_a_program_would_say_or_catch_has_not_come(line: str) -> None:
+    assert told(line) == []
+    assert told(f"{line}\ncupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,192 bytes") != []
