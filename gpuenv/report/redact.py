@@ -55,7 +55,7 @@ _COMMON = frozenset(
 )
 _SHORTEST = 4  # letters of a name that is looked for behind a hyphen too
 # As a shell shows who works where, before what was typed.
-_PROMPT = pattern(r"[\w.-]+@[\w.-]+(?=:[~/][^\s$#]*[$#%>])|(?<=\[)[\w.-]+@[\w.-]+(?= [^\]\s]*\][$#])")
+_PROMPT = pattern(r"(?<![\w.-])[\w.-]+@[\w.-]+(?=:[~/][^\s$#]*[$#%>])|(?<=\[)[\w.-]+@[\w.-]+(?= [^\]\s]*\][$#])")
 # An address of IP beside a scheme, a user or a port; four numbers alone are mostly a release.
 _ADDRESS = pattern(r"(?:(?<=//)|(?<=@))\d{1,3}(?:\.\d{1,3}){3}\b|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?=:\d{2,5}\b)")
 # Tokens by the beginnings that their makers give them: GitHub (Docs, Token formats), GitLab, Hugging Face, NVIDIA NGC,

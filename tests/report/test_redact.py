@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from gpuenv.report.redact import Identity, hide_secrets, redact_lines
@@ -53,3 +55,12 @@ def test_what_is_no_secret_stays(line: str) -> None:
 )
 def test_a_name_of_windows_may_have_blanks(line: str, left: str) -> None:
     assert redact_lines([line], NOBODY) == [left]
+
+
+@pytest.mark.parametrize(
+    "unit", ["password", "token_", "a.b-", "api_key ", "Bearer ", "/home/a ", "C:\\Users\\a b ", "a@"]
+)
+def test_a_long_line_is_soon_read(unit: str) -> None:
+    begun = time.process_time()
+    redact_lines([(unit * 100_000)[:100_000]], Identity("/home/somebody", "somebody", "node17"))
+    assert time.process_time() - begun < 2
