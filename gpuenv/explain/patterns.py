@@ -1,7 +1,8 @@
 r"""Patterns as signatures write them.
 
-A space stands for any white space, since a message may be wrapped or indented; ``.*`` and ``\S*`` stand for a gap and
-a word of bounded length, since of several unbounded ones a long line would be tried in every combination.
+A space stands for any white space, since a message may be wrapped or indented; ``.*`` stands for a gap and ``\S*``,
+``\w+`` or ``[\w-]*`` for a word of bounded length: of an unbounded one a long line would be tried from each place in it
+to its end.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
-# A class, a look-behind (which must have a fixed width) or an escaped character is left alone.
-_TOKENS = re.compile(r"(?:\\S|\\w|\[\\w/-\])\*\.\*|\\S[*+]|\\.|\[\^?\]?(?:\\.|[^\]])*\]|\(\?<[!=][^)]*\)|\.\*| [?*+]?")
+# A look-behind (which must have a fixed width), a class by itself or another escaped character is left alone.
+_TOKENS = re.compile(
+    r"(?:\\S|\\w|\[\\w/-\])\*\.\*|(?:\\[Sw]|\[\^?\]?(?:\\.|[^\]])*\])[*+]?|\\.|\(\?<[!=][^)]*\)|\.\*| [?*+]?"
+)
 # No message that is known has a longer gap, or a longer word.
-_BOUNDED = {".*": ".{0,200}", r"\S*": r"\S{0,160}", r"\S+": r"\S{1,160}"}
+_GAP, _WORD = ".{0,200}", {"*": "{0,160}", "+": "{1,160}"}
 
 
 @cache
@@ -23,10 +26,10 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 def _loosened(match: re.Match[str]) -> str:
     part = match[0]
-    if part.endswith(".*") and part != ".*":  # a word before a gap is a part of the gap
-        part = ".*"
-    if part in _BOUNDED:
-        return _BOUNDED[part]
+    if part.endswith(".*"):  # a word before a gap is a part of the gap
+        return _GAP
+    if part[0] in "\\[" and len(part) > 2 and part[-1] in _WORD:  # noqa: PLR2004 - not an escaped character
+        return part[:-1] + _WORD[part[-1]]
     if not part.startswith(" "):
         return part
     return r"\s*" if part in {" ?", " *"} else r"\s+"

@@ -21,7 +21,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.record import dataclass
 
 _CAUSES = {cause.value: cause for cause in Cause}
-_INNOCENT = 0.0  # margin of NO_FAULT; of texts left out, two of a hundred that tell of no fault are below it
+_INNOCENT = 0.0  # margin of NO_FAULT; of texts left out, five of a hundred that tell of no fault are below it
 _STEEPNESS = 8.0  # of a margin's likelihood: sums up to as much as is right, of texts left out
 _ENOUGH = 8  # words and pairs that are known
 _LEAST = 0.15  # chance of the likeliest cause, below which nothing is said

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gpuenv.model.pattern import pattern
 
 SECRET_NAME = pattern(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
-CREDENTIALS = pattern(r"(\w+://)[^\s'\"]+@(?=[\w.\[-])")
+CREDENTIALS = pattern(r"(\b\w{1,40}://)[^\s'\"]+@(?=[\w.\[-])")
 # They name devices, folders and switches, whatever word of the above is in them.
 _OF_CUDA = ("CUDA", "NVIDIA", "CUPY_", "NVCC", "LD_", "PYTHON", "CONDA_PREFIX", "VIRTUAL_ENV")
 # What the driver, the kernel's files and NVIDIA's own programs are asked with.

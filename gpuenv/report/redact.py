@@ -17,10 +17,20 @@ _QUERY_SECRET = pattern(
     r"([?&][\w.-]*(?:token|key|secret|password|passwd|pwd|sig|signature|credential|auth)[\w.-]*=)[^&\s]+", re.IGNORECASE
 )
 _NAMED_SECRET = pattern(rf"\b([A-Z][A-Z0-9_]*(?:{SECRET_NAME.pattern})[A-Z0-9_]*)(: |=)\S.*")
+# The same in lower case, as files of settings, programs and command lines have them; and what a request is signed with.
+_SETTING = pattern(
+    r"(?<![\w.-])((?:[\w.-]{0,40}[_.-])?(?:password|passwd|passphrase|secret|token|(?:api|access|secret|private)[_-]?key))"
+    r"([\"']?\s{0,3}[=:]\s{0,3}[\"']?|(?<=--password) |(?<=--token) )[^\s\"',;&]{6,}",
+    re.IGNORECASE,
+)
+_AUTHORIZATION = pattern(r"\b((?:Bearer|Authorization: \w{1,20}) )[\w.~+/=-]{8,}", re.IGNORECASE)
 # A home may lie below another folder (/nfs/home, /mnt/c/Users), and below one for a letter or a group.
 _HOMES = pattern(
     r"(/home|/Users|\b[A-Za-z]:[/\\]{1,2}[Uu]sers)[/\\]{1,2}"
-    r"(?:(?:\w|users?|nfs|staff|students?|people|grads?)[/\\]+(?=[^/\\:\s'\"]))?([^/\\:\s'\"]+)"
+    r"(?:(?:\w|users?|nfs|staff|students?|people|grads?)[/\\]+(?=[^/\\:\s'\"]))?"
+    # A name of Windows may have blanks.
+    r"((?:(?<=[Uu]sers\\)|(?<=[Uu]sers\\\\)|(?<=/[a-z]/Users/))[^/\\:\s'\"]+(?: [^/\\:\s'\"]+){1,2}(?=[/\\])"
+    r"|[^/\\:\s'\"]+)"
 )
 # Names of many machines' users give nobody away, and words of software stand in paths that decide.
 _COMMON = frozenset(
@@ -45,7 +55,7 @@ _COMMON = frozenset(
 )
 _SHORTEST = 4  # letters of a name that is looked for behind a hyphen too
 # As a shell shows who works where, before what was typed.
-_PROMPT = pattern(r"[\w.-]+@[\w.-]+(?=:[~/][^\s$#]*[$#%>])|(?<=\[)[\w.-]+@[\w.-]+(?= [^\]\s]*\][$#])")
+_PROMPT = pattern(r"(?<![\w.-])[\w.-]+@[\w.-]+(?=:[~/][^\s$#]*[$#%>])|(?<=\[)[\w.-]+@[\w.-]+(?= [^\]\s]*\][$#])")
 # An address of IP beside a scheme, a user or a port; four numbers alone are mostly a release.
 _ADDRESS = pattern(r"(?:(?<=//)|(?<=@))\d{1,3}(?:\.\d{1,3}){3}\b|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?=:\d{2,5}\b)")
 # Tokens by the beginnings that their makers give them: GitHub (Docs, Token formats), GitLab, Hugging Face, NVIDIA NGC,
@@ -176,5 +186,6 @@ def hide_secrets(text: str) -> str:
 
     ``NAME: value`` and ``NAME=value`` lose the value where the name says that it is a secret.
     """
+    text = _AUTHORIZATION.sub(rf"\1{_HIDDEN}", _SETTING.sub(rf"\1\2{_HIDDEN}", text))
     text = _TOKEN.sub(_HIDDEN, _NAMED_SECRET.sub(rf"\1\2{_HIDDEN}", text))
     return _QUERY_SECRET.sub(rf"\1{_HIDDEN}", CREDENTIALS.sub(rf"\1{_HIDDEN}@", text))

@@ -19,7 +19,7 @@ from gpuenv.explain.resemblance import likenesses
 from gpuenv.explain.scan import scan
 from gpuenv.explain.table import NO_FAULT, TABLE, read_table
 from gpuenv.explain.words import terms_of
-from tests.eval.near import NEAR, NOTHING_STATED, OPPOSITES, WRITTEN
+from tests.eval.near import NEAR, NOTHING_STATED, OPPOSITES, OTHER_FAULTS, WRITTEN
 from tests.eval.printed import messages
 from tests.eval.score import load
 
@@ -49,6 +49,7 @@ def samples() -> list[Sample]:
     """All texts, plain, as the program sees them."""
     cases = [case for name in SETS for case in load(name)]
     files = sorted((HERE / "innocent").iterdir())
+    near = (*NEAR, *WRITTEN, *OTHER_FAULTS, *NOTHING_STATED, *OPPOSITES)
     found = [
         *(_sample(case.root_cause, case.error_text.encode(), case.source, is_report=True) for case in cases),
         *(
@@ -57,7 +58,7 @@ def samples() -> list[Sample]:
             for cause in sorted(each.causes)
         ),
         *(_sample(NO_FAULT, path.read_bytes(), path.name) for path in files),
-        *(_sample(NO_FAULT, text.encode(), f"near {text}") for text in (*NEAR, *WRITTEN, *NOTHING_STATED, *OPPOSITES)),
+        *(_sample(NO_FAULT, text.encode(), f"near {text}") for text in near),
     ]
     return sorted(found, key=lambda sample: (sample.origin, sample.cause))
 

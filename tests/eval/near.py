@@ -113,6 +113,57 @@ WRITTEN = (
     "disk quota: 3 GB of 10 GB used; .cupy 120 MB",
     "The GPU is not throttled: clocks 1980 MHz, no slowdown.",
 )
+# Faults of a program's own code, and of others that have nothing to do with a GPU but a name.
+OTHER_FAULTS = (
+    (
+        'Traceback (most recent call last):\n  File "watch.py", line 2, in <module>\n    import pynvml\n'
+        "ModuleNotFoundError: No module named 'pynvml'"
+    ),
+    "ModuleNotFoundError: No module named 'pynvml'",
+    "ModuleNotFoundError: No module named 'gpu_helpers'",
+    "ModuleNotFoundError: No module named 'cuda_utils'",
+    (
+        '[ 12%] Building CUDA object CMakeFiles/foo.dir/a.cu.o\n/src/a.cu(33): error: expected a ";"\n'
+        '1 error detected in the compilation of "/src/a.cu".\n'
+        "make[2]: *** [CMakeFiles/foo.dir/build.make:76: CMakeFiles/foo.dir/a.cu.o] Error 2"
+    ),
+    (
+        '[ 40%] Building CUDA object CMakeFiles/app.dir/main.cu.o\nsrc/main.cu(7): error: identifier "n" is undefined\n'
+        "make[1]: *** [CMakeFiles/Makefile2:83: CMakeFiles/app.dir/all] Error 2\nmake: *** [Makefile:91: all] Error 2"
+    ),
+    (
+        'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    int(cp.array([1, 2]))\n'
+        '  File "cupy/_core/core.pyx", line 1000, in cupy._core.core._ndarray_base.__int__\n'
+        "TypeError: only size-1 arrays can be converted to Python scalars"
+    ),
+    (
+        'Traceback (most recent call last):\n  File "a.py", line 9, in <module>\n    x.reshape(7, 7)\n'
+        '  File "cupy/_core/core.pyx", line 800, in cupy._core.core._ndarray_base.reshape\n'
+        "ValueError: cannot reshape array of size 48 into shape (7, 7)"
+    ),
+    "ImportError: cannot import name 'load' from 'mylib.gpu' (/app/mylib/gpu.py)",
+    "[1:ERROR:gpu_process_host.cc(992)] GPU process launch failed: error_code=1002",
+    "ERROR 1045 (28000): Access denied for user 'gpu'@'localhost' (using password: YES)",
+    (
+        "##[error]fatal: could not read Username for 'https://localhost': prompts disabled\nrepository cuda-lib\n"
+        "##[error]The process '/usr/bin/git' failed with exit code 128"
+    ),
+    "SyntaxError: invalid syntax\n    import cupy as cp as np",
+    (
+        "Setting up nvidia-driver-550 (550.54.14-0ubuntu1) ...\nBuilding initial module for 6.8.0-31-generic\nDone.\n"
+        "nvidia.ko.zst:\nRunning module version sanity check.\n - Original module\n"
+        "   - No original module exists within this kernel\n - Installation\ndepmod..."
+    ),
+    (
+        "wandb: WARNING A graphql request initiated by the public wandb API timed out (timeout=19 sec).\n"
+        "wandb: Run history: train/loss\nwandb: Run summary: gpu.0.memory 88.1"
+    ),
+    "requests.exceptions.ReadTimeout: HTTPConnectionPool(host='gpu-node', port=8000): Read timed out.",
+    "Note: the first call of a CuPy function is slow because the kernel is compiled. It is not an error.",
+    "I have an NVIDIA RTX 4090. My game runs slower since I changed the monitor. What could be wrong?",
+    "How do I convert a cupy array to a torch tensor without copying? torch.as_tensor(x, device='cuda') makes no copy.",
+)
+
 # What states no fact of the machine.
 NOTHING_STATED = (
     "assert torch.cuda.is_available()",

@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.explain.answer import explanation
 from gpuenv.explain.scan import scan
-from tests.eval.near import NEAR, WRITTEN
+from tests.eval.near import NEAR, OTHER_FAULTS, WRITTEN
 
 INNOCENT = sorted((Path(__file__).parents[1] / "eval/innocent").glob("*.txt"))
 
@@ -25,7 +25,7 @@ def test_an_innocent_text_yields_nothing(path: Path) -> None:
     assert [(entry.cause.value, entry.signatures, entry.lines) for entry in said] == []
 
 
-@pytest.mark.parametrize("text", [*NEAR, *WRITTEN])
+@pytest.mark.parametrize("text", [*NEAR, *WRITTEN, *OTHER_FAULTS])
 def test_a_healthy_text_that_comes_near_yields_nothing(text: str) -> None:
     assert [(entry.cause.value, entry.signatures) for entry in explanation(scan(text.encode())).causes] == []
 

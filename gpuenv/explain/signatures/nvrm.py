@@ -42,6 +42,7 @@ SIGNATURES = (
         ((Cause.GPU_HARDWARE_FAULT, 0.88),),
         _XID_DOC,
         pattern=r"\bXid\b(?:=| ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?)(?P<xid>\d{1,3})\b",
+        unless=r"\b(?:transaction|vacuum\w*|commit\w*|rollback|session\w*|zookeeper|postgres\w*|rows)\b",  # theirs are called so too
         title="The driver reports Xid {xid}",
         judge=_xid,
         decides="the meaning of the Xid in NVIDIA's table, and whether it comes back with another program",
@@ -231,6 +232,7 @@ SIGNATURES = (
             r"(?:nvidia|NVRM|CUDA|GPU).*(?:after (?:a |the )?(?:suspend|resume|sleep|hibernat)|(?:suspend|resume)\w* .*(?:fail|error|timed out))"
             r"|nvidia-(?:suspend|resume)\.service.*(?:fail|error)|(?:after|from) (?:suspend|resume|sleep)\w*.*(?:CUDA|nvidia|GPU)"
         ),
+        unless=r"^(?!.*(?:fail|error|\bnot\b|n't|\bno\b|lost|cannot|\bbut\b)).*\b(?:still|everything|all) works?\b",
         title="The GPU was lost when the system slept",
         mark="suspend",
     ),

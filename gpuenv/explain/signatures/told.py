@@ -19,7 +19,7 @@ _GROWS = (
     r"(?:keeps? (?:on )?(?:growing|increasing|rising|climbing|going up|accumulating|filling)|\b(?:grow(?:s|ing)|accumulates|climbs|fills up|builds up)\b"
     r"|(?:increas\w+|rises|goes up) (?:with|after|on|in|at|over) (?:each|every|time|all|iterations?|steps?|epochs?)|continu\w+ (?:to )?(?:grow|increas|ris|climb)\w*"
     rf"|{_NOT} (?:being |be |get |gets )?(?:released|freed|returned|reclaimed|deallocated|cleared|given back)|{_NOT} (?:go(?:es)? down|decreas\w+|shrinks?|drops?)\b"
-    r"|(?:stays?|remains?) (?:allocated|occupied|reserved|high|used|in use|full))"
+    r"|(?<!nothing )(?:stays?|remains?) (?:allocated|occupied|reserved|high|used|in use|full))"
 )
 _OVER = r"(?:end\w*|finish\w*|terminat\w*|kill\w*|exit\w*|stop(?:s|ped)|clos\w+|crash\w*|shut down|interrupt\w*|aborted|cancel\w*|inactive|Ctrl-?C)"
 _PROGRAM = r"(?:process|program|script|job|training|run|kernel|notebook|terminal|inference|model|session)\w{0,3}"
