@@ -32,12 +32,8 @@ PAIRS = (
     ("l4-550", "rocm-on-nvidia", "rocm-mismatch", {"target.cupy"}),
     ("l4-550", "numpy1-cupy14", "numpy-incompatible", {"target.packages.numpy"}),
     ("l4-550", "driver-too-old-wheel", "driver-too-old-for-cuda", {"target.cupy", "driver.version", "driver.cuda"}),
-    (
-        "l4-550",
-        "library-missing",
-        "cuda-library-missing",
-        {f"target.libraries.{name}" for name in ("cublas", "cufft", "curand")},
-    ),
+    # What leads to the libraries stands before them: there the toolkit's folder is searched.
+    ("l4-550", "library-missing", "cuda-library-missing", {"environment.LD_LIBRARY_PATH"}),
     ("l4-550", "container-utility-only", "container-driver-capabilities", {"environment.NVIDIA_DRIVER_CAPABILITIES"}),
     ("v100-580", "v100-cuda13x-580", "gpu-removed-from-toolkit", {"target.cupy"}),
     ("v100-580", "v100-prohibited", "compute-mode-exclusive", {"gpus[].compute_mode"}),

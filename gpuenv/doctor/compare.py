@@ -65,7 +65,7 @@ _FAMILIES: tuple[tuple[str, float, str], ...] = (
 )
 _REST = (0.15, "it differs")
 _EXTRA_NODE = (0.2, "a device file more, which hides nothing")
-_NODES, _PACKAGES = "driver.device_nodes.", "target.packages."
+_NODES, _PACKAGES, _CUPY = "driver.device_nodes.", "target.packages.", "target.cupy"
 _Telling = tuple[tuple[str, ...], tuple[str, ...]]  # of the machine there, and of the one here
 _FACT_OF_ENTRY = {
     "target.packages.numpy": ("target.numpy",),
@@ -77,7 +77,7 @@ _OUTCOMES = ("visible_count", "gpu_count", "driver.cuda_init", "driver.nvml_init
 _LIBRARIES = "target.libraries."  # which one is loaded comes of these, where they differ too
 _LEADING_TO_LIBRARIES = (
     *("environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD", "environment.CUDA_PATH", "environment.CUDA_HOME"),
-    *("environment.CONDA_PREFIX", "target.cupy", "target.packages.nvidia-*", "target.packages.cuda-*"),
+    *("environment.CONDA_PREFIX", _CUPY, "target.packages.nvidia-*", "target.packages.cuda-*"),
 )
 
 
@@ -138,11 +138,18 @@ def _led(differences: list[Difference]) -> list[Difference]:
     libraries = [entry.likelihood for entry in differences if entry.fact.startswith(_LIBRARIES)]
     if not libraries:
         return differences
-    return [_raised(entry, max(libraries)) if _leads(entry.fact) else entry for entry in differences]
+    return [_raised(entry, max(libraries)) if _leads(entry) else entry for entry in differences]
 
 
-def _leads(fact: str) -> bool:
-    return any(fnmatchcase(fact, pattern) for pattern in _LEADING_TO_LIBRARIES)
+def _leads(entry: Difference) -> bool:
+    """Another release of the same CuPy line looks for the same libraries in the same places."""
+    if entry.fact == _CUPY and _lines(entry.there) == _lines(entry.here):
+        return False
+    return any(fnmatchcase(entry.fact, pattern) for pattern in _LEADING_TO_LIBRARIES)
+
+
+def _lines(distributions: str | None) -> set[str]:
+    return {distribution.partition(" ")[0] for distribution in (distributions or "").split(", ")}
 
 
 def _raised(entry: Difference, likelihood: float) -> Difference:
