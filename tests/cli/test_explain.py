@@ -189,3 +189,11 @@ def test_a_log_of_200_megabytes_takes_bounded_memory(tmp_path: Path) -> None:
     assert answer["causes"][0]["lines"][0]["text"] == NO_DEVICE
     assert answer["lines_read"] > 1_000_000
     assert used < 200 * 1024
+
+
+def test_a_complaint_counts_once() -> None:
+    """What nvidia-smi says is the error here, and no fact of the machine that would bear it out."""
+    text = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+    (first, *_) = said(text)["causes"]
+    assert (first["cause"], first["supported_by"]) == ("driver-module-not-loaded", [])
+    assert first["confidence"] < 0.8
