@@ -51,7 +51,7 @@ MAY_IMPORT = {
 }
 # Libraries of others, and the one place that may import each.
 THIRD_PARTY = {
-    "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install", "refresh", "image"},
+    "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install", "refresh", "image", "paste"},
     "tomli": {"toml_text"},
     "yaml": {"gpuenv.matrix.strict_yaml"},
     "typer": {"cli"},

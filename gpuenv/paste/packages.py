@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from packaging.utils import canonicalize_name
+
 from gpuenv.model.pattern import pattern
 from gpuenv.paste import forms
 
@@ -38,11 +40,6 @@ _SHOWN = pattern(r"(Name|Version): (\S+)$")
 _INSTALLED = pattern(r"Successfully (un)?installed ([A-Za-z]\S*-\d.*)$")
 _WITH_RELEASE = pattern(r"([A-Za-z][\w.-]*)-(\d[\w.!+]*)$")
 _SATISFIED = pattern(rf"Requirement already satisfied: ([A-Za-z][\w.-]*)\S* in .*\({_RELEASE}\)$")
-
-
-def canonical(name: str) -> str:
-    """A distribution's name as the index spells it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 class PackageReader:
@@ -118,13 +115,13 @@ class PackageReader:
         if installed is None:
             return None
         for entry in filter(None, map(_WITH_RELEASE.match, installed[2].split())):
-            self.found.pop(canonical(entry[1]), None)  # an install changes what was there
+            self.found.pop(canonicalize_name(entry[1]), None)  # an install changes what was there
             if not installed[1]:
                 self._put(entry[1], entry[2], forms.PIP, "pip")
         return forms.PIP
 
     def _put(self, name: str, release: str, form: str, by: str) -> str:
-        known = canonical(name)
+        known = canonicalize_name(name)
         if len(self.found) < _MOST:
             self.found.setdefault(known, (release, by))
         if form in self._lists:
