@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.paste.records import Pasted
 
-_COMPLAINTS = ("nvml", "libcuda")  # are what is to be explained: as facts too, one message would count twice
 _HEAD = 1 << 18  # bytes in which pasted outputs are looked for
 
 
@@ -74,15 +73,12 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
 
 
 def _pasted(head: bytes) -> Pasted | None:
-    """The outputs that stand beside an error, where there are any."""
-    from dataclasses import replace
-
+    """The outputs that stand beside an error, where there are any; the error itself is none."""
+    from gpuenv.paste.fields import FAILURES
     from gpuenv.paste.read import decoded, read_paste
-    from gpuenv.paste.records import Pasted
 
-    pasted = read_paste(decoded(head))
-    said = tuple(entry for entry in pasted.said if entry.fact not in _COMPLAINTS)
-    return replace(pasted, said=said) if replace(pasted, said=said, forms=()) != Pasted() else None
+    pasted = read_paste(decoded(head)).without(FAILURES)
+    return None if pasted.is_empty else pasted
 
 
 def _told(pasted: Pasted, stated: Iterable[str], assumed: Sequence[str], matrix: Matrix) -> Snapshot:

@@ -69,6 +69,9 @@ _CONDA_PLATFORMS = {"64": "x86_64", "aarch64": "aarch64", "arm64": "arm64"}
 _CONDA_SYSTEMS = {"linux": "linux", "win": "windows", "osx": "darwin"}
 _TEGRA = r"#? ?(R\d+ \(release\), REVISION: .*)"
 
+# What a failure is told by: of use where a machine is to be known, and no evidence of itself where it is explained.
+FAILURES = frozenset(("nvml", "gpu-count", "cuda-init"))
+
 OF_CUPY = (
     # cupy.show_config(): cupyx/_runtime.py of CuPy 6 to 14.
     _field(forms.SHOW_CONFIG, "cupy-release", r"CuPy [Vv]ersion", _VERSION),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Collection, Mapping
+from dataclasses import field, replace
 
 from gpuenv.model.record import dataclass
 
@@ -90,6 +90,15 @@ class Pasted:
     listings: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()
+
+    def without(self, facts: Collection[str]) -> Pasted:
+        """What it says but for these facts."""
+        return replace(self, said=tuple(entry for entry in self.said if entry.fact not in facts))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it tells nothing, be an output recognised or not."""
+        return not (self.said or any(self.gpus.values()) or self.amd or self.devices or self.packages or self.listings)
 
 
 @dataclass(frozen=True, slots=True)
