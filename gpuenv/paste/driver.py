@@ -8,6 +8,7 @@ from typing import TypeVar
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.codes import Cuda
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import ComputeMode, Driver, Gpu, MigInstance, Module, Source, SourceState
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
@@ -27,12 +28,12 @@ _MODES = {
 }
 # cudaError_t, CUDA Runtime API 13.0, "Data types used by CUDA Runtime": those that cuInit has of the same number.
 _INIT = {
-    "cudaErrorNoDevice": 100,
-    "cudaErrorStubLibrary": 34,
-    "cudaErrorSystemNotReady": 802,
-    "cudaErrorSystemDriverMismatch": 803,
-    "cudaErrorCompatNotSupportedOnDevice": 804,
-    "cudaErrorUnknown": 999,
+    "cudaErrorNoDevice": Cuda.NO_DEVICE,
+    "cudaErrorStubLibrary": Cuda.STUB_LIBRARY,
+    "cudaErrorSystemNotReady": Cuda.SYSTEM_NOT_READY,
+    "cudaErrorSystemDriverMismatch": Cuda.SYSTEM_DRIVER_MISMATCH,
+    "cudaErrorCompatNotSupportedOnDevice": Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE,
+    "cudaErrorUnknown": Cuda.UNKNOWN,
 }
 
 

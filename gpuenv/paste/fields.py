@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from gpuenv.model.codes import Nvml
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.paste import forms
@@ -38,6 +39,11 @@ def level(number: str) -> str:
 def _said(value: str) -> Callable[[str], str]:
     """A line whose being there is the fact."""
     return lambda _: value
+
+
+def _complaint(text: str, code: Nvml) -> Form:
+    """What nvidia-smi says where NVML has answered with this code."""
+    return _line(forms.SMI, "nvml", text, _said(str(int(code))))
 
 
 def _first_sentence(told: str) -> str:
@@ -99,14 +105,12 @@ OF_DRIVER = (
     # nvidia-smi -q; the banner of the plain table is read by the probe's own reader.
     _line(forms.SMI_Q, "driver", rf"(?:Driver|KMD) Version\s{{2,}}: {_DRIVER}$"),
     _line(forms.SMI_Q, "driver-cuda", r"CUDA(?: UMD)? Version\s{2,}: (\d{1,2}\.\d)$"),
-    _line(
-        forms.SMI, "nvml", r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver", _said("9")
-    ),
-    _line(forms.SMI, "nvml", r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", _said("9")),
-    _line(forms.SMI, "nvml", r"Failed to initialize NVML: Driver/library version mismatch", _said("18")),
-    _line(forms.SMI, "nvml", r"Failed to initialize NVML: Insufficient Permissions", _said("4")),
-    _line(forms.SMI, "nvml", r"Failed to initialize NVML: Unknown Error", _said("999")),
-    _line(forms.SMI, "nvml", r"NVIDIA-SMI couldn't find \S+ library", _said("12")),
+    _complaint(r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver", Nvml.DRIVER_NOT_LOADED),
+    _complaint(r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", Nvml.DRIVER_NOT_LOADED),
+    _complaint(r"Failed to initialize NVML: Driver/library version mismatch", Nvml.LIB_RM_VERSION_MISMATCH),
+    _complaint(r"Failed to initialize NVML: Insufficient Permissions", Nvml.NO_PERMISSION),
+    _complaint(r"Failed to initialize NVML: Unknown Error", Nvml.UNKNOWN),
+    _complaint(r"NVIDIA-SMI couldn't find \S+ library", Nvml.LIBRARY_NOT_FOUND),
     _line(forms.SMI, "nvml", r"No devices were found$", _said("0")),
     _line(forms.SMI, "gpu-count", r"No devices were found$", _said("0")),
     _line(forms.SMI, "library-version", rf"NVML library version: {_DRIVER}$"),

@@ -32,18 +32,25 @@ _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4
 _ACCEPT_WORK = Fix(
     "In a confidential virtual machine, let the GPU take work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
 )
+_FEWER_CLIENTS = "End other clients of MPS, or wait for them."
 _END_MPS = ("sh", "-c", "echo quit | nvidia-cuda-mps-control")
 # CUDA Driver API, Data types used by CUDA driver, CUresult; NVIDIA, Multi-Process Service (read November 2026).
 _MPS_TROUBLES = {
-    805: (
+    Cuda.MPS_CONNECTION_FAILED: (
         "its control daemon or its server cannot be reached",
         "Start MPS's control daemon as this user, and let CUDA_MPS_PIPE_DIRECTORY name its folder.",
     ),
-    806: ("a call to its server has failed", "Start MPS's control daemon anew."),
-    807: ("its server is not ready, which may pass", "Wait a moment; MPS's server recovers from a fault of a client."),
-    808: ("its server takes no more clients", "End other clients of MPS, or wait for them."),
-    809: ("its server takes no more connections", "End other clients of MPS, or wait for them."),
-    810: ("its server has ended this client", "Start the program again; see what another client of MPS did."),
+    Cuda.MPS_RPC_FAILURE: ("a call to its server has failed", "Start MPS's control daemon anew."),
+    Cuda.MPS_SERVER_NOT_READY: (
+        "its server is not ready, which may pass",
+        "Wait a moment; MPS's server recovers from a fault of a client.",
+    ),
+    Cuda.MPS_MAX_CLIENTS_REACHED: ("its server takes no more clients", _FEWER_CLIENTS),
+    Cuda.MPS_MAX_CONNECTIONS_REACHED: ("its server takes no more connections", _FEWER_CLIENTS),
+    Cuda.MPS_CLIENT_TERMINATED: (
+        "its server has ended this client",
+        "Start the program again; see what another client of MPS did.",
+    ),
 }
 _LOAD_AND_LOOK = (
     Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
@@ -263,7 +270,7 @@ def _starting_anew(facts: Facts) -> tuple[Fix, ...]:
 
 def _by_mps(code: int, evidence: tuple[Evidence, ...]) -> Symptom:
     """The driver is reached through NVIDIA's Multi-Process Service, which gives it no room or does not answer."""
-    title, first = _MPS_TROUBLES[code]
+    title, first = _MPS_TROUBLES[Cuda(code)]
     return Symptom(
         f"CUDA cannot be initialised through MPS: {title}",
         evidence,
