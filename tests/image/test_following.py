@@ -42,6 +42,7 @@ POETRY = (
         f"{SLIM} AS files\nCOPY . /all\n{DEVEL}\nCOPY --from=0 /all /tmp\nRUN pip install -r /tmp/r.txt",
         f"{DEVEL}\nRUN --mount=type=cache,target=/c --mount=type=bind,source=r.txt,target=r.txt pip install -r r.txt",
         f"{DEVEL}\nCOPY r.txt /app/\nCOPY other /app\nRUN pip install -r /app/r.txt",
+        f"{DEVEL}\nCOPY r.txt //app/\nRUN pip install -r //app//r.txt",
     ],
 )
 def test_a_list_is_found_where_it_stands(tmp_path: Path, text: str) -> None:
