@@ -9,7 +9,7 @@ import pytest
 
 from gpuenv.image.check.projects import of_table
 from gpuenv.model.finding import Severity
-from tests.image.test_dockerfile import DEVEL, SLIM, judged, told
+from tests.image.dockerfiles import DEVEL, SLIM, judged, told
 
 if TYPE_CHECKING:
     from pathlib import Path
