@@ -305,7 +305,7 @@ def test_programs_are_started_in_one_module_alone() -> None:
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
     in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.several", f"{PAYLOAD}.demos.fork_after_cuda_init"}
-    own = {"gpuenv.probe.children", "gpuenv.probe.forked"}
+    own = {"gpuenv.probe.children", "gpuenv.probe.piped"}
     assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 
 

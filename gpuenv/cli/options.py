@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from gpuenv.model.smoke import Level
-from gpuenv.probe.take import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
+from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
 
 TIMEOUT = DEFAULT_TIMEOUT  # seconds, of --timeout: how long the machine may take to answer
 

@@ -13,7 +13,10 @@ from importlib.util import find_spec
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_driver, for_the_target
 from gpuenv.probe.children import Answer, ChildGroup, ChildResult, follow, run_child, start_child
+from gpuenv.probe.command import in_target, script
+from gpuenv.probe.early import Early
 from gpuenv.probe.forked import fork_script, may_fork
+from gpuenv.probe.piped import Piped
 
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
@@ -33,17 +36,6 @@ class Asking:
     root: str
     deadline: float
     group: ChildGroup = field(default_factory=ChildGroup)
-
-
-def script(name: str) -> str:
-    """The path of a probing script."""
-    # Not importlib.resources: it costs 60 ms at start, and an interpreter needs a real file in any case.
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", name)  # noqa: PTH100, PTH118, PTH120
-
-
-def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs a script of ours under the target's interpreter; nothing is written there."""
-    return (interpreter, "-B", script("start.py"), name, *arguments)
 
 
 def start_own(asking: Asking, name: str, *arguments: str) -> Answer:
@@ -90,9 +82,18 @@ def start_target(asking: Asking, interpreter: str, name: str, *arguments: str) -
     return start_child(command, for_the_target(asking.environment), asking.deadline, asking.group)
 
 
-def start_interpreter(asking: Asking, interpreter: str) -> Answer:
-    """The child in which the target's interpreter tells of itself and its distributions."""
-    return start_target(asking, interpreter, "interpreter")
+def start_interpreter(asking: Asking, interpreter: str, early: Early | None = None) -> Answer:
+    """The child in which the target's interpreter tells of itself and its distributions.
+
+    Args:
+        asking: what every asking needs.
+        interpreter: the target's.
+        early: that child, where it runs by now.
+    """
+    if early is None or early.command != in_target(interpreter, "interpreter"):
+        return start_target(asking, interpreter, "interpreter")
+    process = asking.group.start(lambda: Piped(interpreter, early.pid, early.out, early.err))
+    return lambda: follow(process, early.started, asking.deadline, asking.group)
 
 
 def start_files(asking: Asking, interpreter: str, *, deep: bool) -> Answer:

@@ -6,62 +6,17 @@ while this process has a single thread, and only where the child is to have this
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
-from typing import IO, NoReturn
+from typing import NoReturn
 
 from gpuenv.model.secrets import for_the_driver
+from gpuenv.probe.piped import Piped
 
 _MOST_FILES = 4096  # descriptors that a fork closes; what is above is closed on exec, and a fork executes nothing
-_MOMENT = 0.01  # seconds between two looks, where the kernel cannot tell of an end
-
-
-class Forked:
-    """A forked child, with what is asked of a ``subprocess.Popen``."""
-
-    stdout: IO[bytes] | None
-    stderr: IO[bytes] | None
-
-    def __init__(self, name: str, pid: int, stdout: IO[bytes], stderr: IO[bytes]) -> None:
-        self.pid = pid
-        self.stdout = stdout
-        self.stderr = stderr
-        self.returncode: int | None = None
-        self._name = name
-        self._lock = threading.Lock()
-
-    def poll(self) -> int | None:
-        """The exit code, the negative number of the signal that ended it, or None while it runs."""
-        with self._lock:
-            if self.returncode is None:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-            return self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        """The exit code, once there is one.
-
-        Raises:
-            TimeoutExpired: when it still runs after ``timeout`` seconds.
-        """
-        until = None if timeout is None else time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if until is not None and time.monotonic() >= until:
-                raise subprocess.TimeoutExpired(self._name, timeout or 0.0)
-            time.sleep(_MOMENT)
-        return code
-
-    def kill(self) -> None:
-        """Ends it, if it still runs."""
-        with self._lock, contextlib.suppress(ProcessLookupError):
-            if self.returncode is None:
-                os.kill(self.pid, signal.SIGKILL)
 
 
 def may_fork(environment: Mapping[str, str]) -> bool:
@@ -69,7 +24,7 @@ def may_fork(environment: Mapping[str, str]) -> bool:
     return sys.platform == "linux" and threading.active_count() == 1 and environment == os.environ
 
 
-def fork_script(path: str, *arguments: str) -> Forked:
+def fork_script(path: str, *arguments: str) -> Piped:
     """Runs a script of ours in a fork, in a session of its own.
 
     Raises:
@@ -91,7 +46,7 @@ def fork_script(path: str, *arguments: str) -> Forked:
         _become(path, arguments, out[1], err[1])
     os.close(out[1])
     os.close(err[1])
-    return Forked(path, pid, os.fdopen(out[0], "rb", 0), os.fdopen(err[0], "rb", 0))
+    return Piped(path, pid, out[0], err[0])
 
 
 def _become(path: str, arguments: tuple[str, ...], out: int, err: int) -> NoReturn:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from gpuenv.model.record import dataclass
 from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml, start_smi
 from gpuenv.probe.children import Answer
+from gpuenv.probe.early import Early
+from gpuenv.probe.limits import DEFAULT_TIMEOUT
 from gpuenv.probe.target import find_interpreter
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
-# In seconds. The first initialisation on an eight-GPU host without persistence mode takes long.
-DEFAULT_TIMEOUT, LONGEST_TIMEOUT = 30.0, 3600
-_PATIENCE = 2.0
+_PATIENCE = 2.0  # seconds
 _LESSER = "nvidia-smi"  # what it says decides nothing that the others have told
 _COURTESY = 4.0  # seconds that it is given once they have
 _LATE = 0.7  # seconds beyond the deadline in which a killed child is buried
@@ -57,8 +57,12 @@ class Inquiry:
     To be closed, so that nothing that was started is left behind.
     """
 
-    def __init__(self, request: Request) -> None:
-        """Nothing is started yet.
+    def __init__(self, request: Request, early: Early | None = None) -> None:
+        """Nothing is started yet, but perhaps one child.
+
+        Args:
+            request: what to ask, and how long.
+            early: the child in which the target's interpreter tells of itself, if it runs by now.
 
         Raises:
             TargetError: when the target that the caller named is no environment.
@@ -67,12 +71,13 @@ class Inquiry:
         self._interpreter = find_interpreter(request.python, request.environment)
         self._began = time.monotonic()
         self._asking = Asking(request.environment, request.root, self._began + request.timeout)
+        self._early = early
         self._answers: dict[str, Any] = {}
         self._threads: dict[str, threading.Thread] = {}
 
     def begin(self) -> None:
         """Starts every child; an asking that was interrupted meanwhile is closed like any other."""
-        tasks = _tasks(self._asking, self._interpreter, deep=self._request.deep)
+        tasks = _tasks(self._asking, self._interpreter, self._early, deep=self._request.deep)
         self._threads = {
             name: threading.Thread(target=self._work, args=(name, task), daemon=True) for name, task in tasks.items()
         }
@@ -135,7 +140,9 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
         return inquiry.finish(announce)
 
 
-def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[str, Callable[[], Any]]:
+def _tasks(
+    asking: Asking, interpreter: str | None, early: Early | None, *, deep: bool
+) -> Mapping[str, Callable[[], Any]]:
     """What is asked, by the name of the source.
 
     Every child is started here, before there is a second thread: those of the target first, which take longest, then
@@ -143,7 +150,8 @@ def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[st
     """
     tasks: dict[str, Callable[[], Any]] = {}
     if interpreter is not None:
-        target, files = start_interpreter(asking, interpreter), start_files(asking, interpreter, deep=deep)
+        target = start_interpreter(asking, interpreter, early)
+        files = start_files(asking, interpreter, deep=deep)
         tasks["target"] = lambda: _environment(asking, interpreter, target)
         tasks["files"] = lambda: _files(files)
     cuda, nvml, kernel = start_cuda(asking), start_nvml(asking), start_kernel(asking)
