@@ -10,7 +10,7 @@ import os
 
 from gpuenv.install.paths import root_with_journals
 from gpuenv.model.secrets import for_the_target
-from gpuenv.probe.command import in_target
+from gpuenv.probe.command import of_target
 from gpuenv.probe.early import Early, start_early
 from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
 from gpuenv.probe.target import TargetError, find_interpreter
@@ -45,7 +45,7 @@ def begin(arguments: Sequence[str]) -> None:
     if not 0 < timeout <= LONGEST_TIMEOUT or (arguments[0] == "install" and _is_to_be_mended(interpreter)):
         return
     if interpreter is not None:
-        start_early(in_target(interpreter, "interpreter"), for_the_target(os.environ), _early)
+        start_early(of_target(interpreter), for_the_target(os.environ), _early)
     _ready.append(_started(_request(arguments, python, timeout)))
 
 

@@ -16,18 +16,20 @@ _FIRST_FREE = 3  # descriptors below are the standard streams, unless somebody h
 
 
 class Early:
-    """A child that runs, in a session of its own, with a pipe for each of its two streams.
+    """A child that runs, in a session of its own, with a pipe for each of its three streams.
 
     Attributes:
         command: what it was started with.
         pid: its process.
         out: the descriptor of the pipe of its standard output.
         err: likewise, of its standard error.
+        told: likewise, of its standard input.
         started: reading of ``time.monotonic``.
     """
 
-    def __init__(self, command: Sequence[str], pid: int, out: int, err: int) -> None:
-        self.command, self.pid, self.out, self.err = command, pid, out, err
+    def __init__(self, command: Sequence[str], pid: int, out: int, err: int, told: int) -> None:
+        self.command, self.pid = command, pid
+        self.out, self.err, self.told = out, err, told
         self.started = time.monotonic()
 
     def end(self) -> None:
@@ -48,12 +50,16 @@ def start_early(command: Sequence[str], environment: Mapping[str, str], into: li
     """
     if not hasattr(os, "posix_spawn"):
         return
-    pipes = [*os.pipe(), *os.pipe()]
+    pipes = [*os.pipe(), *os.pipe(), *os.pipe()]
+    ends = unused = [pipes[4], pipes[1], pipes[3]]
     former = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
     try:
-        into.append(Early(command, _spawned(command, environment, pipes, former), pipes[0], pipes[2]))
-        unused = pipes[1::2]
-    except (OSError, ValueError, NotImplementedError):
+        if min(pipes) < _FIRST_FREE:  # one has taken the place of a standard stream
+            unused = pipes
+        else:
+            pid = _spawned(command, environment, ends, former)
+            into.append(Early(command, pid, pipes[0], pipes[2], pipes[5]))
+    except (OSError, NotImplementedError):
         unused = pipes
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, former)
@@ -62,26 +68,19 @@ def start_early(command: Sequence[str], environment: Mapping[str, str], into: li
 
 
 def _spawned(
-    command: Sequence[str], environment: Mapping[str, str], pipes: Sequence[int], mask: set[signal.Signals | int]
+    command: Sequence[str], environment: Mapping[str, str], ends: Sequence[int], mask: set[signal.Signals | int]
 ) -> int:
-    """The process, with the signals as they were.
+    """The process, with these ends of pipes as its standard streams and with the signals as they were.
 
     Raises:
         OSError: when it cannot be started.
-        ValueError: when a standard stream is closed, so that a pipe has taken its place.
         NotImplementedError: when this system starts no sessions so.
     """
-    if min(pipes) < _FIRST_FREE:
-        raise ValueError("a standard stream is closed")
     return os.posix_spawn(
         command[0],
         list(command),
         environment,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, pipes[1], 1),
-            (os.POSIX_SPAWN_DUP2, pipes[3], 2),
-        ],
+        file_actions=[(os.POSIX_SPAWN_DUP2, end, stream) for stream, end in enumerate(ends)],
         setsid=True,
         setsigmask=mask,
         setsigdef=[getattr(signal, name) for name in _IGNORED if hasattr(signal, name)],

@@ -16,10 +16,11 @@ _MOMENT = 0.01  # seconds between two looks, where the kernel cannot tell of an 
 class Piped:
     """A child of this process with a pipe for each stream, and what is asked of a ``subprocess.Popen``."""
 
+    stdin: IO[bytes] | None
     stdout: IO[bytes] | None
     stderr: IO[bytes] | None
 
-    def __init__(self, name: str, pid: int, out: int, err: int) -> None:
+    def __init__(self, name: str, pid: int, out: int, err: int, told: int | None = None) -> None:
         """Takes over a process.
 
         Args:
@@ -27,8 +28,10 @@ class Piped:
             pid: its number.
             out: the descriptor from which its standard output is read.
             err: likewise, its standard error.
+            told: the descriptor to which its standard input is written, if it has any.
         """
         self.pid = pid
+        self.stdin = None if told is None else os.fdopen(told, "wb", 0)
         self.stdout, self.stderr = os.fdopen(out, "rb", 0), os.fdopen(err, "rb", 0)
         self.returncode: int | None = None
         self._name = name

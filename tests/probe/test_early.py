@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.children import ChildGroup, ChildResult, Ending, follow
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, follow, let_go
 from gpuenv.probe.early import Early, start_early
 from gpuenv.probe.piped import Piped
 
@@ -19,7 +19,8 @@ TELLING = (
     "import os, signal, sys\n"
     "ignored = signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN\n"
     "blocked = sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))\n"
-    "print(os.getsid(0) == os.getpid(), blocked, sorted(os.listdir('/proc/self/fd'))[:3], sorted(os.environ))\n"
+    "streams = sorted(map(int, os.listdir('/proc/self/fd')))[:3]\n"
+    "print(os.getsid(0) == os.getpid(), blocked, streams, sorted(os.environ))\n"
     "print('a complaint', file=sys.stderr)\n"
 )
 
@@ -31,7 +32,8 @@ def started(*command: str) -> Early | None:
 
 
 def followed(early: Early, seconds: float = 20) -> ChildResult:
-    process = Piped("it", early.pid, early.out, early.err)
+    process = Piped("it", early.pid, early.out, early.err, early.told)
+    let_go(process)
     return follow(process, early.started, time.monotonic() + seconds, ChildGroup())
 
 
@@ -41,7 +43,7 @@ def test_it_says_and_complains_in_a_session_of_its_own_with_signals_as_they_were
     result = followed(early)
     assert (result.ending, result.exit_code, result.stderr) == (Ending.EXITED, 0, "a complaint\n")
     variables = sorted({"ONE", *(["LC_CTYPE"] if "LC_CTYPE" in result.stdout else [])})
-    assert result.stdout == f"True [] ['0', '1', '2'] {variables}\n"
+    assert result.stdout == f"True [] [0, 1, 2] {variables}\n"
 
 
 def test_it_is_killed_at_its_deadline() -> None:
@@ -67,6 +69,8 @@ def test_it_is_ended_with_what_it_has_started(tmp_path: Path) -> None:
     early.end()
     assert os.waitstatus_to_exitcode(os.waitpid(early.pid, 0)[1]) == -signal.SIGKILL
     early.end()  # there is nothing left to end
+    for descriptor in (early.out, early.err, early.told):
+        os.close(descriptor)
 
 
 def descriptors() -> set[str]:
