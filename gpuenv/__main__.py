@@ -40,7 +40,7 @@ def _main(arguments: list[str]) -> int:
 
     try:
         ahead.begin(arguments)
-        from gpuenv.cli.app import run  # noqa: PLC0415 - Typer costs more than all the rest of --version
+        from gpuenv.cli.front import run  # noqa: PLC0415 - --version needs none of this
 
         return run(arguments)
     finally:

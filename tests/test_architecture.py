@@ -90,7 +90,7 @@ BROAD_KINDS = ("Exception", "BaseException")
 BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
     ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
-    ("gpuenv.cli.app", "run"),  # the last handler turns a fault of ours into a message
+    ("gpuenv.cli.front", "run"),  # the last handler turns a fault of ours into a message
     ("gpuenv.probe.forked", "_run"),  # the end of a script, as its interpreter would tell it
     (f"{SCRIPTS}.importing", "main"),  # someone else's module
     (f"{SCRIPTS}.interpreter", "main"),  # someone else's interpreter

@@ -74,8 +74,22 @@ def test_programs_are_started_in_one_module_alone() -> None:
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
     in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.several", f"{PAYLOAD}.demos.fork_after_cuda_init"}
-    own = {"gpuenv.probe.children", "gpuenv.probe.forked"}
+    own = {"gpuenv.probe.children", "gpuenv.probe.piped"}
     assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
+
+
+def test_processes_are_made_without_subprocess_in_two_places() -> None:
+    """The first child, and forks; the payload and the supervisor of the smoke tests make theirs in the target."""
+    making = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "execv", "execve", "execvp", "execvpe", "spawnv"}
+    found = {
+        (module.name, node.func.attr)
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in making
+        if getattr(node.func.value, "id", "") == "os"
+    }
+    own = {entry for entry in found if not entry[0].startswith("gpuenv.smoke.")}
+    assert own == {("gpuenv.probe.early", "posix_spawn"), ("gpuenv.probe.forked", "fork")}
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:

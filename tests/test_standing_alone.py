@@ -79,7 +79,7 @@ def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("files", "interpreter", "interpreter_cupy", "interpreter_packages", "libraries", "library_files"),
+        *("interpreter", "interpreter_cupy", "interpreter_packages", "libraries", "library_files"),
         *("library_versions", "scheme", "start", "importing"),
     ],
 )

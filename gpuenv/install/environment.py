@@ -16,8 +16,8 @@ from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_target
-from gpuenv.probe.asking import in_target
 from gpuenv.probe.children import Ending, run_child
+from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
 
 

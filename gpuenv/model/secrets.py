@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from gpuenv.model.pattern import pattern
+
+TYPE_CHECKING = False  # this is imported before the first child is started: typing takes as long as that
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HIDDEN = "(redacted)"
 _TELLING = "KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH"
