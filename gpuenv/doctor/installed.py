@@ -96,7 +96,7 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     """
     target = facts.snapshot.target
     interpreter = target.executable.value or "python"
-    named = [name_in(word) for word in arguments[1:] if not word.startswith("-")]
+    named = [name_in(word) for word in arguments[1:] if not word.startswith("-")] if target.conda_packages else []
     if named and all(name in target.conda_packages for name in named):
         verb = ("remove",) if arguments[0] == "uninstall" else ("install", "--force-reinstall")
         return Fix(f"{text} Conda put it there.", ("conda", *verb, *_prefix(facts), *named), safe=True)
@@ -112,7 +112,7 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
 
 def name_in(requirement: str) -> str:
     """The canonical name of a distribution in a requirement, be its release one that packaging refuses."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - for broken targets alone
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
 
     try:
