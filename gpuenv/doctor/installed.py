@@ -143,7 +143,9 @@ def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
     others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
     fixes = []
     if len(there) == 1 and others:
-        fixes.append(pip_fix(facts, "Remove the CuPy that is there.", "uninstall", "-y", *others))
+        remove = "Or remove the CuPy that is there." if text.startswith("Or ") else "Remove the CuPy that is there."
+        fixes.append(pip_fix(facts, remove, "uninstall", "-y", *others))
+        text = text.replace("Or install", "Then install")
     said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
     fixes.append(pip_fix(facts, said, "install", *wheel.requirements))
     if wheel.needs_toolkit:

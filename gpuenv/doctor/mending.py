@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.reading import Reading, missing
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
@@ -122,6 +123,12 @@ def choices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterat
         if lines:
             yield replace(matrix, wheel_lines=lines)
     yield matrix
+
+
+def with_any_numpy(snapshot: Snapshot) -> Snapshot:
+    """The same target without its NumPy: what could be chosen if NumPy might move."""
+    free: Reading[str] = missing("whatever CuPy brings along")
+    return replace(snapshot, target=replace(snapshot.target, numpy=free))
 
 
 def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:

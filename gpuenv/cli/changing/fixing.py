@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gpuenv.install.holdings import Holdings
     from gpuenv.install.preparing import Prepared
     from gpuenv.install.records import Outcome
+    from gpuenv.model.resolution import WheelChoice
     from gpuenv.report.report import Report
 
 Examine = Callable[[], "Report"]
@@ -72,7 +73,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
         Exit: after a plan that was only to be shown.
     """
     from gpuenv.doctor.mending import wound_of
-    from gpuenv.install.errors import InstallError
+    from gpuenv.install.errors import InstallError, NothingFits
     from gpuenv.install.records import Result
 
     wound = wound_of(found.findings, found.snapshot)
@@ -82,6 +83,8 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
         announce(f"to be mended: {title}")
     try:
         outcome = _transaction(found, wish, wound)
+    except NothingFits as error:
+        return replace(found, repair=_nothing(found, f"what would mend it cannot be had: {error.message}"))
     except InstallError as error:
         raise command_error(error) from error
     if outcome is None or outcome.status is Result.UNCHANGED:
@@ -96,7 +99,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
 
 def _nothing(found: Report, message: str) -> Repair:
     announce(message)
-    return Repair(RepairStatus.NOTHING, f"{message[0].upper()}{message[1:]}.", left=_codes(found))
+    return Repair(RepairStatus.NOTHING, f"{message[0].upper()}{message[1:].rstrip('.')}.", left=_codes(found))
 
 
 def _codes(report: Report) -> tuple[str, ...]:
@@ -144,24 +147,37 @@ def _means(wish: Wish) -> Means:
 
 def _requirements(examined: Examined, scheme: Scheme, wound: Wound) -> tuple[str, ...] | None:
     """What to ask the installer for: what is there, if that can be kept, else what the resolver chooses."""
-    from gpuenv.doctor.mending import as_it_is, choices, loses_libraries, will_do
+    from gpuenv.doctor.mending import as_it_is
+
+    if not wound.choice:
+        return (*as_it_is(examined.facts), *wound.more)
+    wheel = _chosen(examined, scheme, wound)
+    return (*wheel.requirements, *wound.more) if wheel else None
+
+
+def _chosen(examined: Examined, scheme: Scheme, wound: Wound) -> WheelChoice | None:
+    """The wheel that mends: beside the NumPy that is there, else beside one that comes with it; None where none does.
+
+    NumPy is not asked for: CuPy's own metadata moves it, so far as what else is there lets it.
+    """
+    from gpuenv.doctor.mending import choices, loses_libraries, will_do, with_any_numpy
     from gpuenv.install.holdings import take_stock
 
     facts = examined.facts
-    if not wound.choice:
-        return (*as_it_is(facts), *wound.more)
     # A toolkit of the host that CuPy has not found so far is none to count on.
     counted = replace(facts, toolkits=()) if wound.with_libraries else facts
     holdings = take_stock(scheme)
-    wheel = None
-    for narrowed in choices(facts, examined.rows, examined.resolution):
-        wheel = resolved_for(counted, narrowed, holdings).wheel
-        if wheel is not None and will_do(wheel, wound, facts):
-            break
-    else:  # the resolver's free choice came last; what it lacks then is for a person
-        if wheel is None or wound.with_libraries or loses_libraries(wheel, wound, facts):
-            return None
-    return (*wheel.requirements, *wound.more)
+    tried: list[WheelChoice] = []
+    for given in (counted, with_any_numpy(counted)):
+        for narrowed in choices(facts, examined.rows, examined.resolution):
+            wheel = resolved_for(given, narrowed, holdings).wheel
+            if wheel is not None and will_do(wheel, wound, facts):
+                return wheel
+            tried += [wheel] if wheel is not None and given is counted else []
+        # The resolver's free choice came last; what it lacks is for a person.
+        if tried and not wound.with_libraries and not loses_libraries(tried[-1], wound, facts):
+            return tried[-1]
+    return None
 
 
 def _prepare(scheme: Scheme, requirements: Sequence[str], wish: Wish, wound: Wound) -> Prepared:
@@ -176,7 +192,10 @@ def _prepare(scheme: Scheme, requirements: Sequence[str], wish: Wish, wound: Wou
         )
         caller = replace(caller, environment={**caller.environment, "UV_NO_CACHE": "1"})
     again = (*wound.again, *_owners(holdings, wound.sonames))
-    return prepare(holdings, caller, requirements, again=again)
+    prepared = prepare(holdings, caller, requirements, again=again)
+    # That NumPy moves is a cure that the doctor names: whoever agrees to the plan agrees to it.
+    moves = tuple(name for name in prepared.plan.moves if name != "numpy")
+    return replace(prepared, plan=replace(prepared.plan, moves=moves))
 
 
 def _owners(holdings: Holdings, sonames: Sequence[str]) -> tuple[str, ...]:
