@@ -98,8 +98,7 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     interpreter = target.executable.value or "python"
     named = [_plain_name(word) for word in arguments[1:] if not word.startswith("-")]
     if named and all(name in target.conda_packages for name in named):
-        verb = ("remove",) if arguments[0] == "uninstall" else ("install", "--force-reinstall")
-        return Fix(f"{text} Conda put it there.", ("conda", *verb, *_prefix(facts), *named), safe=True)
+        return Fix(f"{text} Conda put it there.", ("conda", *_condas_words(facts, arguments, named)), safe=True)
     if target.externally_managed.value:
         stop = "" if text.endswith(".") else "."
         return Fix(f"{text}{stop} The system manages this Python: do it in a virtual environment of your own.")
@@ -114,6 +113,15 @@ def _plain_name(requirement: str) -> str:
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - takes long to load, and is for broken targets alone
 
     return canonicalize_name(re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0])
+
+
+def _condas_words(facts: Facts, arguments: tuple[str, ...], named: list[str]) -> tuple[str, ...]:
+    """What pip's words are for conda, which takes ranges of versions as pip does."""
+    if arguments[0] == "uninstall":
+        return ("remove", *_prefix(facts), *named)
+    if "--force-reinstall" in arguments:
+        return ("install", "--force-reinstall", *_prefix(facts), *named)
+    return ("install", *_prefix(facts), *(word for word in arguments[1:] if not word.startswith("-")))
 
 
 def _prefix(facts: Facts) -> tuple[str, ...]:
@@ -131,21 +139,33 @@ def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
 
     Another CuPy that is there has to go first, since all lines share the module's files; conda sees to that itself.
     """
-    wheel, conda = facts.resolution.wheel, facts.resolution.conda
+    conda = facts.resolution.conda
     if conda is not None and is_condas(facts.snapshot.target):
         said = f"{text.removesuffix('.')}: {' '.join(conda.specs)}"
         return (
             Fix(said, ("conda", "install", *_prefix(facts), f"--channel={conda.channel}", *conda.specs), safe=True),
         )
+    if is_condas(facts.snapshot.target):
+        from gpuenv.doctor.conda_way import conda_way  # noqa: PLC0415 - for few targets, and the resolver with it
+
+        ways = conda_way(facts, text, _prefix(facts))
+        return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(facts, "Or, by pip, install"))
+    return _wheel_fixes(facts, text)
+
+
+def _wheel_fixes(facts: Facts, text: str) -> tuple[Fix, ...]:
+    """The commands that install the resolver's wheel; nothing where none fits."""
+    wheel = facts.resolution.wheel
     if wheel is None:
         return ()
     there = facts.snapshot.target.cupy
     others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
     fixes = []
     if len(there) == 1 and others:
-        remove = "Or remove the CuPy that is there." if text.startswith("Or ") else "Remove the CuPy that is there."
-        fixes.append(pip_fix(facts, remove, "uninstall", "-y", *others))
-        text = text.replace("Or install", "Then install")
+        instead, _, what = text.partition("install")  # "Or install ...": the other way begins with the removal
+        remove = f"{instead}remove" if instead else "Remove"
+        fixes.append(pip_fix(facts, f"{remove} the CuPy that is there.", "uninstall", "-y", *others))
+        text = f"Then install{what}" if instead else text
     said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
     fixes.append(pip_fix(facts, said, "install", *wheel.requirements))
     if wheel.needs_toolkit:

@@ -26,7 +26,7 @@ from gpuenv.model.record import dataclass
 from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:
-    from gpuenv.cli.changing.transaction import Examined, Way
+    from gpuenv.cli.changing.transaction import Examined, Planned, Way
     from gpuenv.cli.output import Output
     from gpuenv.doctor.mending import Wound
     from gpuenv.install.environment import Scheme
@@ -128,17 +128,40 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
 
 def _way(scheme: Scheme, examined: Examined, wish: Wish, wound: Wound) -> Way | None:
     """By conda where CuPy is conda's business, else by wheels; none where nothing would mend it."""
-    from gpuenv.cli.changing.conda import by_conda
     from gpuenv.cli.changing.transaction import by_wheels
     from gpuenv.doctor.installed import is_condas
 
     if is_condas(examined.facts.target):
         # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
-        return by_conda(scheme, examined, _means(wish)) if wound.choice and examined.resolution.conda else None
+        return _by_conda(scheme, examined, wish) if wound.choice else None
     requirements = _requirements(examined, scheme, wound)
     if requirements is None:
         return None
-    return by_wheels(lambda: _prepare(scheme, requirements, wish, wound), examined)
+    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, wish, wound), examined))
+
+
+def _by_conda(scheme: Scheme, examined: Examined, wish: Wish) -> Way | None:
+    """What fits beside the NumPy that is there, else what fits beside another one, which conda moves."""
+    from gpuenv.cli.changing.conda import by_conda
+    from gpuenv.doctor.mending import with_any_numpy
+    from gpuenv.matrix.resolve import resolve
+
+    resolution = examined.resolution
+    if resolution.conda is None:
+        resolution = resolve(with_any_numpy(examined.facts), examined.rows)
+    if resolution.conda is None:
+        return None
+    return _numpy_may_move(by_conda(scheme, replace(examined, resolution=resolution), _means(wish)))
+
+
+def _numpy_may_move(way: Way) -> Way:
+    """That NumPy moves is a cure that the doctor names: whoever agrees to the plan agrees to it."""
+
+    def planned() -> Planned:
+        plan, carry_out = way()
+        return replace(plan, moves=tuple(name for name in plan.moves if name != "numpy")), carry_out
+
+    return planned
 
 
 def _means(wish: Wish) -> Means:
@@ -192,10 +215,7 @@ def _prepare(scheme: Scheme, requirements: Sequence[str], wish: Wish, wound: Wou
         )
         caller = replace(caller, environment={**caller.environment, "UV_NO_CACHE": "1"})
     again = (*wound.again, *_owners(holdings, wound.sonames))
-    prepared = prepare(holdings, caller, requirements, again=again)
-    # That NumPy moves is a cure that the doctor names: whoever agrees to the plan agrees to it.
-    moves = tuple(name for name in prepared.plan.moves if name != "numpy")
-    return replace(prepared, plan=replace(prepared.plan, moves=moves))
+    return prepare(holdings, caller, requirements, again=again)
 
 
 def _owners(holdings: Holdings, sonames: Sequence[str]) -> tuple[str, ...]:
