@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import is_rocm
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Container, Snapshot
@@ -122,8 +122,9 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
     )
 
 
-def _cut_short(snapshot: Snapshot, told: str) -> Outcome:
+def _cut_short(facts: Facts, told: str) -> Outcome:
     """A list of which CUDA reads the beginning alone."""
+    snapshot = facts.snapshot
     found = listed(told, len(snapshot.gpus), uuids_of(snapshot.gpus))
     if found.invalid is None:
         return
@@ -131,7 +132,7 @@ def _cut_short(snapshot: Snapshot, told: str) -> Outcome:
         f"CUDA_VISIBLE_DEVICES={told} ends for CUDA at {found.invalid or 'an empty entry'}, which names nothing",
         _evidence(snapshot, told),
         (Fix(f"Name GPUs that are there: {_names(snapshot)}."),),
-        Severity.WARNING,
+        grave_if_needed(facts),
     )
 
 
@@ -168,7 +169,7 @@ def hidden_by_variable(facts: Facts) -> Outcome:
     if told is not None and nothing_seen and visible_entries(told, snapshot.gpus) == 0:
         yield _hidden(snapshot, told)
     elif told and snapshot.gpu_count.source == "nvml" and (snapshot.visible_count.value or 0) > 0:
-        yield from _cut_short(snapshot, told)
+        yield from _cut_short(facts, told)
     mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
     if mounted == _NO_REQUEST and snapshot.host.container.value is Container.KUBERNETES:
         return  # the pod asked for no GPU: that is a matter of its specification
