@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.events import troubles
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.machine import contained, driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import driver_fixes, fabric_manager, restart
 from gpuenv.matrix.needs import compat_in_use
@@ -247,7 +247,7 @@ def initialisation_failed(facts: Facts) -> Outcome:
     evidence += troubles(snapshot)
     all_without_instance = all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
     if code in _MPS_TROUBLES:
-        yield _by_mps(code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
+        yield _by_mps(facts, code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
     elif code == Cuda.NO_DEVICE and snapshot.gpus and all_without_instance:
         yield _without_instance(evidence)
     elif driver_sees_gpu(snapshot):
@@ -268,15 +268,21 @@ def _starting_anew(facts: Facts) -> tuple[Fix, ...]:
     return _LOAD_AND_LOOK[1:] if facts.needs.tegra else _LOAD_AND_LOOK
 
 
-def _by_mps(code: int, evidence: tuple[Evidence, ...]) -> Symptom:
-    """The driver is reached through NVIDIA's Multi-Process Service, which gives it no room or does not answer."""
+def _by_mps(facts: Facts, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
+    """The driver is reached through NVIDIA's Multi-Process Service, which gives it no room or does not answer.
+
+    Its daemon is the host's: a container is given the folder of its pipes alone.
+    """
     title, first = _MPS_TROUBLES[Cuda(code)]
+    where = " on the host" if contained(facts.snapshot) else ""
+    if where and "daemon" in first:
+        first = f"On the host: {first[0].lower()}{first[1:]}"
     return Symptom(
         f"CUDA cannot be initialised through MPS: {title}",
         evidence,
         (
             Fix(first),
-            Fix("Or leave MPS: end its daemon, as the user who has started it.", _END_MPS),
+            Fix(f"Or leave MPS: end its daemon{where}, as the user who has started it.", _END_MPS),
         ),
     )
 

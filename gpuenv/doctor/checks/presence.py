@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
@@ -25,7 +25,8 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     compute here; a CUDA toolkit on the machine does not change that.
     Where AMD's driver shows a GPU and the CuPy in the target is one for CUDA, the two do not fit each other.
     How it is seen: the kernel's list of PCI devices, and AMD's nodes in it. Under WSL and on Jetson boards the GPU is
-    not on the PCI bus, and there this is not asked; macOS itself says it, for which there is no driver.
+    not on the PCI bus, and there this is not asked; macOS itself says it, for which there is no driver. In a container
+    the bus may be hidden: where NVIDIA's module is loaded, or the kernel is a sandbox's, an empty one tells nothing.
     What to do: work on a machine that has one. For a virtual machine or a cloud instance, choose a type with a GPU; for
     a job, ask the scheduler for one. For an AMD GPU, build CuPy for ROCm from its source.
     """
@@ -44,8 +45,19 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     if on_bus is None:
         yield NotKnown("the PCI bus is not to be seen from here")
         return
-    if not on_bus and not driver_nodes(snapshot):
+    if on_bus or driver_nodes(snapshot):
+        return
+    if not contained(snapshot):
         yield _nothing(snapshot)
+    elif snapshot.host.sandbox.known:
+        yield NotKnown(f"the PCI bus that {snapshot.host.sandbox.value} shows is not the host's")
+    elif not _driven(snapshot):  # else the host has a GPU, whatever its bus shows here
+        yield _nothing(snapshot)
+
+
+def _driven(snapshot: Snapshot) -> bool:
+    """Whether the host's kernel has NVIDIA's module at work: nobody loads it without a GPU."""
+    return module_loaded(snapshot) or snapshot.driver.module_version.known
 
 
 def _nothing(snapshot: Snapshot) -> Symptom:
