@@ -29,7 +29,7 @@ MARKS = (
     ),
     *("mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
     *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
-    *("torch-there", "cupy-there", "toolkit-there"),
+    *("torch-there", "cupy-there", "toolkit-there", "amd"),
     *(
         "driver-newer",
         "gpu-newer-than-driver",
@@ -111,6 +111,8 @@ def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
     target = snapshot.target
     if snapshot.amd_gpus or any(is_rocm(entry.distribution) for entry in target.cupy):
         yield "rocm"
+    if snapshot.amd_gpus:
+        yield "amd"
     if target.cupy:
         yield "cupy-there"
     if snapshot.toolkits:

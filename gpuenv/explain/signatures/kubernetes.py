@@ -39,12 +39,12 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.55), (Cause.GPU_BUSY, 0.38)),
         "kube-scheduler, plugin NodeResourcesFit",
         pattern=(
-            r"(?=(?:.{0,300}\b0/(?P<total>\d{1,5}) nodes are available)?)"
+            r"(?:\b0/(?P<total>\d{1,5}) nodes are available:"
             r"(?=(?:.{0,900}(?P<tainted>taints? \{nvidia\.com/gpu))?)"
             r"(?=(?:.{0,900}(?P<selected>didn't match (?:Pod's )?node (?:affinity|selector)))?)"
             r"(?=(?:.{0,900}\b(?P<helpless>\d{1,5}) Preemption is not helpful)?)"
             r"(?=(?:.{0,900}\b(?P<victims>\d{1,5}) No preemption victims)?)"
-            r".{0,900}?(?:\b(?P<lacking>\d{1,5}) )?Insufficient nvidia\.com/(?:gpu|(?P<mig>mig-))"
+            r".{0,600}?\b(?P<lacking>\d{1,5}) )?Insufficient nvidia\.com/(?:gpu|(?P<mig>mig-))"
         ),
         title="No node offers a free GPU: the device plugin does not advertise it, or all are taken",
         judge=_insufficient,
