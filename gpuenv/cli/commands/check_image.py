@@ -106,7 +106,8 @@ def check_image(
 ) -> None:
     """Judge whether an image would run here, or a Dockerfile.
 
-    Would this image run on this machine? What is wrong with this Dockerfile, compose file, Kubernetes manifest or devcontainer.json?
+    Would this image run on this machine? What is wrong with this Dockerfile, compose file, Kubernetes manifest or
+    devcontainer.json?
 
     An image is judged by its manifest and configuration, a few kilobytes. A Dockerfile is held against a machine where
     --snapshot or --assume names one.
