@@ -173,6 +173,7 @@ def main() -> None:
         "recent": load("recent"),
         "unseen": load("unseen"),
         "further": load("further"),
+        "later": load("later"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():
