@@ -35,6 +35,7 @@ NAMES = (
         ("reported", False, 0.84, 0.88),
         ("recent", False, 0.85, 0.89),
         ("further", False, 0.85, 0.9),
+        ("later", False, 0.82, 0.88),
         ("unconfirmed", False, 0.8, 0.9),
     ],
 )
