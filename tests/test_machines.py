@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +22,7 @@ from gpuenv.probe.facts import rank, sources_of
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, counted, materialise
 from gpuenv.simulate.profile import Profile, ProfileError, Shown, load
+from tests.support.processes import timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,17 +58,7 @@ class Bench:
         return done
 
     def _timed(self, *arguments: str) -> tuple[subprocess.CompletedProcess[str], float]:
-        started = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "gpuenv", *arguments],
-            env=self.machine.environment,
-            cwd=self.machine.root,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        return done, time.monotonic() - started
+        return timed([sys.executable, "-m", "gpuenv", *arguments], self.machine)
 
     def ask(self, command: str) -> tuple[int, Any]:
         """Exit code and JSON object of a command."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gpuenv
-from tests.test_architecture import Module, called, imports, modules, strangers
+from tests.support.syntax_trees import Module, called, imports, modules, strangers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

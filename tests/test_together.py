@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from gpuenv.simulate.machine import materialise
 from gpuenv.simulate.profile import load
+from tests.support.processes import timed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,27 +40,14 @@ class Bench:
         with self.table.open("a", encoding="utf-8") as table:
             table.writelines(f"{key}={value}\n" for key, value in faults.items())
         command = [sys.executable, "-m", "gpuenv", "probe", "--python", str(python or self.interpreter)]
-        done, took = self._timed(*command, "--format", "json", *options)
+        done, took = timed([*command, "--format", "json", *options], self.machine)
         assert "Traceback" not in done.stderr, done.stderr
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout), done.stderr, took
 
     def idle(self) -> float:
         """The seconds that the program takes where it asks nothing: what a busy host makes of it."""
-        return self._timed(sys.executable, "-m", "gpuenv", "probe", "--no-probe", "--format", "json")[1]
-
-    def _timed(self, *command: str) -> tuple[subprocess.CompletedProcess[str], float]:
-        started = time.monotonic()
-        done = subprocess.run(
-            command,
-            env=self.machine.environment,
-            cwd=self.machine.root,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        return done, time.monotonic() - started
+        return timed([sys.executable, "-m", "gpuenv", "probe", "--no-probe", "--format", "json"], self.machine)[1]
 
 
 @pytest.fixture

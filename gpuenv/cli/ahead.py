@@ -7,14 +7,23 @@ the very same; else it is ended, and what it was told is never read.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from gpuenv.install.paths import root_with_journals
-from gpuenv.probe.take import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, Inquiry, Request
+from gpuenv.model.secrets import for_the_target
+from gpuenv.probe.command import of_target
+from gpuenv.probe.early import Early, start_early
+from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
 from gpuenv.probe.target import TargetError, find_interpreter
+
+TYPE_CHECKING = False  # what is imported here keeps the first child waiting
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuenv.probe.take import Inquiry, Request
 
 _COMMANDS = ("doctor", "probe", "resolve", "install")  # whose first step is to ask this machine, for DEFAULT_TIMEOUT
 _NOT_HERE = ("--snapshot", "--no-probe", "--paste", "--list", "--kernel", "--help", "-h")
+_early: list[Early] = []  # the first child, until its inquiry has it
 _begun: list[Inquiry] = []  # to be closed at the program's end at the latest
 _ready: list[Inquiry] = []  # what nobody has taken over yet
 
@@ -27,25 +36,34 @@ def begin(arguments: Sequence[str]) -> None:
     """
     if not arguments or arguments[0] not in _COMMANDS or any(word.split("=")[0] in _NOT_HERE for word in arguments):
         return
+    python = _value(arguments, "--python", "") or None
     try:
         timeout = float(_value(arguments, "--timeout", str(DEFAULT_TIMEOUT)))
-        request = Request(
-            environment=dict(os.environ),
-            python=_value(arguments, "--python", "") or None,
-            root=_value(arguments, "--driver-root", os.environ.get("GPUENV_DRIVER_ROOT", "")) or "/",
-            timeout=timeout,
-            deep="--deep" in arguments,
-        )
-        if 0 < timeout <= LONGEST_TIMEOUT and not (arguments[0] == "install" and _is_to_be_mended(request)):
-            _ready.append(_started(request))
+        interpreter = find_interpreter(python, os.environ)
     except (TargetError, ValueError, OSError):
         return  # told by whoever understands the command line
+    if not 0 < timeout <= LONGEST_TIMEOUT or (arguments[0] == "install" and _is_to_be_mended(interpreter)):
+        return
+    if interpreter is not None:
+        start_early(of_target(interpreter), for_the_target(os.environ), _early)
+    _ready.append(_started(_request(arguments, python, timeout)))
 
 
-def _is_to_be_mended(request: Request) -> bool:
+def _is_to_be_mended(interpreter: str | None) -> bool:
     """Whether an interrupted install may have to be put back before the environment is looked at."""
-    interpreter = find_interpreter(request.python, request.environment)
     return interpreter is None or root_with_journals(interpreter) is not None
+
+
+def _request(arguments: Sequence[str], python: str | None, timeout: float) -> Request:
+    from gpuenv.probe.take import Request
+
+    return Request(
+        environment=dict(os.environ),
+        python=python,
+        root=_value(arguments, "--driver-root", os.environ.get("GPUENV_DRIVER_ROOT", "")) or "/",
+        timeout=timeout,
+        deep="--deep" in arguments,
+    )
 
 
 def take_over(request: Request) -> Inquiry:
@@ -64,14 +82,19 @@ def take_over(request: Request) -> Inquiry:
 
 def end() -> None:
     """Ends whatever was begun."""
+    for early in _early:
+        early.end()
     for inquiry in _begun:
         inquiry.close()
 
 
 def _started(request: Request) -> Inquiry:
-    inquiry = Inquiry(request)
+    from gpuenv.probe.take import Inquiry
+
+    inquiry = Inquiry(request, _early[0] if _early else None)
     _begun.append(inquiry)  # before there is a child, so that none is forgotten
     inquiry.begin()
+    _early.clear()
     return inquiry
 
 

@@ -1,8 +1,7 @@
-"""The Typer application, and the one place that turns whatever happens into an exit code."""
+"""The Typer application."""
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from itertools import takewhile
 from typing import Annotated, Any
@@ -10,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from gpuenv import __version__
-from gpuenv.cli.announce import folded
 from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.unread import reason_of
@@ -80,24 +78,7 @@ def root(
 
 
 def run(arguments: list[str]) -> int:
-    """Runs a command line and answers its exit code; no traceback reaches the user."""
-    try:
-        return _run(arguments)
-    except CommandError as error:
-        sys.stderr.write(folded(f"gpuenv: {error.message}") + "\n")
-        if error.remedy:
-            sys.stderr.write(folded(error.remedy) + "\n")
-        return error.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write("gpuenv: interrupted\n")
-        return ExitCode.INTERRUPTED
-    except (BrokenPipeError, OutputClosed):
-        return ExitCode.OUTPUT_CLOSED
-    except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
-        return _fault(error)
-
-
-def _run(arguments: list[str]) -> int:
+    """Lets Typer understand a command line, and answers the exit code."""
     command = typer.main.get_command(make_app(arguments))
     if arguments[:1] in _PROVING:
         from gpuenv.cli.gpu_tests import with_level
@@ -131,15 +112,3 @@ def _refused(arguments: list[str], error: OSError | UnicodeError) -> CommandErro
         drop_stdout()
         return CommandError(ExitCode.USAGE, f"standard output cannot be written: {reason}")
     return None
-
-
-def _fault(error: Exception) -> int:
-    import traceback
-
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    where = " < ".join(
-        f"{frame.name} ({frame.filename.rsplit('/gpuenv/', 1)[-1]}:{frame.lineno})" for frame in reversed(frames)
-    )
-    sys.stderr.write(f"gpuenv: a fault of gpuenv itself: {type(error).__name__}: {error}\n")
-    sys.stderr.write(f"Please report it with this line: gpuenv {__version__}, {where}\n")
-    return ExitCode.FAULT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -85,6 +84,8 @@ def _wanted(text: str, names: Sequence[str]) -> Wanted:
     name, equals, path = text.partition("=")
     known = f"one of {', '.join(names)}"
     if name not in names:
+        import difflib
+
         near = difflib.get_close_matches(name.lower(), names, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise CommandError(ExitCode.USAGE, f"--format {text}: there is no form {name!r}{hint}", known)

@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from gpuenv.model.smoke import Level
-from gpuenv.probe.take import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
+from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
 
 TIMEOUT = DEFAULT_TIMEOUT  # seconds, of --timeout: how long the machine may take to answer
 
@@ -48,6 +48,15 @@ Paste = Annotated[
         help="Decide for what somebody pasted, such as the output of nvidia-smi and pip list; - reads standard input.",
     ),
 ]
+ConfigFile = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Configuration in TOML. Default: the nearest gpuenv.toml, or pyproject.toml with [tool.gpuenv].",
+    ),
+]
+NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no configuration file.")]
 MatrixFile = Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE", help="Another compatibility matrix.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="Form of the output.")]
 Formats = Annotated[

@@ -99,7 +99,8 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
 
 
 def _clean(texts: list[str], output: Path | None, *, redacted: bool) -> list[str]:
-    from gpuenv.report.redact import hide_secrets, redact_lines
+    from gpuenv.model.secrets import hide_secrets
+    from gpuenv.report.redact import redact_lines
 
     if not redacted:
         return texts

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
-
-import typer
+from typing import TYPE_CHECKING
 
 from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
@@ -17,16 +14,6 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.model.allowance import Allowance
     from gpuenv.preflight.config_file import Config
-
-ConfigFile = Annotated[
-    Optional[Path],
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Configuration in TOML. Default: the nearest gpuenv.toml, or pyproject.toml with [tool.gpuenv].",
-    ),
-]
-NoConfig = Annotated[bool, typer.Option("--no-config", help="Read no configuration file.")]
 
 
 def read_settings(path: Path | None, *, no_config: bool) -> Config:
@@ -82,6 +69,8 @@ def allowed(settings: Config) -> tuple[Allowance, ...]:
 
 
 def _nearest(code: str, codes: Sequence[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(code, codes, 9)
     swapped = [other for other in near if sorted(other) == sorted(code)]  # GPU260 for GPU206
     return f"; did you mean {(swapped or near)[0]}?" if near else ""

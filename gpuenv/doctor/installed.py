@@ -96,7 +96,7 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     """
     target = facts.snapshot.target
     interpreter = target.executable.value or "python"
-    named = [_plain_name(word) for word in arguments[1:] if not word.startswith("-")]
+    named = [name_in(word) for word in arguments[1:] if not word.startswith("-")]
     if named and all(name in target.conda_packages for name in named):
         verb = ("remove",) if arguments[0] == "uninstall" else ("install", "--force-reinstall")
         return Fix(f"{text} Conda put it there.", ("conda", *verb, *_prefix(facts), *named), safe=True)
@@ -110,10 +110,16 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     return Fix(text, ("uv", "pip", plain[0], "--python", interpreter, *plain[1:]), safe=True)
 
 
-def _plain_name(requirement: str) -> str:
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - takes long to load, and is for broken targets alone
+def name_in(requirement: str) -> str:
+    """The canonical name of a distribution in a requirement, be its release one that packaging refuses."""
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - for broken targets alone
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
 
-    return canonicalize_name(re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0])
+    try:
+        name = Requirement(requirement).name
+    except InvalidRequirement:  # metadata may say any release: numpy==1.26-patched
+        name = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
+    return canonicalize_name(name)
 
 
 def _prefix(facts: Facts) -> tuple[str, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from packaging.utils import canonicalize_name
-
+from gpuenv.doctor.installed import name_in
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.lines import cuda_major_of
@@ -85,7 +84,7 @@ def _names(findings: Sequence[Finding], codes: Sequence[str]) -> Iterator[str]:
     for finding in findings:
         for fix in finding.fix if finding.code in codes else ():
             for text in _requirements(fix):
-                yield canonicalize_name(text.split("=")[0].split("[")[0].split("<")[0].split(">")[0])
+                yield name_in(text)
 
 
 def _requirements(fix: Fix) -> list[str]:

@@ -24,32 +24,32 @@ _BLANK = re.compile(r"\{\w+\}")
 
 def says_something(scanner: Scanner) -> bool:
     """Whether anything in the text names a cause; if not, nobody has to look at the machine."""
-    return bool(_ranked(scanner, likely=like(scanner)))
+    return bool(_ranked(scanner, likely=_likenesses_in_doubt(scanner)))
 
 
 def explanation(scanner: Scanner, marks: frozenset[str] = frozenset(), verdict: Verdict | None = None) -> Explanation:
     """What a text says, with the marks of the machine and the doctor's word on it."""
     verdict = verdict or Verdict({})
-    likely = like(scanner)
+    likely = _likenesses_in_doubt(scanner)
     ranked = _ranked(scanner, marks, verdict, likely)
     words = {likeness.cause: likeness.words for likeness in likely}
     return Explanation(
-        causes=tuple(_likely(entry, verdict, scanner.latest, words) for entry in ranked[:_MOST]),
+        causes=tuple(_likely_cause(entry, verdict, scanner.latest, words) for entry in ranked[:_MOST]),
         facts=scanner.stated.facts,
         lines_read=scanner.lines_read,
     )
 
 
-def like(scanner: Scanner) -> tuple[Likeness, ...]:
+def _likenesses_in_doubt(scanner: Scanner) -> tuple[Likeness, ...]:
     """What the text is like by its words; nothing where a message that is known leaves no doubt."""
     told = _ranked(scanner)
     if told and told[0].confidence >= _CERTAIN:
         return ()
-    return _like("\n".join(line.text for line in scanner.latest), not told)
+    return _read_likenesses("\n".join(line.text for line in scanner.latest), not told)
 
 
 @lru_cache(maxsize=4)
-def _like(text: str, near: bool) -> tuple[Likeness, ...]:  # noqa: FBT001 - it is asked twice for each text
+def _read_likenesses(text: str, near: bool) -> tuple[Likeness, ...]:  # noqa: FBT001 - it is asked twice for each text
     return likenesses(text, near=near)
 
 
@@ -80,7 +80,7 @@ def verdict_of(diagnosis: Diagnosis, *, probed: bool) -> Verdict:
     return Verdict(found, frozenset(cause for cause, ruled_out in clean.items() if ruled_out and cause not in found))
 
 
-def _likely(
+def _likely_cause(
     entry: Ranked, verdict: Verdict, said: Sequence[SaidLine], words: Mapping[Cause, tuple[str, ...]]
 ) -> LikelyCause:
     word = verdict.found.get(entry.cause)

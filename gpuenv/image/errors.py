@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpuenv.report.redact import hide_secrets
+from gpuenv.model.secrets import hide_secrets
 
 _LONGEST = 1500
 # How Docker's two builders and Podman say that a command of the build failed: whoever says so is alive, and a broken

@@ -13,9 +13,8 @@ CUDA = PREFIX + "cuda"  # the CUDA of its NVRTC, libraries and headers, as major
 COMPUTE_CAPABILITIES = PREFIX + "compute-capabilities"  # the GPUs that it serves: 7.0,8.0,9.0
 MINIMUM_DRIVER = PREFIX + "minimum-driver"  # the oldest driver of Linux that starts it: 525.60.13
 LOCK = PREFIX + "lock"  # the digest of the lock file that it was installed from
-LEFT_OUT = (
-    PREFIX + "left-out"
-)  # files of the wheels that are not in it, by their kinds; /opt/cupy/left-out.txt has each
+# The files of the wheels that are not in it, by their kinds; /opt/cupy/left-out.txt has each.
+LEFT_OUT = PREFIX + "left-out"
 PROOF = PREFIX + "proof"  # what the smoke tests said in the built image
 
 ALL = (MATRIX, LINE, CUPY, CUDA, COMPUTE_CAPABILITIES, MINIMUM_DRIVER, LOCK, LEFT_OUT, PROOF)

@@ -34,8 +34,8 @@ from gpuenv.install.staging import Announce
 from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
+from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import Ending, run_child
-from gpuenv.report.redact import hide_secrets
 
 _SHOWN = 3
 

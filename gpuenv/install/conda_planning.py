@@ -17,8 +17,8 @@ from gpuenv.install.resolving import complaint, remedy_for
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import CondaChoice
+from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, Ending, run_child
-from gpuenv.report.redact import hide_secrets
 from gpuenv.report.text import command_text
 
 YOUNG = (

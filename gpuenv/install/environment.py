@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.records import is_name
+from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_target
-from gpuenv.probe.asking import in_target
 from gpuenv.probe.children import Ending, run_child
+from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
 
 
@@ -150,7 +150,7 @@ def _read(distribution: Distribution, folder: str) -> Installed | None:
     metadata: Any = distribution.metadata
     name, release = metadata["Name"], metadata["Version"]
     place = getattr(distribution, "_path", None)
-    if not name or not release or place is None or not is_name(name) or not _is_version(release):
+    if not name or not release or place is None or not is_name(name) or not is_version(release):
         return None
     return Installed(
         name=canonicalize_name(name),
@@ -161,11 +161,3 @@ def _read(distribution: Distribution, folder: str) -> Installed | None:
         extras=tuple(canonicalize_name(extra) for extra in metadata.get_all("Provides-Extra") or ()),
         installer=(distribution.read_text("INSTALLER") or "").strip() or None,
     )
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True

@@ -18,8 +18,8 @@ from gpuenv.install.wants import Package, faults, lost_extras, parse, same_relea
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_target
-from gpuenv.probe.asking import in_target
 from gpuenv.probe.children import ChildGroup, Ending, run_child
+from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
 
 # Frameworks that share the CUDA libraries: their import must still work afterwards.

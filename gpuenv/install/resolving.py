@@ -14,9 +14,9 @@ from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
 from gpuenv.install.wants import allows, required_name, same_release
 from gpuenv.model.record import dataclass
+from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.listening import Heard
-from gpuenv.report.redact import hide_secrets
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
 # The last two leave out what was uploaded after a day.

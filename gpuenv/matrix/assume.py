@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gpuenv.matrix.assumed_values import is_version, one_of, read_arch, read_container, read_count, read_yes
+from gpuenv.matrix.assumed_values import one_of, read_arch, read_container, read_count, read_yes
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
+from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, assumed, missing

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from packaging.version import InvalidVersion, Version
-
 from gpuenv.model.host import Container
 
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
@@ -55,12 +53,3 @@ def read_count(value: str) -> int:
     if not value.isdigit() or int(value) > _MOST:
         raise ValueError(f"expected a whole number up to {_MOST}")
     return int(value)
-
-
-def is_version(text: str) -> bool:
-    """Whether a text is the version of a package."""
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True

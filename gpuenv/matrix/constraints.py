@@ -12,17 +12,13 @@ from functools import lru_cache
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
 from gpuenv.matrix.companions import Brings, advisories_for
 from gpuenv.matrix.installable import (
+    INSTALLABLE,
     Constraint,
     Fits,
     Rejected,
     Unknown,
     Verdict,
     in_range,
-    libc,
-    not_yanked,
-    numpy,
-    platform,
-    python,
 )
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.packages import Platform
@@ -242,11 +238,7 @@ def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 
 
 CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
-    (ConstraintName.NOT_YANKED, not_yanked),
-    (ConstraintName.PLATFORM, platform),
-    (ConstraintName.LIBC, libc),
-    (ConstraintName.PYTHON, python),
-    (ConstraintName.NUMPY, numpy),
+    *INSTALLABLE,
     (ConstraintName.DRIVER_MINIMUM, driver_minimum),
     (ConstraintName.DRIVER_SUPPORTS_GPU, driver_supports_gpu),
     (ConstraintName.NVRTC_COMPILES_FOR_GPU, nvrtc_compiles_for_gpu),

@@ -11,7 +11,7 @@ from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
-from gpuenv.model.resolution import Change
+from gpuenv.model.resolution import Change, ConstraintName
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +110,12 @@ def in_range(release: str, wanted: str) -> bool | None:
 
 def _python_of(tag: str) -> str:
     return f"{tag[2]}.{tag[3:]}"
+
+
+INSTALLABLE: tuple[tuple[ConstraintName, Constraint], ...] = (
+    (ConstraintName.NOT_YANKED, not_yanked),
+    (ConstraintName.PLATFORM, platform),
+    (ConstraintName.LIBC, libc),
+    (ConstraintName.PYTHON, python),
+    (ConstraintName.NUMPY, numpy),
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from functools import lru_cache
 
@@ -33,6 +32,8 @@ def find_product(name: str, matrix: Matrix) -> Product:
     if capabilities:
         listed = ", ".join(f"{product.name} ({product.compute_capability})" for product in found[:6])
         raise ProductError(f"the GPU {name!r} could be: {listed}; name it in full")
+    import difflib  # noqa: PLC0415 - for an error alone
+
     names = [known for product in matrix.products for known in (product.name, *product.aliases)]
     near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 3, 0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""

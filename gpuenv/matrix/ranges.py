@@ -1,11 +1,11 @@
-"""Whether a release is in a range of versions. Pure."""
+"""Whether a release is a version, and in a range of them. Pure."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 
 @lru_cache(maxsize=4096)
@@ -16,3 +16,12 @@ def within(release: str, wanted: str) -> bool:
         InvalidVersion: where it is no version.
     """
     return SpecifierSet(wanted).contains(Version(release), prereleases=True)
+
+
+def is_version(text: str) -> bool:
+    """Whether a text is the version of a package."""
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.matrix.candidates import WheelCandidate
-from gpuenv.matrix.installable import Rejected, libc, not_yanked, numpy, platform, python
+from gpuenv.matrix.installable import INSTALLABLE, Rejected
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import Platform, RocmLine, WheelLine
 from gpuenv.matrix.records import Matrix
@@ -16,13 +16,6 @@ from gpuenv.model.resolution import Assumption, ConstraintName, Experimental, Re
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
 
-_CONSTRAINTS = (
-    (ConstraintName.NOT_YANKED, not_yanked),
-    (ConstraintName.PLATFORM, platform),
-    (ConstraintName.LIBC, libc),
-    (ConstraintName.PYTHON, python),
-    (ConstraintName.NUMPY, numpy),
-)
 _HIP = pattern(r"libamdhip64\.so\.(\d+)")
 
 
@@ -76,7 +69,7 @@ def _wheels(line: RocmLine) -> Iterator[WheelCandidate]:
 
 
 def _installable(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
-    for name, constraint in _CONSTRAINTS:
+    for name, constraint in INSTALLABLE:
         verdict = constraint(wheel, needs, matrix)
         if isinstance(verdict, Rejected):
             yield Rejection(wheel.candidate, name, verdict.needed, verdict.found, verdict.source)

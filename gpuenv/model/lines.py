@@ -1,13 +1,25 @@
-"""CuPy's wheel lines: the distributions that install the module ``cupy``."""
+"""CuPy's wheel lines: the distributions that install the module ``cupy``.
+
+Up to CuPy 10 each CUDA minor has its line. CuPy, Upgrade Guide, CuPy v11: "cupy-cuda11x ... replaces per-CUDA version
+binary packages (cupy-cuda112 ~ cupy-cuda117)"; those for CUDA 10.2, 11.0 and 11.1 stay, and ended with CuPy 12. The
+pages of cupy 8.0.0rc1 to 9.4.0 on the package index name cupy-cuda90 to cupy-cuda114, each "for CUDA X.Y"; cupy-cuda11x
+has "CUDA 11.2 ~ 11.x" (11.3.0 to 13.0.0; all read 2026-11-22).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gpuenv.model.pattern import pattern
+from gpuenv.model.versions import CudaVersion
 
 _LINE = pattern(r"cupy-cuda(?:(1\d)[x\d]|([789])\d)")
 _ROCM_LINE = pattern(r"cupy-rocm-\d+-\d+")
+_OF_A_MINOR = pattern(r"cupy-cuda(8|9|1[01])(\d)")
+_NEWEST_OF_A_MINOR = CudaVersion(11, 7)
+_OLDEST_CUDA = 7  # major
+_FIRST_UNITED_CUPY = 11  # major
+FIRST_UNITED_CUDA = CudaVersion(11, 2)  # from here on, one line serves all later minors of the major
 _OTHER_DISTRIBUTIONS = ("cupy", "cupy-core")  # source or conda, and conda's core package
 
 
@@ -36,3 +48,24 @@ def cuda_major_of(distribution: str, packages: Mapping[str, str]) -> int | None:
 def is_rocm(distribution: str) -> bool:
     """Whether a CuPy is built for AMD's ROCm."""
     return bool(_ROCM_LINE.fullmatch(distribution))
+
+
+def cuda_minor(distribution: str) -> CudaVersion | None:
+    """The CUDA of a line that was for one minor: 11.4 for ``cupy-cuda114``; else None."""
+    match = _OF_A_MINOR.fullmatch(distribution)
+    cuda = CudaVersion(int(match[1]), int(match[2])) if match else None
+    return None if cuda is None or cuda > _NEWEST_OF_A_MINOR else cuda
+
+
+def line_of_build(release: str, cuda: CudaVersion) -> str | None:
+    """The wheel line of a CuPy by its release and the CUDA that it was built with; None where there can be none."""
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - takes long to load, and is for pastes alone
+
+    try:
+        cupy = Version(release)
+    except InvalidVersion:
+        return None
+    if cuda.major < _OLDEST_CUDA:
+        return None
+    of_a_minor = cupy.major < _FIRST_UNITED_CUPY or cuda < FIRST_UNITED_CUDA
+    return f"cupy-cuda{cuda.major}{cuda.minor}" if of_a_minor else f"cupy-cuda{cuda.major}x"

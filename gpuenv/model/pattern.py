@@ -7,7 +7,10 @@ them.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # this is imported before the first child is started: typing takes as long as that
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class _Pattern:

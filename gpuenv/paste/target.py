@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpuenv.model.lines import cuda_major_of, is_cupy
+from gpuenv.model.lines import cuda_major_of, is_cupy, line_of_build
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import CupyInstallation, Library, Target, Toolkit
 from gpuenv.model.versions import CudaVersion, PythonVersion
@@ -17,11 +17,6 @@ from gpuenv.probe.scripts.interpreter_packages import RELEVANT
 
 _UNNAMED = "a file that the paste does not name"
 _NOWHERE = "a folder that the paste does not name"
-# CuPy, Upgrade Guide, CuPy v11: "cupy-cuda11x ... replaces per-CUDA version binary packages (cupy-cuda112 ~
-# cupy-cuda117)"; those for CUDA 10.2, 11.0 and 11.1 stay.
-_FIRST_UNIFIED = 11
-_STILL_APART = (CudaVersion(10, 2), CudaVersion(11, 0), CudaVersion(11, 1))
-_OLDEST_CUDA = 7
 
 
 def pasted_target(pasted: Pasted) -> Target:
@@ -98,14 +93,5 @@ def _cupy(pasted: Pasted, packages: Mapping[str, str]) -> tuple[CupyInstallation
     release, cuda = answers(pasted, "cupy-release"), answers(pasted, "cupy-cuda")
     if not release or not cuda or answers(pasted, "rocm"):
         return ()
-    line = _line_of(release[0].value, CudaVersion.parse(cuda[0].value))
+    line = line_of_build(release[0].value, CudaVersion.parse(cuda[0].value))
     return (CupyInstallation(line, release[0].value),) if line else ()
-
-
-def _line_of(release: str, cuda: CudaVersion) -> str | None:
-    """The wheel line of a CuPy that was built with this CUDA."""
-    major = release.partition(".")[0]
-    if not major.isdecimal() or cuda.major < _OLDEST_CUDA:
-        return None
-    apart = int(major) < _FIRST_UNIFIED or cuda in _STILL_APART
-    return f"cupy-cuda{cuda.major}{cuda.minor}" if apart else f"cupy-cuda{cuda.major}x"

@@ -92,10 +92,8 @@ def _target_answer(
 def _files_answer(answers: Mapping[str, Any], interpreter: str | None, nobody: Source) -> tuple[FileFacts, Source]:
     if interpreter is None:
         return FileFacts(), Source("files", SourceState.NOT_ASKED, "the target was not to be asked")
-    found: tuple[FileFacts, Source] = answers.get(
-        "files", (FileFacts(), Source("files", nobody.state, nobody.detail, nobody.duration))
-    )
-    return found
+    found: tuple[FileFacts, Source] | None = answers.get("files")  # none, too, where the target did not tell in time
+    return found or (FileFacts(), Source("files", nobody.state, nobody.detail, nobody.duration))
 
 
 def relevant(environment: Mapping[str, str]) -> dict[str, str]:

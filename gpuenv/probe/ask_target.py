@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from gpuenv.probe.cuda_libraries import OPTIONAL, WANTED
 from gpuenv.probe.outcome import KILLED, last_line, source_of, typed, worse
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.probe.raw_target import Distribution, FileFacts, LibraryFact, LibraryFacts, TargetFacts
+from gpuenv.probe.talk import Talk
 
 _FIRST_WITH_PATHFINDER = Version("14")  # cupy/_environment.py of 13.6.0 has none, that of 14.0.0 has
 _SHARE = 0.6  # of the time left that one library may take, so that those after a hung one are still asked
@@ -44,16 +46,38 @@ def target_facts(result: ChildResult) -> tuple[TargetFacts, Source]:
     return target, source
 
 
-def file_facts(result: ChildResult) -> tuple[FileFacts, Source]:
-    """What was found of the files, and how it ended."""
+def ask_files(
+    ask: Callable[[str], ChildResult], target: TargetFacts, told: Source, *, deep: bool
+) -> tuple[FileFacts, Source]:
+    """What is wrong with the target's files, and how that was found.
+
+    Args:
+        ask: tells a child where to look, and waits for what it finds.
+        target: what the target's interpreter said: where it imports from.
+        told: how that ended.
+        deep: whether the digests of the files are wanted too.
+    """
+    if not target.path:
+        ask("")
+        return FileFacts(), replace(told, name="files", detail=told.detail or "where to look was not told")
+    prefixes = [entry for entry in (target.prefix, target.exec_prefix) if entry]
+    result = ask(json.dumps({"path": target.path, "prefixes": prefixes, "deep": deep}))
     facts = parse_facts(result.stdout)
     return typed(FileFacts, facts), source_of("files", result, facts)
 
 
-def ask_libraries(asking: Asking, interpreter: str, target: TargetFacts) -> tuple[LibraryFacts, Source]:
+def ask_libraries(
+    asking: Asking, interpreter: str, target: TargetFacts, talk: Talk | None = None
+) -> tuple[LibraryFacts, Source]:
     """The CUDA libraries that the target's CuPy would load; of several, the one that an import meets first.
 
     A library that ends the process, or does not come back, costs itself: the others are asked again without it.
+
+    Args:
+        asking: what every asking needs.
+        interpreter: the target's.
+        target: what that said.
+        talk: the child in which it said so, which may be asked this too.
     """
     found = next((entry for entry in target.distributions if is_cupy(entry.name)), None)
     major = cuda_major_of(found.name, target.conda_packages) if found else None
@@ -61,21 +85,20 @@ def ask_libraries(asking: Asking, interpreter: str, target: TargetFacts) -> tupl
         return LibraryFacts(), Source(
             "libraries", SourceState.NOT_ASKED, "no CuPy there of which the CUDA version is known"
         )
-    facts, lost, source = _attempts(asking, interpreter, found, major)
+    ask = _question(asking, interpreter, found, major, talk)
+    facts, lost, source = _attempts(ask)
     told = typed(LibraryFacts, {**facts, "settings": "cuda_path" in facts, "libraries": numbered(facts, "library")})
     libraries = (*(told.libraries or ()), *_lost_libraries(lost, major))
     return replace(told, libraries=libraries), source
 
 
-def _attempts(
-    asking: Asking, interpreter: str, cupy: Distribution, major: int
-) -> tuple[dict[str, Any], list[Lost], Source]:
+def _attempts(ask: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], list[Lost], Source]:
     """Asks until a process comes to its end, each time without what ended the one before."""
     lost: list[Lost] = []
     facts: dict[str, Any] = {}
     started = time.monotonic()
     while True:
-        result = _load(asking, interpreter, cupy, major, lost)
+        result = ask(_steps(lost))
         told = parse_facts(result.stdout)
         culprit = told.pop("trying", None)
         facts |= told
@@ -86,16 +109,27 @@ def _attempts(
         lost.append(Lost(culprit, "does not come back" if hung else f"ended by {result.signal_name}", hung))
 
 
-def _load(asking: Asking, interpreter: str, cupy: Distribution, major: int, lost: list[Lost]) -> ChildResult:
-    asked = {
-        "finder": "pathfinder" if _uses_pathfinder(cupy.release) else "loader",
-        "cupy": cupy.location,
-        "libraries": [encode(entry) for entry in WANTED[major]],
-        "optional": OPTIONAL,
-        "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
-        "without": _steps(lost),
-    }
-    return start_target(asking, interpreter, "libraries", json.dumps(asked))()
+def _question(
+    asking: Asking, interpreter: str, cupy: Distribution, major: int, talk: Talk | None
+) -> Callable[[list[str]], ChildResult]:
+    """What asks for all libraries but those named: the child that waits for a question, or else a new one."""
+
+    def ask(without: list[str]) -> ChildResult:
+        asked = json.dumps(
+            {
+                "finder": "pathfinder" if _uses_pathfinder(cupy.release) else "loader",
+                "cupy": cupy.location,
+                "libraries": [encode(entry) for entry in WANTED[major]],
+                "optional": OPTIONAL,
+                "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
+                "without": without,
+            }
+        )
+        if talk is not None and talk.waits:
+            return talk.then(asked)
+        return start_target(asking, interpreter, "libraries", asked)()
+
+    return ask
 
 
 def _steps(lost: list[Lost]) -> list[str]:

@@ -6,14 +6,28 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from importlib.util import find_spec
 
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_driver, for_the_target
-from gpuenv.probe.children import Answer, ChildGroup, ChildResult, follow, run_child, start_child
+from gpuenv.probe.children import (
+    Answer,
+    ChildGroup,
+    ChildResult,
+    follow,
+    run_child,
+    start_child,
+    start_process,
+    tell,
+)
+from gpuenv.probe.command import in_target, of_target, script
+from gpuenv.probe.early import Early
 from gpuenv.probe.forked import fork_script, may_fork
+from gpuenv.probe.listening import Process
+from gpuenv.probe.piped import Piped
+from gpuenv.probe.talk import Talk
 
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 
@@ -35,17 +49,6 @@ class Asking:
     group: ChildGroup = field(default_factory=ChildGroup)
 
 
-def script(name: str) -> str:
-    """The path of a probing script."""
-    # Not importlib.resources: it costs 60 ms at start, and an interpreter needs a real file in any case.
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", name)  # noqa: PTH100, PTH118, PTH120
-
-
-def in_target(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs a script of ours under the target's interpreter; nothing is written there."""
-    return (interpreter, "-B", script("start.py"), name, *arguments)
-
-
 def start_own(asking: Asking, name: str, *arguments: str) -> Answer:
     """Starts a script of ours and answers what waits for its end.
 
@@ -61,12 +64,32 @@ def start_own(asking: Asking, name: str, *arguments: str) -> Answer:
     return lambda: follow(process, started, asking.deadline, asking.group)
 
 
-def _run_own(asking: Asking, name: str, *arguments: str) -> ChildResult:
+def start_listening(asking: Asking, name: str) -> Callable[[str], ChildResult]:
+    """Starts a script of ours that is to be told what it shall look at; the answer tells it, and waits for its end.
+
+    The line that it is told is shorter than what a pipe holds.
+    """
+    if not may_fork(asking.environment):
+        return lambda told: _run_own(asking, name, told=told)
+    try:
+        process = asking.group.start(lambda: fork_script(script(name), listening=True))
+    except OSError:
+        return lambda told: _run_own(asking, name, told=told)
+
+    def ask(told: str) -> ChildResult:
+        started = time.monotonic()
+        tell(process, told + "\n")
+        return follow(process, started, asking.deadline, asking.group)
+
+    return ask
+
+
+def _run_own(asking: Asking, name: str, *arguments: str, told: str | None = None) -> ChildResult:
     """Runs a script under gpuenv's own interpreter, apart from PYTHONPATH: that is the target's affair."""
     # The scripts import each other: without -B they are compiled once, unless this process was told to write nothing.
     flags = ["-I", "-B"] if sys.dont_write_bytecode else ["-I"]
     command = [sys.executable, *flags, script(name), *arguments]
-    return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group)
+    return run_child(command, for_the_driver(asking.environment), asking.deadline, asking.group, told=told)
 
 
 def start_kernel(asking: Asking) -> Answer:
@@ -90,14 +113,32 @@ def start_target(asking: Asking, interpreter: str, name: str, *arguments: str) -
     return start_child(command, for_the_target(asking.environment), asking.deadline, asking.group)
 
 
-def start_interpreter(asking: Asking, interpreter: str) -> Answer:
-    """The child in which the target's interpreter tells of itself and its distributions."""
-    return start_target(asking, interpreter, "interpreter")
+def start_interpreter(asking: Asking, interpreter: str, early: Early | None = None) -> Talk | ChildResult:
+    """The child in which the target's interpreter tells of itself and its distributions, then of its libraries.
+
+    Args:
+        asking: what every asking needs.
+        interpreter: the target's.
+        early: that child, where it runs by now.
+
+    Returns:
+        Who is talked to, to be closed; or why nobody is.
+    """
+    started = time.monotonic()
+    process: Process | ChildResult
+    if early is not None and early.command == of_target(interpreter):
+        process = asking.group.start(lambda: Piped(interpreter, early.pid, early.out, early.err, early.told))
+        started = early.started
+    else:
+        process = start_process(
+            of_target(interpreter), for_the_target(asking.environment), asking.group, listening=True
+        )
+    return process if isinstance(process, ChildResult) else Talk(process, started, asking.deadline, asking.group)
 
 
-def start_files(asking: Asking, interpreter: str, *, deep: bool) -> Answer:
-    """The child that looks through the installed files."""
-    return start_target(asking, interpreter, "files", *(["deep"] if deep else []))
+def start_files(asking: Asking) -> Callable[[str], ChildResult]:
+    """The child that looks through the installed files of a target, once that has told where it imports from."""
+    return start_listening(asking, "files.py")
 
 
 def start_smi(asking: Asking) -> tuple[str, Answer] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv import __version__
 from gpuenv.model.pattern import pattern
-from gpuenv.model.reading import Answer, Reading, known, missing, settle
+from gpuenv.model.reading import Reading, known, missing, settle
 from gpuenv.model.snapshot import (
     Container,
     Driver,
@@ -17,17 +17,15 @@ from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
 from gpuenv.probe.assemble_container import container_support, grant, mps
 from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
 from gpuenv.probe.assemble_kernel import amd_gpus, cuda_origin, driver_libraries, kernel_log, rocm
-from gpuenv.probe.assemble_target import assemble_target, target_toolkits
-from gpuenv.probe.parse import file_version, parsed
+from gpuenv.probe.assemble_target import INTERPRETER, assemble_target, target_toolkits
+from gpuenv.probe.parse import NO_SOURCE, fact, file_version, parsed, said
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.raw_kernel import KernelFacts, RawToolkit
 from gpuenv.probe.raw_target import TargetFacts
 
 PROC_VERSION = "/proc/driver/nvidia/version"
 SYS_VERSION = "/sys/module/nvidia/version"
-NO_SOURCE = "no source could tell"
 _MODULE_VERSION = pattern(r"(?:Kernel Module(?: for \S+)?)\s+(\d[\d.]+)")
-_INTERPRETER = "the target's interpreter"
 
 
 def assemble(raw: RawFacts, taken_at: str | None) -> Snapshot:
@@ -60,23 +58,21 @@ def _host(raw: RawFacts) -> Host:
     kernel, target = raw.kernel, raw.target
     container = parsed(Container, kernel.container, "the marks container engines leave")
     return Host(
-        os=_from("uname", kernel.uname.os),
-        distribution=_from("/etc/os-release", kernel.distribution),
-        kernel=_from("uname", kernel.uname.kernel),
-        arch=settle(
-            [_answer("the target's interpreter", _arch(target)), _answer("uname", kernel.uname.arch)], NO_SOURCE
-        ),
-        libc=settle([parsed(Libc.parse, target.libc, _INTERPRETER)], "the target's interpreter did not tell"),
+        os=fact("uname", kernel.uname.os),
+        distribution=fact("/etc/os-release", kernel.distribution),
+        kernel=fact("uname", kernel.uname.kernel),
+        arch=settle([said(INTERPRETER, _arch(target)), said("uname", kernel.uname.arch)], NO_SOURCE),
+        libc=settle([parsed(Libc.parse, target.libc, INTERPRETER)], f"{INTERPRETER} did not tell"),
         container=settle([container], NO_SOURCE),
-        wsl=_from("kernel release and /dev/dxg", kernel.wsl),
-        tegra=_from("/etc/nv_tegra_release", kernel.tegra),
-        sandbox=_from("/proc/version and uname", kernel.sandbox, "the kernel bears no mark of one"),
-        secure_boot=_from("the firmware's variable SecureBoot", kernel.secure_boot, "its variables are not to be seen"),
-        lockdown=_from("/sys/kernel/security/lockdown", kernel.lockdown, "/sys/kernel/security is not to be seen"),
-        module_signatures=_from(
+        wsl=fact("kernel release and /dev/dxg", kernel.wsl),
+        tegra=fact("/etc/nv_tegra_release", kernel.tegra),
+        sandbox=fact("/proc/version and uname", kernel.sandbox, "the kernel bears no mark of one"),
+        secure_boot=fact("the firmware's variable SecureBoot", kernel.secure_boot, "its variables are not to be seen"),
+        lockdown=fact("/sys/kernel/security/lockdown", kernel.lockdown, "/sys/kernel/security is not to be seen"),
+        module_signatures=fact(
             "module.sig_enforce", kernel.module_signatures, "/sys/module/module/parameters is not to be seen"
         ),
-        suspends=_from("/sys/power/suspend_stats/success", kernel.suspends, "the kernel does not count them here"),
+        suspends=fact("/sys/power/suspend_stats/success", kernel.suspends, "the kernel does not count them here"),
     )
 
 
@@ -87,57 +83,59 @@ def _arch(target: TargetFacts) -> str | None:
 
 
 def _driver(raw: RawFacts) -> Driver:
-    kernel, nvml, cuda, smi = raw.kernel, raw.nvml, raw.cuda, raw.smi
+    kernel, nvml, cuda = raw.kernel, raw.nvml, raw.cuda
     module_version = _module_version(kernel)
-    module_answer = None if module_version.value is None else Answer(module_version.value, module_version.source or "")
     library = settle(
         [file_version(nvml.library), file_version(cuda.library)], "no version in the libraries' file names"
     )
-    version = settle(
-        [
-            module_answer,
-            parsed(DriverVersion.parse, nvml.driver_version, "nvml"),
-            parsed(DriverVersion.parse, smi.driver_version, "nvidia-smi"),
-        ],
-        _why_no_driver(raw),
-    )
+    version = _driver_version(raw, module_version)
     if not version.known and library.known and cuda.library and "compat" not in cuda.library:
         version = library
-    level = settle(
-        [
-            parsed(CudaVersion.from_number, cuda.cuda, "libcuda"),
-            parsed(CudaVersion.from_number, nvml.cuda, "nvml"),
-            parsed(CudaVersion.parse, smi.cuda, "nvidia-smi"),
-        ],
-        _why_no_driver(raw),
-    )
     return Driver(
         version=version,
-        cuda=level,
+        cuda=_driver_cuda(raw),
         branch=known(version.value.branch, version.source or "") if version.value else missing(_why_no_driver(raw)),
         module=_module(kernel),
         module_version=module_version,
         library_version=library,
         flavor=_flavor(kernel),
-        nouveau=_from("/proc/modules", kernel.modules.nouveau_loaded if kernel.modules else None),
-        nvml_library=_from("the loader", nvml.library, nvml.message),
-        cuda_library=_from("the loader", cuda.library, cuda.absent or cuda.unloadable),
+        nouveau=fact("/proc/modules", kernel.modules.nouveau_loaded if kernel.modules else None),
+        nvml_library=fact("the loader", nvml.library, nvml.message),
+        cuda_library=fact("the loader", cuda.library, cuda.absent or cuda.unloadable),
         cuda_origin=cuda_origin(cuda.library, kernel),
         libraries=driver_libraries(kernel),
         dkms=kernel.dkms,
-        nvml_init=_from("nvml", nvml.init),
-        cuda_init=_from("libcuda", cuda.init, cuda.absent or cuda.unloadable),
+        nvml_init=fact("nvml", nvml.init),
+        cuda_init=fact("libcuda", cuda.init, cuda.absent or cuda.unloadable),
         device_nodes=kernel.device_nodes,
     )
 
 
+def _driver_version(raw: RawFacts, module_version: Reading[DriverVersion]) -> Reading[DriverVersion]:
+    answers = [
+        said(module_version.source or "", module_version.value),
+        parsed(DriverVersion.parse, raw.nvml.driver_version, "nvml"),
+        parsed(DriverVersion.parse, raw.smi.driver_version, "nvidia-smi"),
+    ]
+    return settle(answers, _why_no_driver(raw))
+
+
+def _driver_cuda(raw: RawFacts) -> Reading[CudaVersion]:
+    answers = [
+        parsed(CudaVersion.from_number, raw.cuda.cuda, "libcuda"),
+        parsed(CudaVersion.from_number, raw.nvml.cuda, "nvml"),
+        parsed(CudaVersion.parse, raw.smi.cuda, "nvidia-smi"),
+    ]
+    return settle(answers, _why_no_driver(raw))
+
+
 def _why_no_driver(raw: RawFacts) -> str:
-    said = [
+    words = [
         f"{source.name}: {source.detail or source.state.value}"
         for source in raw.sources
         if source.name in _DRIVER_SOURCES
     ]
-    return "; ".join(said) or NO_SOURCE
+    return "; ".join(words) or NO_SOURCE
 
 
 _DRIVER_SOURCES = ("nvml", "libcuda", "nvidia-smi")
@@ -190,11 +188,3 @@ def _toolkit(raw: RawFacts, entry: RawToolkit) -> Toolkit:
         has_nvrtc=entry.has_nvrtc,
         has_headers=entry.has_headers,
     )
-
-
-def _answer(source: str, value: str | None) -> Answer[str] | None:
-    return None if value is None else Answer(value, source)
-
-
-def _from(source: str, value: object, reason: str | None = NO_SOURCE) -> Reading:  # type: ignore[type-arg]  # the caller's field says which
-    return missing(reason or NO_SOURCE) if value is None else known(value, source)

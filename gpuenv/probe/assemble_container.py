@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import ContainerSupport, Grant, Mps
+from gpuenv.probe.parse import fact
 from gpuenv.probe.raw_kernel import KernelFacts
 
 _NOT_READ = "nobody looked"
@@ -25,18 +26,14 @@ def container_support(kernel: KernelFacts) -> ContainerSupport:
     if toolkit is None or not toolkit.there:
         no_toolkit = "neither nvidia-ctk nor its package is there" if toolkit else _NOT_READ
     return ContainerSupport(
-        device_rules=_reading(
-            rules.rules if rules else None, "devices.list", (rules.reason if rules else None) or _NOT_READ
+        device_rules=fact(
+            "devices.list", rules.rules if rules else None, (rules.reason if rules else None) or _NOT_READ
         ),
-        toolkit=_reading(toolkit.release if toolkit else None, "/var/lib/dpkg/status", no_toolkit),
-        runtimes=_reading(engine.runtimes if engine else None, "/etc/docker/daemon.json", no_runtimes),
-        default_runtime=_reading(engine.default_runtime if engine else None, "/etc/docker/daemon.json", no_runtimes),
+        toolkit=fact("/var/lib/dpkg/status", toolkit.release if toolkit else None, no_toolkit),
+        runtimes=fact("/etc/docker/daemon.json", engine.runtimes if engine else None, no_runtimes),
+        default_runtime=fact("/etc/docker/daemon.json", engine.default_runtime if engine else None, no_runtimes),
         cdi_files=kernel.cdi_files,
     )
-
-
-def _reading(value: object, source: str, reason: str) -> Reading:  # type: ignore[type-arg]  # the caller's field says which
-    return missing(reason) if value is None else known(value, source)
 
 
 def mps(kernel: KernelFacts) -> Mps:

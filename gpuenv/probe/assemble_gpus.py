@@ -24,13 +24,12 @@ from gpuenv.probe.assemble_health import (
 from gpuenv.probe.assemble_links import architecture, fabric, nvlink_count, nvlinks, peers, users
 from gpuenv.probe.brand import brand
 from gpuenv.probe.hidden import hidden_by
-from gpuenv.probe.parse import parsed
+from gpuenv.probe.parse import NO_SOURCE, parsed, said
 from gpuenv.probe.raw import CudaDevice, NvmlGpu, RawFacts, SmiGpu
 from gpuenv.probe.raw_kernel import DriverGpu
 
 _MIG_NAME = pattern(r" MIG \d+g\.\d+gb")
 _MIG_MODE = "nvmlDeviceGetMigMode"
-_NOBODY = "no source could tell"
 _TOTAL_AND_FREE = 2
 _HIDDEN = "this process does not see the GPU"
 T = TypeVar("T")
@@ -80,33 +79,18 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
     # In MIG mode libcuda describes an instance, not the GPU.
     whole = None if mig.value or (cuda and _MIG_NAME.search(cuda.name or "")) else cuda
     total, free = nvml.memory if nvml and nvml.memory and len(nvml.memory) == _TOTAL_AND_FREE else (None, None)
-    capabilities = (("nvml", nvml), ("libcuda", cuda), ("nvidia-smi", smi))
     failed = nvml.failures.get("nvmlDeviceGetHandleByIndex") if nvml and not _refused(nvml) else None
     return Gpu(
-        index=_reading(_said("nvml", nvml.index if nvml else None), _said("nvidia-smi", smi.index if smi else None)),
+        index=_reading(said("nvml", nvml.index if nvml else None), said("nvidia-smi", smi.index if smi else None)),
         ordinal=known(cuda.ordinal, "libcuda") if cuda else missing(_HIDDEN),
         hidden_by=hidden_by(raw, nvml, cuda),
         uuid=_reading(*_texts("uuid", nvml, whole, kernel, smi)),
         pci=_reading(*_texts("pci", nvml, cuda, kernel, smi)),
         name=_reading(*_texts("name", nvml, whole, kernel, smi)),
-        compute_capability=settle(
-            [
-                parsed(ComputeCapability.parse, entry.compute_capability, source)
-                for source, entry in capabilities
-                if entry is not None
-            ],
-            "neither NVML nor libcuda told",
-        ),
+        compute_capability=_capability(nvml, cuda, smi),
         architecture=architecture(nvml, cuda),
         brand=brand(nvml),
-        memory_total=settle(
-            [
-                _said("nvml", total),
-                _said("libcuda", whole.memory_total if whole else None),
-                _said("nvidia-smi", smi.memory_total if smi else None),
-            ],
-            why_not(nvml, "nvmlDeviceGetMemoryInfo"),
-        ),
+        memory_total=_memory_total(nvml, whole, smi, total),
         memory_free=told(nvml, "nvmlDeviceGetMemoryInfo", free),
         mig=mig,
         mig_instances=tuple(MigInstance(i.uuid, i.name, i.memory_total) for i in nvml.mig_instances) if nvml else (),
@@ -123,6 +107,23 @@ def _gpu(raw: RawFacts, entry: _Identified) -> Gpu:
         fabric=fabric(nvml),
         peers=peers(nvml),
     )
+
+
+def _capability(nvml: NvmlGpu | None, cuda: CudaDevice | None, smi: SmiGpu | None) -> Reading[ComputeCapability]:
+    given = (("nvml", nvml), ("libcuda", cuda), ("nvidia-smi", smi))
+    answers = [parsed(ComputeCapability.parse, gpu.compute_capability, source) for source, gpu in given if gpu]
+    return settle(answers, "neither NVML nor libcuda told")
+
+
+def _memory_total(
+    nvml: NvmlGpu | None, cuda: CudaDevice | None, smi: SmiGpu | None, by_nvml: int | None
+) -> Reading[int]:
+    answers = [
+        said("nvml", by_nvml),
+        said("libcuda", cuda.memory_total if cuda else None),
+        said("nvidia-smi", smi.memory_total if smi else None),
+    ]
+    return settle(answers, why_not(nvml, "nvmlDeviceGetMemoryInfo"))
 
 
 def _mig(nvml: NvmlGpu | None) -> Reading[bool]:
@@ -155,7 +156,7 @@ def _texts(
     field: str, nvml: NvmlGpu | None, cuda: CudaDevice | None, kernel: DriverGpu | None, smi: SmiGpu | None
 ) -> list[Answer[str] | None]:
     named = (("nvml", nvml), ("libcuda", cuda), ("/proc/driver/nvidia/gpus", kernel), ("nvidia-smi", smi))
-    return [_said(source, _normal(field, getattr(entry, field))) for source, entry in named if entry is not None]
+    return [said(source, _normal(field, getattr(entry, field))) for source, entry in named if entry is not None]
 
 
 def _normal(field: str, text: str | None) -> str | None:
@@ -169,12 +170,8 @@ def _normal(field: str, text: str | None) -> str | None:
     return text
 
 
-def _said(source: str, value: T | None) -> Answer[T] | None:
-    return None if value is None else Answer(value, source)
-
-
 def _reading(*answers: Answer[T] | None) -> Reading[T]:
-    return settle(answers, _NOBODY)
+    return settle(answers, NO_SOURCE)
 
 
 def count_gpus(raw: RawFacts) -> Reading[int]:
@@ -183,7 +180,7 @@ def count_gpus(raw: RawFacts) -> Reading[int]:
     listed = len(raw.smi.gpus) if raw.smi.gpus is not None else None
     own = None if raw.nvml.count is None else raw.nvml.count - sum(_refused(gpu) for gpu in raw.nvml.gpus)
     return settle(
-        [_said("nvml", own), _said("/proc/driver/nvidia/gpus", kernel), _said("nvidia-smi", listed)],
+        [said("nvml", own), said("/proc/driver/nvidia/gpus", kernel), said("nvidia-smi", listed)],
         _why_not_counted(raw),
     )
 
@@ -192,7 +189,7 @@ def _why_not_counted(raw: RawFacts) -> str:
     name = "nvmlDeviceGetCount"
     if name in raw.nvml.remarks:
         return f"{name} {raw.nvml.remarks[name]}"
-    return f"{name} answered with return code {raw.nvml.failures[name]}" if name in raw.nvml.failures else _NOBODY
+    return f"{name} answered with return code {raw.nvml.failures[name]}" if name in raw.nvml.failures else NO_SOURCE
 
 
 def _refused(gpu: NvmlGpu) -> bool:

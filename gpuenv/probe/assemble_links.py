@@ -5,8 +5,9 @@ from __future__ import annotations
 from gpuenv.model.codes import Nvml
 from gpuenv.model.generations import generation_of
 from gpuenv.model.gpu import Fabric, GpuUser, NvLink, Peer
-from gpuenv.model.reading import Answer, Reading, known, missing, settle
+from gpuenv.model.reading import Reading, known, missing, settle
 from gpuenv.probe.assemble_health import told, why_not
+from gpuenv.probe.parse import said
 from gpuenv.probe.raw import CudaDevice, NvmlGpu
 
 # nvmlDeviceArchitecture_t, NVML_DEVICE_ARCH_* of nvidia-ml-py 13.615.71.
@@ -50,17 +51,13 @@ def architecture(nvml: NvmlGpu | None, cuda: CudaDevice | None) -> Reading[str]:
     """The generation: NVML's own word, else what the compute capability says."""
     number = nvml.architecture if nvml else None
     answers = [
-        _answer(_ARCHITECTURES.get(-1 if number is None else number), "nvml"),
-        _answer(generation_of(cuda.compute_capability if cuda else None), "libcuda's compute capability"),
-        _answer(generation_of(nvml.compute_capability if nvml else None), "nvml's compute capability"),
+        said("nvml", _ARCHITECTURES.get(-1 if number is None else number)),
+        said("libcuda's compute capability", generation_of(cuda.compute_capability if cuda else None)),
+        said("nvml's compute capability", generation_of(nvml.compute_capability if nvml else None)),
     ]
     if number is not None and number not in _ARCHITECTURES:
         return settle(answers, f"nvmlDeviceGetArchitecture answered {number}, which has no name")
     return settle(answers, why_not(nvml, "nvmlDeviceGetArchitecture"))
-
-
-def _answer(value: str | None, source: str) -> Answer[str] | None:
-    return None if value is None else Answer(value, source)
 
 
 def users(gpu: NvmlGpu | None) -> tuple[GpuUser, ...]:

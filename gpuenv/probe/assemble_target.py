@@ -6,7 +6,7 @@ from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, known, missing, settle
 from gpuenv.model.snapshot import CupyInstallation, Library, SourceState, Target, Toolkit
 from gpuenv.model.versions import CudaVersion, PythonVersion
-from gpuenv.probe.parse import parsed
+from gpuenv.probe.parse import fact, parsed
 from gpuenv.probe.raw import RawFacts
 from gpuenv.probe.raw_target import Distribution, LibraryFacts, TargetFacts
 
@@ -25,24 +25,22 @@ def assemble_target(raw: RawFacts) -> Target:
     own = {entry.name: entry.release for entry in reversed(facts.distributions)}
     packages = dict(facts.conda_packages) | own
     return Target(
-        executable=_from(
-            INTERPRETER if facts.executable else "the caller", facts.executable or raw.target_path, reason
-        ),
-        prefix=_from(INTERPRETER, facts.prefix, reason),
-        kind=_from(INTERPRETER, facts.kind, reason),
-        made_by=_from("pyvenv.cfg or conda-meta", facts.made_by, _absence(facts, "no tool has left its mark", reason)),
+        executable=fact(INTERPRETER if facts.executable else "the caller", facts.executable or raw.target_path, reason),
+        prefix=fact(INTERPRETER, facts.prefix, reason),
+        kind=fact(INTERPRETER, facts.kind, reason),
+        made_by=fact("pyvenv.cfg or conda-meta", facts.made_by, _absence(facts, "no tool has left its mark", reason)),
         python=settle([parsed(PythonVersion.parse, facts.python, INTERPRETER)], reason),
-        implementation=_from(INTERPRETER, facts.implementation, reason),
-        platform=_from(INTERPRETER, facts.platform, reason),
-        externally_managed=_from(INTERPRETER, facts.externally_managed, reason),
-        writable=_from("the permissions of its folder of packages", facts.writable, reason),
-        user_site=_from(INTERPRETER, facts.user_site, _absence(facts, "it is not used here", reason)),
+        implementation=fact(INTERPRETER, facts.implementation, reason),
+        platform=fact(INTERPRETER, facts.platform, reason),
+        externally_managed=fact(INTERPRETER, facts.externally_managed, reason),
+        writable=fact("the permissions of its folder of packages", facts.writable, reason),
+        user_site=fact(INTERPRETER, facts.user_site, _absence(facts, "it is not used here", reason)),
         cupy=tuple(_cupy(entry, facts) for entry in facts.distributions if is_cupy(entry.name)),
-        cupy_module=_from(_IMPORTS, facts.cupy_module, _absence(facts, "no module of this name is found", reason)),
-        numpy=_from(METADATA, packages.get("numpy"), _absence(facts, "NumPy is not there", reason)),
-        numpy_module=_from(_IMPORTS, facts.numpy_module, _absence(facts, "no module of this name is found", reason)),
-        numpy_fault=_from(_IMPORTS, facts.numpy_fault, _absence(facts, "nothing speaks against it", reason)),
-        pathfinder_hidden_by=_from(_IMPORTS, facts.pathfinder_hidden_by, _absence(facts, "nothing does", reason)),
+        cupy_module=fact(_IMPORTS, facts.cupy_module, _absence(facts, "no module of this name is found", reason)),
+        numpy=fact(METADATA, packages.get("numpy"), _absence(facts, "NumPy is not there", reason)),
+        numpy_module=fact(_IMPORTS, facts.numpy_module, _absence(facts, "no module of this name is found", reason)),
+        numpy_fault=fact(_IMPORTS, facts.numpy_fault, _absence(facts, "nothing speaks against it", reason)),
+        pathfinder_hidden_by=fact(_IMPORTS, facts.pathfinder_hidden_by, _absence(facts, "nothing does", reason)),
         packages=dict(sorted(packages.items())),
         conda_packages=dict(sorted(facts.conda_packages.items())),
         libraries=_libraries(raw.libraries),
@@ -51,13 +49,13 @@ def assemble_target(raw: RawFacts) -> Target:
         headers_cuda=_headers_cuda(raw),
         preload=dict(sorted(raw.libraries.preload.items())),
         file_faults=raw.files.file_faults,
-        file_faults_count=_from(RECORD, raw.files.file_faults_count, _why_no(raw, "files")),
+        file_faults_count=fact(RECORD, raw.files.file_faults_count, _why_no(raw, "files")),
         kernels=facts.kernels,
         needs_of_cupy=facts.needs_of_cupy,
-        extension=_from("the target's loader", raw.libraries.extension, _no_extension(raw)),
-        kernel_cache=_from(_CACHE, facts.kernel_cache, _absence(facts, "kernels are kept in memory", reason)),
-        kernel_cache_fault=_from(_CACHE, facts.kernel_cache_fault, _absence(facts, "it can be written", reason)),
-        kernel_cache_owners=_from(_CACHE, facts.kernel_cache_owners, _absence(facts, "there is none yet", reason)),
+        extension=fact("the target's loader", raw.libraries.extension, _no_extension(raw)),
+        kernel_cache=fact(_CACHE, facts.kernel_cache, _absence(facts, "kernels are kept in memory", reason)),
+        kernel_cache_fault=fact(_CACHE, facts.kernel_cache_fault, _absence(facts, "it can be written", reason)),
+        kernel_cache_owners=fact(_CACHE, facts.kernel_cache_owners, _absence(facts, "there is none yet", reason)),
     )
 
 
@@ -144,7 +142,3 @@ def _why_no(raw: RawFacts, name: str) -> str:
     if source is None or source.state is SourceState.ANSWERED:
         return "CuPy's own files were not there to be asked" if name == "libraries" else "nobody looked"
     return source.detail or source.state.value
-
-
-def _from(source: str, value: object, reason: str) -> Reading:  # type: ignore[type-arg]  # the caller's field says which
-    return missing(reason) if value is None else known(value, source)

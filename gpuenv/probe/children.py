@@ -145,14 +145,17 @@ def run_child(
         with contextlib.closing(ChildGroup()) as own:
             return run_child(command, environment, deadline, own, heard, told)
     started = time.monotonic()
-    process = _start(command, environment, group, told)
-    return process if isinstance(process, ChildResult) else follow(process, started, deadline, group, heard)
+    process = start_process(command, environment, group, listening=told is not None)
+    if isinstance(process, ChildResult):
+        return process
+    tell(process, told or "")
+    return follow(process, started, deadline, group, heard)
 
 
 def start_child(command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup) -> Answer:
     """Starts a program at once, and answers what listens to it until it ends; for the rest see ``run_child``."""
     started = time.monotonic()
-    process = _start(command, environment, group)
+    process = start_process(command, environment, group)
     if isinstance(process, ChildResult):
         not_started = process
         return lambda: not_started
@@ -173,22 +176,23 @@ def follow(
     """
     group.add(process)
     try:
-        return _follow(process, started, deadline, heard)
+        with contextlib.closing(listen(process, heard)) as listener:
+            return hear_out(process, listener, started, deadline)
     finally:
         group.discard(process)
 
 
-def _start(
-    command: Sequence[str], environment: Mapping[str, str], group: ChildGroup, told: str | None = None
+def start_process(
+    command: Sequence[str], environment: Mapping[str, str], group: ChildGroup, *, listening: bool = False
 ) -> Process | ChildResult:
-    """A program that runs, and has been told what it is to be told; or why it does not."""
+    """A program that runs, or why it does not; one that is to be told something has a pipe for that."""
     started = time.monotonic()
     try:
-        process = group.start(
+        return group.start(
             lambda: subprocess.Popen(
                 command,
                 env=dict(environment),
-                stdin=subprocess.DEVNULL if told is None else subprocess.PIPE,
+                stdin=subprocess.PIPE if listening else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=sys.platform != "win32",
@@ -197,25 +201,28 @@ def _start(
     except OSError as error:
         reason = error.strerror or str(error)
         return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
-    _tell(process, told)
-    return process
 
 
-def _tell(process: subprocess.Popen[bytes], text: str | None) -> None:
+def tell(process: Process, text: str) -> None:
     """Writes to a child's standard input and closes it; one that does not read is left to itself."""
-    if text is not None and process.stdin is not None:
+    if process.stdin is not None:
         with contextlib.suppress(OSError), process.stdin as pipe:
             pipe.write(text.encode())
 
 
-def _follow(process: Process, started: float, deadline: float, heard: Heard | None) -> ChildResult:
-    """Reads a child's output and waits for its end."""
-    with contextlib.closing(listen(process, heard)) as listener:
-        ending = _wait(process, listener, deadline)
-        if not listener.finish(_GRACE):
-            _kill_group(process)  # a grandchild keeps a pipe open
-            listener.finish(_GRACE)
-        out, err = listener.texts()
+def let_go(process: Process) -> None:
+    """Closes a child's standard input: nothing more is wanted of it."""
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def hear_out(process: Process, listener: Listener, started: float, deadline: float) -> ChildResult:
+    """Reads a child's output and waits for its end, or for the deadline, at which it is killed."""
+    ending = _wait(process, listener, deadline)
+    if not listener.finish(_GRACE):
+        _kill_group(process)  # a grandchild keeps a pipe open
+        listener.finish(_GRACE)
+    out, err = listener.texts()
     code = process.poll()
     if ending is Ending.EXITED and code is not None and code < 0:
         ending = Ending.CRASHED

@@ -6,62 +6,17 @@ while this process has a single thread, and only where the child is to have this
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
-from typing import IO, NoReturn
+from typing import NoReturn
 
 from gpuenv.model.secrets import for_the_driver
+from gpuenv.probe.piped import Piped
 
 _MOST_FILES = 4096  # descriptors that a fork closes; what is above is closed on exec, and a fork executes nothing
-_MOMENT = 0.01  # seconds between two looks, where the kernel cannot tell of an end
-
-
-class Forked:
-    """A forked child, with what is asked of a ``subprocess.Popen``."""
-
-    stdout: IO[bytes] | None
-    stderr: IO[bytes] | None
-
-    def __init__(self, name: str, pid: int, stdout: IO[bytes], stderr: IO[bytes]) -> None:
-        self.pid = pid
-        self.stdout = stdout
-        self.stderr = stderr
-        self.returncode: int | None = None
-        self._name = name
-        self._lock = threading.Lock()
-
-    def poll(self) -> int | None:
-        """The exit code, the negative number of the signal that ended it, or None while it runs."""
-        with self._lock:
-            if self.returncode is None:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-            return self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        """The exit code, once there is one.
-
-        Raises:
-            TimeoutExpired: when it still runs after ``timeout`` seconds.
-        """
-        until = None if timeout is None else time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if until is not None and time.monotonic() >= until:
-                raise subprocess.TimeoutExpired(self._name, timeout or 0.0)
-            time.sleep(_MOMENT)
-        return code
-
-    def kill(self) -> None:
-        """Ends it, if it still runs."""
-        with self._lock, contextlib.suppress(ProcessLookupError):
-            if self.returncode is None:
-                os.kill(self.pid, signal.SIGKILL)
 
 
 def may_fork(environment: Mapping[str, str]) -> bool:
@@ -69,52 +24,63 @@ def may_fork(environment: Mapping[str, str]) -> bool:
     return sys.platform == "linux" and threading.active_count() == 1 and environment == os.environ
 
 
-def fork_script(path: str, *arguments: str) -> Forked:
+def fork_script(path: str, *arguments: str, listening: bool = False) -> Piped:
     """Runs a script of ours in a fork, in a session of its own.
+
+    Args:
+        path: the script.
+        arguments: of its command line.
+        listening: whether it shall be told something on its standard input.
 
     Raises:
         OSError: when there is no room for another process.
     """
     import importlib.util  # noqa: F401, PLC0415 - once, and not in every child
 
-    out, err = os.pipe(), os.pipe()
+    out, err, told = os.pipe(), os.pipe(), _input(listening=listening)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()  # or the child would write it a second time
     try:
         pid = os.fork()
     except OSError:
-        for descriptor in (*out, *err):
+        for descriptor in (*out, *err, *told):
             os.close(descriptor)
         raise
     if pid == 0:
-        _become(path, arguments, out[1], err[1])
-    os.close(out[1])
-    os.close(err[1])
-    return Forked(path, pid, os.fdopen(out[0], "rb", 0), os.fdopen(err[0], "rb", 0))
+        _become(path, arguments, (told[0], out[1], err[1]))
+    for descriptor in (told[0], out[1], err[1]):
+        os.close(descriptor)
+    return Piped(path, pid, out[0], err[0], *told[1:])
 
 
-def _become(path: str, arguments: tuple[str, ...], out: int, err: int) -> NoReturn:
+def _input(*, listening: bool) -> tuple[int, ...]:
+    """What a child reads from; and the other end of it, where somebody is to write there."""
+    return os.pipe() if listening else (os.open(os.devnull, os.O_RDONLY),)
+
+
+def _become(path: str, arguments: tuple[str, ...], streams: tuple[int, int, int]) -> NoReturn:
     """In the child: runs the script and ends without whatever else this process would do at its end."""
     code = 1
     try:
-        _detach(out, err)
+        _detach(streams)
         code = _run(path, arguments)
     finally:
         os._exit(code)
 
 
-def _detach(out: int, err: int) -> None:
+def _detach(streams: tuple[int, int, int]) -> None:
     os.setsid()
     for name in set(os.environ) - set(for_the_driver(os.environ)):
         del os.environ[name]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
-    for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):
-        os.dup2(source, target)
+    for stream, descriptor in enumerate(streams):
+        os.dup2(descriptor, stream)
     os.closerange(3, _MOST_FILES)
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, for good
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 - too
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, for good
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - likewise
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 - likewise
 
 
 def _run(path: str, arguments: tuple[str, ...]) -> int:

@@ -26,6 +26,7 @@ class Process(Protocol):
     """What is asked of a child that was started; a ``subprocess.Popen`` is one."""
 
     pid: int
+    stdin: IO[bytes] | None
     stdout: IO[bytes] | None
     stderr: IO[bytes] | None
 
@@ -47,6 +48,10 @@ class Listener(Protocol):
 
     def await_exit(self, seconds: float) -> bool:
         """Waits until the child has ended; False where it has not after so many seconds."""
+        ...
+
+    def await_words(self, words: bytes, seconds: float) -> bool:
+        """Waits until it has said these words; False where it has ended without, or has not after so many seconds."""
         ...
 
     def finish(self, seconds: float) -> bool:
@@ -84,6 +89,7 @@ class _Stream:
         self.pipe = pipe
         self._heard = heard
         self._kept = bytearray()
+        self._sought = 0  # bytes in which the words that somebody waits for are not
 
     def read(self) -> bool:
         """Waits for a piece and takes it; False at the end."""
@@ -95,6 +101,12 @@ class _Stream:
         if chunk and self._heard is not None:
             self._heard(chunk.decode("utf-8", "replace"))
         return bool(chunk)
+
+    def has(self, words: bytes) -> bool:
+        """Whether these words have come; asked again and again for the same ones."""
+        place = self._kept.find(words, self._sought)
+        self._sought = max(0, len(self._kept) - len(words)) if place < 0 else place
+        return place >= 0
 
     def text(self) -> str:
         return bytes(self._kept).decode("utf-8", "replace")
@@ -116,6 +128,11 @@ class PollingListener:
         """Waits until the child has ended."""
         self._listen(seconds, lambda: self._process.poll() is not None)
         return self._process.poll() is not None
+
+    def await_words(self, words: bytes, seconds: float) -> bool:
+        """Waits until it has said these words."""
+        self._listen(seconds, lambda: self._out.has(words) or self._process.poll() is not None)
+        return self._out.has(words)
 
     def finish(self, seconds: float) -> bool:
         """Waits until both streams have ended."""
@@ -170,6 +187,13 @@ class ThreadedListener:
                 return False
             time.sleep(_MOMENT)
         return True
+
+    def await_words(self, words: bytes, seconds: float) -> bool:
+        """Waits until it has said these words."""
+        until = time.monotonic() + seconds
+        while not self._out.has(words) and self._process.poll() is None and time.monotonic() < until:
+            time.sleep(_MOMENT)
+        return self._out.has(words)
 
     def finish(self, seconds: float) -> bool:
         """Waits until both streams have ended."""

@@ -7,12 +7,13 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from gpuenv.model.pattern import pattern
-from gpuenv.model.reading import Answer
+from gpuenv.model.reading import Answer, Reading, known, missing
 from gpuenv.model.versions import DriverVersion
 
 V = TypeVar("V")
 A = TypeVar("A")
 
+NO_SOURCE = "no source could tell"
 _FILE_VERSION = pattern(r"\.so\.(\d{3}\.\d+(?:\.\d+)?)$")
 
 
@@ -24,6 +25,16 @@ def parsed(parse: Callable[[A], V], given: A | None, source: str) -> Answer[V] |
         return Answer(parse(given), source)
     except ValueError:
         return None
+
+
+def said(source: str, value: V | None) -> Answer[V] | None:
+    """A source's answer, or None where it gave none."""
+    return None if value is None else Answer(value, source)
+
+
+def fact(source: str, value: V | None, reason: str | None = NO_SOURCE) -> Reading[V]:
+    """What one source alone can tell; where it told nothing, the reason."""
+    return missing(reason or NO_SOURCE) if value is None else known(value, source)
 
 
 def file_version(path: str | None) -> Answer[DriverVersion] | None:

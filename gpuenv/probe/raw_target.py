@@ -47,6 +47,8 @@ class TargetFacts:
         implementation: ``cpython``, ``pypy``.
         executable: the interpreter, as it names itself.
         prefix: its environment.
+        exec_prefix: likewise, where what is compiled lies.
+        path: the folders that it imports from.
         kind: ``conda``, ``venv`` or ``system``.
         made_by: the tool that made the environment.
         platform: ``linux-x86_64``, what wheels are built for.
@@ -72,6 +74,8 @@ class TargetFacts:
     implementation: str | None = None
     executable: str | None = None
     prefix: str | None = None
+    exec_prefix: str | None = None
+    path: tuple[str, ...] = ()
     kind: str | None = None
     made_by: str | None = None
     platform: str | None = None

@@ -8,21 +8,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.model.record import dataclass
 from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml, start_smi
-from gpuenv.probe.children import Answer
+from gpuenv.probe.children import Answer, ChildResult
+from gpuenv.probe.early import Early
+from gpuenv.probe.limits import DEFAULT_TIMEOUT
+from gpuenv.probe.talk import Talk
 from gpuenv.probe.target import find_interpreter
 
 if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
-# In seconds. The first initialisation on an eight-GPU host without persistence mode takes long.
-DEFAULT_TIMEOUT, LONGEST_TIMEOUT = 30.0, 3600
-_PATIENCE = 2.0
+_PATIENCE = 2.0  # seconds
 _LESSER = "nvidia-smi"  # what it says decides nothing that the others have told
 _COURTESY = 4.0  # seconds that it is given once they have
 _LATE = 0.7  # seconds beyond the deadline in which a killed child is buried
@@ -57,8 +58,12 @@ class Inquiry:
     To be closed, so that nothing that was started is left behind.
     """
 
-    def __init__(self, request: Request) -> None:
-        """Nothing is started yet.
+    def __init__(self, request: Request, early: Early | None = None) -> None:
+        """Nothing is started yet, but perhaps one child.
+
+        Args:
+            request: what to ask, and how long.
+            early: the child in which the target's interpreter tells of itself, if it runs by now.
 
         Raises:
             TargetError: when the target that the caller named is no environment.
@@ -67,12 +72,13 @@ class Inquiry:
         self._interpreter = find_interpreter(request.python, request.environment)
         self._began = time.monotonic()
         self._asking = Asking(request.environment, request.root, self._began + request.timeout)
+        self._early = early
         self._answers: dict[str, Any] = {}
         self._threads: dict[str, threading.Thread] = {}
 
     def begin(self) -> None:
         """Starts every child; an asking that was interrupted meanwhile is closed like any other."""
-        tasks = _tasks(self._asking, self._interpreter, deep=self._request.deep)
+        tasks = _tasks(self._asking, self._interpreter, self._early, deep=self._request.deep)
         self._threads = {
             name: threading.Thread(target=self._work, args=(name, task), daemon=True) for name, task in tasks.items()
         }
@@ -135,7 +141,9 @@ def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snap
         return inquiry.finish(announce)
 
 
-def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[str, Callable[[], Any]]:
+def _tasks(
+    asking: Asking, interpreter: str | None, early: Early | None, *, deep: bool
+) -> Mapping[str, Callable[[], Any]]:
     """What is asked, by the name of the source.
 
     Every child is started here, before there is a second thread: those of the target first, which take longest, then
@@ -143,9 +151,9 @@ def _tasks(asking: Asking, interpreter: str | None, *, deep: bool) -> Mapping[st
     """
     tasks: dict[str, Callable[[], Any]] = {}
     if interpreter is not None:
-        target, files = start_interpreter(asking, interpreter), start_files(asking, interpreter, deep=deep)
-        tasks["target"] = lambda: _environment(asking, interpreter, target)
-        tasks["files"] = lambda: _files(files)
+        target, files, told = start_interpreter(asking, interpreter, early), start_files(asking), Told()
+        tasks["target"] = lambda: _environment(asking, interpreter, target, told)
+        tasks["files"] = lambda: _files(asking, files, told, deep=deep)
     cuda, nvml, kernel = start_cuda(asking), start_nvml(asking), start_kernel(asking)
     return {
         "kernel": lambda: _kernel(asking, kernel),
@@ -186,20 +194,43 @@ def _smi(asking: Asking) -> Any:  # noqa: ANN401 - likewise
     return smi_facts(asking, begun)
 
 
-def _environment(asking: Asking, interpreter: str, answer: Answer) -> Any:  # noqa: ANN401 - likewise
-    result = answer()
-    from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - the child was to be started first
+class Told:
+    """What the target's interpreter has told, for whoever waits for it."""
 
-    target, source = target_facts(result)
-    libraries, libraries_source = ask_libraries(asking, interpreter, target)
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._facts: Any = None
+
+    def put(self, facts: Any) -> None:  # noqa: ANN401 - of a module that is imported later
+        """Tells it."""
+        self._facts = facts
+        self._event.set()
+
+    def get(self, deadline: float) -> Any:  # noqa: ANN401 - likewise
+        """The facts and their source; None where there are none by the deadline."""
+        self._event.wait(max(0.0, deadline - time.monotonic()))
+        return self._facts
+
+
+def _environment(asking: Asking, interpreter: str, begun: Talk | ChildResult, told: Told) -> Any:  # noqa: ANN401
+    talk = None if isinstance(begun, ChildResult) else begun
+    with closing(talk) if talk is not None else nullcontext():
+        result = begun if isinstance(begun, ChildResult) else begun.first()
+        from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - the child was to be started
+
+        target, source = target_facts(result)
+        told.put((target, source))
+        libraries, libraries_source = ask_libraries(asking, interpreter, target, talk)
     return target, source, libraries, libraries_source
 
 
-def _files(answer: Answer) -> Any:  # noqa: ANN401 - likewise
-    result = answer()
-    from gpuenv.probe.ask_target import file_facts  # noqa: PLC0415 - the child was to be started first
+def _files(asking: Asking, ask: Callable[[str], ChildResult], told: Told, *, deep: bool) -> Any:  # noqa: ANN401
+    found = told.get(asking.deadline)
+    if found is None:
+        return None
+    from gpuenv.probe.ask_target import ask_files  # noqa: PLC0415 - the child was to be started first
 
-    return file_facts(result)
+    return ask_files(ask, *found, deep=deep)
 
 
 def _join(threads: Iterable[threading.Thread], until: float) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Mapping
+
+TYPE_CHECKING = False  # this is imported before the first child is started: typing and shutil take as long as that
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _INTERPRETERS = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
 
@@ -30,7 +32,7 @@ def find_interpreter(given: str | None, environment: Mapping[str, str]) -> str |
         if prefix:
             # An active environment that has lost its interpreter is a finding, not a reason to look elsewhere.
             return _inside(prefix) or os.path.join(prefix, _INTERPRETERS[0])  # noqa: PTH118
-    return shutil.which("python3", path=environment.get("PATH")) or shutil.which("python", path=environment.get("PATH"))
+    return _on_path("python3", environment) or _on_path("python", environment)
 
 
 def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
@@ -44,7 +46,7 @@ def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
             return os.path.join(os.path.abspath(path), _INTERPRETERS[0])  # noqa: PTH100, PTH118
         what = f"{given} is a folder in which no Python is to be seen"
         raise TargetError(f"{what}; give an interpreter, a virtual environment or a conda prefix")
-    on_path = shutil.which(given, path=environment.get("PATH")) if os.sep not in given else None
+    on_path = _on_path(given, environment) if os.sep not in given else None
     if on_path:
         return on_path
     if os.path.lexists(path):
@@ -55,3 +57,9 @@ def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
 def _inside(prefix: str) -> str | None:
     candidates = [os.path.join(os.path.abspath(prefix), name) for name in _INTERPRETERS]  # noqa: PTH100, PTH118
     return next((path for path in candidates if os.path.exists(path)), None)  # noqa: PTH110
+
+
+def _on_path(name: str, environment: Mapping[str, str]) -> str | None:
+    import shutil  # noqa: PLC0415 - see above
+
+    return shutil.which(name, path=environment.get("PATH"))

@@ -10,7 +10,8 @@ import re
 from typing import Any
 
 from gpuenv.model.codec import decode, encode
-from gpuenv.report.redact import Identity, hide_secrets, redact
+from gpuenv.model.secrets import hide_secrets
+from gpuenv.report.redact import Identity, redact
 from gpuenv.report.report import Report
 
 # Controls, line and paragraph separators, what reorders text, lone surrogates and what XML 1.0 forbids (section 2.2).

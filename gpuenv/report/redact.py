@@ -8,22 +8,11 @@ from typing import Any
 
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
-from gpuenv.model.secrets import CREDENTIALS, SECRET_NAME
+from gpuenv.model.secrets import HIDDEN, SECRET_NAME, hide_secrets
 
 _UUID = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 _PREFIX = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F-]+)(?![\w-])")
 _PSEUDONYM = pattern(r"(?:GPU|MIG)-[0-9a-f]{8}-0000-0000-0000-[0-9a-f]{12}")
-_QUERY_SECRET = pattern(
-    r"([?&][\w.-]*(?:token|key|secret|password|passwd|pwd|sig|signature|credential|auth)[\w.-]*=)[^&\s]+", re.IGNORECASE
-)
-_NAMED_SECRET = pattern(rf"\b([A-Z][A-Z0-9_]*(?:{SECRET_NAME.pattern})[A-Z0-9_]*)(: |=)\S.*")
-# The same in lower case, as files of settings, programs and command lines have them; and what a request is signed with.
-_SETTING = pattern(
-    r"(?<![\w.-])((?:[\w.-]{0,40}[_.-])?(?:password|passwd|passphrase|secret|token|(?:api|access|secret|private)[_-]?key))"
-    r"([\"']?\s{0,3}[=:]\s{0,3}[\"']?|(?<=--password) |(?<=--token) )[^\s\"',;&]{6,}",
-    re.IGNORECASE,
-)
-_AUTHORIZATION = pattern(r"\b((?:Bearer|Authorization: \w{1,20}) )[\w.~+/=-]{8,}", re.IGNORECASE)
 # A home may lie below another folder (/nfs/home, /mnt/c/Users), and below one for a letter or a group.
 _HOMES = pattern(
     r"(/home|/Users|\b[A-Za-z]:[/\\]{1,2}[Uu]sers)[/\\]{1,2}"
@@ -35,36 +24,15 @@ _HOMES = pattern(
 # Names of many machines' users give nobody away, and words of software stand in paths that decide.
 _COMMON = frozenset(
     ("root", "ubuntu", "debian", "centos", "user", "users", "admin", "conda", "runner", "jovyan", "docker", "shared")
-    + (
-        "nvidia",
-        "cuda",
-        "cupy",
-        "python",
-        "torch",
-        "local",
-        "lib",
-        "opt",
-        "work",
-        "data",
-        "build",
-        "test",
-        "app",
-        "gpu",
-    )
     + ("vscode", "jupyter", "coder", "ec2-user", "azureuser", "sagemaker-user", "opc", "public", "default", "targets")
+    + ("nvidia", "cuda", "cupy", "python", "torch", "gpu")
+    + ("app", "build", "data", "lib", "local", "opt", "test", "work")
 )
 _SHORTEST = 4  # letters of a name that is looked for behind a hyphen too
 # As a shell shows who works where, before what was typed.
 _PROMPT = pattern(r"(?<![\w.-])[\w.-]+@[\w.-]+(?=:[~/][^\s$#]*[$#%>])|(?<=\[)[\w.-]+@[\w.-]+(?= [^\]\s]*\][$#])")
 # An address of IP beside a scheme, a user or a port; four numbers alone are mostly a release.
 _ADDRESS = pattern(r"(?:(?<=//)|(?<=@))\d{1,3}(?:\.\d{1,3}){3}\b|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?=:\d{2,5}\b)")
-# Tokens by the beginnings that their makers give them: GitHub (Docs, Token formats), GitLab, Hugging Face, NVIDIA NGC,
-# OpenAI, Slack, AWS (IAM, Unique identifiers), PyPI, and the header of a JSON Web Token (RFC 7519).
-_TOKEN = pattern(
-    r"\b(?:gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|hf_\w{16,}|nvapi-[\w-]{12,}|sk-[\w-]{20,}"
-    r"|xox[abprs]-[\w-]{10,}|A(?:KIA|SIA)[A-Z0-9]{16}|pypi-[\w-]{16,}|eyJ[\w-]{10,}\.[\w-]{4,}\.[\w-]*)"
-)
-_HIDDEN = "(redacted)"
 # A host may be named like a word of ours; these fields hold such words.
 _WORDS_OF_OURS = frozenset(
     ("schema", "state", "status", "source", "name", "cause", "code", "constraint", "severity", "kind", "fact", "docs")
@@ -116,7 +84,7 @@ def _names(text: str) -> list[str]:
     """Whose homes a text names; what many machines call a user gives nobody away, and may be a word of ours."""
     if "/home" not in text and "sers" not in text:
         return []
-    return [match[2] for match in _HOMES.finditer(text) if match[2].lower() not in _COMMON and match[2] != _HIDDEN]
+    return [match[2] for match in _HOMES.finditer(text) if match[2].lower() not in _COMMON and match[2] != HIDDEN]
 
 
 def _collect(data: Any, tell: Callable[[str], list[str]]) -> list[str]:  # noqa: ANN401 - JSON
@@ -137,7 +105,7 @@ def _value(data: Any, key: str, identity: Identity, found: _Found) -> Any:  # no
     if not isinstance(data, str):
         return data
     if key == "serial" or (key.isupper() and SECRET_NAME.search(key)):
-        return _HIDDEN
+        return HIDDEN
     # A path is somebody's, whatever field it stands in.
     of_ours = key in _WORDS_OF_OURS and not re.search(r"[/\\]", data)
     return _text(data, identity, found, with_host=not of_ours)
@@ -149,12 +117,12 @@ def _text(text: str, identity: Identity, found: _Found, *, with_host: bool) -> s
     text = hide_secrets(text)
     if len(identity.home) > 1:
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.home)}(?![\w.-])", "~", text)
-    text = _HOMES.sub(rf"\1/{_HIDDEN}", text)
-    text = _ADDRESS.sub(_HIDDEN, _PROMPT.sub(_HIDDEN, text))
+    text = _HOMES.sub(rf"\1/{HIDDEN}", text)
+    text = _ADDRESS.sub(HIDDEN, _PROMPT.sub(HIDDEN, text))
     for name in (identity.user, *found.names):
         text = _without_name(text, name)
     if with_host and identity.host and identity.host != "localhost":
-        text = re.sub(rf"(?<![\w.-]){re.escape(identity.host)}(?![\w-])", _HIDDEN, text)
+        text = re.sub(rf"(?<![\w.-]){re.escape(identity.host)}(?![\w-])", HIDDEN, text)
     return text
 
 
@@ -163,7 +131,7 @@ def _without_name(text: str, name: str) -> str:
     if not name or name == "root" or name not in text:
         return text
     before = r"[/\\._-]" if len(name) >= _SHORTEST else r"[/\\]"
-    return re.sub(rf"(?<={before}){re.escape(name)}(?=[/\\:\s'\"]|$)", _HIDDEN, text)
+    return re.sub(rf"(?<={before}){re.escape(name)}(?=[/\\:\s'\"]|$)", HIDDEN, text)
 
 
 def _prefix(text: str, uuids: list[str]) -> str:
@@ -179,13 +147,3 @@ def redact_lines(lines: Sequence[str], identity: Identity) -> list[str]:
     texts = [hide_secrets(line) for line in lines]
     found = _found(texts)
     return [_text(text, identity, found, with_host=True) for text in texts]
-
-
-def hide_secrets(text: str) -> str:
-    """A line for its own user's eyes: names and paths stay, tokens and passwords go.
-
-    ``NAME: value`` and ``NAME=value`` lose the value where the name says that it is a secret.
-    """
-    text = _AUTHORIZATION.sub(rf"\1{_HIDDEN}", _SETTING.sub(rf"\1\2{_HIDDEN}", text))
-    text = _TOKEN.sub(_HIDDEN, _NAMED_SECRET.sub(rf"\1\2{_HIDDEN}", text))
-    return _QUERY_SECRET.sub(rf"\1{_HIDDEN}", CREDENTIALS.sub(rf"\1{_HIDDEN}@", text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.matrix.explanation import changes_text
@@ -212,6 +211,8 @@ def fix_lines(fixes: Iterable[Fix], indent: str = "  ") -> Iterator[Line]:
 
 def command_text(command: Sequence[str]) -> str:
     """An argv list as one types it: a leading ~ must stay outside the quotes."""
+    import shlex  # noqa: PLC0415 - for a command alone
+
     parts = [f"~/{shlex.quote(part[2:])}" if part.startswith("~/") else shlex.quote(part) for part in command]
     return " ".join(parts)
 

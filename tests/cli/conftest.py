@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.planted import machine, recording
 from tests.cli.recorded import EVERY, record
+
+__all__ = ["machine", "recording"]
 
 
 @pytest.fixture(scope="session")

@@ -44,7 +44,7 @@ def scripts(target: Path) -> list[str]:
 def test_every_script_is_started_once(command: str, form: list[str], target: Path) -> None:
     words = [word.replace("TARGET", str(target)) for word in form]
     _, told = answer(command, *words)
-    assert scripts(target) == ["files", "interpreter"]
+    assert scripts(target) == ["interpreter"]
     if command != "resolve":
         snapshot = told.get("snapshot", told)
         assert snapshot["target"]["executable"]["value"] == sys.executable
@@ -140,7 +140,7 @@ def test_an_interruption_leaves_nothing_behind(number: int, hanging: Path) -> No
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert wait_until(lambda: len(starts(hanging)) == 2)
+        assert wait_until(lambda: len(starts(hanging)) == 1)
         process.send_signal(number)
         _, err = process.communicate(timeout=20)
     assert process.returncode == 130
@@ -152,7 +152,7 @@ def test_an_install_takes_over_what_was_begun(target: Path) -> None:
     """Each is asked once; the folders to install to are the install's own question."""
     gpuenv("install", "--dry-run", "--offline", "--python", target)
     asked = [line.split("start.py ")[1].split()[0] for line in starts(target) if "start.py " in line]
-    assert sorted(asked) == ["files", "interpreter", "scheme"]
+    assert sorted(asked) == ["interpreter", "scheme"]
 
 
 def test_an_install_looks_at_nothing_that_may_have_to_be_put_back_first(target: Path) -> None:

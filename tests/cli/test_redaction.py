@@ -3,120 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import (
-    CupyInstallation,
-    FileFault,
-    FileState,
-    JupyterKernel,
-    Library,
-    MigInstance,
-    Toolkit,
-)
-from gpuenv.model.versions import CudaVersion
-from gpuenv.simulate.build import StubDriver, lay_out
+from gpuenv.simulate.build import StubDriver
+from tests.cli.planted import HOME, HOST, MIG, OTHER, PLANTED, USER, WHO, in_all
 from tests.cli.program import answer, gpuenv
 from tests.cli.recorded import FIT, UNFIT, UUID, changed, record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-USER = "jorinde-weber"
-HOME = f"/srv/people/{USER}"
-HOST = "hexe-gpu-17"
-MIG = "MIG-3d4db13e-c42d-5555-98f4-8b50389791bc"
-OTHER = "GPU-48aeb943-9458-4282-da24-e5f49e0db44b"
-WHO = {"HOME": HOME, "USER": USER, "LOGNAME": USER, "LNAME": USER, "USERNAME": USER}
-
-# Variable, value, and the part of it that nobody may see.
-PLANTED = [
-    ("CUDA_PATH", f"{HOME}/cuda-12.4", USER),
-    ("CUDA_HOME", "/home/nobody-else/cuda", "nobody-else"),
-    ("CUPY_CACHE_DIR", f"/scratch/{USER}/cupy", USER),
-    ("LD_LIBRARY_PATH", f"/opt/lib:{HOME}/lib:/home/third/lib", "third"),
-    ("PYTHONPATH", f"{HOME}", USER),
-    ("NVIDIA_API_KEY", "nvapi-Zm9vYmFyYmF6cXV4", "nvapi-Zm9v"),
-    ("CUPY_TEST_TOKEN", "ghp_abcdefgh12345678", "ghp_abcdefgh"),
-    ("CUDA_SECRET", "s3cr3t-value", "s3cr3t-value"),
-    ("NVIDIA_PASSWORD", "hunter2hunter2", "hunter2"),
-    ("CUPY_INDEX", "https://me:p4ssw0rd@pypi.example/simple", "p4ssw0rd"),
-    ("CUPY_MIRROR", "git+https://x-token-123@git.example/cupy.git", "x-token-123"),
-    ("CUPY_SIGNED", "https://bucket.example/w.whl?x=1&token=t0k3n-abc&y=2", "t0k3n-abc"),
-]
 # What an index or a store calls its secrets.
 IN_QUERIES = ["api_key", "apikey", "auth_token", "X-Amz-Signature", "X-Goog-Signature", "sig", "client_secret", "pwd"]
-
-
-def in_all(data: Any, wanted: str) -> list[str]:  # noqa: ANN401 - JSON
-    """Every text of an output in which something stands."""
-    texts = re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(data, ensure_ascii=False))
-    return [text for text in texts if wanted in text]
-
-
-@pytest.fixture
-def machine(tmp_path: Path, stub_driver: StubDriver) -> Mapping[str, str]:
-    """The environment of a machine with two GPUs, on which this user works."""
-    lay_out(stub_driver, tmp_path / "driver", "550.54.15", with_smi=True)
-    (tmp_path / "root").mkdir()
-    profile = {
-        "driver.version": "550.54.15",
-        "driver.cuda": "12040",
-        "gpu.count": "2",
-        "gpu.0.uuid": UUID,
-        "gpu.1.uuid": OTHER,
-        "gpu.1.mig": "1",
-        "gpu.1.mig.count": "1",
-        "gpu.1.mig.0.uuid": MIG,
-    }
-    table = tmp_path / "stub.txt"
-    table.write_text("".join(f"{key}={value}\n" for key, value in profile.items()), encoding="utf-8")
-    return {
-        **WHO,
-        "PATH": f"{tmp_path}/driver:{os.defpath}",
-        "LD_LIBRARY_PATH": str(tmp_path / "driver"),
-        "GPUENV_STUB": str(table),
-        "GPUENV_DRIVER_ROOT": str(tmp_path / "root"),
-    }
-
-
-@pytest.fixture
-def recording(tmp_path: Path) -> Path:
-    """A machine with somebody's folders, variables and GPUs in each of its facts."""
-    target = replace(
-        UNFIT.target,
-        executable=known(f"{HOME}/envs/cupy/bin/python3", "the target's interpreter"),
-        prefix=known(f"{HOME}/envs/cupy", "the target's interpreter"),
-        cupy=(CupyInstallation("cupy-cuda12x", "14.2.0", f"{HOME}/envs/cupy/lib/python3.12/site-packages"),),
-        cupy_module=known(f"{HOME}/work/cupy.py", "the target's import system"),
-        user_site=known(f"{HOME}/.local/lib/python3.12/site-packages", "the target's interpreter"),
-        libraries=(
-            Library("nvrtc", "libnvrtc.so.12", f"/home/{USER}/lib/libnvrtc.so.12", "loader"),
-            Library("cufft", "libcufft.so.11", error=f"{HOME}/lib/libcufft.so.11: file too short"),
-        ),
-        cuda_path=known(f"{HOME}/cuda-12.4", "CuPy's own code"),
-        headers=known((f"{HOME}/cuda-12.4/include", f"/home/{USER}/include"), "CuPy's own code"),
-        headers_cuda=known(CudaVersion(12, 4), f"{HOME}/cuda-12.4/include/cuda_runtime_api.h"),
-        file_faults=(FileFault(f"{HOME}/envs/cupy/cupy/_core/core.so", FileState.MISSING, ("cupy-cuda12x",)),),
-        file_faults_count=known(1, "RECORD"),
-        kernels=(JupyterKernel("python3", f"{HOME}/envs/cupy/bin/python"),),
-    )
-    gpu = replace(UNFIT.gpus[0], mig_instances=(MigInstance(MIG, "MIG 1g.10gb"),))
-    facts = changed(
-        UNFIT,
-        target=target,
-        gpus=(gpu,),
-        toolkits=(Toolkit(f"{HOME}/cuda-12.4", "CUDA_PATH"),),
-        environment={name: value for name, value, _ in PLANTED} | {"CUDA_VISIBLE_DEVICES": f"{UUID},{MIG}"},
-    )
-    return record(facts, tmp_path / "recording.json")
 
 
 def test_a_recording_shown_to_others_tells_nothing_of_its_user(recording: Path) -> None:
@@ -229,92 +132,6 @@ def test_a_host_named_like_a_word_of_ours_changes_no_fact(tmp_path: Path, stub_d
         hidden = answer("probe", "--snapshot", recording, environment=environment)[1]
         for part in ("schema", "host", "driver", "sources"):
             assert hidden[part] == expected[part], host
-
-
-def test_the_same_gpu_has_the_same_pseudonym_wherever_it_is_named(recording: Path, tmp_path: Path) -> None:
-    _, shown = answer("probe", "--snapshot", recording, environment=WHO)
-    gpu = shown["gpus"][0]["uuid"]["value"]
-    instance = shown["gpus"][0]["mig_instances"][0]["uuid"]
-    assert shown["environment"]["CUDA_VISIBLE_DEVICES"] == f"{gpu},{instance}"
-    assert gpu.startswith("GPU-")
-    assert instance.startswith("MIG-")
-    assert len(gpu) == len(UUID)
-    another = record(changed(FIT, environment={"CUDA_VISIBLE_DEVICES": OTHER}), tmp_path / "another.json")
-    _, second = answer("probe", "--snapshot", another)
-    assert second["gpus"][0]["uuid"]["value"] == gpu, "in another recording too"
-    assert second["environment"]["CUDA_VISIBLE_DEVICES"] not in (gpu, OTHER)
-
-
-@pytest.mark.parametrize(
-    ("length", "case"),
-    [
-        (40, str.lower),
-        (36, str.upper),
-        (13, str.lower),
-        (12, str.upper),
-        (8, str.lower),
-        pytest.param(6, str.lower),
-    ],
-)
-def test_the_beginning_of_a_uuid_stays_the_beginning_of_its_pseudonym(
-    tmp_path: Path,
-    length: int,
-    case: Any,  # noqa: ANN401 - str's own functions
-) -> None:
-    """CUDA takes any beginning that fits one GPU alone."""
-    named = "GPU-" + case(UUID[4:length])
-    facts = changed(FIT, environment={"CUDA_VISIBLE_DEVICES": named})
-    _, shown = answer("probe", "--snapshot", record(facts, tmp_path / "facts.json"))
-    told = shown["environment"]["CUDA_VISIBLE_DEVICES"]
-    assert shown["gpus"][0]["uuid"]["value"].startswith(told)
-    assert len(told) == length
-    assert told != named
-
-
-def test_a_word_that_begins_like_a_uuid_stays_as_it_is(tmp_path: Path) -> None:
-    facts = changed(FIT, environment={"CUPY_NOTE": "a GPU-enabled node", "CUDA_VISIBLE_DEVICES": UUID[:5]})
-    _, shown = answer("probe", "--snapshot", record(facts, tmp_path / "facts.json"))
-    assert shown["environment"]["CUPY_NOTE"] == "a GPU-enabled node"
-    assert shown["gpus"][0]["uuid"]["value"].startswith(shown["environment"]["CUDA_VISIBLE_DEVICES"])
-
-
-def test_uuids_of_old_drivers_are_hidden_too(tmp_path: Path) -> None:
-    facts = changed(FIT, environment={"CUDA_VISIBLE_DEVICES": f"MIG-{UUID}/1/0", "NVIDIA_VISIBLE_DEVICES": UUID[4:]})
-    _, shown = answer("probe", "--snapshot", record(facts, tmp_path / "facts.json"))
-    assert in_all(shown["environment"]["CUDA_VISIBLE_DEVICES"], UUID[4:]) == []
-
-
-def test_what_is_hidden_once_stays_as_it_is(recording: Path, tmp_path: Path) -> None:
-    once, twice = tmp_path / "once.json", tmp_path / "twice.json"
-    gpuenv("probe", "--snapshot", recording, "-o", once, environment=WHO)
-    gpuenv("probe", "--snapshot", once, "-o", twice, environment=WHO)
-    assert once.read_text(encoding="utf-8") == twice.read_text(encoding="utf-8")
-    assert once.read_text(encoding="utf-8") != recording.read_text(encoding="utf-8")
-
-
-def test_a_recording_without_identities_has_the_same_verdict(recording: Path, tmp_path: Path) -> None:
-    hidden = tmp_path / "hidden.json"
-    gpuenv("probe", "--snapshot", recording, "-o", hidden, environment=WHO)
-    one, other = (answer("doctor", "--snapshot", path, environment=WHO) for path in (recording, hidden))
-    assert one[0] == other[0] == 1
-    assert _without_time(one[1]) == _without_time(other[1])
-
-
-def test_this_machine_s_report_is_replayed_with_the_same_verdict(machine: Mapping[str, str], tmp_path: Path) -> None:
-    """The variable names one of two GPUs by the beginning of its UUID."""
-    report = tmp_path / "report.json"
-    environment = {**machine, "CUDA_VISIBLE_DEVICES": UUID[:12]}
-    first = gpuenv("doctor", "--format", "json", "-o", report, environment=environment)
-    again = answer("doctor", "--snapshot", report)
-    written = json.loads(report.read_text(encoding="utf-8"))
-    assert written["snapshot"]["visible_count"]["value"] == 1
-    assert again[0] == first.returncode
-    assert _without_time(again[1]) == _without_time(written)
-
-
-def _without_time(report: dict[str, Any]) -> dict[str, Any]:
-    checks = [{**run, "duration": 0} for run in report["checks"]]
-    return {**report, "duration": 0, "checks": checks}
 
 
 def test_who_asks_for_it_gets_everything_as_it_is(recording: Path, tmp_path: Path) -> None:

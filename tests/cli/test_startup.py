@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 HEAVY = {"yaml", "rich", "pynvml", "docker", "pydantic", "requests", "numpy", "cupy"}
 
 
-def imported(arguments: list[str], codes: set[int]) -> set[str]:
+def imported(arguments: list[str], codes: set[int], environment: dict[str, str] | None = None) -> set[str]:
     """The top-level modules and packages that a call of the program imports."""
     command = [sys.executable, "-X", "importtime", "-m", "gpuenv", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=30)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=30, env={**MINIMAL, **(environment or {})}
+    )
     assert done.returncode in codes, done.stderr[-2000:]
     modules = re.findall(r"^import time:\s+\d+ \|\s+\d+ \|\s*(\S+)$", done.stderr, re.MULTILINE)
     assert "sys" in modules or "site" in modules, "the interpreter tells its imports"

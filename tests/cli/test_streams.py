@@ -246,7 +246,7 @@ def test_nothing_is_written_anywhere_unasked(tmp_path: Path) -> None:
 
 TWICE = """
 import contextlib, io, os, sys
-from gpuenv.cli.app import run
+from gpuenv.cli.front import run
 with contextlib.redirect_stdout(io.StringIO()):
     run(sys.argv[1:])  # as root, so that all is imported: another user may not read root's Python
 os.setuid(54321)

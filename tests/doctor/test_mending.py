@@ -49,13 +49,14 @@ def test_two_lines_want_a_choice() -> None:
     assert found == Wound(("WHL502",), choice=True)
 
 
+@pytest.mark.parametrize("release", ["12.9.1.4", "12.9-patched", "unknown"])
 @pytest.mark.parametrize(
     ("state", "afresh"), [(FileState.MISSING, False), (FileState.CHANGED, True), (FileState.WRONG_SIZE, True)]
 )
-def test_damaged_files_are_put_in_anew(state: FileState, *, afresh: bool) -> None:
+def test_damaged_files_are_put_in_anew(state: FileState, release: str, *, afresh: bool) -> None:
     snapshot = machine("cupy=cupy-cuda12x==14.2.0")
     fault = FileFault(f"{SITE}/nvidia/cublas/lib/libcublas.so.12", state, ("nvidia-cublas-cu12",))
-    packages = {**snapshot.target.packages, "nvidia-cublas-cu12": "12.9.1.4"}
+    packages = {**snapshot.target.packages, "nvidia-cublas-cu12": release}
     target = replace(snapshot.target, file_faults=(fault,), file_faults_count=known(1, "RECORD"), packages=packages)
     found = wound(replace(snapshot, target=target))
     assert found == Wound(("WHL510",), again=("nvidia-cublas-cu12",), afresh=afresh)

@@ -18,8 +18,8 @@ from tests.faults.cells import cells
 from tests.faults.ground import compiled
 from tests.faults.spoiling import AS_NOBODY_SPECIAL, as_opened
 from tests.install.conftest import ground
+from tests.install.mounts import mounted
 from tests.install.standins import Ground, contents, run, versions
-from tests.install.test_faults import mounted
 
 __all__ = ["ground"]
 pytestmark = pytest.mark.slow

@@ -6,49 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile
-from gpuenv.matrix.load import load
+from gpuenv.image.check.judge_file import Choice, judge_dockerfile
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
+from tests.image.dockerfiles import CTK, DEVEL, MATRIX, PARTS, RUNTIME, SLIM, WHEEL, at, judged, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
-
-MATRIX = load(data_path("matrix.yaml"))
-CTK = 'RUN pip install "cupy-cuda12x[ctk]==14.2.0"'
-DEVEL = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04"
-RUNTIME = "FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04"
-SLIM = "FROM python:3.12-slim"
-PARTS = (
-    "FROM nvidia/cuda:12.2.2-base-ubuntu22.04\nRUN apt-get install -y cuda-nvrtc-12-2 libcublas-12-2 libcufft-12-2 "
-    "libcurand-12-2 libcusolver-12-2 libcusparse-dev-12-2 cuda-cudart-dev-12-2"
-)
-WHEEL = "RUN pip install cupy-cuda12x==14.2.0"
-
-
-def judged(folder: Path, text: str, files: Mapping[str, str] | None = None, **choice: object) -> Judged:
-    path = folder / "Dockerfile"
-    path.write_text(text + "\n")
-    for name, content in (files or {}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
-    return judge_dockerfile(path, Choice(**choice), MATRIX)  # type: ignore[arg-type]
-
-
-def told(found: Judged) -> list[tuple[str, str, int | None]]:
-    """Code, the last part of the file's name, and line; notes are left out."""
-    return [
-        (each.code, (each.file or "").rsplit("/", 1)[-1], each.line)
-        for each in found.findings
-        if each.severity is not Severity.NOTE
-    ]
-
-
-def at(*places: tuple[str, int]) -> list[tuple[str, str, int]]:
-    return [(code, "Dockerfile", line) for code, line in places]
 
 
 @pytest.mark.parametrize(
@@ -240,80 +205,6 @@ def test_what_stands_in_a_condition_is_a_warning(tmp_path: Path, text: str, expe
 def test_a_line_without_the_extra_is_not_told_to_take_it(tmp_path: Path) -> None:
     (found,) = judged(tmp_path, f"{SLIM}\nRUN pip install cupy-cuda11x==13.6.0").findings
     assert '"cupy-cuda12x[ctk]" or "cupy-cuda13x[ctk]"' in found.fix[0].text
-
-
-def test_a_file_of_the_context_is_named_once(tmp_path: Path) -> None:
-    text = (
-        f"{SLIM} AS build\nWORKDIR /app\nCOPY pyproject.toml .\nRUN uv sync --no-install-project\nCOPY . .\nRUN uv sync"
-    )
-    files = {"pyproject.toml": '[project]\nname = "x"\ndependencies = ["cupy-cuda12x[ctk]==14.2.0"]\n'}
-    assert judged(tmp_path, text, files).files == (str(tmp_path / "Dockerfile"), str(tmp_path / "pyproject.toml"))
-
-
-def test_a_file_of_requirements_is_followed(tmp_path: Path) -> None:
-    text = f"{SLIM}\nWORKDIR /app\nCOPY requirements/ ./reqs/\nRUN pip install -r reqs/all.txt"
-    files = {
-        "requirements/all.txt": "# all\n-r gpu.txt\nnumpy\n",
-        "requirements/gpu.txt": "scipy\ncupy-cuda12x \\\n   ==14.2.0  # x\ncupy; sys_platform == 'win32'\n",
-    }
-    assert told(judged(tmp_path, text, files)) == [("DKF904", "gpu.txt", 2)]
-
-
-@pytest.mark.parametrize(
-    ("copy", "path"),
-    [
-        ("COPY requirements.txt .", "requirements.txt"),
-        ("COPY requirements.txt /o/r.txt", "/o/r.txt"),
-        ("COPY . /app", "/app/requirements.txt"),
-        ("COPY *.txt /app/", "/app/requirements.txt"),
-        ("ADD requirements.txt ./", "./requirements.txt"),
-        ('COPY ["requirements.txt", "/x/"]', "/x/requirements.txt"),
-    ],
-)
-def test_a_file_is_found_where_copy_puts_it(tmp_path: Path, copy: str, path: str) -> None:
-    text = f"{SLIM}\nWORKDIR /app\n{copy}\nRUN pip install --requirement {path}"
-    found = judged(tmp_path, text, {"requirements.txt": "cupy\n"})
-    assert told(found) == [("DKF906", "requirements.txt", 1)]
-    assert any(name.endswith("requirements.txt") for name in found.files)
-
-
-def test_a_bind_mount_shows_a_file(tmp_path: Path) -> None:
-    mount = "--mount=type=bind,source=requirements.txt,target=/r.txt"
-    found = judged(tmp_path, f"{SLIM}\nRUN {mount} pip install -r /r.txt", {"requirements.txt": "cupy\n"})
-    assert told(found) == [("DKF906", "requirements.txt", 1)]
-
-
-def test_nothing_outside_of_the_context_is_read(tmp_path: Path) -> None:
-    (tmp_path / "secret.txt").write_text("cupy\n")
-    inside = tmp_path / "context"
-    inside.mkdir()
-    (inside / "link.txt").symlink_to("../secret.txt")
-    text = f"{SLIM}\nCOPY . /app\nRUN pip install -r /app/link.txt -r /app/../secret.txt -r /etc/passwd"
-    found = judged(inside, text)
-    assert told(found) == []
-    assert not any("secret" in name or "passwd" in name for name in found.files)
-    outside = [each for each in found.findings if "lies outside of the build context" in each.title]
-    assert {(each.code, each.severity, each.line) for each in outside} == {("DKF917", Severity.NOTE, 1)}
-    twice = judged(inside, f"{text}\n{text}")
-    assert {each.title for each in twice.findings} == {each.title for each in found.findings}, "two targets, one file"
-
-
-def test_a_project_and_an_environment_are_followed(tmp_path: Path) -> None:
-    project = '[project]\nname = "x"\nversion = "1"\ndependencies = [\n  "numpy",\n  "cupy-cuda12x[ctk]>=14",\n]\n'
-    text = f"{SLIM}\nCOPY . /src\nWORKDIR /src\nRUN pip install ."
-    assert told(judged(tmp_path, text, {"pyproject.toml": project})) == [("DKF907", "pyproject.toml", 6)]
-    assert told(judged(tmp_path, text, {"uv.lock": ""})) == []
-    conda = "name: x\ndependencies:\n  - cupy=14.2.0\n  - pip:\n      - cupy-cuda12x[ctk]==14.2.0\n"
-    text = (
-        "FROM condaforge/miniforge3:24.11.3-0\nCOPY environment.yml /tmp/\nRUN conda env update -f /tmp/environment.yml"
-    )
-    found = told(judged(tmp_path, text, {"environment.yml": conda}))
-    assert found == [("DKF905", "environment.yml", 5)]
-
-
-def test_constraints_pin(tmp_path: Path) -> None:
-    text = f"{SLIM}\nCOPY c.txt /c.txt\nRUN pip install -c /c.txt 'cupy-cuda12x[ctk]'"
-    assert told(judged(tmp_path, text, {"c.txt": "cupy-cuda12x==14.2.0\n"})) == []
 
 
 def test_a_target_and_arguments_are_chosen(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gpuenv.image.check.projects import of_table
 from gpuenv.model.finding import Severity
-from tests.image.test_dockerfile import DEVEL, SLIM, judged, told
+from tests.image.dockerfiles import DEVEL, SLIM, judged, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +42,7 @@ POETRY = (
         f"{SLIM} AS files\nCOPY . /all\n{DEVEL}\nCOPY --from=0 /all /tmp\nRUN pip install -r /tmp/r.txt",
         f"{DEVEL}\nRUN --mount=type=cache,target=/c --mount=type=bind,source=r.txt,target=r.txt pip install -r r.txt",
         f"{DEVEL}\nCOPY r.txt /app/\nCOPY other /app\nRUN pip install -r /app/r.txt",
+        f"{DEVEL}\nCOPY r.txt //app/\nRUN pip install -r //app//r.txt",
     ],
 )
 def test_a_list_is_found_where_it_stands(tmp_path: Path, text: str) -> None:
@@ -238,3 +239,25 @@ def test_thousands_of_lists_are_followed_soon(tmp_path: Path) -> None:
     found = judged(tmp_path, f"{DEVEL}\n{copies}{installs}", {"r1499.txt": f"{ELEVEN}\n"})
     assert time.process_time() - begun < 8  # it is half a second; looking at every copy for each list, half a minute
     assert told(found) == [("DKF902", "r1499.txt", 1)]
+
+
+def test_a_mount_is_gone_after_its_step(tmp_path: Path) -> None:
+    mount = "RUN --mount=type=bind,source=r.txt,target=/r.txt true"
+    files = {"r.txt": f"{ELEVEN}\n"}
+    assert told(judged(tmp_path, f"{DEVEL} AS base\n{mount}\nFROM base\nRUN pip install -r /r.txt", files)) == []
+    assert told(judged(tmp_path, f"{DEVEL}\n{mount} && pip install -r /r.txt", files)) == [("DKF902", "r.txt", 1)]
+
+
+@pytest.mark.parametrize("copy", ["COPY", "COPY --from=made"])
+def test_twice_the_copies_into_a_folder_take_twice_as_long(tmp_path: Path, copy: str) -> None:
+    """Looking at every copy for each list, they take four times as long."""
+
+    def seconds(count: int) -> float:
+        copies = "".join(f"{copy} r{number}.txt /app/\n" for number in range(count))
+        lists = " ".join(f"-r /app/r{number}.txt" for number in range(count))
+        begun = time.process_time()
+        judged(tmp_path, f"{SLIM} AS made\nRUN make\n{SLIM}\n{copies}RUN pip install {lists}", {"r0.txt": "numpy\n"})
+        return time.process_time() - begun
+
+    seconds(10)
+    assert min(seconds(2000) for _ in range(2)) / min(seconds(1000) for _ in range(2)) < 3

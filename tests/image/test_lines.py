@@ -9,7 +9,7 @@ import pytest
 from gpuenv.image.check.locks import versions_of
 from gpuenv.image.check.variables import replaced
 from gpuenv.model.finding import Severity
-from tests.image.test_dockerfile import DEVEL, SLIM, judged, told
+from tests.image.dockerfiles import DEVEL, SLIM, judged, told
 from tests.image.test_following import ELEVEN
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.image.test_dockerfile import SLIM, judged, told
+from tests.image.dockerfiles import SLIM, judged, told
 
 if TYPE_CHECKING:
     from pathlib import Path

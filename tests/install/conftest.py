@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.data import data_path
+from gpuenv.simulate.build import FLAGS
 from tests.install.standins import Ground, Index
 
 if TYPE_CHECKING:
@@ -23,3 +27,11 @@ def ground(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibrari
         yield Ground(index, folder, cuda_libraries.of("12.9"))
     finally:
         index.close()
+
+
+@pytest.fixture
+def killer(tmp_path: Path) -> Path:
+    """A library that kills whoever has loaded it, at the call that it is told."""
+    path = tmp_path / "kill.so"
+    subprocess.run(["cc", *FLAGS, "-o", str(path), str(data_path("native") / "kill.c")], check=True)
+    return path

@@ -13,8 +13,9 @@ import pytest
 
 from gpuenv.data import data_path
 from tests.install.recorded import recording
-from tests.install.standins import MACHINE, contents, cupy, make_wheel, versions
+from tests.install.standins import MACHINE, contents, versions
 from tests.install.test_install import NEW
+from tests.install.wheels import cupy, make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

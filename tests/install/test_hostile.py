@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.install.standins import MACHINE, SET, Ground, Index, Package, contents, cupy, make_wheel, run, versions
+from tests.install.standins import MACHINE, Ground, Index, contents, run, versions
 from tests.install.test_install import NEW
+from tests.install.wheels import CUPY, SET, Package, cupy, make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECRET = "hunter2-sekret"  # noqa: S105 - the point
-CUPY = "cupy_cuda12x-14.2.0-py3-none-any.whl"
 
 
 def texts(folder: Path) -> Iterator[tuple[Path, bytes]]:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
-from gpuenv.simulate.build import FLAGS
 from tests.cli.program import PROGRAM
 from tests.install.standins import LIMIT, MACHINE, contents, versions
 
@@ -55,10 +53,7 @@ class Trial:
 
 
 @pytest.fixture
-def trial(ground: Ground, tmp_path: Path) -> Trial:
-    killer = tmp_path / "kill.so"
-    command = ["cc", *FLAGS, "-o", str(killer), str(data_path("native") / "kill.c")]
-    subprocess.run(command, check=True)
+def trial(ground: Ground, killer: Path) -> Trial:
     target = ground.target("killed", *BEFORE)
     return Trial(ground, target, killer, contents(target))
 

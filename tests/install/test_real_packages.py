@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from gpuenv.data import data_path
-from gpuenv.simulate.build import FLAGS
 from tests.cli.program import PROGRAM, full_answer
-from tests.install.standins import MACHINE, Package, contents, make_wheel, run, versions
+from tests.install.standins import MACHINE, contents, run, versions
 from tests.install.test_killed import KILLED, points
+from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python as find_python
 
 pytestmark = pytest.mark.network
@@ -138,10 +137,10 @@ def test_a_python_that_is_not_here(tmp_path: Path, python: str) -> None:
 
 
 @pytest.mark.slow
-def test_killed_at_20_points_with_the_real_cupy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_killed_at_20_points_with_the_real_cupy(
+    tmp_path: Path, killer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Another line is there and goes: after the next command the environment is as it was, or fully the new one."""
-    killer = tmp_path / "kill.so"
-    subprocess.run(["cc", *FLAGS, "-o", str(killer), str(data_path("native") / "kill.c")], check=True)
     folder = target(tmp_path / "venv", "cupy-cuda11x==13.6.0")
     before = contents(folder)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.model.lines import cuda_major, is_cupy
+from gpuenv.model.lines import cuda_major, cuda_minor, is_cupy, line_of_build
+from gpuenv.model.versions import CudaVersion
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,35 @@ def test_a_distribution_of_cupy(name: str, major: int | None) -> None:
 @pytest.mark.parametrize("name", ["cupy-xarray", "cupy-cuda", "cupy-cuda1", "cupy-cuda12", "cupy-cuda1234", "cupyx"])
 def test_what_is_built_on_cupy_is_not_cupy(name: str) -> None:
     assert not is_cupy(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "cuda"),
+    [
+        ("cupy-cuda80", CudaVersion(8, 0)),
+        ("cupy-cuda102", CudaVersion(10, 2)),
+        ("cupy-cuda117", CudaVersion(11, 7)),
+        ("cupy-cuda118", None),
+        ("cupy-cuda120", None),
+        ("cupy-cuda11x", None),
+        ("cupy", None),
+    ],
+)
+def test_lines_for_one_cuda_minor_ended_with_11_7(name: str, cuda: CudaVersion | None) -> None:
+    assert cuda_minor(name) == cuda
+
+
+@pytest.mark.parametrize(
+    ("release", "cuda", "name"),
+    [
+        ("10.6.0", CudaVersion(11, 4), "cupy-cuda114"),
+        ("11.0.0a1", CudaVersion(11, 4), "cupy-cuda11x"),
+        ("12.3.0", CudaVersion(11, 1), "cupy-cuda111"),
+        ("14.2.0", CudaVersion(12, 9), "cupy-cuda12x"),
+        ("1!14.2", CudaVersion(12, 9), "cupy-cuda12x"),
+        ("unknown", CudaVersion(12, 9), None),
+        ("14.2.0", CudaVersion(0, 0), None),
+    ],
+)
+def test_a_build_is_of_the_line_of_its_cuda(release: str, cuda: CudaVersion, name: str | None) -> None:
+    assert line_of_build(release, cuda) == name

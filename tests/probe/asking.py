@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.ask_target import file_facts, target_facts
+from gpuenv.probe.ask_target import ask_files as ask_target_files
+from gpuenv.probe.ask_target import target_facts
 from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml
+from gpuenv.probe.children import ChildResult
 from gpuenv.probe.driver_facts import cuda_facts, kernel_facts, nvml_facts
 
 if TYPE_CHECKING:
@@ -45,12 +48,17 @@ def ask_cuda(asked: Asking) -> tuple[CudaFacts, Source]:
 
 def ask_target(asked: Asking, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's own interpreter."""
-    return target_facts(start_interpreter(asked, interpreter)())
+    talk = start_interpreter(asked, interpreter)
+    if isinstance(talk, ChildResult):
+        return target_facts(talk)
+    with closing(talk):
+        return target_facts(talk.first())
 
 
 def ask_files(asked: Asking, interpreter: str, *, deep: bool) -> tuple[FileFacts, Source]:
     """The installed files."""
-    return file_facts(start_files(asked, interpreter, deep=deep)())
+    ask = start_files(asked)
+    return ask_target_files(ask, *ask_target(asked, interpreter), deep=deep)
 
 
 def target_of(

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.probe.asking import Asking, script
+from gpuenv.probe.asking import Asking
 from gpuenv.probe.assemble import assemble
+from gpuenv.probe.command import script
 from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts
 from gpuenv.simulate.build import StubDriver, lay_out
 from tests.probe.asking import ask_cuda, ask_nvml

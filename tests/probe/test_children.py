@@ -2,59 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.children import Ending, run_child
 from gpuenv.probe.listening import PollingListener, ThreadedListener
+from tests.probe.child_programs import BURIAL, ENVIRONMENT, LONG, MIB, SHORT, python, run
 from tests.support.processes import is_running
-
-LONG = 20.0  # a deadline that no test may wait for
-SHORT = 0.6
-BURIAL = 1.0  # beyond the deadline: killing, and a loaded machine
-MIB = 1024 * 1024
-ENVIRONMENT = {"PATH": os.defpath}
-DETACHED = "import subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True)"
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """What came of a child, and how long the caller was held."""
-
-    result: ChildResult
-    took: float
-
-    @property
-    def words(self) -> list[str]:
-        """What the child printed."""
-        return self.result.stdout.split()
-
-
-def python(program: str, limit: float = LONG) -> Timed:
-    return run([sys.executable, "-I", "-c", program], limit)
-
-
-def run(command: list[str], limit: float = LONG) -> Timed:
-    started = time.monotonic()
-    result = run_child(command, ENVIRONMENT, started + limit)
-    return Timed(result, time.monotonic() - started)
-
-
-def ends_soon(pid: int) -> bool:
-    """A killed process is gone as soon as the kernel comes round to it."""
-    until = time.monotonic() + 2
-    while is_running(pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    return not is_running(pid)
 
 
 def test_what_a_child_says_and_its_exit_code_are_kept_apart() -> None:
@@ -165,38 +125,6 @@ def test_an_endless_flood_ends_at_the_deadline() -> None:
     assert child.result.stdout.startswith("y\ny\n")
 
 
-def test_a_grandchild_that_holds_the_pipe_holds_nobody_and_is_ended() -> None:
-    child = run(["sh", "-c", "sleep 60 & echo $!"])
-    assert (child.result.ending, child.result.exit_code) == (Ending.EXITED, 0)
-    assert child.took < 2 * BURIAL
-    assert ends_soon(int(child.words[0]))
-
-
-def test_the_grandchildren_of_a_hung_child_are_ended_with_it() -> None:
-    child = run(["sh", "-c", "sleep 60 & echo $!; wait"], SHORT)
-    assert child.result.ending is Ending.TIMED_OUT
-    assert child.took < SHORT + BURIAL
-    assert ends_soon(int(child.words[0]))
-
-
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the last test of this file is about it
-def test_a_grandchild_in_a_session_of_its_own_holds_nobody() -> None:
-    child = python(DETACHED)
-    os.kill(int(child.words[0]), signal.SIGKILL)
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and type(thread).__module__ == "gpuenv.probe.children":
-            thread.join(LONG)
-    gc.collect()
-    assert (child.result.ending, child.result.exit_code) == (Ending.EXITED, 0)
-    assert child.took < 2 * BURIAL
-
-
-def test_a_crashed_child_is_told_as_such_though_a_grandchild_holds_the_pipe() -> None:
-    child = run(["sh", "-c", "sleep 60 & kill -SEGV $$"])
-    assert (child.result.ending, child.result.signal_name) == (Ending.CRASHED, "SIGSEGV")
-    assert child.took < 2 * BURIAL
-
-
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
@@ -234,74 +162,6 @@ def test_bytes_that_are_no_text_are_replaced_and_the_rest_is_kept() -> None:
     assert result.stdout.endswith(" after\n")
     assert result.stderr.endswith("(")
     (result.stdout + result.stderr).encode("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("program", "limit"),
-    [
-        ("pass", LONG),
-        ("time.sleep(60)", 1.5),
-        ("os.kill(os.getpid(), signal.SIGKILL)", LONG),
-        ("subprocess.Popen(['sleep', '60'])", LONG),
-    ],
-    ids=["exits", "hangs", "crashes", "leaves a grandchild"],
-)
-def test_no_child_stays_a_zombie(program: str, limit: float) -> None:
-    child = python(f"import os, signal, subprocess, time\nprint(os.getpid(), flush=True)\n{program}\n", limit)
-    # An entry in /proc, a zombie's too, is there until its parent has asked for the exit status.
-    assert not Path(f"/proc/{child.words[0]}").exists()
-
-
-def test_many_children_leave_no_file_descriptor_behind() -> None:
-    folder = Path("/proc/self/fd")
-    run(["true"])
-    gc.collect()
-    before = len(list(folder.iterdir()))
-    for _ in range(20):
-        run(["true"])
-    gc.collect()
-    assert len(list(folder.iterdir())) <= before + 1
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(["true"], id="ends"),
-        pytest.param(["sh", "-c", "sleep 60 & echo $!"], id="leaves a grandchild"),
-        pytest.param([sys.executable, "-I", "-c", DETACHED], id="leaves a grandchild in a session of its own"),
-    ],
-)
-def test_no_pipe_is_left_to_the_garbage_collector(command: list[str]) -> None:
-    program = (
-        "import gc, os, signal, threading, time\n"
-        "from gpuenv.probe.children import run_child\n"
-        f"said = run_child({command!r}, {ENVIRONMENT!r}, time.monotonic() + 10).stdout\n"
-        "if said and os.path.exists(f'/proc/{said.strip()}'): os.kill(int(said), signal.SIGKILL)\n"
-        "for thread in threading.enumerate()[1:]: thread.join(5)\n"
-        "gc.collect()\n"
-    )
-    command = [sys.executable, "-W", "error", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_closed_group_ends_what_runs_and_what_is_started_after() -> None:
-    group, ended = ChildGroup(), []
-
-    def follow() -> None:
-        ended.append(run_child(["sleep", "60"], ENVIRONMENT, time.monotonic() + LONG, group))
-
-    running = threading.Thread(target=follow)
-    running.start()
-    time.sleep(0.3)
-    other = run_child(["true"], ENVIRONMENT, time.monotonic() + LONG)
-    group.close()
-    running.join(5)
-    late = run_child(["sleep", "60"], ENVIRONMENT, time.monotonic() + LONG, group)
-    assert (ended[0].ending, ended[0].signal_name) == (Ending.CRASHED, "SIGKILL")
-    assert late.ending is Ending.CRASHED
-    assert late.duration < 5
-    assert other.ending is Ending.EXITED
 
 
 @pytest.mark.parametrize("kind", [PollingListener, ThreadedListener])

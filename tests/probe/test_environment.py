@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gpuenv.model.snapshot import JupyterKernel
-from gpuenv.probe.asking import in_target, script
+from gpuenv.probe.command import in_target, script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw_target import CupyModule, TargetFacts
 from tests.probe.asking import MINIMAL, target_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.asking import in_target
+from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw_target import TargetFacts
 from gpuenv.probe.target import find_interpreter

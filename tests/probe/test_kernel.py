@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import PciGpu
-from gpuenv.probe.asking import script
+from gpuenv.probe.command import script
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw_kernel import DriverGpu, KernelModules
 from tests.probe.asking import kernel_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.probe.asking import script
+from gpuenv.probe.command import script
 from gpuenv.probe.protocol import parse_facts
 from tests.probe.asking import MINIMAL, kernel_of
 from tests.probe.roots import lay

@@ -13,8 +13,8 @@ import pytest
 
 from gpuenv.model.gpu import Gpu, GpuUser, NvLink, Peer
 from gpuenv.model.snapshot import ComputeMode, Snapshot, Source, SourceState, Virtualization
-from gpuenv.probe.asking import script
 from gpuenv.probe.assemble import assemble
+from gpuenv.probe.command import script
 from gpuenv.probe.protocol import nested, parse_facts
 from gpuenv.probe.raw import NvmlFacts, RawFacts
 from gpuenv.simulate.build import StubDriver

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pynvml  # type: ignore[import-untyped]
 import pytest
 
-from gpuenv.probe.asking import script
+from gpuenv.probe.command import script
 from gpuenv.probe.protocol import nested, parse_facts
 from tests.probe.nvidia import OLDER, PAIR, environment_of
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.probe.asking import script
+from gpuenv.probe.command import script
 from gpuenv.probe.protocol import nested, numbered, parse_facts
 
 MARK = "gpuenv:"

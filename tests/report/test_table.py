@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.matrix.assume import assume
-from gpuenv.probe.take import DEFAULT_TIMEOUT, Request, take_snapshot
+from gpuenv.probe.limits import DEFAULT_TIMEOUT
+from gpuenv.probe.take import Request, take_snapshot
 from gpuenv.simulate.machine import materialise
 from gpuenv.simulate.profile import Profile, load
 from tests.preflight.machines import MATRIX

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuenv.simulate.machine import SimulatedMachine
 
 
 def is_running(pid: int) -> bool:
@@ -12,3 +18,18 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def timed(command: list[str], machine: SimulatedMachine) -> tuple[subprocess.CompletedProcess[str], float]:
+    """A program on a simulated machine, and the seconds that it took."""
+    started = time.monotonic()
+    done = subprocess.run(
+        command,
+        env=machine.environment,
+        cwd=machine.root,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done, time.monotonic() - started

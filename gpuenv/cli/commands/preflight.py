@@ -14,7 +14,7 @@ from gpuenv.cli import options
 from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject
-from gpuenv.cli.settings import ConfigFile, NoConfig, allowed, read_settings, today
+from gpuenv.cli.settings import allowed, read_settings, today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import Level
@@ -72,8 +72,8 @@ class _Asked:
 
 def preflight(
     require: Require = None,
-    config: ConfigFile = None,
-    no_config: NoConfig = False,
+    config: options.ConfigFile = None,
+    no_config: options.NoConfig = False,
     list_requirements: ListRequirements = False,
     retry_elsewhere: RetryElsewhere = None,
     wait: Wait = None,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpuenv.doctor.events import troubles
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.mps import MPS_TROUBLES, by_mps
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import driver_fixes, fabric_manager, restart
 from gpuenv.matrix.needs import compat_in_use
@@ -32,26 +33,6 @@ _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4
 _ACCEPT_WORK = Fix(
     "In a confidential virtual machine, let the GPU take work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
 )
-_FEWER_CLIENTS = "End other clients of MPS, or wait for them."
-_END_MPS = ("sh", "-c", "echo quit | nvidia-cuda-mps-control")
-# CUDA Driver API, Data types used by CUDA driver, CUresult; NVIDIA, Multi-Process Service (read November 2026).
-_MPS_TROUBLES = {
-    Cuda.MPS_CONNECTION_FAILED: (
-        "its control daemon or its server cannot be reached",
-        "Start MPS's control daemon as this user, and let CUDA_MPS_PIPE_DIRECTORY name its folder.",
-    ),
-    Cuda.MPS_RPC_FAILURE: ("a call to its server has failed", "Start MPS's control daemon anew."),
-    Cuda.MPS_SERVER_NOT_READY: (
-        "its server is not ready, which may pass",
-        "Wait a moment; MPS's server recovers from a fault of a client.",
-    ),
-    Cuda.MPS_MAX_CLIENTS_REACHED: ("its server takes no more clients", _FEWER_CLIENTS),
-    Cuda.MPS_MAX_CONNECTIONS_REACHED: ("its server takes no more connections", _FEWER_CLIENTS),
-    Cuda.MPS_CLIENT_TERMINATED: (
-        "its server has ended this client",
-        "Start the program again; see what another client of MPS did.",
-    ),
-}
 _LOAD_AND_LOOK = (
     Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
     Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg")),
@@ -246,8 +227,8 @@ def initialisation_failed(facts: Facts) -> Outcome:
     evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("gpu_count", snapshot.gpu_count)
     evidence += troubles(snapshot)
     all_without_instance = all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
-    if code in _MPS_TROUBLES:
-        yield _by_mps(code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
+    if code in MPS_TROUBLES:
+        yield by_mps(code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
     elif code == Cuda.NO_DEVICE and snapshot.gpus and all_without_instance:
         yield _without_instance(evidence)
     elif driver_sees_gpu(snapshot):
@@ -266,19 +247,6 @@ def _starting_anew(facts: Facts) -> tuple[Fix, ...]:
         again = restart(facts.snapshot, "so that its connection to the driver is made anew")
         return (again, Fix("Where it comes back, update the NVIDIA driver in Windows."))
     return _LOAD_AND_LOOK[1:] if facts.needs.tegra else _LOAD_AND_LOOK
-
-
-def _by_mps(code: int, evidence: tuple[Evidence, ...]) -> Symptom:
-    """The driver is reached through NVIDIA's Multi-Process Service, which gives it no room or does not answer."""
-    title, first = _MPS_TROUBLES[Cuda(code)]
-    return Symptom(
-        f"CUDA cannot be initialised through MPS: {title}",
-        evidence,
-        (
-            Fix(first),
-            Fix("Or leave MPS: end its daemon, as the user who has started it.", _END_MPS),
-        ),
-    )
 
 
 def _without_instance(evidence: tuple[Evidence, ...]) -> Symptom:

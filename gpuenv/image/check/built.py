@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 from gpuenv.image.check.bases import Base, base_of
+from gpuenv.image.check.context import Context
 from gpuenv.image.check.following import constrained, follow
 from gpuenv.image.check.indexes import environment_major
 from gpuenv.image.check.installers import asked, environment_of
 from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place
-from gpuenv.image.check.places import Context, at
 from gpuenv.image.check.pythons import python_of
 from gpuenv.image.check.scripts import commands_of
 from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Setting, Stage, Step
+from gpuenv.image.check.where import at
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import PythonVersion

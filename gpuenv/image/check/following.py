@@ -11,6 +11,7 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from gpuenv.image.check import legacy_projects, pixi
+from gpuenv.image.check.context import Context
 from gpuenv.image.check.indexes import index_major
 from gpuenv.image.check.installs import (
     Asked,
@@ -23,9 +24,10 @@ from gpuenv.image.check.installs import (
     requirement,
 )
 from gpuenv.image.check.locks import LARGEST, versions_of
-from gpuenv.image.check.places import Context, Inline, Made, Where, source_of
+from gpuenv.image.check.places import source_of
 from gpuenv.image.check.projects import EVERY, Selection, dependencies, is_left_to_others, of_pipfile, sources
 from gpuenv.image.check.variables import is_known
+from gpuenv.image.check.where import Inline, Made, Where
 
 _DEEPEST = 5
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.built import Built, build
 from gpuenv.image.check.compose import ComposeError, Source, read_services, services_of
+from gpuenv.image.check.context import Context
 from gpuenv.image.check.docker_parse import parse
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, judge_text, of_spots, read_text
-from gpuenv.image.check.places import Context
 from gpuenv.image.check.records import ImageFinding
 from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.rules_compose import Running

@@ -9,9 +9,9 @@ from pathlib import Path
 from gpuenv import __version__
 from gpuenv.doctor.registry import finding_of
 from gpuenv.image.check.built import Built, build, targets
+from gpuenv.image.check.context import Context
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
 from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.places import Context
 from gpuenv.image.check.records import ImageFinding, ImageReport, as_image_finding
 from gpuenv.image.check.rules import Spot, all_rules
 from gpuenv.image.check.stages import Stage, stages_of

@@ -1,8 +1,6 @@
 """CuPy's lines by the names of their distributions, and the release that a requirement comes to. Pure.
 
-Lines for one CUDA minor: the pages of cupy 8.0.0rc1 to 9.4.0 on the package index name cupy-cuda90 to cupy-cuda114,
-each "for CUDA X.Y"; cupy-cuda11x has "CUDA 11.2 ~ 11.x" (11.3.0 to 13.0.0; all read 2026-11-22). The lines up to
-cupy-cuda117 ended with CuPy 12; those for 11.2 and later are taken to run on what cupy-cuda11x runs on.
+A line for one CUDA minor from 11.2 on is taken to run on what cupy-cuda11x runs on.
 """
 
 from __future__ import annotations
@@ -16,12 +14,9 @@ from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install
 from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.versions import CudaVersion
+from gpuenv.model.lines import FIRST_UNITED_CUDA, cuda_minor
 
-_OF_A_MINOR = re.compile(r"cupy-cuda(8|9|1[01])(\d)")
 _OF_A_MAJOR = re.compile(r"cupy-cuda(\d+)x")
-_NEWEST_OF_A_MINOR = CudaVersion(11, 7)
-_FIRST_UNITED = CudaVersion(11, 2)  # from here on one line serves all later minors of the major
 
 
 def line_of(name: str, matrix: Matrix) -> WheelLine | None:
@@ -30,12 +25,11 @@ def line_of(name: str, matrix: Matrix) -> WheelLine | None:
 
 
 def _ended(name: str) -> WheelLine | None:
-    match = _OF_A_MINOR.fullmatch(name)
-    cuda = CudaVersion(int(match[1]), int(match[2])) if match else None
-    if cuda is None or cuda > _NEWEST_OF_A_MINOR:
+    cuda = cuda_minor(name)
+    if cuda is None:
         return None
-    united = cuda >= _FIRST_UNITED
-    return WheelLine(name, cuda.major, _FIRST_UNITED if united else cuda, "its name", (), None if united else cuda)
+    united = cuda >= FIRST_UNITED_CUDA
+    return WheelLine(name, cuda.major, FIRST_UNITED_CUDA if united else cuda, "its name", (), None if united else cuda)
 
 
 def is_no_line(name: str, matrix: Matrix) -> bool:

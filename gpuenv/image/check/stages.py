@@ -164,7 +164,8 @@ def joined(folder: str, path: str) -> str:
     """A path in the image, from the folder that is in force."""
     import posixpath  # noqa: PLC0415 - the image's paths are those of Linux, wherever this runs
 
-    return posixpath.normpath(posixpath.join(folder, path))
+    whole = posixpath.normpath(posixpath.join(folder, path))
+    return whole[1:] if whole.startswith("//") else whole  # POSIX lets two slashes mean something else; Linux does not
 
 
 def _arguments(instruction: Instruction, given: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:

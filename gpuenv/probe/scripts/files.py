@@ -1,9 +1,12 @@
 """Whether the files of CuPy and of CUDA distributions are as they were installed, and the toolkits in the target.
 
-Run in the target's interpreter: ``files.py DEEP``; with ``deep`` their digests are computed too. Standard library only,
-old syntax; a child of its own, since it looks at some ten thousand files while the libraries are loaded. What RECORD
-says is not believed: no path leads out of the environment, and nothing but a plain file of the size told is read.
+A child of its own, since it looks at some ten thousand files while the libraries are loaded. It is told one line of
+JSON on standard input: ``path``, the folders that the target's interpreter imports from, ``prefixes``, those of its
+environment, and ``deep``, whether the digests of the files are wanted too. What RECORD says is not believed: no path
+leads out of the environment, and nothing but a plain file of the size told is read.
 """
+
+from __future__ import annotations
 
 import csv
 import json
@@ -11,109 +14,104 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-OWNERS = re.compile(r"(cupy|numpy|nvidia|cuda|cutensor|cuquantum|custatevec)", re.I)
-RECORD_LIMIT = 30000000
-COLUMNS = 3  # path, digest, size
-TOLD = 50
-ORDER = ("missing", "wrong-size", "changed", "owned-twice")
+_OWNERS = re.compile(r"(cupy|numpy|nvidia|cuda|cutensor|cuquantum|custatevec)", re.IGNORECASE)
+_RECORD_LIMIT, _HEADER_LIMIT = 30_000_000, 4_000_000  # bytes
+_COLUMNS = 3  # path, digest, size
+_TOLD = 50
+_ORDER = ("missing", "wrong-size", "changed", "owned-twice")
+
+_Owner = tuple[str, str, int, bool]  # distribution, digest, size, and whether the size is to be believed
 
 
-def tell(key, value):
+def tell(key: str, value: object) -> None:
     """Prints one fact at once, so that it survives whatever happens to this process next."""
     sys.stdout.write("gpuenv:" + json.dumps({key: value}) + "\n")
     sys.stdout.flush()
 
 
-def site_folders():
-    """Every folder on the path, each once."""
-    seen = []
-    for entry in sys.path:
-        folder = os.path.realpath(entry or ".")
-        if folder not in seen and os.path.isdir(folder):
-            seen.append(folder)
-    return seen
+def folders_of(path: Sequence[str]) -> list[str]:
+    """Every folder that is imported from, each once."""
+    real = dict.fromkeys(os.path.realpath(entry or ".") for entry in path)
+    return [folder for folder in real if os.path.isdir(folder)]
 
 
-def names_in(folder):
+def names_in(folder: str) -> list[str]:
     """What is in a folder, in order; nothing where it cannot be read."""
     try:
         return sorted(os.listdir(folder))
-    except (IOError, OSError):
+    except OSError:
         return []
 
 
-def records():
-    """Name, folder, installer and RECORD of each distribution whose files are looked at."""
-    for folder in site_folders():
+def records(folders: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Name, folder, installer and metadata of each distribution whose files are looked at."""
+    for folder in folders:
         for name in names_in(folder):
-            if name.endswith(".dist-info") and OWNERS.match(name):
+            if name.endswith(".dist-info") and _OWNERS.match(name):
                 path = os.path.join(folder, name)
                 if os.path.isfile(os.path.join(path, "RECORD")):
                     yield distribution_name(path), folder, first_line(os.path.join(path, "INSTALLER")), path
 
 
-def distribution_name(path):
+def distribution_name(path: str) -> str:
     """The canonical name, as the metadata spells it."""
-    found = re.search(r"^Name: *(\S+)", text_of(os.path.join(path, "METADATA"), 100000), re.M)
+    found = re.search(r"^Name: *(\S+)", text_of(os.path.join(path, "METADATA"), 100000), re.MULTILINE)
     name = found.group(1) if found else os.path.basename(path).split("-")[0]
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def text_of(path, limit):
+def text_of(path: str, limit: int) -> str:
     """The beginning of a plain file, or an empty text."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return ""
         with open(path, "rb") as file:
             return file.read(limit).decode("utf-8", "replace")
-    except (IOError, OSError):
+    except OSError:
         return ""
 
 
-def first_line(path):
+def first_line(path: str) -> str:
     """The first line of a small file."""
     return (text_of(path, 200).split("\n") or [""])[0].strip()
 
 
-def rows(path):
+def rows(path: str) -> Iterator[tuple[str, str, int]]:
     """Path, digest and size of each file that a RECORD names with a size."""
-    text = text_of(os.path.join(path, "RECORD"), RECORD_LIMIT)
-    if sys.version_info[0] == 2:
-        text = text.encode("utf-8")
-    reader = csv.reader([line for line in text.splitlines() if "\0" not in line])
+    text = text_of(os.path.join(path, "RECORD"), _RECORD_LIMIT)
     try:
-        for row in reader:
-            if len(row) == COLUMNS and row[2].isdigit():
+        for row in csv.reader(line for line in text.splitlines() if "\0" not in line):
+            if len(row) == _COLUMNS and row[2].isdigit():
                 yield row[0], row[1], int(row[2])
-    except csv.Error:  # a field beyond all measure: what stood before it is told
+    except (csv.Error, ValueError):  # a field or a number beyond all measure: what stood before it is told
         return
 
 
-def within(path, folders):
+def within(path: str, folders: Sequence[str]) -> bool:
     """Whether a path, as it is written, lies in one of the folders."""
     return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
 
 
-def gather():
-    """Every file with those that own it: path to (distribution, digest, size, whether the size is to be believed)."""
-    prefixes = [os.path.realpath(sys.prefix), os.path.realpath(sys.exec_prefix)]
-    owned = {}
-    for name, folder, installer, path in records():
+def gather(folders: Sequence[str], prefixes: Sequence[str]) -> dict[str, list[_Owner]]:
+    """Every file with those that own it."""
+    owned: dict[str, list[_Owner]] = {}
+    for name, folder, installer, path in records(folders):
         # conda writes its prefix into text files, which changes their size, and leaves RECORD as it was
         sized = installer != "conda"
         for entry, digest, size in rows(path):
             full = folder + os.sep + entry if ".." not in entry else os.path.normpath(os.path.join(folder, entry))
-            if not os.path.isabs(entry) and within(full, prefixes + [folder]):
+            if not os.path.isabs(entry) and within(full, [*prefixes, folder]):
                 owned.setdefault(full, []).append((name, digest, size, sized))
     return owned
 
 
-def state_of(path, owners):
+def state_of(path: str, owners: Sequence[_Owner]) -> str | None:
     """What is wrong with a file, or None; ``owned-twice`` where two own it and only one can have its own."""
     try:
         found = os.stat(path)
-    except (IOError, OSError, ValueError):
+    except (OSError, ValueError):
         return "missing"
     if len(owners) > 1 and quarrel(owners):
         return "owned-twice"
@@ -122,27 +120,26 @@ def state_of(path, owners):
     return None
 
 
-def quarrel(owners):
+def quarrel(owners: Sequence[_Owner]) -> bool:
     """Whether distributions of different names claim a file: with other contents, or as two CuPys."""
     names = {name for name, _, _, _ in owners}
     differ = len({digest for _, digest, _, _ in owners}) > 1
     return len(names) > 1 and (differ or all(name.startswith("cupy") for name in names))
 
 
-def changed(path, owners):
+def is_changed(path: str, owners: Sequence[_Owner], folders: Sequence[str]) -> bool:
     """Whether a file's digest is none of those that its owners tell."""
     told = [digest[len("sha256=") :] for _, digest, _, sized in owners if sized and digest.startswith("sha256=")]
-    folders = [os.path.realpath(sys.prefix)] + site_folders()
     try:
         if not told or not within(os.path.realpath(path), folders) or not stat.S_ISREG(os.stat(path).st_mode):
             return False
         digest = digest_of(path, max(size for _, _, size, _ in owners))
-    except (IOError, OSError):
+    except OSError:
         return False
     return digest not in told
 
 
-def digest_of(path, size):
+def digest_of(path: str, size: int) -> str:
     """SHA-256 as RECORD writes it, of as many bytes as the file shall have."""
     import base64
     import hashlib  # its library of cryptography takes 5 ms to load
@@ -159,53 +156,52 @@ def digest_of(path, size):
     return base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode("ascii")
 
 
-def tell_faults(faults):
-    """The gravest first, at most fifty, and how many there are."""
-    ordered = sorted(faults, key=lambda fault: (ORDER.index(fault["state"]), fault["path"]))
-    tell("file_faults", ordered[:TOLD])
-    tell("file_faults_count", len(faults))
-
-
-def fault(path, state, owners):
+def fault(path: str, state: str, owners: Collection[_Owner]) -> dict[str, object]:
     """A fault as it is told."""
     return {"path": path, "state": state, "distributions": sorted({name for name, _, _, _ in owners})}
 
 
-def look_at_files(deep):
+def tell_faults(states: Mapping[str, str], owned: Mapping[str, list[_Owner]]) -> None:
+    """The gravest first, at most fifty, and how many there are."""
+    ordered = sorted(states, key=lambda path: (_ORDER.index(states[path]), path))
+    tell("file_faults", [fault(path, states[path], owned[path]) for path in ordered[:_TOLD]])
+    tell("file_faults_count", len(states))
+
+
+def look_at_files(folders: Sequence[str], prefixes: Sequence[str], *, deep: bool) -> None:
     """Every file's size; and its digest, where that is asked for."""
-    owned = gather()
-    states = [(path, state_of(path, owners)) for path, owners in owned.items()]
-    faults = [fault(path, state, owned[path]) for path, state in states if state]
-    tell_faults(faults)  # the digests of some gigabytes may outlast the deadline
+    owned = gather(folders, prefixes)
+    found = {path: state for path, owners in owned.items() if (state := state_of(path, owners))}
+    tell_faults(found, owned)  # the digests of some gigabytes may outlast the deadline
     if deep:
-        whole = [path for path, state in states if state is None]
-        faults += [fault(path, "changed", owned[path]) for path in whole if changed(path, owned[path])]
-        tell_faults(faults)
+        whole = [path for path in owned if path not in found]
+        changed = [path for path in whole if is_changed(path, owned[path], [*prefixes, *folders])]
+        tell_faults(found | dict.fromkeys(changed, "changed"), owned)
 
 
-def toolkits():
+def toolkits(folders: Sequence[str], prefix: str | None) -> list[dict[str, object]]:
     """The CUDA toolkits that conda or wheels have put into the target."""
     found = []
-    for folder in site_folders():
+    for folder in folders:
         nvidia = os.path.join(folder, "nvidia")
         unified = [os.path.join(nvidia, name) for name in names_in(nvidia) if re.match(r"cu\d\d$", name)]
         found += [toolkit(place, "wheels", [place]) for place in unified]
         parts = [os.path.join(nvidia, name) for name in ("cuda_nvrtc", "cuda_runtime")]
         if any(os.path.isdir(part) for part in parts):
             found.append(toolkit(nvidia, "wheels", parts))
-    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
-        targets = os.path.join(sys.prefix, "targets")
-        places = [sys.prefix] + [os.path.join(targets, name) for name in names_in(targets)]
-        found.append(toolkit(sys.prefix, "conda", places))
+    if prefix is not None and os.path.isdir(os.path.join(prefix, "conda-meta")):
+        targets = os.path.join(prefix, "targets")
+        places = [prefix] + [os.path.join(targets, name) for name in names_in(targets)]
+        found.append(toolkit(prefix, "conda", places))
     return [entry for entry in found if entry["has_nvrtc"] or entry["has_headers"]]
 
 
-def toolkit(path, found_via, places):
+def toolkit(path: str, found_via: str, places: Sequence[str]) -> dict[str, object]:
     """A toolkit by its headers and its NVRTC, which may lie in several places."""
-    header = next(
-        iter(filter(os.path.isfile, [os.path.join(p, "include", "cuda_runtime_api.h") for p in places])), None
-    )
-    number = re.search(r"^\s*#\s*define\s+CUDART_VERSION\s+(\d+)", text_of(header, 4000000), re.M) if header else None
+    headers = (os.path.join(place, "include", "cuda_runtime_api.h") for place in places)
+    header = next(filter(os.path.isfile, headers), None)
+    defined = r"^\s*#\s*define\s+CUDART_VERSION\s+(\d+)"
+    number = re.search(defined, text_of(header, _HEADER_LIMIT), re.MULTILINE) if header else None
     libraries = [name for place in places for name in names_in(os.path.join(place, "lib"))]
     return {
         "path": path,
@@ -217,10 +213,18 @@ def toolkit(path, found_via, places):
     }
 
 
-def main():
+def main() -> None:
     """Tells the toolkits, then the files."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
-    tell("toolkits", toolkits())
-    look_at_files(sys.argv[1:] == ["deep"])
+    line = sys.stdin.readline().strip()
+    if not line:  # nobody wants to know
+        return
+    asked = json.loads(line)
+    folders = folders_of(asked["path"])
+    given: list[str] = asked["prefixes"]
+    tell("toolkits", toolkits(folders, given[0] if given else None))
+    look_at_files(folders, [os.path.realpath(entry) for entry in given], deep=asked["deep"])
     tell("done", True)
+
+
+if __name__ == "__main__":
+    main()

@@ -192,6 +192,8 @@ def main():
         ("implementation", implementation),
         ("executable", lambda: sys.executable),
         ("prefix", lambda: sys.prefix),
+        ("exec_prefix", lambda: sys.exec_prefix),
+        ("path", lambda: list(sys.path)),
         ("kind", kind),
         ("platform", machine_platform),
         ("libc", libc),

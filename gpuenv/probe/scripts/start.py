@@ -1,7 +1,9 @@
-"""Runs the script that is named first among the arguments, as an imported module.
+"""Runs the scripts that are named among the arguments, as imported modules: the second when it is told what to look at.
 
 Python keeps no compiled form of a program that it is given, but it takes that of a module where there is one: this one
-is short, the others are not. Standard library only, and syntax that old Pythons parse.
+is short, the others are not. ``start.py interpreter`` and what that takes; ``start.py interpreter then libraries``
+waits for a line on standard input, which is the argument of the second. Standard library only, and syntax that old
+Pythons parse.
 """
 
 import importlib
@@ -9,12 +11,22 @@ import os
 import sys
 
 
-def main():
-    """Imports the script from this folder, which it may take off the path again, and calls its ``main``."""
+def run(name):
+    """Imports a script from this folder, which it may take off the path again, and calls its ``main``."""
     here = os.path.dirname(os.path.abspath(__file__))
     if here not in sys.path:
         sys.path.insert(0, here)  # PYTHONSAFEPATH leaves it out
-    importlib.import_module(sys.argv.pop(1)).main()
+    importlib.import_module(name).main()
+
+
+def main():
+    """The first script, and the second if that is wanted."""
+    first, further = sys.argv.pop(1), sys.argv[2:] if sys.argv[1:2] == ["then"] else []
+    run(first)
+    line = sys.stdin.readline().strip() if further else ""
+    if line:
+        sys.argv[1:] = [line]
+        run(further[0])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from typing import Any, Dict, List, NamedTuple
 import numpy as np
 
 Array = Any  # an array of NumPy or CuPy; Python 3.8 can say no more
-Given = Dict[str, Any]
 
 # Unit roundoffs: half the distance from 1 to the next number.
 UNIT = {"e": 2.0**-11, "f": 2.0**-24, "d": 2.0**-53, "F": 2.0**-24, "D": 2.0**-53}

@@ -1,0 +1,170 @@
+"""What ``gpuenv doctor`` does, once its command line is understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.errors import CommandError
+from gpuenv.cli.inputs import Subject
+from gpuenv.cli.settings import allowed, read_settings, today
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import dataclass
+from gpuenv.probe.limits import DEFAULT_TIMEOUT
+
+if TYPE_CHECKING:
+    from gpuenv.cli.gpu_tests import Proof
+    from gpuenv.doctor.diagnose import Terms
+    from gpuenv.model.smoke import Level
+    from gpuenv.model.snapshot import Snapshot
+    from gpuenv.report.history import Earlier
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of ``gpuenv doctor``, as its help tells them; what is not given is as it is here."""
+
+    python: str | None = None
+    snapshot: Path | None = None
+    assume: Sequence[str] = ()
+    no_probe: bool = False
+    paste: Path | None = None
+    list_checks: bool = False
+    only: Sequence[str] = ()
+    skip: Sequence[str] = ()
+    expect_no_gpu: bool = False
+    fix: bool = False
+    yes: bool = False
+    dry_run: bool = False
+    config: Path | None = None
+    no_config: bool = False
+    matrix: Path | None = None
+    formats: Sequence[str] | None = None
+    output: Path | None = None
+    history: Path | None = None
+    offline: bool = False
+    no_color: bool = False
+    verbose: bool = False
+    timeout: float = DEFAULT_TIMEOUT
+    smoke: Level | None = None
+    deep: bool = False
+    redact: bool = True
+    driver_root: str = "/"
+
+
+def run_doctor(asked: Wanted) -> int:
+    """Names the cause and the cure, mends what is to be mended, and answers the exit code.
+
+    Raises:
+        CommandError: for options that exclude each other, and what cannot be read or written.
+    """
+    if asked.fix and (asked.snapshot is not None or asked.no_probe):
+        raise CommandError(ExitCode.USAGE, "--fix mends what is here: not with --snapshot or --no-probe")
+    if (asked.yes or asked.dry_run) and not asked.fix:
+        raise CommandError(ExitCode.USAGE, "--yes and --dry-run are for --fix")
+    if asked.list_checks:
+        _list(no_color=asked.no_color)
+        return ExitCode.OK
+    return _judged(asked)
+
+
+def _judged(asked: Wanted) -> int:
+    from gpuenv.cli.examine import examine, show_phases
+    from gpuenv.cli.formats import How, emit_report, read_formats
+
+    wanted = read_formats(asked.formats, asked.output)
+    left_out = _left_out(asked.only, asked.skip)
+    allowances = allowed(read_settings(asked.config, no_config=asked.no_config))
+
+    def terms_of(_: Snapshot) -> Terms:
+        from gpuenv.doctor.diagnose import Terms
+
+        return Terms(no_gpu=asked.expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
+
+    subject = Subject(
+        asked.python,
+        asked.snapshot,
+        asked.assume,
+        asked.no_probe,
+        asked.timeout,
+        asked.driver_root,
+        deep=asked.deep,
+        paste=asked.paste,
+    )
+    proof = _proof(asked.smoke) if asked.smoke else None
+    report = examine(subject, asked.matrix, terms_of, proof=proof)
+    if asked.fix:
+        from gpuenv.cli.changing.fixing import Wish, mend
+        from gpuenv.cli.output import Output
+
+        as_json = any(entry.form == "json" and entry.path is None for entry in wanted)
+        out = Output(None, as_json, not asked.no_color, asked.redact, asked.verbose)
+        wish = Wish(subject, asked.matrix, asked.yes, asked.dry_run, asked.offline, out)
+        report = mend(report, lambda: examine(subject, asked.matrix, terms_of, proof=proof), wish)
+    how = How(
+        verbose=asked.verbose,
+        color=not asked.no_color,
+        redact=asked.redact,
+        history=lambda: _earlier(asked.history),
+    )
+    emit_report(report, wanted, how)
+    if asked.verbose:
+        show_phases(report.snapshot)
+    return report.exit_code
+
+
+def _proof(level: Level) -> Proof:
+    from gpuenv.cli.gpu_tests import Proof
+
+    return Proof(level)
+
+
+def _earlier(folder: Path | None) -> tuple[Earlier, ...]:
+    from gpuenv.cli.history import read_history
+
+    return read_history(folder)
+
+
+def _list(*, no_color: bool) -> None:
+    """Every check: its code, its title and the causes that it can name."""
+    from gpuenv.cli.output import emit_lines
+    from gpuenv.cli.plugins import plugins
+    from gpuenv.doctor.registry import all_checks
+    from gpuenv.report.explained import list_lines
+    from gpuenv.report.text import Line
+
+    others = [Line(f"{plugin.code}  brought by {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]
+    emit_lines([*list_lines(all_checks()), *others], None, color=not no_color)
+
+
+def _left_out(only: Sequence[str], skip: Sequence[str]) -> frozenset[str]:
+    """The codes of the checks that are not wanted.
+
+    Raises:
+        CommandError: for a code that no check has.
+    """
+    if not only and not skip:
+        return frozenset()
+    from gpuenv.cli.plugins import known_codes
+    from gpuenv.doctor.registry import all_checks
+
+    checks = {check.code: check for check in all_checks()}
+    codes = known_codes()
+    wanted = {_known(code, codes) for code in only}
+    unwanted = {_known(code, codes) for code in skip}
+    if wanted:
+        for code in reversed(checks):  # what a check requires is registered before it
+            if code in wanted:
+                wanted |= {*checks[code].requires, *checks[code].unless}
+    return frozenset(code for code in codes if (wanted and code not in wanted) or code in unwanted)
+
+
+def _known(code: str, checks: Sequence[str]) -> str:
+    if code.upper() in checks:
+        return code.upper()
+    import difflib
+
+    near = difflib.get_close_matches(code.upper(), checks, 1)
+    remedy = f"did you mean {near[0]}? " if near else ""
+    raise CommandError(ExitCode.USAGE, f"there is no check {code}", f"{remedy}gpuenv doctor --list names them")

@@ -1,0 +1,54 @@
+"""The one place that turns whatever happens into an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+from gpuenv import __version__
+from gpuenv.cli.announce import folded
+from gpuenv.cli.errors import CommandError, OutputClosed
+from gpuenv.model.exit_codes import ExitCode
+
+
+def run(arguments: list[str]) -> int:
+    """Runs a command line and answers its exit code; no traceback reaches the user."""
+    try:
+        return _understood(arguments)
+    except CommandError as error:
+        sys.stderr.write(folded(f"gpuenv: {error.message}") + "\n")
+        if error.remedy:
+            sys.stderr.write(folded(error.remedy) + "\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("gpuenv: interrupted\n")
+        return ExitCode.INTERRUPTED
+    except (BrokenPipeError, OutputClosed):
+        return ExitCode.OUTPUT_CLOSED
+    except Exception as error:  # noqa: BLE001 - the last handler: a fault of ours is told as such
+        return _fault(error)
+
+
+def _understood(arguments: list[str]) -> int:
+    """The plain command lines need no parser, which takes as long to import as the machine takes to answer."""
+    from gpuenv.cli.plain import plain_doctor
+
+    wanted = plain_doctor(arguments)
+    if wanted is not None:
+        from gpuenv.cli.doctoring import run_doctor
+
+        return run_doctor(wanted)
+    from gpuenv.cli import app
+
+    return app.run(arguments)
+
+
+def _fault(error: Exception) -> int:
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    where = " < ".join(
+        f"{frame.name} ({frame.filename.rsplit('/gpuenv/', 1)[-1]}:{frame.lineno})" for frame in reversed(frames)
+    )
+    sys.stderr.write(f"gpuenv: a fault of gpuenv itself: {type(error).__name__}: {error}\n")
+    sys.stderr.write(f"Please report it with this line: gpuenv {__version__}, {where}\n")
+    return ExitCode.FAULT

@@ -1,0 +1,248 @@
+"""What each step of a stage brings to which path of the image: COPY, ADD, and what a RUN is known to write.
+
+It is told by the path, not by the step: of thousands of copies into one folder, a list that is looked for is asked of
+those alone that may bring it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from gpuenv.image.check.context import Context
+from gpuenv.image.check.project_commands import generated
+from gpuenv.image.check.scripts import commands_of
+from gpuenv.image.check.stages import Stage, Step, joined
+from gpuenv.image.check.variables import replaced
+from gpuenv.image.check.where import Inline, Made, Where, at, end_of
+from gpuenv.model.record import dataclass
+
+_GLOB = ("*", "?", "[")
+DEEPEST = 8  # stages behind each other
+
+
+@dataclass(frozen=True, slots=True)
+class OfContext:
+    """A file or folder of the context, by its name there."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfStage:
+    """A file or folder of an earlier stage, by its path there."""
+
+    number: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one step brings.
+
+    Attributes:
+        step: its number, from 1.
+        order: of all that the stage brings.
+        place: its path in the image; null for a list of any name.
+        holds: whether it is or may be a folder, for what lies below its place; else it is for its place alone.
+        what: is brought.
+    """
+
+    step: int
+    order: int
+    place: str | None
+    holds: bool
+    what: OfContext | OfStage | Made | Inline
+
+    def behind(self, wanted: str, origin: str) -> str:
+        """What stands at a path of the image, where the piece itself has come from somewhere."""
+        if not self.holds or self.place is None:
+            return origin
+        return posixpath.join(origin, posixpath.relpath(wanted, self.place))
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a stage brings.
+
+    Attributes:
+        files: by the path of the file.
+        folders: by the path of the folder.
+        lists: that may have any name.
+        above: every folder with something of all that below it.
+    """
+
+    files: Mapping[str, Sequence[Piece]]
+    folders: Mapping[str, Sequence[Piece]]
+    lists: Sequence[Piece]
+    above: frozenset[str]
+
+    def of(self, wanted: str, before: int = 1) -> list[Piece]:
+        """What may be the file at a path, or have it inside, after so many steps; what came last comes first."""
+        found = [*self.files.get(wanted, ()), *(self.lists if wanted.endswith(".txt") else ())]
+        for folder in up_from(wanted):
+            found += self.folders.get(folder, ())
+        return sorted((piece for piece in found if piece.step <= before), key=lambda piece: (-piece.step, piece.order))
+
+
+def up_from(path: str) -> Iterator[str]:
+    """A path of the image, and every folder above it."""
+    yield path
+    while path not in ("", "/"):
+        path = posixpath.dirname(path)
+        yield path
+
+
+@lru_cache(maxsize=64)
+def brought(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context) -> Brought:
+    """What a stage brings, of other stages only what may have a file of the context inside."""
+    told = _told(stages, stage, file, context)
+    here = Where(stages, stage, len(stage.steps), stage.workdir, file)
+    folders = {
+        place: [piece for piece in pieces if _is_worth_it(piece, here, context)]
+        for place, pieces in told.folders.items()
+    }
+    return Brought(told.files, folders, told.lists, told.above)
+
+
+def _is_worth_it(piece: Piece, where: Where, context: Context) -> bool:
+    if not isinstance(piece.what, OfStage):
+        return True
+    return _may_hold(piece.what.path, end_of(where, piece.what.number), context, 0)
+
+
+def _may_hold(path: str, where: Where, context: Context, depth: int) -> bool:
+    """Whether something that is known of may lie below a path at the end of a stage."""
+    told = _told(where.stages, where.stage, where.file, context)
+    if depth > DEEPEST or told.lists or path in told.above:
+        return True
+    for piece in (piece for folder in up_from(path) for piece in told.folders.get(folder, ())):
+        what = piece.what
+        if isinstance(what, OfContext) and context.is_folder(piece.behind(path, what.name)):
+            return True
+        if isinstance(what, OfStage):
+            inner = joined("/", piece.behind(path, what.path))
+            if _may_hold(inner, end_of(where, what.number), context, depth + 1):
+                return True
+    parent = where.stage.parent
+    return parent is not None and _may_hold(path, end_of(where, parent), context, depth + 1)
+
+
+def brought_by_mounts(step: Step, context: Context) -> Brought:
+    """What of the context a RUN has mounted for its own commands."""
+    found = (each for source, target in mounted(step) for each in _of_context(source, target, context))
+    return _by_place(Piece(1, order, *each) for order, each in enumerate(found))
+
+
+@lru_cache(maxsize=64)
+def _told(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context) -> Brought:
+    """What the steps of a stage say, without a look into another one."""
+    found = _found(stages, stage, file, context)
+    return _by_place(Piece(number, order, *each) for order, (number, each) in enumerate(found))
+
+
+def _by_place(pieces: Iterable[Piece]) -> Brought:
+    files: dict[str, list[Piece]] = {}
+    folders: dict[str, list[Piece]] = {}
+    lists: list[Piece] = []
+    for piece in pieces:
+        if piece.place is None:
+            lists.append(piece)
+        else:
+            (folders if piece.holds else files).setdefault(piece.place, []).append(piece)
+    above = frozenset(folder for place in (*files, *folders) for folder in up_from(posixpath.dirname(place)))
+    return Brought(files, folders, lists, above)
+
+
+_Found: TypeAlias = "tuple[str | None, bool, OfContext | OfStage | Made | Inline]"
+
+
+def _found(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context) -> Iterator[tuple[int, _Found]]:
+    names = {key: each.number for each in stages[: stage.number] for key in (each.name, str(each.number)) if key}
+    for number, step in enumerate(stage.steps, 1):
+        if step.instruction.keyword == "RUN":
+            yield from ((number, found) for found in _by_run(stages, stage, step, file))
+        elif step.instruction.keyword in ("COPY", "ADD"):
+            yield from ((number, found) for found in _by_copy(step, names, file, context))
+
+
+def _by_run(stages: tuple[Stage, ...], stage: Stage, step: Step, file: str) -> Iterator[_Found]:
+    """What commands write; what they print is taken to go to the file that is asked for, if to a .txt."""
+    for command in commands_of(step):
+        made = generated(command, file, step.instruction.end_line)
+        if made is None:
+            continue
+        here = at(stages, stage, step, command.folder, file)
+        place = None if made.path is None else here.path(made.path)
+        if place is not None or made.path is None:
+            yield place, False, Made(made.listed, here)
+
+
+def _by_copy(step: Step, names: Mapping[str, int], file: str, context: Context) -> Iterator[_Found]:
+    origin = step.instruction.flag("from")
+    if origin is not None:
+        if origin.lower() in names:
+            yield from _by_copy_from(step, names[origin.lower()])
+        return
+    for heredoc in step.instruction.heredocs:
+        text = Inline(heredoc.body.text, heredoc.body.line_at(0) - 1, file)
+        yield from ((place, False, text) for place in _written_to(heredoc.name, step))
+    for source, target in copied(step):
+        yield from _of_context(source, target, context)
+
+
+def _by_copy_from(step: Step, number: int) -> Iterator[_Found]:
+    """What is copied from another stage may be a file or a folder."""
+    for source, target in copied(step):
+        what = OfStage(number, joined("/", source))
+        yield from ((place, False, what) for place in _places(source, target))
+        yield target.rstrip("/") or "/", True, what
+
+
+def _of_context(source: str, target: str, context: Context) -> Iterator[_Found]:
+    """Where the files and folders of the context go that a source names."""
+    bare = source.lstrip("/") or "."
+    for name in context.names(bare) if any(mark in bare for mark in _GLOB) else [bare]:
+        if context.is_folder(name):
+            yield target.rstrip("/") or "/", True, OfContext(name)
+        else:
+            yield from ((place, False, OfContext(name)) for place in _places(name, target))
+
+
+def _places(source: str, target: str) -> tuple[str, ...]:
+    """Where a file may come to stand: at the target, or in it."""
+    folder = target.rstrip("/") or "/"
+    below = posixpath.join(folder, posixpath.basename(source))
+    return (below,) if target.endswith("/") else (target, below)
+
+
+def _written_to(name: str, step: Step) -> tuple[str, ...]:
+    """Where a file may be put that stands in its instruction under a name."""
+    target = replaced(step.instruction.body.text.split()[-1], step.lookup).strip("\"'")
+    place = joined(step.workdir, target)
+    return (posixpath.join(place, name),) if target.endswith("/") else (place, posixpath.join(place, name))
+
+
+def copied(step: Step) -> Iterator[tuple[str, str]]:
+    """What a COPY puts where; a folder ends in /."""
+    if step.instruction.keyword not in ("COPY", "ADD"):
+        return
+    words = step.instruction.exec_form or step.instruction.body.text.split()
+    *sources, target = [replaced(word, step.lookup).strip("\"'") for word in words] if len(words) > 1 else [""]
+    place = joined(step.workdir, target)
+    folder = target.endswith("/") or len(sources) > 1 or target in (".", "./")
+    for source in sources:
+        if source and not source.startswith("<<"):
+            yield source, place + ("/" if folder and place != "/" else "")
+
+
+def mounted(step: Step) -> Iterator[tuple[str, str]]:
+    """What of the context a RUN has mounted where, for its own commands."""
+    for mount in step.instruction.flags_of("mount"):
+        parts = dict(part.partition("=")[::2] for part in mount.split(","))
+        target = parts.get("target") or parts.get("dst") or parts.get("destination")
+        if parts.get("type") == "bind" and "from" not in parts and target:
+            source = parts.get("source") or parts.get("src") or "."
+            yield replaced(source, step.lookup), joined(step.workdir, replaced(target, step.lookup))

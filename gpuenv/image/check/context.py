@@ -1,0 +1,76 @@
+"""The build context: the one place where a Dockerfile's check looks into the user's folder."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_LARGEST, _MOST_FILES = 1 << 20, 50
+
+
+@dataclass(slots=True, eq=False)
+class Context:
+    """A build context, by itself: another one of the same folder may have read other files.
+
+    Attributes:
+        folder: where it is.
+        read: the files that were read, as they are named below it.
+        passed_over: files that are outside or too large, with the reason.
+        missing: what is installed from and is not there, by the file and line that say so.
+    """
+
+    folder: Path
+    read: list[str] = field(default_factory=list)
+    passed_over: dict[str, str] = field(default_factory=dict)
+    missing: dict[tuple[str, int], str] = field(default_factory=dict)
+    _listed: dict[str, list[str]] = field(default_factory=dict)
+
+    def text(self, name: str, largest: int = _LARGEST) -> str | None:
+        """A file of the context of so many bytes at most; none where it has no such file, or it lies outside."""
+        root = self.folder.resolve()
+        try:
+            path = (self.folder / name).resolve()
+            if not path.is_relative_to(root):
+                self.passed_over[name] = "it lies outside of the build context"
+                return None
+            if not path.is_file():
+                return None
+            if path.stat().st_size > largest or len(self.read) >= _MOST_FILES:
+                self.passed_over[name] = "it is larger than such files are, or one of too many"
+                return None
+            found = path.read_text(encoding="utf-8", errors="replace")
+        except (OSError, ValueError) as error:
+            self.passed_over[name] = str(getattr(error, "strerror", None) or error)
+            return None
+        if name not in self.read:
+            self.read.append(name)
+        return found
+
+    def names(self, pattern: str) -> list[str]:
+        """The entries of the context's folders that a pattern of COPY names."""
+        folder, base = posixpath.split(pattern)
+        if folder not in self._listed:
+            self._listed[folder] = self._entries(folder)
+        return [posixpath.join(folder, name) for name in fnmatch.filter(self._listed[folder], base)]
+
+    def _entries(self, folder: str) -> list[str]:
+        try:
+            return sorted(entry.name for entry in (self.folder / folder).iterdir())
+        except (OSError, ValueError):
+            return []
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file, be it outside, of which ``text`` then says so."""
+        try:
+            return (self.folder / name).is_file()
+        except (OSError, ValueError):
+            return False
+
+    def is_folder(self, name: str) -> bool:
+        """Whether there is such a folder."""
+        try:
+            return (self.folder / name).is_dir()
+        except (OSError, ValueError):
+            return False

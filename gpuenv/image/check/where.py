@@ -1,0 +1,74 @@
+"""A point of a build, and what a file may be that is there: one of the context, one written there, or made. Pure."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from gpuenv.image.check.installs import Listed
+from gpuenv.image.check.stages import Stage, Step, joined
+from gpuenv.model.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A point of a build: a stage up to a step, and the folder that is in force there.
+
+    Attributes:
+        stages: every stage of the Dockerfile.
+        stage: the one that is meant.
+        before: how many of its steps have been done.
+        folder: the folder; null where nobody knows.
+        file: the Dockerfile, as it is shown.
+        moved: whether the command has gone there from the folder of its step.
+    """
+
+    stages: tuple[Stage, ...]
+    stage: Stage
+    before: int
+    folder: str | None
+    file: str
+    moved: bool = False
+
+    def path(self, path: str) -> str | None:
+        """A path of the image in full; none where nobody knows."""
+        if path.startswith("/"):
+            return joined("/", path)
+        return None if self.folder is None else joined(self.folder, path)
+
+
+def at(stages: tuple[Stage, ...], stage: Stage, step: Step, folder: str | None, file: str) -> Where:
+    """The point of a command: its step, and the folder that it has gone to from the step's own."""
+    inside = None if folder is None else joined(step.workdir, folder)
+    return Where(stages, stage, stage.steps.index(step) + 1, inside, file, moved=folder != "")
+
+
+def end_of(where: Where, number: int) -> Where:
+    """The end of another stage."""
+    stage = where.stages[number]
+    return Where(where.stages, stage, len(stage.steps), stage.workdir, where.file)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A file that is no file of the context: what it is made from, and where that is named from."""
+
+    listed: tuple[Listed, ...]
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A file that stands in the Dockerfile itself.
+
+    Attributes:
+        text: of the file.
+        above: how many lines of the Dockerfile stand above it.
+        file: the Dockerfile, as it is shown.
+    """
+
+    text: str
+    above: int
+    file: str
+
+
+Source: TypeAlias = "str | Made | Inline"

@@ -1,0 +1,47 @@
+"""Dockerfiles for the tests of check-image, and what is said of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuenv.data import data_path
+from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile
+from gpuenv.matrix.load import load
+from gpuenv.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MATRIX = load(data_path("matrix.yaml"))
+CTK = 'RUN pip install "cupy-cuda12x[ctk]==14.2.0"'
+DEVEL = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04"
+RUNTIME = "FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04"
+SLIM = "FROM python:3.12-slim"
+PARTS = (
+    "FROM nvidia/cuda:12.2.2-base-ubuntu22.04\nRUN apt-get install -y cuda-nvrtc-12-2 libcublas-12-2 libcufft-12-2 "
+    "libcurand-12-2 libcusolver-12-2 libcusparse-dev-12-2 cuda-cudart-dev-12-2"
+)
+WHEEL = "RUN pip install cupy-cuda12x==14.2.0"
+
+
+def judged(folder: Path, text: str, files: Mapping[str, str] | None = None, **choice: object) -> Judged:
+    path = folder / "Dockerfile"
+    path.write_text(text + "\n")
+    for name, content in (files or {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    return judge_dockerfile(path, Choice(**choice), MATRIX)  # type: ignore[arg-type]
+
+
+def told(found: Judged) -> list[tuple[str, str, int | None]]:
+    """Code, the last part of the file's name, and line; notes are left out."""
+    return [
+        (each.code, (each.file or "").rsplit("/", 1)[-1], each.line)
+        for each in found.findings
+        if each.severity is not Severity.NOTE
+    ]
+
+
+def at(*places: tuple[str, int]) -> list[tuple[str, str, int]]:
+    return [(code, "Dockerfile", line) for code, line in places]

@@ -1,0 +1,41 @@
+"""Secrets are hidden in a line of text, and what is none stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.model.secrets import hide_secrets
+
+
+@pytest.mark.parametrize(
+    ("line", "hidden"),
+    [
+        ("password=hunter2hunter2", "hunter2"),
+        ("aws_secret_access_key = abcdef/ghijkl", "abcdef/ghijkl"),
+        ("db.password: 'x9-hunter2'", "hunter2"),
+        ('{"access_token": "abcdef123456"}', "abcdef123456"),
+        ("tool login --token abcdef123456 --verbose", "abcdef123456"),
+        ("X-Api-Key: 1234567890abc", "1234567890abc"),
+        ("curl -H 'Authorization: Bearer abcdef0123456789'", "abcdef0123456789"),
+        ("Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
+    ],
+)
+def test_a_secret_is_hidden_however_its_name_is_written(line: str, hidden: str) -> None:
+    assert hidden not in hide_secrets(line)
+    assert hide_secrets(hide_secrets(line)) == hide_secrets(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "max_tokens=512 tokens/s: 1000.25",
+        "tokenizer: gpt2-medium",
+        "FATAL: password authentication failed for user",
+        "KeyError: 'device'",
+        "Driver Version: 550.54.14   CUDA Version: 12.4",
+        "error: unexpected token ';'",
+        "bearer of bad news",
+    ],
+)
+def test_what_is_no_secret_stays(line: str) -> None:
+    assert hide_secrets(line) == line

@@ -1,0 +1,49 @@
+"""Programs for the tests of children, run and timed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+
+from gpuenv.probe.children import ChildResult, run_child
+from tests.support.processes import is_running
+
+LONG = 20.0  # a deadline that no test may wait for
+SHORT = 0.6
+BURIAL = 1.0  # beyond the deadline: killing, and a loaded machine
+MIB = 1024 * 1024
+ENVIRONMENT = {"PATH": os.defpath}
+DETACHED = "import subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True)"
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What came of a child, and how long the caller was held."""
+
+    result: ChildResult
+    took: float
+
+    @property
+    def words(self) -> list[str]:
+        """What the child printed."""
+        return self.result.stdout.split()
+
+
+def python(program: str, limit: float = LONG) -> Timed:
+    return run([sys.executable, "-I", "-c", program], limit)
+
+
+def run(command: list[str], limit: float = LONG) -> Timed:
+    started = time.monotonic()
+    result = run_child(command, ENVIRONMENT, started + limit)
+    return Timed(result, time.monotonic() - started)
+
+
+def ends_soon(pid: int) -> bool:
+    """A killed process is gone as soon as the kernel comes round to it."""
+    until = time.monotonic() + 2
+    while is_running(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not is_running(pid)

@@ -1,0 +1,117 @@
+"""Nothing is left of a child: no grandchild, no zombie, no pipe."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuenv.probe.children import ChildGroup, Ending, run_child
+from tests.probe.child_programs import BURIAL, DETACHED, ENVIRONMENT, LONG, SHORT, ends_soon, python, run
+
+
+def test_a_grandchild_that_holds_the_pipe_holds_nobody_and_is_ended() -> None:
+    child = run(["sh", "-c", "sleep 60 & echo $!"])
+    assert (child.result.ending, child.result.exit_code) == (Ending.EXITED, 0)
+    assert child.took < 2 * BURIAL
+    assert ends_soon(int(child.words[0]))
+
+
+def test_the_grandchildren_of_a_hung_child_are_ended_with_it() -> None:
+    child = run(["sh", "-c", "sleep 60 & echo $!; wait"], SHORT)
+    assert child.result.ending is Ending.TIMED_OUT
+    assert child.took < SHORT + BURIAL
+    assert ends_soon(int(child.words[0]))
+
+
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the last test of this file is about it
+def test_a_grandchild_in_a_session_of_its_own_holds_nobody() -> None:
+    child = python(DETACHED)
+    os.kill(int(child.words[0]), signal.SIGKILL)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and type(thread).__module__ == "gpuenv.probe.children":
+            thread.join(LONG)
+    gc.collect()
+    assert (child.result.ending, child.result.exit_code) == (Ending.EXITED, 0)
+    assert child.took < 2 * BURIAL
+
+
+def test_a_crashed_child_is_told_as_such_though_a_grandchild_holds_the_pipe() -> None:
+    child = run(["sh", "-c", "sleep 60 & kill -SEGV $$"])
+    assert (child.result.ending, child.result.signal_name) == (Ending.CRASHED, "SIGSEGV")
+    assert child.took < 2 * BURIAL
+
+
+@pytest.mark.parametrize(
+    ("program", "limit"),
+    [
+        ("pass", LONG),
+        ("time.sleep(60)", 1.5),
+        ("os.kill(os.getpid(), signal.SIGKILL)", LONG),
+        ("subprocess.Popen(['sleep', '60'])", LONG),
+    ],
+    ids=["exits", "hangs", "crashes", "leaves a grandchild"],
+)
+def test_no_child_stays_a_zombie(program: str, limit: float) -> None:
+    child = python(f"import os, signal, subprocess, time\nprint(os.getpid(), flush=True)\n{program}\n", limit)
+    # An entry in /proc, a zombie's too, is there until its parent has asked for the exit status.
+    assert not Path(f"/proc/{child.words[0]}").exists()
+
+
+def test_many_children_leave_no_file_descriptor_behind() -> None:
+    folder = Path("/proc/self/fd")
+    run(["true"])
+    gc.collect()
+    before = len(list(folder.iterdir()))
+    for _ in range(20):
+        run(["true"])
+    gc.collect()
+    assert len(list(folder.iterdir())) <= before + 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["true"], id="ends"),
+        pytest.param(["sh", "-c", "sleep 60 & echo $!"], id="leaves a grandchild"),
+        pytest.param([sys.executable, "-I", "-c", DETACHED], id="leaves a grandchild in a session of its own"),
+    ],
+)
+def test_no_pipe_is_left_to_the_garbage_collector(command: list[str]) -> None:
+    program = (
+        "import gc, os, signal, threading, time\n"
+        "from gpuenv.probe.children import run_child\n"
+        f"said = run_child({command!r}, {ENVIRONMENT!r}, time.monotonic() + 10).stdout\n"
+        "if said and os.path.exists(f'/proc/{said.strip()}'): os.kill(int(said), signal.SIGKILL)\n"
+        "for thread in threading.enumerate()[1:]: thread.join(5)\n"
+        "gc.collect()\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONG)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_group_ends_what_runs_and_what_is_started_after() -> None:
+    group, ended = ChildGroup(), []
+
+    def follow() -> None:
+        ended.append(run_child(["sleep", "60"], ENVIRONMENT, time.monotonic() + LONG, group))
+
+    running = threading.Thread(target=follow)
+    running.start()
+    time.sleep(0.3)
+    other = run_child(["true"], ENVIRONMENT, time.monotonic() + LONG)
+    group.close()
+    running.join(5)
+    late = run_child(["sleep", "60"], ENVIRONMENT, time.monotonic() + LONG, group)
+    assert (ended[0].ending, ended[0].signal_name) == (Ending.CRASHED, "SIGKILL")
+    assert late.ending is Ending.CRASHED
+    assert late.duration < 5
+    assert other.ending is Ending.EXITED
