@@ -49,17 +49,6 @@ SIGNATURES = (
         needs=("building-cupy", "cupy", "cuda"),
     ),
     Signature(
-        "sdist.no-msvc",
-        "setuptools on Windows",
-        ("visual c++",),
-        ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.42),),
-        "setuptools, msvc.py: _augment_exception",
-        pattern=r"Microsoft Visual C\+\+ \S+ (?:or greater )?is required\. Get it with",
-        title="pip builds a package from source, since it found no wheel of it, and there is no compiler",
-        level=Level.WARNING,
-        decides="which package it is: one of CuPy's has wheels for this Python, or none",
-    ),
-    Signature(
         "cupy.sdist-building",
         "pip",
         ("cupy",),

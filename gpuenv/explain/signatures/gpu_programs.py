@@ -76,7 +76,7 @@ SIGNATURES = (
         ((Cause.CUDA_PATH_WRONG, 0.8), (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.03)),
         "deepspeed, ops/op_builder/builder.py: assert_no_cuda_mismatch, installed_cuda_version",
         pattern=(
-            r"Installed CUDA version (?P<found>[\d.]+) does not match the version torch was compiled with (?P<built>[\d.]+)(?! but since)"
+            r"Installed CUDA version (?P<found>[\d.]+) does not match the version torch was compiled with (?P<built>\d+\.\d+)(?!\d)(?! but since)"
             r"|CUDAMismatchException|MissingCUDAException"
         ),
         title="The toolkit that CUDA_HOME names is of another CUDA than torch was built with, or none",

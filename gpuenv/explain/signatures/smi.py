@@ -28,6 +28,7 @@ SIGNATURES = (
         "nvidia-smi, the table: memory in use and utilisation",
         pattern=r"(?P<used>\d+)MiB / +(?P<total>\d+)MiB \| +(?P<percent>\d+)% ",
         judge=_held,
+        needs=("complaint",),  # a server that waits for work looks the same
         level=Level.WARNING,
         title="Most of the GPU's memory is taken, while nothing runs on it",
         decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
@@ -35,10 +36,10 @@ SIGNATURES = (
     Signature(
         "smi.process-gone",
         _SMI,
-        ("unknown error", "[not found]"),
+        ("unknown error",),
         ((Cause.GPU_BUSY, 0.5),),
-        "nvidia-smi, the table of processes: the name of one that is not there, or in another namespace",
-        pattern=r"\| +\d+ +(?:N/A +N/A +)?\d+ +(?:C|G|C\+G) +(?:Unknown Error|\[Not Found\]) +\d+MiB",
+        "nvidia-smi, the table of processes: the name of one that is not there any more",
+        pattern=r"\| +\d+ +(?:N/A +N/A +)?\d+ +(?:C|G|C\+G) +Unknown Error +\d+MiB",
         level=Level.WARNING,
         title="A process of which nvidia-smi knows no name holds the GPU's memory",
         decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
