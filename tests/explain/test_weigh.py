@@ -220,6 +220,27 @@ def test_the_marks_of_a_machine_are_the_known_ones(facts: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize(
+    ("name", "python", "mark"),
+    [
+        ("torch-1.8.0-cp36-cp36m-linux_aarch64.whl", "3.6", "wheel-of-this-python"),
+        ("torch-1.8.0-cp36-cp36m-linux_aarch64.whl", "3.8", "wheel-of-other-python"),
+        ("cupy_cuda12x-13.6.0-cp313-cp313t-win_amd64.whl", "3.12", "wheel-of-other-python"),
+        ("torch-2.8.0-py3-none-any.whl", "3.12", None),  # for any Python
+        ("torch-2.8.0-cp39-abi3-linux_x86_64.whl", "3.12", None),  # for any from 3.9 on
+    ],
+)
+def test_a_wheel_that_was_refused_is_held_against_the_python(name: str, python: str, mark: str | None) -> None:
+    hits = scan(f"ERROR: {name} is not a supported wheel on this platform.".encode()).hits
+    marks = marks_of(assume(Snapshot(), (f"python={python}",), MATRIX), MATRIX, hits)
+    assert {entry for entry in marks if entry.startswith("wheel-of")} == ({mark} if mark else set())
+
+
+@pytest.mark.parametrize(("gpu", "tegra"), [("Jetson Nano", True), ("Orin (nvgpu)", True), ("GeForce RTX 4090", False)])
+def test_the_name_of_a_gpu_tells_a_jetson(gpu: str, tegra: bool) -> None:  # noqa: FBT001 - a case
+    assert ("jetson" in marks_of(assume(Snapshot(), (f"gpu={gpu}",), MATRIX), MATRIX, ())) is tegra
+
+
+@pytest.mark.parametrize(
     "text",
     OPPOSITES,
 )
