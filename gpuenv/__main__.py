@@ -37,6 +37,8 @@ def _main(arguments: list[str]) -> int:
 
     gc.set_threshold(_COLLECT_AFTER)
     signal.signal(signal.SIGTERM, _interrupt)
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it would leave no child's end to be told
 
     try:
         ahead.begin(arguments)

@@ -36,12 +36,16 @@ def begin(arguments: Sequence[str]) -> None:
     """
     if not arguments or arguments[0] not in _COMMANDS or any(word.split("=")[0] in _NOT_HERE for word in arguments):
         return
-    python = _value(arguments, "--python", "") or None
     try:
-        timeout = float(_value(arguments, "--timeout", str(DEFAULT_TIMEOUT)))
-        interpreter = find_interpreter(python, os.environ)
-    except (TargetError, ValueError, OSError):
-        return  # told by whoever understands the command line
+        _begin(arguments)
+    except (TargetError, ValueError, OSError, RuntimeError):  # no such target, no room for a pipe or a thread
+        end()  # told by whoever understands the command line, and asks again
+
+
+def _begin(arguments: Sequence[str]) -> None:
+    python = _value(arguments, "--python", "") or None
+    timeout = float(_value(arguments, "--timeout", str(DEFAULT_TIMEOUT)))
+    interpreter = find_interpreter(python, os.environ)
     if not 0 < timeout <= LONGEST_TIMEOUT or (arguments[0] == "install" and _is_to_be_mended(interpreter)):
         return
     if interpreter is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
+from gpuenv.cli.errors import complain
+
 _NARROWEST = 40
 
 
 def announce(text: str) -> None:
     """A word on standard error, so that a long wait is understood."""
-    sys.stderr.write(folded(f"gpuenv: {text}") + "\n")
-    sys.stderr.flush()
+    complain(folded(f"gpuenv: {text}"))
 
 
 def folded(text: str) -> str:

@@ -87,7 +87,7 @@ def run(arguments: list[str]) -> int:
     try:
         code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
     except typer.Abort:
-        return ExitCode.INTERRUPTED
+        raise KeyboardInterrupt from None  # which is what it was
     except (BrokenPipeError, OutputClosed):
         raise
     except (OSError, UnicodeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -18,6 +19,15 @@ class CommandError(Exception):
 
 class OutputClosed(Exception):  # noqa: N818 - it is no error of ours
     """The reader of standard output has gone; not a BrokenPipeError, which click would end with a verdict's code."""
+
+
+def complain(text: str) -> None:
+    """Writes a line to standard error, where there is one that takes it."""
+    if sys.stderr is None:
+        return
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
 
 def drop_stdout() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from gpuenv import __version__
 from gpuenv.cli.announce import folded
-from gpuenv.cli.errors import CommandError, OutputClosed
+from gpuenv.cli.errors import CommandError, OutputClosed, complain
 from gpuenv.model.exit_codes import ExitCode
 
 
@@ -15,12 +13,12 @@ def run(arguments: list[str]) -> int:
     try:
         return _understood(arguments)
     except CommandError as error:
-        sys.stderr.write(folded(f"gpuenv: {error.message}") + "\n")
+        complain(folded(f"gpuenv: {error.message}"))
         if error.remedy:
-            sys.stderr.write(folded(error.remedy) + "\n")
+            complain(folded(error.remedy))
         return error.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("gpuenv: interrupted\n")
+        complain("gpuenv: interrupted")
         return ExitCode.INTERRUPTED
     except (BrokenPipeError, OutputClosed):
         return ExitCode.OUTPUT_CLOSED
@@ -49,6 +47,6 @@ def _fault(error: Exception) -> int:
     where = " < ".join(
         f"{frame.name} ({frame.filename.rsplit('/gpuenv/', 1)[-1]}:{frame.lineno})" for frame in reversed(frames)
     )
-    sys.stderr.write(f"gpuenv: a fault of gpuenv itself: {type(error).__name__}: {error}\n")
-    sys.stderr.write(f"Please report it with this line: gpuenv {__version__}, {where}\n")
+    complain(f"gpuenv: a fault of gpuenv itself: {type(error).__name__}: {error}")
+    complain(f"Please report it with this line: gpuenv {__version__}, {where}")
     return ExitCode.FAULT

@@ -59,11 +59,16 @@ def ask_files(
     """
     if not target.path:
         ask("")
-        return FileFacts(), replace(told, name="files", detail=told.detail or "where to look was not told")
+        state = SourceState.FAILED if told.state is SourceState.ANSWERED else told.state
+        return FileFacts(), Source("files", state, told.detail or "where to look was not told")
     prefixes = [entry for entry in (target.prefix, target.exec_prefix) if entry]
-    result = ask(json.dumps({"path": target.path, "prefixes": prefixes, "deep": deep}))
+    asked = {"path": target.path, "prefixes": prefixes, "place": target.prefix_place, "deep": deep}
+    result = ask(json.dumps(asked))
     facts = parse_facts(result.stdout)
-    return typed(FileFacts, facts), source_of("files", result, facts)
+    source = source_of("files", result, facts)
+    if source.state is SourceState.FAILED and result.stderr:
+        source = replace(source, detail=last_line(result.stderr))
+    return typed(FileFacts, facts), source
 
 
 def ask_libraries(
@@ -126,7 +131,9 @@ def _question(
             }
         )
         if talk is not None and talk.waits:
-            return talk.then(asked)
+            result = talk.then(asked)
+            if result.ending is not Ending.EXITED or parse_facts(result.stdout):
+                return result  # else it was about to end, and has not heard the question
         return start_target(asking, interpreter, "libraries", asked)()
 
     return ask

@@ -67,7 +67,7 @@ def start_own(asking: Asking, name: str, *arguments: str) -> Answer:
 def start_listening(asking: Asking, name: str) -> Callable[[str], ChildResult]:
     """Starts a script of ours that is to be told what it shall look at; the answer tells it, and waits for its end.
 
-    The line that it is told is shorter than what a pipe holds.
+    The script reads the one line that it is told before all else, however long that is.
     """
     if not may_fork(asking.environment):
         return lambda told: _run_own(asking, name, told=told)

@@ -50,21 +50,21 @@ def start_early(command: Sequence[str], environment: Mapping[str, str], into: li
     """
     if not hasattr(os, "posix_spawn"):
         return
-    pipes = [*os.pipe(), *os.pipe(), *os.pipe()]
-    ends = unused = [pipes[4], pipes[1], pipes[3]]
+    pipes: list[int] = []
     former = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
     try:
-        if min(pipes) < _FIRST_FREE:  # one has taken the place of a standard stream
-            unused = pipes
-        else:
+        pipes += (*os.pipe(), *os.pipe(), *os.pipe())
+        if min(pipes) >= _FIRST_FREE:  # else one has taken the place of a standard stream
+            ends = [pipes[4], pipes[1], pipes[3]]
             pid = _spawned(command, environment, ends, former)
             into.append(Early(command, pid, pipes[0], pipes[2], pipes[5]))
-    except (OSError, NotImplementedError):
-        unused = pipes
+            pipes = ends
+    except (OSError, ValueError, NotImplementedError):
+        pass  # told by the usual way
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, former)
-    for descriptor in unused:
-        os.close(descriptor)
+        for descriptor in pipes:
+            os.close(descriptor)
 
 
 def _spawned(
@@ -73,15 +73,37 @@ def _spawned(
     """The process, with these ends of pipes as its standard streams and with the signals as they were.
 
     Raises:
-        OSError: when it cannot be started.
+        OSError: when it cannot be started, or what it would inherit cannot be told.
+        ValueError: for a variable whose name no environment may have.
         NotImplementedError: when this system starts no sessions so.
     """
     return os.posix_spawn(
         command[0],
         list(command),
         environment,
-        file_actions=[(os.POSIX_SPAWN_DUP2, end, stream) for stream, end in enumerate(ends)],
+        file_actions=[
+            *((os.POSIX_SPAWN_DUP2, end, stream) for stream, end in enumerate(ends)),
+            *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in _inheritable()),
+        ],
         setsid=True,
         setsigmask=mask,
         setsigdef=[getattr(signal, name) for name in _IGNORED if hasattr(signal, name)],
     )
+
+
+def _inheritable() -> list[int]:
+    """What this process was handed besides its standard streams, for its own use: a lock, say, or a secret.
+
+    Raises:
+        OSError: where the system does not tell.
+    """
+    folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"  # noqa: PTH112 - for start-up
+    handed = (int(name) for name in os.listdir(folder))  # noqa: PTH208 - likewise
+    return [descriptor for descriptor in handed if descriptor >= _FIRST_FREE and _is_inheritable(descriptor)]
+
+
+def _is_inheritable(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        return False  # that of the list itself, which is closed by now

@@ -41,9 +41,15 @@ class Piped:
         """The exit code, the negative number of the signal that ended it, or None while it runs."""
         with self._lock:
             if self.returncode is None:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+                self.returncode = self._ended()
             return self.returncode
+
+    def _ended(self) -> int | None:
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            return 0  # somebody else has waited for it: how it ended is not known, as subprocess has it
+        return os.waitstatus_to_exitcode(status) if pid else None
 
     def wait(self, timeout: float | None = None) -> int:
         """The exit code, once there is one.

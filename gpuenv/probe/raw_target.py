@@ -48,6 +48,7 @@ class TargetFacts:
         executable: the interpreter, as it names itself.
         prefix: its environment.
         exec_prefix: likewise, where what is compiled lies.
+        prefix_place: device and number of that folder, as it sees it.
         path: the folders that it imports from.
         kind: ``conda``, ``venv`` or ``system``.
         made_by: the tool that made the environment.
@@ -75,6 +76,7 @@ class TargetFacts:
     executable: str | None = None
     prefix: str | None = None
     exec_prefix: str | None = None
+    prefix_place: tuple[int, ...] = ()
     path: tuple[str, ...] = ()
     kind: str | None = None
     made_by: str | None = None

@@ -206,6 +206,10 @@ class Told:
         self._facts = facts
         self._event.set()
 
+    def close(self) -> None:
+        """Nothing more will be told."""
+        self._event.set()
+
     def get(self, deadline: float) -> Any:  # noqa: ANN401 - likewise
         """The facts and their source; None where there are none by the deadline."""
         self._event.wait(max(0.0, deadline - time.monotonic()))
@@ -214,7 +218,7 @@ class Told:
 
 def _environment(asking: Asking, interpreter: str, begun: Talk | ChildResult, told: Told) -> Any:  # noqa: ANN401
     talk = None if isinstance(begun, ChildResult) else begun
-    with closing(talk) if talk is not None else nullcontext():
+    with closing(told), closing(talk) if talk is not None else nullcontext():
         result = begun if isinstance(begun, ChildResult) else begun.first()
         from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - the child was to be started
 
@@ -227,6 +231,7 @@ def _environment(asking: Asking, interpreter: str, begun: Talk | ChildResult, to
 def _files(asking: Asking, ask: Callable[[str], ChildResult], told: Told, *, deep: bool) -> Any:  # noqa: ANN401
     found = told.get(asking.deadline)
     if found is None:
+        ask("")  # it has been started, and is to be buried
         return None
     from gpuenv.probe.ask_target import ask_files  # noqa: PLC0415 - the child was to be started first
 

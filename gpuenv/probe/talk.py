@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
+from contextlib import closing
 from dataclasses import replace
 
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, hear_out, let_go, tell
-from gpuenv.probe.listening import Process, listen
+from gpuenv.probe.listening import Listener, Process, listen
 
 _DONE = b'gpuenv:{"done": true}'  # the last line of what it tells by itself, see protocol.py
+# Seconds in which it comes to its question. A wrapper may keep what is said until the end, and a hook may read standard
+# input itself: without a question both go on. One that is only slow is asked the rest in a process of its own.
+_PATIENCE = 2.0
 _FAREWELL = 1.0  # seconds in which a child ends that has nothing else to tell
 
 
@@ -31,7 +34,7 @@ class Talk:
         group.add(process)
         self._process, self._group = process, group
         self._started, self._deadline = started, deadline
-        self._listener = listen(process)
+        self._listener: Listener | None = None  # it may have threads, and forks are still to be made
         self._heard = 0  # characters of its output that were told
         self._waits = False
 
@@ -46,21 +49,25 @@ class Talk:
         return self._waits and self._process.poll() is None
 
     def first(self) -> ChildResult:
-        """What it tells by itself; how it ended, where it has not come to the end of that."""
-        if not self._listener.await_words(_DONE, max(0.0, self._deadline - time.monotonic())):
-            return hear_out(self._process, self._listener, self._started, self._deadline)
+        """What it tells by itself; how it ended, where it does not come to its question soon."""
+        listener = self._listener = listen(self._process)
+        soon = min(self._deadline, self._started + _PATIENCE)
+        if not listener.await_words(_DONE, max(0.0, soon - time.monotonic())):
+            let_go(self._process)
+            return hear_out(self._process, listener, self._started, self._deadline)
         self._waits = True
-        out, err = self._listener.texts()
+        out, err = listener.texts()
         self._heard = out.index(_DONE.decode()) + len(_DONE)
         duration = time.monotonic() - self._started
         return ChildResult(Ending.EXITED, 0, out[: self._heard], err, None, duration, self._started)
 
     def then(self, wanted: str) -> ChildResult:
-        """What it tells when it is told what else is wanted, and how it ended.
+        """What it tells when it is told what else is wanted, and how it ended; it is to wait for that.
 
         Args:
-            wanted: one line: less than a pipe holds.
+            wanted: one line, which it reads whole.
         """
+        assert self._listener is not None  # noqa: S101 - for the type checker
         self._waits = False
         asked = time.monotonic()
         tell(self._process, wanted + "\n")
@@ -69,8 +76,9 @@ class Talk:
 
     def close(self) -> None:
         """Nothing else is wanted of it: it is let go, and killed where it does not end by itself."""
-        with contextlib.closing(self._listener):
+        listener = self._listener or listen(self._process)
+        with closing(listener):
             let_go(self._process)
-            if self._waits:
-                hear_out(self._process, self._listener, self._started, time.monotonic() + _FAREWELL)
+            if self._process.poll() is None:
+                hear_out(self._process, listener, self._started, time.monotonic() + _FAREWELL)
         self._group.discard(self._process)

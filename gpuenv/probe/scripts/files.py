@@ -2,8 +2,9 @@
 
 A child of its own, since it looks at some ten thousand files while the libraries are loaded. It is told one line of
 JSON on standard input: ``path``, the folders that the target's interpreter imports from, ``prefixes``, those of its
-environment, and ``deep``, whether the digests of the files are wanted too. What RECORD says is not believed: no path
-leads out of the environment, and nothing but a plain file of the size told is read.
+environment, ``place``, device and number of the first as the target sees it, and ``deep``, whether the digests of the
+files are wanted too. What RECORD says is not believed: no path leads out of the environment, and nothing but a plain
+file of the size told is read.
 """
 
 from __future__ import annotations
@@ -35,6 +36,17 @@ def folders_of(path: Sequence[str]) -> list[str]:
     """Every folder that is imported from, each once."""
     real = dict.fromkeys(os.path.realpath(entry or ".") for entry in path)
     return [folder for folder in real if os.path.isdir(folder)]
+
+
+def is_here(prefixes: Sequence[str], place: Sequence[int]) -> bool:
+    """Whether the target's environment is what lies here under its name: a container has a file system of its own."""
+    if not prefixes or not place:
+        return True
+    try:
+        found = os.stat(prefixes[0])
+    except OSError:
+        return False
+    return [found.st_dev, found.st_ino] == list(place)
 
 
 def names_in(folder: str) -> list[str]:
@@ -219,6 +231,9 @@ def main() -> None:
     if not line:  # nobody wants to know
         return
     asked = json.loads(line)
+    if not is_here(asked["prefixes"], asked["place"]):
+        sys.stderr.write("the target sees another file system: its folders are not here, or are others\n")
+        sys.exit(1)
     folders = folders_of(asked["path"])
     given: list[str] = asked["prefixes"]
     tell("toolkits", toolkits(folders, given[0] if given else None))

@@ -42,6 +42,25 @@ def version():
         return text
 
 
+def path():
+    """The folders that are imported from: an entry that is no text, the import system passes over as well."""
+    return [entry for entry in sys.path if isinstance(entry, type("")) and is_told(entry)]
+
+
+def is_told(entry):
+    """Whether a text can be told: under Python 2, one may be no UTF-8."""
+    try:
+        return bool(json.dumps(entry))
+    except ValueError:
+        return False
+
+
+def prefix_place():
+    """Device and number of the environment's folder: where others are met, it is seen from elsewhere."""
+    found = os.stat(sys.prefix)
+    return [found.st_dev, found.st_ino]
+
+
 def implementation():
     """cpython, pypy, ..."""
     if getattr(getattr(sys, "implementation", None), "name", None) == "cpython":
@@ -193,7 +212,8 @@ def main():
         ("executable", lambda: sys.executable),
         ("prefix", lambda: sys.prefix),
         ("exec_prefix", lambda: sys.exec_prefix),
-        ("path", lambda: list(sys.path)),
+        ("path", path),
+        ("prefix_place", prefix_place),
         ("kind", kind),
         ("platform", machine_platform),
         ("libc", libc),
