@@ -96,7 +96,7 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     """
     target = facts.snapshot.target
     interpreter = target.executable.value or "python"
-    named = [name_in(word) for word in arguments[1:] if not word.startswith("-")]
+    named = [name_in(word) for word in arguments[1:] if not word.startswith("-")] if target.conda_packages else []
     if named and all(name in target.conda_packages for name in named):
         return Fix(f"{text} Conda put it there.", ("conda", *_condas_words(facts, arguments, named)), safe=True)
     if target.externally_managed.value:
@@ -111,7 +111,7 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
 
 def name_in(requirement: str) -> str:
     """The canonical name of a distribution in a requirement, be its release one that packaging refuses."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - for broken targets alone
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
 
     try:

@@ -18,10 +18,11 @@ MARKS = (
     *("nouveau", "mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
     *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
     *("torch-there", "cupy-there", "toolkit-there", "driver-newer", "gpu-newer-than-driver", "gpu-older-than-driver"),
-    *("gpu-known", "gpu-older", "gpu-newer", "torch-gpu-newer", "amd"),
+    *("gpu-known", "gpu-older", "gpu-newer", "torch-gpu-newer", "amd", "wheel-of-other-python", "wheel-of-this-python"),
 )
 # CUDA C++ Programming Guide, CUDA Environment Variables: what comes before the first that is none of these is visible.
 _NAMES_A_DEVICE = re.compile(r"\d+|GPU-\S*|MIG-\S*")
+_OF_TEGRA = re.compile(r"\b(?:Jetson|Tegra|Xavier|Orin)\b", re.IGNORECASE)
 _OF_TORCH = re.compile(r"\+cu(\d{2})(\d)")
 # The first CUDA that compiles for a generation, where the matrix begins later: CUDA Toolkit Release Notes, "New
 # Features" of 8.0 (Pascal), 9.0 (Volta), 10.0 (Turing), 11.0 (GA100), 11.1 (GA10x),
@@ -44,7 +45,13 @@ def marks_of(snapshot: Snapshot, matrix: Matrix, hits: Sequence[Hit]) -> frozens
     """Marks of the machine and the target, and of how the CUDA in play fits them."""
     needs = needs_of(snapshot, matrix)
     return frozenset(
-        (*_host(snapshot, needs), *_devices(snapshot), *_target(snapshot, matrix), *_fit(snapshot, needs, matrix, hits))
+        (
+            *_host(snapshot, needs),
+            *_devices(snapshot),
+            *_target(snapshot, matrix),
+            *_wheel(snapshot, hits),
+            *_fit(snapshot, needs, matrix, hits),
+        )
     )
 
 
@@ -58,7 +65,7 @@ def _host(snapshot: Snapshot, needs: Needs) -> Iterator[str]:
         yield "aarch64"
     if host.libc.value is not None and host.libc.value.family == "musl":
         yield "musl"
-    if needs.tegra:
+    if needs.tegra or any(_OF_TEGRA.search(gpu.name.value or "") for gpu in snapshot.gpus):
         yield "jetson"
     if host.container.value is not None:
         yield "host" if host.container.value is Container.NONE else "container"
@@ -113,6 +120,14 @@ def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
             yield "python-outside"
         elif len(majors) > 1:  # one that only the latest major version has was missing until a short while ago
             yield "python-inside"
+
+
+def _wheel(snapshot: Snapshot, hits: Sequence[Hit]) -> Iterator[str]:
+    """Whether a file that was refused is for this Python, by its name."""
+    python = snapshot.target.python.value
+    tags = {tag for hit in hits if (tag := hit.value("wheel_python"))}
+    if python is not None and len(tags) == 1:
+        yield "wheel-of-this-python" if f"cp{python.major}{python.minor}" in tags else "wheel-of-other-python"
 
 
 def _is_outside(snapshot: Snapshot, matrix: Matrix) -> bool:

@@ -8,12 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor import diagnose as runner
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
@@ -26,11 +24,6 @@ from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement
 
 FAMILIES = {"DRV", "GPU", "CTR", "TEG", "ENV", "WHL", "LIB", "CCH", "REQ", "SMK"}
-
-
-@pytest.fixture(scope="module")
-def matrix() -> Matrix:
-    return load(data_path("matrix.yaml"))
 
 
 @pytest.mark.parametrize("check", all_checks(), ids=lambda check: check.code)

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HERE = Path(__file__).parent
-SETS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "further", "unconfirmed")
+SETS = (
+    "established",
+    "collected",
+    "gathered",
+    "fetched",
+    "reported",
+    "recent",
+    "unseen",
+    "further",
+    "later",
+    "unconfirmed",
+)
 _LEAST = 0.1  # a smaller weight changes no answer and makes the table large
 _ORIGINS = 2  # a word is of two at least
 _FOLDS = 10

@@ -70,6 +70,16 @@ NEAR = (
     "SKIPPED [3] tests/test_gpu.py: no CUDA device available",
     "-- Autodetected CUDA architecture(s): 8.6\n-- Configuring done",
     "Compute Mode                          : Exclusive_Process\nNVIDIA A100, 1 process, ok",
+    "| N/A   36C    P0    41W / 300W |  70799MiB / 81559MiB |      0%      Default |\nThe server waits for requests.",
+    "|    0   N/A  N/A     31794      C   [Not Found]                      5371MiB |",
+    "LnkSta: Speed 2.5GT/s (downgraded), Width x16\nKernel driver in use: nvidia",
+    (
+        "Installed CUDA version 12.6 does not match the version torch was compiled with 12.4 but since the APIs are "
+        "compatible, accepting this combination"
+    ),
+    "Available providers: ['CUDAExecutionProvider', 'CPUExecutionProvider']",
+    "[h264_nvenc] encoder ready, libnvidia-encode.so.1 is mounted in the container",
+    "cupy.fuse made one kernel of three; cupyx.scipy.ndimage.zoom: mode nearest, order 1",
 )
 
 # What documentation, release notes and satisfied users write of the same things.
@@ -120,6 +130,13 @@ OTHER_FAULTS = (
         "ModuleNotFoundError: No module named 'pynvml'"
     ),
     "ModuleNotFoundError: No module named 'pynvml'",
+    'error: Microsoft Visual C++ 14.0 or greater is required. Get it with "Microsoft C++ Build Tools"',
+    "./app: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by ./app)",
+    "vboxdrv.c:120:5: error: implicit declaration of function 'set_pages_x'",
+    "make[1]: *** [Makefile:1851: /var/lib/dkms/zfs/2.1.5/build] Error 2",
+    "update-alternatives: error: no alternatives for editor",
+    "RuntimeError: structure array has incorrect shape",
+    "FATAL: Error inserting zfs (/lib/modules/3.2.0-4-amd64/extra/zfs.ko): No such device",
     "ModuleNotFoundError: No module named 'gpu_helpers'",
     "ModuleNotFoundError: No module named 'cuda_utils'",
     (

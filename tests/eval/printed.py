@@ -5,7 +5,8 @@ looked up there: error strings of libcuda, libcudart, NVRTC, cuBLAS, NVML and gl
 JAX raise, what package managers, container tools and schedulers answer. Each has every cause that is a right first
 answer to the message alone. Those that say ``where`` they are printed (a release, and its file or its own run) were
 collected before it was looked at what is said of them: of these 464, 274 (59 %) were understood at first and 168 met
-silence. What is printed below is after the signatures have learnt from them.
+silence. Of 191 that stand near to what was missed of the ``later`` reports, collected in the same way, 78 (41 %)
+were understood at first. What is printed below is after the signatures have learnt from all of them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,18 @@ from gpuenv.model.causes import Cause
 from tests.eval.printed import messages, recalls
 from tests.eval.score import answers, load, row
 
-NAMES = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "further", "unconfirmed")
+NAMES = (
+    "established",
+    "collected",
+    "gathered",
+    "fetched",
+    "reported",
+    "recent",
+    "unseen",
+    "further",
+    "later",
+    "unconfirmed",
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +35,7 @@ NAMES = ("established", "collected", "gathered", "fetched", "reported", "recent"
         ("reported", False, 0.84, 0.88),
         ("recent", False, 0.85, 0.89),
         ("further", False, 0.85, 0.9),
+        ("later", False, 0.82, 0.88),
         ("unconfirmed", False, 0.8, 0.9),
     ],
 )
@@ -50,7 +62,8 @@ def test_the_cases_are_well_formed() -> None:
     assert len(load("recent")) >= 70
     assert len(load("unseen")) >= 75
     assert len(load("further")) >= 95
-    assert {case.split for name in ("unseen", "further") for case in load(name)} == {"held"}
+    assert len(load("later")) >= 70
+    assert {case.split for name in ("unseen", "further", "later") for case in load(name)} == {"held"}
     for case in load("reported"):
         assert case.split == ("held" if hashlib.sha256(case.id.encode()).digest()[0] % 2 else "open")
 

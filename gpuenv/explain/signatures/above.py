@@ -145,7 +145,7 @@ SIGNATURES = (
         ("nvidia-persistenced",),
         ((Cause.DRIVER_MODULE_NOT_LOADED, 0.5), (Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.12)),
         "nvidia-persistenced, the strings of the program",
-        pattern=r"nvidia-persistenced failed to initialize|nvidia-persistenced.{0,60}Failed to query NVIDIA devices",
+        pattern=r"nvidia-persistenced failed to initialize|nvidia-persistenced.{0,60}Failed to (?:query NVIDIA devices|start)|nvidia-persistenced\.service: (?:Failed with result|Main process exited, code=exited)",
         title="nvidia-persistenced finds no loaded driver",
         decides="what modprobe nvidia and the kernel's log say",
     ),

@@ -19,6 +19,7 @@ SIGNATURES = (
             "stub file",
             "unknown file type",
             "-> cupy",
+            "with poetry but",
             "\u2500> cupy",
             "compute capability",
             "nvtoolsext",
@@ -31,7 +32,7 @@ SIGNATURES = (
             r"|Failed to download and build `cupy[=`]|Failed to fetch wheel: cupy==.{0,80}backend failed|Failed building editable for cupy|errored out with exit status \d+:? .*[/\\]cupy_?\w*[/\\]setup\.py"
             r"|could not build wheels for cupy|Your CUDA environment is invalid|Skip installing cuda support|WARNING: Include files not found: \['cu"
             r"|WARNING: nvcc not in path|WARNING: Cannot (?:build|link|find) .*(?:cuda|nvToolsExt)|Failed to build `?cupy|setup\.py\S* .*cupy.*(?:error|failed)"
-            r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy|(?:\u2500>|`->|^->) cupy\b(?!-)|unknown file type '\.cu'|failed with error code \d+ in \S*[/\\](?:cupy|chainer)[/\\]?(?:$|\s)"
+            r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy|(?:\u2500>|`->|^->) cupy\b(?!-)|unknown file type '\.cu'|not a problem with poetry but (?:with|one of the following issues with) cupy|failed with error code \d+ in \S*[/\\](?:cupy|chainer)[/\\]?(?:$|\s)"
         ),
         title="pip built CuPy from source, and the build failed",
         mark="building-cupy",
@@ -40,10 +41,10 @@ SIGNATURES = (
     Signature(
         "cupy.sdist-compiler",
         "CuPy's setup on Windows",
-        ("visual studio", "cl.exe", "visual c++", "vcvarsall"),
+        ("visual studio", "cl.exe", "visual c++", "vcvarsall", "error lnk1"),
         ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.85),),
         "setuptools, msvc.py; CuPy, install/cupy_builder",
-        pattern=r"Unable to find a compatible Visual Studio|command '?cl\.exe'? failed|Microsoft Visual C\+\+ \S+ (?:or greater )?is required|Unable to find vcvarsall",
+        pattern=r"Unable to find a compatible Visual Studio|command '?cl\.exe'? failed|Microsoft Visual C\+\+ \S+ (?:or greater )?is required|Unable to find vcvarsall|fatal error LNK1(?:104|181|120)\b",
         title="CuPy was built from source without a usable compiler",
         needs=("building-cupy", "cupy", "cuda"),
     ),
@@ -120,26 +121,27 @@ SIGNATURES = (
         "numpy.abi",
         "NumPy and extension modules",
         (
-            *(
-                "numpy.core.multiarray failed",
-                "numpy.dtype size changed",
-                "compiled using numpy 1",
-                "_array_api not found",
-                "module compiled against a",
-            ),
-            *(
-                "module 'numpy' has no attribute",
-                "from 'numpy",
-                "_multiarray_umath",
-                "numpy.ndarray size changed",
-                "numpy 2.0 release",
-            ),
+            *("numpy.core.multiarray failed", "multiarray failed to import", "size changed, may indicate"),
+            *("compiled using numpy 1", "_array_api not found", "_umath_api not found", "module compiled against a"),
         ),
-        ((Cause.NUMPY_INCOMPATIBLE, 0.86),),
-        "numpy/core and numpy/_core, multiarray; Cython, __Pyx_ImportType; numpy/__init__.py: __former_attrs__",
+        ((Cause.NUMPY_INCOMPATIBLE, 0.76),),
+        "NumPy 1.24 to 2.3, _core/src/multiarray and __multiarray_api.c; Cython, __Pyx_ImportType",
         pattern=(
-            r"numpy\.(?:_?core)\.multiarray failed to import|numpy\.(?:dtype|ndarray|ufunc) size changed|compiled using NumPy 1\.\S+ cannot be run in|_ARRAY_API not found|module compiled against (?:API|ABI) version 0x\w+ but this version of numpy"
-            r"|module 'numpy' has no attribute '\w+'|cannot import name '\w+' from 'numpy"
+            r"numpy\.(?:_?core)\.(?:multiarray|umath) failed to import|numpy\.(?:dtype|ndarray|ufunc|flatiter|broadcast) size changed|compiled using NumPy 1\.\S+ cannot be run in"
+            r"|_(?:ARRAY|UMATH)_API not found|module compiled against (?:API|ABI) version 0x\w+ but this version of numpy"
+        ),
+        title="The NumPy there does not fit what was compiled against it",
+        mark="numpy-error",
+        sways=(Sway("cupy", Cause.NUMPY_INCOMPATIBLE, 2), Sway("cupy-banner", Cause.NUMPY_INCOMPATIBLE, 2)),
+    ),
+    Signature(
+        "numpy.names-gone",
+        "NumPy and programs above it",
+        ("module 'numpy' has no attribute", "from 'numpy", "_multiarray_umath", "numpy 2.0 release"),
+        ((Cause.NUMPY_INCOMPATIBLE, 0.86),),
+        "numpy/core and numpy/_core, multiarray; numpy/__init__.py: __former_attrs__",
+        pattern=(
+            r"module 'numpy' has no attribute '\w+'|cannot import name '\w+' from 'numpy"
             r"|`?np\.\w+`? was removed in the NumPy 2\.0 release|(?:Error|No module named)\W.{0,40}numpy\._?core\._multiarray_umath"
         ),
         title="The NumPy there does not fit what was compiled against it",

@@ -36,7 +36,10 @@ SIGNATURES = (
         "docker.no-runtime",
         "Docker, containerd, CRI-O",
         (
-            "unknown runtime specified",
+            "runtime specified",
+            "runtime nvidia",
+            "oci runtime",
+            "runtimeclass",
             "unknown or invalid runtime name",
             "runtimehandler",
             "runtime handler",
@@ -45,7 +48,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.95),),
         "moby, daemon/runtime_unix.go; containerd, CRI plugin: getRuntimeHandler",
         pattern=(
-            r"unknown (?:or invalid )?runtime (?:specified|name):? \"?nvidia|RuntimeHandler \\?\"?nvidia[\w-]*\\?\"? not (?:supported|found)"
+            r"unknow?n? (?:or invalid )?runtime (?:specified|name):? \\?\"?nvidia|OCI runtime \\?\"?nvidia\S* not found|RuntimeClass(?:\S{0,20})? \\?\"?nvidia\S* not found|unknown runtime nvidia|RuntimeHandler \\?\"?nvidia[\w-]*\\?\"? not (?:supported|found)"
             r"|no runtime for \\?\"?nvidia\\?\"? is configured|runtime handler \\?\"?nvidia\S* not found"
         ),
         title="The engine has no runtime named nvidia",

@@ -54,7 +54,7 @@ SIGNATURES = (
         ((Cause.CORRUPT_INSTALLATION, 0.85), (Cause.MULTIPLE_CUPY_PACKAGES, 0.06)),
         "CPython, ModuleNotFoundError, ImportError and AttributeError on names that every CuPy has",
         pattern=(
-            r"No module named '(?:cupy\.(?:cuda|_core|_environment|_version|random|fft|linalg|_creation)[\w.]*|cupy_backends[\w.]*|cupyx)'(?<!nccl')(?<!cudnn')(?<!cutensor')"
+            r"No module named '(?!cupy\.cuda\.(?:cublas|curand|cusolver|cusparse|nvrtc|driver)\b)(?:cupy\.(?:cuda|_core|_environment|_version|random|fft|linalg|_creation)[\w.]*|cupy_backends[\w.]*|cupyx)'(?<!nccl')(?<!cudnn')(?<!cutensor')"
             r"|cannot import name '(?:_core|_environment|_version|core|cuda|_kernel|ndarray|fusion)' from (?:partially initialized module )?'cupy"
         ),
         title="Files of CuPy are missing",

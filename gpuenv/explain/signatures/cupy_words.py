@@ -56,7 +56,7 @@ SIGNATURES = (
         _WHEELS,
         pattern=(
             r"\bHIP (?:does not|currently does not) (?:support|allow)|Failed to auto-detect ROCm root|(?:hipFFT|rocFFT|hipSPARSE)\S* (?:does not|currently cannot|'s)"
-            r"|(?:not supported|unsupported|not implemented) (?:on|in|for) (?:HIP|ROCm)|requires ROCm|different from the backend that backs the incoming DLPack|could not find any hipcc"
+            r"|(?:not supported|unsupported|not implemented) (?:on|in|for) (?:HIP|ROCm)|requires ROCm|built against ROCm\S*, different from the backend that backs|could not find any hipcc"
         ),
         title="CuPy for ROCm does not have this, or does not find ROCm",
         mark="rocm",

@@ -58,11 +58,11 @@ SIGNATURES = (
     Signature(
         "driver.packages-apart",
         "apt, dpkg, rpm and pacman",
-        ("nvidia", "libcuda"),
+        ("nvidia", "libcuda", "cuda-drivers"),
         ((Cause.DRIVER_INSTALL_BROKEN, 0.85),),
         "apt, dpkg: dependency problems; rpm, pacman: file conflicts",
         pattern=(
-            r"(?:lib)?(?:nvidia|cuda1|cuda-drivers)\S* : (?:Depends|Pre-?Depends|Conflicts|Breaks): (?:lib)?(?:nvidia|cuda1|cuda-drivers)"
+            r"(?:lib|linux-(?:modules|objects|signatures)-|xserver-xorg-video-)?(?:nvidia|cuda1|cuda-drivers)(?!-(?:container|docker))\S* ?: (?:Depends|Pre-?Depends|Conflicts|Breaks): \S{0,24}(?:nvidia|cuda1|cuda-drivers)"
             r"|package (?:xorg-x11-drv-|akmod-|kmod-)?nvidia\S* requires \S*nvidia\S*.*none of the providers can be installed"
             r"|installing \S*nvidia\S* .*breaks dependency|nothing provides \S*nvidia-(?:kmod|driver)\S* needed by"
             r"|trying to overwrite '[^']*(?:nvidia|libcuda)[^']*', which is also in package"

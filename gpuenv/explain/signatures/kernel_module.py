@@ -18,6 +18,7 @@ SIGNATURES = (
         "kmod, tools/modprobe.c",
         pattern=r"Module nvidia[\w-]* not found(?: in directory)?|nvidia[\w_-]*\.ko.*No such file|Failed to find module 'nvidia|could not find module by name='?nvidia(?!_\d{3})",
         title="There is no nvidia module for the running kernel",
+        mark="module-absent",
         decides="whether dkms status lists nvidia for this kernel (uname -r)",
     ),
     Signature(
@@ -167,7 +168,24 @@ SIGNATURES = (
             r"|(?:failed|could not|unable).*(?:load|insert|create).*nvidia[-_]uvm(?!.*(?:not permitted|permission denied|required key|rejected))"
         ),
         title="The nvidia-uvm module or its device node is missing",
-        sways=(Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),),
+        sways=(
+            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
+            Sway("module-absent", Cause.DRIVER_MODULE_NOT_LOADED, 8),
+            Sway("module-absent", Cause.DEVICE_NODE_MISSING, 0.3),
+        ),
+    ),
+    Signature(
+        "node.none-in-container",
+        "the words of reports, ls",
+        ("/dev/nvidia*",),
+        ((Cause.CONTAINER_WITHOUT_GPU, 0.76), (Cause.DEVICE_NODE_MISSING, 0.1)),
+        "glob(7): none of the driver's device nodes is in the container",
+        pattern=(
+            r"/dev/nvidia\*['\"`]{0,3}(?: \w+){0,3}? (?:(?:is|are) )?(?:missing|absent|gone|not (?:there|found|present|visible|available|mounted))"
+            r"|cannot access '?/dev/nvidia\*|no (?:such )?(?:files? )?/dev/nvidia\*"
+        ),
+        needs=("container",),
+        title="The container was given none of the driver's device nodes",
     ),
     Signature(
         "enroot.uvm",

@@ -153,13 +153,13 @@ SIGNATURES = (
     Signature(
         "cudnn.versions",
         "TensorFlow, torch, JAX",
-        ("cudnn", "cublas", "cusparse", "cufft", "cusolver", "cupti", "installation found"),
+        ("cudnn", "cublas", "cusparse", "cufft", "cusolver", "cupti", "outdated cuda"),
         ((Cause.LIBRARY_PATH_CONFLICT, 0.85),),
         "xla/stream_executor/cuda/cuda_dnn.cc; torch/backends/cudnn/__init__.py; jax/_src/xla_bridge.py",
         pattern=(
             r"Loaded runtime CuDNN library: \S+ but source was compiled with|cuDNN version incompatibility"
             r"|(?:found|outdated) (?:cuDNN|cuBLAS|cuFFT|cuSPARSE|cuSOLVER|CUDA) (?:installation|version) .{0,60}(?:but|however).{0,60}(?:built|compiled|found)"
-            r"|Outdated (?:cuDNN|cuBLAS|cuFFT|cuSPARSE|cuSOLVER|cuPTI|CUDA) installation found"
+            r"|Outdated (?:cuDNN|cuBLAS|cuFFT|cuSPARSE|cuSOLVER|cuPTI|CUDA) installation\b"
         ),
         title="Another version of a CUDA library is found before the one that the program was built with",
     ),

@@ -39,6 +39,9 @@ _MAJOR_SWAYS = (
     Sway("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),
     Sway("executable", Cause.CUDA_LIBRARY_MISSING, 4),
     Sway("jetson", Cause.JETSON_TEGRA, 60),
+    # It is not CuPy that wants it.
+    Sway("other-owner", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.02),
+    Sway("other-owner", Cause.CUDA_LIBRARY_MISSING, 1.5),
 )
 
 SIGNATURES = (
@@ -90,10 +93,16 @@ SIGNATURES = (
     Signature(
         "loader.libcuda-names",
         "CUDA bindings of other languages",
-        ("cuda lib under the names", "cuda driver library cannot be found", "cuda driver library could not"),
+        (
+            "cuda lib under the names",
+            "cuda driver library cannot be found",
+            "cuda driver could not",
+            "cuda driver library could not",
+            "or load the nvidia driver",
+        ),
         ((Cause.NO_DRIVER, 0.6), (Cause.WSL_LIBCUDA, 0.14), (Cause.CONTAINER_WITHOUT_GPU, 0.12)),
         "cudarc, panic_no_lib_found; numba/cuda/cudadrv/driver.py",
-        pattern=r"Unable to find cuda lib under the names|CUDA driver library (?:cannot|could not) be (?:found|loaded)",
+        pattern=r"Unable to find cuda lib under the names|CUDA driver (?:library )?(?:cannot|could not) be (?:found|loaded)|find or load the NVIDIA driver",
         title="The loader does not find libcuda, which only the driver brings",
         sways=(
             Sway("wsl", Cause.WSL_LIBCUDA, 40),
@@ -129,7 +138,7 @@ SIGNATURES = (
         ("cannot open shared object file", "dlerror: lib", "shared object file: no such"),
         ((Cause.CUDA_LIBRARY_MISSING, 0.48), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.42)),
         _DLERROR,
-        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |dlerror: |OSError: |Could not load \w+ native library: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{TOOLKIT}){_OPENING}",
+        pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |Could not load library lib\S+ Error: |dlerror: |OSError: |Could not load \w+ native library: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{TOOLKIT}){_OPENING}",
         title="lib{library}.so{soname} is not found",
         judge=_by_age,
         sways=_MAJOR_SWAYS,
@@ -213,16 +222,6 @@ SIGNATURES = (
         _DLERROR,
         pattern=r"version [`'\"]?(?P<symbol>(?:GLIBCXX|CXXABI)_[\d.]+)['\"]? (?:is )?(?:not found|required)",
         title="The libstdc++ that is found first is too old: it lacks {symbol}",
-    ),
-    Signature(
-        "ld.glibc",
-        _LD,
-        ("glibc_",),
-        ((Cause.PLATFORM_WHEEL_MISSING, 0.85), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.05)),
-        _DLERROR,
-        pattern=r"version [`'\"]?(?P<symbol>GLIBC_[\d.]+)['\"]? (?:is )?(?:not found|required)",
-        title="The C library is older than the binaries need: it lacks {symbol}",
-        needs=("cupy", "cuda", "conda", "torch-error"),
     ),
     Signature(
         "ld.wrong-symbol",

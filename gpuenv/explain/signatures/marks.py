@@ -35,7 +35,7 @@ SIGNATURES = (
         r"Extension modules: .*\bcupy|File \".*[/\\]cupyx?[/\\].*\", line \d+ in |\bcupy\S*\.(?:so|pyd)\b|import cupy[^\n]{0,80}(?:Segmentation|SIGSEGV)",
     ),
     _mark("cuda", ("cuda", "nvidia", "nvrtc", "cublas", "cudnn")),
-    _mark("gpu", ("gpu", "vram"), r"\bGPUs?\b|\bVRAM\b"),
+    _mark("gpu", ("gpu", "vram", "pinned memory"), r"\bGPUs?\b|\bVRAM\b|\bpinned memory\b"),
     _mark("conda", ("conda",)),
     _mark("cupy-8", ("cupy_backends",)),
     _mark("nvrtc-error-named", ("nvrtcerror",), r"NVRTCError: NVRTC_ERROR_INVALID_OPTION"),
@@ -68,7 +68,7 @@ SIGNATURES = (
     _mark(
         "container",
         ("docker", "podman", "container", "kubectl", "apptainer", "singularity", "oci runtime"),
-        r"docker(?:d|:| run| exec| compose|-compose|\.io)|podman|nvidia-container-cli|nvidia-docker|containerd|\(container\)|in (?:a|the|my) (?:docker )?container|apptainer|singularity|OCI runtime",
+        r"docker(?:d|:| run| exec| compose|-compose|\.io)|podman|nvidia-container-cli|nvidia-docker|containerd|\(container\)|in (?:a|the|my) (?:docker )?container|(?:docker|GPU|CUDA) containers?\b|apptainer|singularity|OCI runtime",
     ),
     # An engine's command line that passes no GPU; one that goes on in the next line may do so there.
     _mark(

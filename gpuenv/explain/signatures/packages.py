@@ -27,6 +27,15 @@ _FRAMEWORKS = (
     r"|paddlepaddle-gpu|mxnet-cu\d{2,3}|xformers|triton|numba-cuda|(?:cudf|cuml|cugraph|cuspatial|rmm|pylibraft)-cu\d\d"
     r"|nvidia-(?:cuda|cu|nccl|nvjitlink)[\w-]{1,30})"
 )
+# PEP 425: a file for one Python alone has its name twice, but for the m up to 3.7.
+_TAGS = r"(?:-(?P<wheel_python>cp3\d{1,2})-cp3\d{1,2}t?m?-[\w.]{3,80})?"
+_TAGGED = (
+    *FIT,
+    Sway("wheel-of-other-python", Cause.PYTHON_UNSUPPORTED, 10),
+    Sway("wheel-of-other-python", Cause.PLATFORM_WHEEL_MISSING, 0.2),
+    Sway("wheel-of-other-python", Cause.JETSON_TEGRA, 0.01),
+    Sway("wheel-of-this-python", Cause.PYTHON_UNSUPPORTED, 0.05),
+)
 _NAME_ENDS = r"(?=[=<>~! \[(;,]|$)"
 # Every line that CuPy's own distributions had or have.
 _LINES = r"(?:cuda(?:[789]\d|10[0-2]|11[0-7]|1[123]x)|rocm[-_]\d[-_]\d+)"
@@ -67,7 +76,7 @@ SIGNATURES = (
         "pip.no-match-framework",
         "pip",
         ("no matching distribution found for", "satisfies the requirement"),
-        ((Cause.PYTHON_UNSUPPORTED, 0.62), (Cause.PLATFORM_WHEEL_MISSING, 0.22)),
+        ((Cause.PYTHON_UNSUPPORTED, 0.6), (Cause.PLATFORM_WHEEL_MISSING, 0.22), (Cause.JETSON_TEGRA, 0.03)),
         _PIP_SOURCE,
         pattern=rf"{_NOT_FOUND} (?P<name>{_FRAMEWORKS})(?:\[[\w,-]{{1,40}}\])?{_NAME_ENDS}",
         title="The index has no such {name} for this Python and platform",
@@ -80,8 +89,8 @@ SIGNATURES = (
         ("is not a supported wheel on this platform",),
         ((Cause.PYTHON_UNSUPPORTED, 0.5), (Cause.PLATFORM_WHEEL_MISSING, 0.45)),
         "pip, req/req_install.py",
-        pattern=rf"(?:cupy\S*|\b{_FRAMEWORKS}-\d\S*)\.whl is not a supported wheel on this platform",
-        sways=FIT,
+        pattern=rf"(?:cupy\S*?|\b{_FRAMEWORKS}-\d\S*?){_TAGS}\.whl is not a supported wheel on this platform",
+        sways=_TAGGED,
         decides="the tags in the file's name against pip debug --verbose",
     ),
     Signature(
@@ -90,8 +99,8 @@ SIGNATURES = (
         ("is not a supported wheel on this platform",),
         ((Cause.PYTHON_UNSUPPORTED, 0.4), (Cause.PLATFORM_WHEEL_MISSING, 0.4)),
         "pip, req/req_install.py",
-        pattern=rf"^(?!.*(?:cupy|\b{_FRAMEWORKS}-\d)).*\.whl is not a supported wheel on this platform",
-        sways=FIT,
+        pattern=rf"^(?!.*(?:cupy|\b{_FRAMEWORKS}-\d)).*?{_TAGS}\.whl is not a supported wheel on this platform",
+        sways=_TAGGED,
         needs=("cupy", "cuda", "jetson"),
         decides="the tags in the file's name against pip debug --verbose",
     ),

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _SMI = "nvidia-smi"
 
+_MUCH, _IDLE = 0.6, 5  # of the memory; percent of the time
+
+
+def _held(values: Mapping[str, str]) -> Weights:
+    """Much of the memory is taken while the GPU does nothing: a program holds it that is idle or gone."""
+    if int(values["used"]) < _MUCH * int(values["total"]) or int(values["percent"]) > _IDLE:
+        return ()
+    return ((Cause.GPU_BUSY, 0.45),)
+
+
 SIGNATURES = (
+    Signature(
+        "smi.held-by-nobody",
+        _SMI,
+        ("mib |", "mib / "),
+        ((Cause.GPU_BUSY, 0.45),),
+        "nvidia-smi, the table: memory in use and utilisation",
+        pattern=r"(?P<used>\d+)MiB / +(?P<total>\d+)MiB \| +(?P<percent>\d+)% ",
+        judge=_held,
+        needs=("complaint",),  # a server that waits for work looks the same
+        level=Level.WARNING,
+        title="Most of the GPU's memory is taken, while nothing runs on it",
+        decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
+    ),
+    Signature(
+        "smi.process-gone",
+        _SMI,
+        ("unknown error",),
+        ((Cause.GPU_BUSY, 0.5),),
+        "nvidia-smi, the table of processes: the name of one that is not there any more",
+        pattern=r"\| +\d+ +(?:N/A +N/A +)?\d+ +(?:C|G|C\+G) +Unknown Error +\d+MiB",
+        level=Level.WARNING,
+        title="A process of which nvidia-smi knows no name holds the GPU's memory",
+        decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
+    ),
     Signature(
         "smi.no-communication",
         _SMI,

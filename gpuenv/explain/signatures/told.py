@@ -13,7 +13,7 @@ ADVICE = (
     r"|batch size|0 MiB|up to (?:\d|seven)|no effect on nvidia-smi|so that one|file system is)\b|\bif (?:no|an?|the|you)\b"
 )
 _HERE = ("gpu", "cuda", "cupy", "torch-error")
-_MEMORY = r"(?:\b(?:GPU|device|CUDA|video|graphics)(?:'s)?[ -](?:card )?(?:memory|RAM)\b|\bVRAM\b|\bmemory (?:usage )?(?:of|on|in) the (?:GPU|card|device)\b)"
+_MEMORY = r"(?:\b(?:GPU|device|CUDA|NVIDIA|pinned|video|graphics)(?:'s)?[ -](?:card )?(?:memory|RAM)\b|\bVRAM\b|\bmemory (?:usage )?(?:of|on|in) the (?:GPU|card|device)\b)"
 _NOT = r"(?:not|n't|never|cannot)"
 _GROWS = (
     r"(?:keeps? (?:on )?(?:growing|increasing|rising|climbing|going up|accumulating|filling)|\b(?:grow(?:s|ing)|accumulates|climbs|fills up|builds up)\b"
@@ -121,6 +121,10 @@ SIGNATURES = (
             "hold",
             "not released",
             "not freed",
+            "deallocated",
+            "not cleared",
+            "n't released",
+            "n't freed",
             "no running process",
             "no process",
         ),
@@ -130,6 +134,7 @@ SIGNATURES = (
             rf"\b{_PROGRAM}\b(?: \w+){{0,4}} {_OVER}\b.{{0,100}}(?:memory|VRAM)\b.{{0,60}}(?:still|remains?|stays?|not (?:be |been )?(?:released|freed)|occupied|held|in use)"
             r"|\b(?<!0 )(?<!no )zombie\b(?!\w* processes: 0|\w*: 0).{0,100}(?:GPU|VRAM|memory|nvidia)|(?:GPU|VRAM|nvidia-smi)\b.{0,100}\b(?<!0 )(?<!no )zombie\b(?! processes: 0|s: 0)"
             r"|(?:memory|VRAM)\b.{0,60}(?:still|remains?|held|taken|used|occupied|hold).{0,80}(?:no (?:running )?process|process\w* (?:that )?(?:is |are )?not (?:shown|listed)|nvidia-smi does not (?:show|list))"
+            rf"|{_MEMORY}.{{0,40}}{_NOT} (?:\w+ )?(?:released|freed|deallocated|cleared|returned).{{0,20}}\b(?:after|when|once|upon)\b(?: \w+){{0,4}} (?:interr?upt\w*|{_OVER})\b"
             rf"|\bprevious process\w*.{{0,60}}(?:still )?hold\w* .{{0,20}}memory|other (?:users?|process\w*).{{0,60}}(?:occup|hold|us|tak)\w* .{{0,30}}{_MEMORY}"
         ),
         needs=(*_HERE, "smi-table"),

@@ -46,7 +46,7 @@ SIGNATURES = (
         ("communicate", "talk to"),
         ((Cause.DRIVER_MODULE_NOT_LOADED, 0.5), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.22), (Cause.NOUVEAU_LOADED, 0.08)),
         "nvidia-smi: what it says where no module is loaded, retold",
-        pattern=r"\bnvidia-smi\b.{0,40}\b(?:cannot|could not|couldn't|can't|unable to|not) (?:communicate|talk)\b.{0,30}\bdriver\b(?!.{0,4}Make sure)",
+        pattern=r"\bnvidia-smi\b.{0,40}\b(?:cannot|could not|couldn't|can't|unable to|not) (?:communicate|talk)\b.{0,30}\bdrivers?\b(?!.{0,4}Make sure)",
         level=Level.WARNING,
         unless=ADVICE,
         sways=(
@@ -82,6 +82,62 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=ADVICE,
         title="Two packages of CuPy own the same files",
+    ),
+    Signature(
+        "told.cpu-build",
+        _REPORTS,
+        ("cpu version", "cpu-only", "cpu only", "cpu build", "cpu wheel", "cpu variant"),
+        ((Cause.CPU_ONLY_FRAMEWORK, 0.72),),
+        "PyTorch, Get Started: the index decides whether a build with CUDA comes",
+        pattern=(
+            r"\b(?:py)?(?:torch|tensorflow|jax|jaxlib|onnxruntime|paddle(?:paddle)?|xgboost|lightgbm)\b.{0,80}\b(?:installs?|installed|installing|resulted in|got|gets|pulls?|is|was|downloads?|gives)\b.{0,24}\bCPU(?:[- ]only)? (?:version|build|wheel|variant)"
+        ),
+        level=Level.WARNING,
+        unless=rf"{ADVICE}|\b(?:want|wanted|prefer|need|enough)\b",
+        title="The framework there is a build for the CPU",
+        decides="torch.version.cuda: None is a build without CUDA",
+    ),
+    Signature(
+        "told.host-library",
+        _REPORTS,
+        ("cupy",),
+        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.56), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.15)),
+        "CuPy documentation, Interoperability: arrays are copied to the host when the program says so",
+        pattern=(
+            r"\b(?:np|numpy)\.(?:as)?array\(\w{0,20}cupy\w{0,20}\).{0,30}\b(?:raises?|fails?|errors?)\b"
+            r"|\b(?:matplotlib|scikit-learn|sklearn|pandas|scipy|opencv|cv2|pillow|seaborn|plotly)\b.{0,60}\b(?:(?:can|do|does|could)(?:not| not|n't)|fails?|error|unable)\b.{0,60}\bcupy(?:\.nd)?[ -]?arrays?\b"
+        ),
+        level=Level.WARNING,
+        unless=ADVICE,
+        title="A library that works on the host was given a GPU array",
+    ),
+    Signature(
+        "told.cupy-broke",
+        _REPORTS,
+        ("cupy v", "cupy 1", "cupy 9", "cupy 8", "cupy 7", "cupy>"),
+        ((Cause.CUPY_BUG, 0.4), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.34)),
+        "CuPy documentation, Upgrade Guide: what changes from release to release",
+        pattern=(
+            r"\b(?:broke(?:n)?|breaks|regress\w*|stopped working|no longer works?|fails?)\b(?: \w+){0,3} (?:in|from|since|with|after|on|by) (?:(?:the )?(?:upgrad\w+|updat\w+)(?: to)? )?cupy ?(?:v|>=?|==)? ?\d"
+            r"|\bcupy (?:v|version )?\d+[\d.]* (?:breaks|broke|regression|fails)\b"
+        ),
+        level=Level.WARNING,
+        unless=ADVICE,
+        title="What worked with another release of CuPy does not with this one",
+        decides="whether it is CuPy's fault or the program above uses what was removed: the release notes",
+    ),
+    Signature(
+        "told.not-of-cupy",
+        _REPORTS,
+        ("cupy-", "cupy_", "cupy package", "named cupy", "named `cupy"),
+        ((Cause.UNTRUSTED_PACKAGE_NAME, 0.8),),
+        "matrix.yaml, wheel lines; CuPy documentation, Installation: the names of its packages",
+        pattern=(
+            r"\bcupy[-_]?\w*\b.{0,60}\b(?:not|NOT|never)\b(?: \w+){0,3} (?:uploaded|published|released|maintained|provided|owned|distributed|built|made) by (?:the )?CuPy"
+            r"|\b(?:malicious|typo-?squat\w*|unofficial|fake|hijacked|squatt\w+)\b.{0,60}\bcupy[-_]\w+|\bcupy[-_]\w+\b.{0,80}\b(?:is|are|was) (?:an? )?(?:malicious|typo-?squat\w*|fake|malware|not (?:an )?official)\b"
+        ),
+        unless=r"\bnot (?:malicious|fake)\b",
+        title="A distribution with such a name is not one of CuPy's own",
     ),
     Signature(
         "told.type-of-kernel",

@@ -54,6 +54,15 @@ SIGNATURES = (
         needs=("cupy", "cuda"),
     ),
     Signature(
+        "windows.error-193",
+        "the loader of Windows",
+        ("winerror 193",),
+        ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.5), (Cause.CORRUPT_INSTALLATION, 0.36)),
+        "Windows, ERROR_BAD_EXE_FORMAT: a DLL of 32 bits, or a damaged one",
+        title="A DLL is damaged, or of 32 bits in a process of 64",
+        needs=("cupy", "cuda"),
+    ),
+    Signature(
         "windows.module-not-found",
         "CPython on Windows",
         ("could not find module",),
