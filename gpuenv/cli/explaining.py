@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpuenv.explain.weigh import Verdict
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.snapshot import Snapshot
+    from gpuenv.paste.environments import Chosen
     from gpuenv.paste.records import Pasted
 
 _HEAD = 1 << 18  # bytes in which pasted outputs are looked for
@@ -57,8 +58,10 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
 
     scanner, stated = text.scanner, text.scanner.stated.facts
     alone = subject.no_probe and not subject.assume
-    read = _pasted(text.head) if subject.no_probe and says_something(scanner) else None
-    pasted, note = read or (None, None)
+    meant = _meant(text.head) if subject.no_probe and says_something(scanner) else None
+    pasted = _pasted(meant) if meant else None
+    if meant and meant.note:
+        stated = _stated(meant.text)
     if (alone and not stated and pasted is None) or not says_something(scanner):
         if subject.snapshot is not None or subject.assume:
             get_snapshot(subject, None)  # what cannot be understood is told in any case
@@ -72,21 +75,34 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
             else _told(pasted, stated, subject.assume, rows)
         )
     told = explanation(scanner, marks_of(snapshot, rows, scanner.hits), _verdict(snapshot, rows))
-    return replace(told, notes=(note,)) if note else told
+    return replace(told, facts=stated, notes=(meant.note,)) if meant and meant.note else told
 
 
-def _pasted(head: bytes) -> tuple[Pasted, str | None] | None:
-    """The outputs that stand beside an error, where there are any, and which of several environments they are of.
-
-    The error itself is none.
-    """
-    from gpuenv.paste.environments import read_meant
-    from gpuenv.paste.fields import FAILURES
+def _meant(head: bytes) -> Chosen:
+    """The part of the text that is of the environment that is meant."""
+    from gpuenv.paste.environments import chosen
     from gpuenv.paste.read import decoded
 
-    pasted, note = read_meant(decoded(head))
-    pasted = pasted.without(FAILURES)
-    return None if pasted.is_empty else (pasted, note)
+    return chosen(decoded(head))
+
+
+def _pasted(meant: Chosen) -> Pasted | None:
+    """The outputs that stand beside an error, where there are any; the error itself is none."""
+    from gpuenv.paste.environments import read_meant
+    from gpuenv.paste.fields import FAILURES
+
+    pasted = read_meant(meant).without(FAILURES)
+    return None if pasted.is_empty else pasted
+
+
+def _stated(text: str) -> tuple[str, ...]:
+    """The facts that the lines of one environment state in passing."""
+    from gpuenv.explain.stated import Stated
+
+    stated = Stated()
+    for line in text.splitlines():
+        stated.look(line)
+    return stated.facts
 
 
 def _told(pasted: Pasted, stated: Iterable[str], assumed: Sequence[str], matrix: Matrix) -> Snapshot:

@@ -26,7 +26,7 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     Raises:
         CommandError: when it cannot be read, when it has no output that is known, or beside another machine.
     """
-    from gpuenv.paste.environments import read_meant
+    from gpuenv.paste.environments import chosen, read_meant
     from gpuenv.paste.forms import OUTPUTS
     from gpuenv.paste.gaps import gaps
     from gpuenv.paste.merge import conflicts
@@ -35,13 +35,14 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     path = subject.paste
     if path is None or subject.snapshot is not None or subject.no_probe or subject.python is not None:
         raise CommandError(ExitCode.USAGE, "--paste stands alone: without --snapshot, --no-probe and --python")
-    pasted, note = read_meant(_text(path))
+    meant = chosen(_text(path))
+    pasted = read_meant(meant)
     if not pasted.forms:
         read = ", ".join(OUTPUTS)
         raise CommandError(ExitCode.USAGE, f"{_name(path)}: no output that is known is in it", f"read are: {read}")
     announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not asked")
-    if note:
-        announce(note)
+    if meant.note:
+        announce(meant.note)
     for conflict in conflicts(pasted)[:_SHOWN]:
         announce(_contradiction(conflict))
     snapshot = to_snapshot(pasted, matrix)

@@ -246,15 +246,7 @@ def _is_conflict(result: ChildResult) -> bool:
 def nothing_fits(
     why: str, requirements: Sequence[str], stay: Sequence[str], caller: Caller, kept: Sequence[Want] = ()
 ) -> NothingFits:
-    """What is asked for cannot live together with what is there, or with what the user forbids.
-
-    Args:
-        why: the installer's complaint.
-        requirements: what was asked for.
-        stay: the CUDA wheels of another major that something else needs.
-        caller: who ran the installer.
-        kept: what is needed by what stays; the complaint knows not by whom.
-    """
+    """What is asked for cannot live with what is there, which needs what is ``kept``, or with what the user forbids."""
     pinned = f" It holds {', '.join(stay)}, which other packages there need." if stay else ""
     named = set(re.findall(r"[\w.-]*\w", why.lower())) - {required_name(text) for text in requirements}
     needing = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))

@@ -186,6 +186,23 @@ class Peak:
     f64: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NgcRelease:
+    """A monthly release of one of NVIDIA's framework images, whose tag names no CUDA.
+
+    Attributes:
+        image: the last part of its name below nvcr.io/nvidia, such as ``pytorch``.
+        release: as its tags begin: 25.12.
+        cuda: the CUDA that it is based on.
+        source: where this was read.
+    """
+
+    image: str
+    release: str
+    cuda: CudaVersion
+    source: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
     """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept.
@@ -206,6 +223,7 @@ class Matrix:
         advisories: combinations that are known to be bad.
         rocm_lines: of CuPy for AMD GPUs.
         peaks: what products do at most.
+        ngc_releases: of NVIDIA's framework images.
     """
 
     schema: str
@@ -223,6 +241,7 @@ class Matrix:
     advisories: tuple[Advisory, ...] = ()
     rocm_lines: tuple[RocmLine, ...] = ()
     peaks: tuple[Peak, ...] = ()
+    ngc_releases: tuple[NgcRelease, ...] = ()
 
     def cite(self, source: str) -> str:
         """The citation behind a row's source."""

@@ -184,6 +184,7 @@ def _tables(matrix: Matrix) -> Iterator[_Table]:
     yield "companions", matrix.companions, lambda row: f"companion/{row.distribution}{row.versions}"
     yield "advisories", matrix.advisories, lambda row: f"advisory/{row.name}"
     yield "peaks", matrix.peaks, lambda row: f"peak/{row.names[0]}"
+    yield "ngc_releases", matrix.ngc_releases, lambda row: f"ngc/{row.image}:{row.release}"
     yield "products", matrix.products, lambda row: f"gpu/{row.name}"
 
 

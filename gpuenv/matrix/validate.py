@@ -63,7 +63,7 @@ def _citations(matrix: Matrix) -> Iterator[Fault]:
     """Every source that a row names is there."""
     tables = (
         *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products"),
-        *("conda_builds", "images", "companions", "advisories", "rocm_lines", "peaks"),
+        *("conda_builds", "images", "companions", "advisories", "rocm_lines", "peaks", "ngc_releases"),
     )
     for table in tables:
         for number, row in enumerate(getattr(matrix, table)):
@@ -98,6 +98,7 @@ def _growth(matrix: Matrix) -> Iterator[Fault]:
         for text in _minor_faults(row):
             yield Fault(f"cuda_minors[{number}]", text)
     yield from _repeated_names("peaks", [row.names for row in matrix.peaks])
+    yield from _repeated("ngc_releases", [f"{row.image}:{row.release}" for row in matrix.ngc_releases])
     yield from _repeated_names("products", [(row.name, *row.aliases) for row in matrix.products])
 
 

@@ -77,14 +77,13 @@ class Chosen:
     note: str | None = None
 
 
-def read_meant(text: str) -> tuple[Pasted, str | None]:
-    """What a paste says of the environment that is meant, and the note where another was seen.
+def read_meant(meant: Chosen) -> Pasted:
+    """What a paste says of the environment that is meant.
 
     What it does not say of its machine is taken from the others: a container's host is often told beside it.
     """
-    meant = chosen(text)
     own = read_paste(meant.text)
-    return (_filled(own, read_paste(meant.rest)) if meant.rest else own), meant.note
+    return _filled(own, read_paste(meant.rest)) if meant.rest else own
 
 
 def _filled(own: Pasted, other: Pasted) -> Pasted:

@@ -21,6 +21,7 @@ _HEADINGS = {
     "companions": "Packages that bring CUDA",
     "advisories": "Known faults",
     "peaks": "What GPUs do at most",
+    "ngc_releases": "NVIDIA's framework images",
     "products": "GPU products",
 }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gpuenv.cli.explaining import explained, scanned
+from gpuenv.cli.inputs import Subject
 from gpuenv.paste.environments import chosen, read_meant
 from gpuenv.paste.read import read_paste
 
@@ -65,8 +67,22 @@ def test_one_environment_is_left_as_it_is(text: str) -> None:
 def test_what_the_environment_does_not_say_of_its_machine_is_taken_from_the_other() -> None:
     host = f"me@host:~$ nvidia-smi\n{HOST}\nGPU 0: NVIDIA H100 (UUID: GPU-aaaa1111-2222-3333-4444-555566667777)\n"
     text = f"{host}$ pip list\n{OLD}root@pod:/# pip list\n{NEW}root@pod:/# python a.py\n{TRACEBACK.format('/usr')}"
-    pasted, note = read_meant(text)
+    meant = chosen(text)
+    pasted = read_meant(meant)
     assert [name for name in pasted.packages if name.startswith("cupy")] == ["cupy-cuda13x"]
     assert [entry.value for entry in pasted.said if entry.fact == "driver"] == ["535.183.01"]
     assert [gpu.name for gpus in pasted.gpus.values() for gpu in gpus] == ["NVIDIA H100"]
-    assert note is not None
+    assert meant.note is not None
+
+
+def test_an_explanation_says_which_one_was_used() -> None:
+    text = f"(new) $ nvidia-smi\n{BOX}(new) $ pip list\n{NEW}\n(old) $ nvidia-smi\n{HOST}(old) $ pip list\n{OLD}\n(old) $ python a.py\n"
+    text += "cupy.cuda.runtime.CUDARuntimeError: cudaErrorInsufficientDriver: CUDA driver version is insufficient\n"
+    told = explained(
+        scanned([text.encode()]), Subject(None, None, (), no_probe=True, timeout=30.0, driver_root="/"), None
+    )
+    assert [note.split(" (named")[0] for note in told.notes] == [
+        "2 environments are in the text: used is that of line 8 (old)"
+    ]
+    assert "driver=535.183.01" in told.facts
+    assert not any("580.95.05" in fact for fact in told.facts)

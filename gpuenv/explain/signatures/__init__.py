@@ -15,6 +15,7 @@ def all_signatures() -> tuple[Signature, ...]:
         arrays,
         builds,
         callers,
+        cards,
         compiler,
         conda,
         containers,
@@ -100,6 +101,7 @@ def all_signatures() -> tuple[Signature, ...]:
             told,
             told_machine,
             marks,
+            cards,
         ),
     )
     return tuple(signature for family in families for signature in family.SIGNATURES)

@@ -36,6 +36,8 @@ _ON_NVIDIA = (
 )
 # Images for other GPUs: NVIDIA's of L4T and those of jetson-containers, which are made from them, and those of NGC that
 # are for the GPU of a Jetson by their tag; AMD's own.
+# nvcr.io/nvidia/pytorch:25.12-py3 and the like: the month of the release names the CUDA, which the matrix has of some.
+_NGC = re.compile(r"nvcr\.io/nvidia/([a-z]+):(\d\d\.\d\d(?:\.\d)?)-(?:tf\d-)?py\d")
 _MIRRORED = re.compile(
     r"(?:.*/)?(library/[a-z0-9-]+|nvidia/cuda|pytorch/pytorch|cupy/cupy|mambaorg/micromamba|condaforge/[a-z0-9]+"
     r"|continuumio/[a-z0-9]+)"
@@ -117,7 +119,14 @@ def base_of(text: str, matrix: Matrix) -> Base:
         return _plain(text, name)
     if row is not None:
         return Base(text, name, row.cuda, row.flavour, row=row)
-    return _other(text, name, cuda)
+    return _other(text, name, cuda or _of_month(name, matrix))
+
+
+def _of_month(name: Name, matrix: Matrix) -> CudaVersion | None:
+    """The CUDA of a release of NVIDIA's framework images; unknown where its release notes were not read."""
+    match = _NGC.fullmatch(f"{name.familiar}:{name.tag or ''}")
+    rows = (row for row in matrix.ngc_releases if match and (row.image, row.release) == (match[1], match[2]))
+    return next((row.cuda for row in rows), None)
 
 
 def _name(text: str) -> Name | None:
