@@ -64,6 +64,7 @@ LONG = (
     "test_difference.py",
     "smoke/test_cli.py",
     "smoke/test_run.py",
+    "smoke/test_run_surroundings.py",
     "cli/test_network.py",
     "cli/test_run.py",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,8 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
 
     scanner, stated = text.scanner, text.scanner.stated.facts
     alone = subject.no_probe and not subject.assume
-    pasted = _pasted(text.head) if subject.no_probe and says_something(scanner) else None
+    read = _pasted(text.head) if subject.no_probe and says_something(scanner) else None
+    pasted, note = read or (None, None)
     if (alone and not stated and pasted is None) or not says_something(scanner):
         if subject.snapshot is not None or subject.assume:
             get_snapshot(subject, None)  # what cannot be understood is told in any case
@@ -69,16 +71,22 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
             if pasted is None
             else _told(pasted, stated, subject.assume, rows)
         )
-    return explanation(scanner, marks_of(snapshot, rows, scanner.hits), _verdict(snapshot, rows))
+    told = explanation(scanner, marks_of(snapshot, rows, scanner.hits), _verdict(snapshot, rows))
+    return replace(told, notes=(note,)) if note else told
 
 
-def _pasted(head: bytes) -> Pasted | None:
-    """The outputs that stand beside an error, where there are any; the error itself is none."""
+def _pasted(head: bytes) -> tuple[Pasted, str | None] | None:
+    """The outputs that stand beside an error, where there are any, and which of several environments they are of.
+
+    The error itself is none.
+    """
+    from gpuenv.paste.environments import read_meant
     from gpuenv.paste.fields import FAILURES
-    from gpuenv.paste.read import decoded, read_paste
+    from gpuenv.paste.read import decoded
 
-    pasted = read_paste(decoded(head)).without(FAILURES)
-    return None if pasted.is_empty else pasted
+    pasted, note = read_meant(decoded(head))
+    pasted = pasted.without(FAILURES)
+    return None if pasted.is_empty else (pasted, note)
 
 
 def _told(pasted: Pasted, stated: Iterable[str], assumed: Sequence[str], matrix: Matrix) -> Snapshot:

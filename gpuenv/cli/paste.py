@@ -26,20 +26,22 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     Raises:
         CommandError: when it cannot be read, when it has no output that is known, or beside another machine.
     """
+    from gpuenv.paste.environments import read_meant
     from gpuenv.paste.forms import OUTPUTS
     from gpuenv.paste.gaps import gaps
     from gpuenv.paste.merge import conflicts
-    from gpuenv.paste.read import read_paste
     from gpuenv.paste.snapshot import to_snapshot
 
     path = subject.paste
     if path is None or subject.snapshot is not None or subject.no_probe or subject.python is not None:
         raise CommandError(ExitCode.USAGE, "--paste stands alone: without --snapshot, --no-probe and --python")
-    pasted = read_paste(_text(path))
+    pasted, note = read_meant(_text(path))
     if not pasted.forms:
         read = ", ".join(OUTPUTS)
         raise CommandError(ExitCode.USAGE, f"{_name(path)}: no output that is known is in it", f"read are: {read}")
     announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not asked")
+    if note:
+        announce(note)
     for conflict in conflicts(pasted)[:_SHOWN]:
         announce(_contradiction(conflict))
     snapshot = to_snapshot(pasted, matrix)

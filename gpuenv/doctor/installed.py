@@ -11,7 +11,7 @@ from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
-from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.lines import cuda_major_of, is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target
@@ -96,10 +96,9 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     """
     target = facts.snapshot.target
     interpreter = target.executable.value or "python"
-    named = [name_in(word) for word in arguments[1:] if not word.startswith("-")]
+    named = [name_in(word) for word in arguments[1:] if not word.startswith("-")] if target.conda_packages else []
     if named and all(name in target.conda_packages for name in named):
-        verb = ("remove",) if arguments[0] == "uninstall" else ("install", "--force-reinstall")
-        return Fix(f"{text} Conda put it there.", ("conda", *verb, *_prefix(facts), *named), safe=True)
+        return Fix(f"{text} Conda put it there.", ("conda", *_condas_words(facts, arguments, named)), safe=True)
     if target.externally_managed.value:
         stop = "" if text.endswith(".") else "."
         return Fix(f"{text}{stop} The system manages this Python: do it in a virtual environment of your own.")
@@ -112,7 +111,7 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
 
 def name_in(requirement: str) -> str:
     """The canonical name of a distribution in a requirement, be its release one that packaging refuses."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - for broken targets alone
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
 
     try:
@@ -120,6 +119,29 @@ def name_in(requirement: str) -> str:
     except InvalidRequirement:  # metadata may say any release: numpy==1.26-patched
         name = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
     return canonicalize_name(name)
+
+
+def keep_condas(facts: Facts, foreign: tuple[str, ...], by_conda: tuple[str, ...]) -> tuple[Fix, ...]:
+    """How conda's packages stay where pip has put its own beside them; they share CuPy's files, which go with pip's."""
+    alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
+    again = tuple(name for name in by_conda if is_cupy(name))
+    remove = pip_fix(facts, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
+    if not again:
+        return (remove, alternative)
+    anew = Fix(
+        "Then let conda put its own in anew, for files of it went with pip's.",
+        ("conda", "install", "--force-reinstall", *_prefix(facts), *again),
+    )
+    return (remove, anew, alternative)
+
+
+def _condas_words(facts: Facts, arguments: tuple[str, ...], named: list[str]) -> tuple[str, ...]:
+    """What pip's words are for conda, which takes ranges of versions as pip does."""
+    if arguments[0] == "uninstall":
+        return ("remove", *_prefix(facts), *named)
+    if "--force-reinstall" in arguments:
+        return ("install", "--force-reinstall", *_prefix(facts), *named)
+    return ("install", *_prefix(facts), *(word for word in arguments[1:] if not word.startswith("-")))
 
 
 def _prefix(facts: Facts) -> tuple[str, ...]:
@@ -137,19 +159,38 @@ def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
 
     Another CuPy that is there has to go first, since all lines share the module's files; conda sees to that itself.
     """
-    wheel, conda = facts.resolution.wheel, facts.resolution.conda
+    conda = facts.resolution.conda
     if conda is not None and is_condas(facts.snapshot.target):
-        said = f"{text.removesuffix('.')}: {' '.join(conda.specs)}"
+        said = f"{of_conda(text).removesuffix('.')}: {' '.join(conda.specs)}"
         return (
             Fix(said, ("conda", "install", *_prefix(facts), f"--channel={conda.channel}", *conda.specs), safe=True),
         )
+    if is_condas(facts.snapshot.target):
+        from gpuenv.doctor.conda_way import conda_way  # noqa: PLC0415 - for few targets, and the resolver with it
+
+        ways = conda_way(facts, of_conda(text), _prefix(facts))
+        return ways if any(fix.safe for fix in ways) else (*ways, *_wheel_fixes(facts, "Or, by pip, install"))
+    return _wheel_fixes(facts, text)
+
+
+def of_conda(text: str) -> str:
+    """A cure's words where the package is conda's, and no wheel."""
+    return text.replace("the wheel", "conda's build")
+
+
+def _wheel_fixes(facts: Facts, text: str) -> tuple[Fix, ...]:
+    """The commands that install the resolver's wheel; nothing where none fits."""
+    wheel = facts.resolution.wheel
     if wheel is None:
         return ()
     there = facts.snapshot.target.cupy
     others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
     fixes = []
     if len(there) == 1 and others:
-        fixes.append(pip_fix(facts, "Remove the CuPy that is there.", "uninstall", "-y", *others))
+        instead, found, what = text.partition(" install")  # "Or install ...": the other way begins with the removal
+        remove = f"{instead} remove" if found else "Remove"
+        fixes.append(pip_fix(facts, f"{remove} the CuPy that is there.", "uninstall", "-y", *others))
+        text = f"Then install{what}" if found else text
     said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
     fixes.append(pip_fix(facts, said, "install", *wheel.requirements))
     if wheel.needs_toolkit:

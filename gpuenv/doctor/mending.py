@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from gpuenv.doctor.installed import name_in
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.reading import Reading, missing
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
@@ -74,7 +76,12 @@ def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
 
 
 def _is_safe(finding: Finding, snapshot: Snapshot) -> bool:
-    """Whether a cure may be run inside the target; what is to be chosen, the resolver tells."""
+    """Whether a cure may be run inside the target; what is to be chosen, the resolver tells.
+
+    Between pip and conda a person chooses: what one of them would take out is the other's.
+    """
+    if finding.cause is Cause.MIXED_PIP_CONDA:
+        return False
     if any(fix.safe for fix in finding.fix):
         return True
     return finding.code in _BY_CHOICE and not snapshot.target.externally_managed.value
@@ -121,6 +128,12 @@ def choices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterat
         if lines:
             yield replace(matrix, wheel_lines=lines)
     yield matrix
+
+
+def with_any_numpy(snapshot: Snapshot) -> Snapshot:
+    """The same target without its NumPy: what could be chosen if NumPy might move."""
+    free: Reading[str] = missing("whatever CuPy brings along")
+    return replace(snapshot, target=replace(snapshot.target, numpy=free))
 
 
 def will_do(wheel: WheelChoice, wound: Wound, snapshot: Snapshot) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Symptom
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.snapshot import Snapshot
 
 _FEWER_CLIENTS = "End other clients of MPS, or wait for them."
 _END_MPS = ("sh", "-c", "echo quit | nvidia-cuda-mps-control")
@@ -28,14 +30,20 @@ MPS_TROUBLES = {
 }
 
 
-def by_mps(code: int, evidence: tuple[Evidence, ...]) -> Symptom:
-    """The driver is reached through NVIDIA's Multi-Process Service, which gives it no room or does not answer."""
+def by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
+    """The driver is reached through NVIDIA's Multi-Process Service, which gives it no room or does not answer.
+
+    Its daemon is the host's: a container is given the folder of its pipes alone.
+    """
     title, first = MPS_TROUBLES[Cuda(code)]
+    where = " on the host" if contained(snapshot) else ""
+    if where and "daemon" in first:
+        first = f"On the host: {first[0].lower()}{first[1:]}"
     return Symptom(
         f"CUDA cannot be initialised through MPS: {title}",
         evidence,
         (
             Fix(first),
-            Fix("Or leave MPS: end its daemon, as the user who has started it.", _END_MPS),
+            Fix(f"Or leave MPS: end its daemon{where}, as the user who has started it.", _END_MPS),
         ),
     )

@@ -73,6 +73,11 @@ Outcome = Iterator[Symptom | NotKnown]
 CheckFunction = Callable[[Facts], Outcome]
 
 
+def grave_if_needed(facts: Facts) -> Severity:
+    """How much a GPU matters that cannot be used beside others: it is the error where a requirement fails for it."""
+    return Severity.ERROR if any(entry.by_unusable for entry in facts.requirements) else Severity.WARNING
+
+
 class Explained(Protocol):
     """What has a code and a docstring in three sections: a check, or a rule of another part."""
 

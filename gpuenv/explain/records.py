@@ -139,12 +139,14 @@ class Explanation:
         causes: most likely first; empty where nothing is known.
         facts: what the text itself states of its machine, as ``--assume`` takes it.
         lines_read: how many lines were read.
+        notes: what else is to be known of how the text was read: which of several environments in it was used.
     """
 
     schema: str = SCHEMA
     causes: tuple[LikelyCause, ...] = ()
     facts: tuple[str, ...] = ()
     lines_read: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def is_guess(self) -> bool:

@@ -21,10 +21,13 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.record import dataclass
 
 _CAUSES = {cause.value: cause for cause in Cause}
-_INNOCENT = 0.0  # margin of NO_FAULT; of texts left out, five of a hundred that tell of no fault are below it
 _STEEPNESS = 8.0  # of a margin's likelihood: sums up to as much as is right, of texts left out
+# How near a text is to those of a cause: its margin there, less a share of that of the texts without a fault; more, the
+# more of its words are known, and where it speaks of a GPU's troubles. Chosen on texts left out: of those without a
+# fault four of a hundred are as near.
+_DOUBT, _PLENTY, _ON_TOPIC, _NEAR = 0.4, 0.25, 0.6, 1.0
+_INNOCENT = 0.3  # margin there above which a text tells of no fault, whatever else it is like
 _ENOUGH = 8  # words and pairs that are known
-_LEAST = 0.15  # chance of the likeliest cause, below which nothing is said
 _MOST_LIKE = 3  # causes that a text is said to be like
 _SHOWN = 2  # lines of such a cause
 _TELLING = 4  # words that are shown
@@ -66,21 +69,33 @@ def likenesses(text: str, table: Table | None = None, *, near: bool = True) -> t
     Args:
         text: what was read, plain.
         table: the weighed words; None for those that gpuenv brings.
-        near: only where it is a text of a GPU's troubles, and really like another one.
+        near: only where it is really like those of a cause.
     """
-    if near and not _tells_of_trouble(text):
-        return ()
     table = table or shipped()
     shares = _shares(text, table)
+    if not shares:
+        return ()
     margins = dict(zip(table.causes, _margins(shares, table), strict=True))
-    innocent = margins.pop(NO_FAULT) > _INNOCENT or len(shares) < _ENOUGH
-    if not shares or (near and innocent):
+    innocence = margins.pop(NO_FAULT)
+    if near and (innocence > _INNOCENT or len(shares) < _ENOUGH):
+        return ()
+    if near and _nearness(max(margins.values()), innocence, len(shares), text) < _NEAR:
         return ()
     chances = _chances(margins)
     ranked = sorted(chances, key=lambda name: -chances[name])[:_MOST_LIKE]
-    if near and chances[ranked[0]] < _LEAST:
-        return ()
     return tuple(Likeness(_CAUSES[name], chances[name], _telling(name, shares, table)) for name in ranked)
+
+
+def _nearness(margin: float, innocence: float, known: int, text: str) -> float:
+    """How near a text is to those of a cause.
+
+    Args:
+        margin: how far it is on that one's side.
+        innocence: how far it is on the side of texts without a fault.
+        known: how many of its words and pairs are known.
+        text: what was read.
+    """
+    return margin - _DOUBT * innocence + _PLENTY * log(1 + known) + _ON_TOPIC * _tells_of_trouble(text)
 
 
 def _tells_of_trouble(text: str) -> bool:

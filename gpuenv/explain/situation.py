@@ -18,7 +18,8 @@ MARKS = (
     *("nouveau", "mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
     *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
     *("torch-there", "cupy-there", "toolkit-there", "driver-newer", "gpu-newer-than-driver", "gpu-older-than-driver"),
-    *("gpu-known", "gpu-older", "gpu-newer", "torch-gpu-newer", "wheel-of-other-python", "wheel-of-this-python"),
+    *("gpu-known", "gpu-older", "gpu-newer", "torch-gpu-newer", "amd"),
+    *("wheel-of-other-python", "wheel-of-this-python"),
 )
 # CUDA C++ Programming Guide, CUDA Environment Variables: what comes before the first that is none of these is visible.
 _NAMES_A_DEVICE = re.compile(r"\d+|GPU-\S*|MIG-\S*")
@@ -98,6 +99,8 @@ def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
     target = snapshot.target
     if snapshot.amd_gpus or any(is_rocm(entry.distribution) for entry in target.cupy):
         yield "rocm"
+    if snapshot.amd_gpus:
+        yield "amd"
     if target.cupy:
         yield "cupy-there"
     if snapshot.toolkits:

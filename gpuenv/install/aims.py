@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpuenv.install.records import Reason
-from gpuenv.install.wants import Package, needed, required_name, wants
+from gpuenv.install.wants import Package, Want, needed, required_name, wants
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.lines import cuda_major, is_cupy
 from gpuenv.model.record import dataclass
@@ -79,7 +79,11 @@ def frozen(plan: Aims, packages: Sequence[Package], *, free_too: bool = False) -
 
 def kept_working(plan: Aims, packages: Sequence[Package], markers: Mapping[str, str]) -> tuple[str, ...]:
     """Constraints under which everything that stays has what it needs: the second thing to try."""
+    return tuple(sorted({f"{want.name}{want.specifier}" for want in kept_wants(plan, packages, markers)}))
+
+
+def kept_wants(plan: Aims, packages: Sequence[Package], markers: Mapping[str, str]) -> tuple[Want, ...]:
+    """What everything that stays needs in certain versions."""
     rest = [entry for entry in packages if entry.name not in plan.remove and not is_cupy(entry.name)]
     moving = {*plan.free, *plan.asked}
-    found = [want for want in wants(rest, markers) if want.specifier and want.by not in moving]
-    return tuple(sorted({f"{want.name}{want.specifier}" for want in found}))
+    return tuple(want for want in wants(rest, markers) if want.specifier and want.by not in moving)

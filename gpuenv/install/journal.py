@@ -37,7 +37,14 @@ class State(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A file or link that leaves its place; size and time of change tell whether it is the same one later."""
+    """A file or link that leaves its place; what is noted of it tells whether it is the same one later.
+
+    Attributes:
+        place: its path below the root of the environment.
+        inode: of the file or link.
+        size: bytes.
+        mtime_ns: time of change, nanoseconds since 1970.
+    """
 
     place: str
     inode: int

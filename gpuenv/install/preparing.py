@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuenv.install.aims import Aims, aims, frozen, kept_working
+from gpuenv.install.aims import Aims, aims, frozen, kept_wants, kept_working
 from gpuenv.install.backends.base import lock_text
 from gpuenv.install.environment import Installed, Scheme
 from gpuenv.install.errors import TargetUnusable
@@ -162,7 +162,7 @@ def _resolve(
     if why:
         resolved, why = resolve_pins(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if why:
-        raise nothing_fits(why, requirements, aim.stay, caller)
+        raise nothing_fits(why, requirements, aim.stay, caller, kept_wants(aim, packages, holdings.scheme.markers))
     refuse_other(caller, requirements, there | {pin.name: pin.release for pin in resolved.pins})
     return resolved
 
@@ -179,7 +179,7 @@ def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) ->
     if lock is None:
         lock, why = make_lock(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if lock is None:
-        raise nothing_fits(why, requirements, aim.stay, caller)
+        raise nothing_fits(why, requirements, aim.stay, caller, kept_wants(aim, packages, holdings.scheme.markers))
     return lock
 
 

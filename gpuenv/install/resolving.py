@@ -12,7 +12,7 @@ from pathlib import Path
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
-from gpuenv.install.wants import allows, required_name, same_release
+from gpuenv.install.wants import Want, allows, required_name, same_release
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
@@ -26,6 +26,7 @@ _NOISE = re.compile(
     r"Using Python|Looking in|\[notice\]|warning: Requirements file .* does not contain any dependencies"
 )
 _LONGEST = 1500
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +243,23 @@ def _is_conflict(result: ChildResult) -> bool:
     return bool(_CONFLICT.search(result.stderr)) and not _NOTHING_THERE.search(result.stderr)
 
 
-def nothing_fits(why: str, requirements: Sequence[str], stay: Sequence[str], caller: Caller) -> NothingFits:
-    """What is asked for cannot live together with what is there, or with what the user forbids."""
+def nothing_fits(
+    why: str, requirements: Sequence[str], stay: Sequence[str], caller: Caller, kept: Sequence[Want] = ()
+) -> NothingFits:
+    """What is asked for cannot live together with what is there, or with what the user forbids.
+
+    Args:
+        why: the installer's complaint.
+        requirements: what was asked for.
+        stay: the CUDA wheels of another major that something else needs.
+        caller: who ran the installer.
+        kept: what is needed by what stays; the complaint knows not by whom.
+    """
     pinned = f" It holds {', '.join(stay)}, which other packages there need." if stay else ""
+    named = set(re.findall(r"[\w.-]*\w", why.lower())) - {required_name(text) for text in requirements}
+    needing = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))
+    if needing:
+        pinned += f" Of what is there, {', '.join(needing[:_NAMED])}."
     forbidding = [name for name in _CONSTRAINTS if caller.environment.get(name)]
     under = "".join(f" and under {name}={hide_secrets(caller.environment[name])}" for name in forbidding)
     remedy = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."

@@ -33,7 +33,11 @@ def read_arch(value: str) -> str:
 
 
 def read_yes(value: str) -> bool:
-    """Yes or no."""
+    """Yes or no.
+
+    Raises:
+        ValueError: with what was expected.
+    """
     if value.lower() not in ("yes", "no", "true", "false"):
         raise ValueError("expected yes or no")
     return value.lower() in ("yes", "true")

@@ -30,6 +30,8 @@ class RequirementResult:
         of_host: whether another host could meet it: a GPU's memory, but not the CuPy in the environment.
         by_absence: whether there is none of it, or there are too few, which a fault of the driver or of a GPU may have
             brought about; that something is there and is of another kind has nothing to do with such a fault.
+        by_unusable: whether it would be met if every GPU that the machine lists could be used: one that is lost, or
+            that a variable hides, is then the reason.
         source: who asks: ``--require``, or a file and its line.
         file: that file, as the caller would write its path; null for the command line.
         line: that line.
@@ -46,3 +48,4 @@ class RequirementResult:
     file: str | None = None
     line: int | None = None
     by_absence: bool = False
+    by_unusable: bool = False

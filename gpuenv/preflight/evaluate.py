@@ -59,6 +59,7 @@ def _evaluate(requirement: Requirement, key: Key[Any], snapshot: Snapshot) -> Re
         file=requirement.origin.file,
         line=requirement.origin.line,
         by_absence=key.of_host and (seen.lacking is not None or (key.counts and _too_few(requirement, key, failing))),
+        by_unusable=bool(failing) and key.name == "gpu" and all(test(len(snapshot.gpus)) for test in tests),
     )
 
 

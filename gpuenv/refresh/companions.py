@@ -47,7 +47,11 @@ def _ends(row: Companion) -> Iterator[str]:
 
 
 def companion_piece(name: str, version: str, work: Workplace) -> Piece:
-    """One release, of which nothing but the metadata is wanted."""
+    """One release, of which nothing but the metadata is wanted.
+
+    Raises:
+        MeasureError: when it has no wheel for Linux on x86_64.
+    """
     files = [file for file in work.index.files(name, version).files if file.platform in (None, "linux-x86_64")]
     chosen = next((file for file in files if file.python in ("cp311", "py3")), files[0] if files else None)
     if chosen is None:

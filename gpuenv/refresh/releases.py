@@ -26,7 +26,11 @@ _GLIBC = ("2.17", "2.28", "2.31", "2.34", "2.36", "2.39")  # uv knows these, pip
 
 
 def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work: Workplace) -> Piece:
-    """One release, with the wheel that stands for the others of each platform: they differ in the interpreter alone."""
+    """One release, with the wheel that stands for the others of each platform: they differ in the interpreter alone.
+
+    Raises:
+        MeasureError: when it has no wheel for Linux on x86_64.
+    """
     listing = work.index.files(line.name, version)
     platforms = _by_platform(listing)
     if _FIRST not in platforms:

@@ -32,6 +32,9 @@ def explanation_text(explanation: Explanation, *, verbose: bool = False) -> Iter
     if explanation.facts:
         yield Line()
         yield Line(f"Stated in the text: {', '.join(explanation.facts)}", Style.QUIET, 2)
+    for note in explanation.notes:
+        yield Line()
+        yield Line(f"{note[0].upper()}{note[1:]}.", Style.WARNING, 2)
 
 
 def _cause(cause: LikelyCause, *, with_fix: bool) -> Iterator[Line]:

@@ -68,7 +68,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _conditions(report: Report) -> Iterator[str]:
     """What the wheel needs and takes for granted, or what would decide where none fits: as the text has it."""
-    _, _, *lines = [line.text.strip() for line in wheel_lines(report.resolution)]
+    _, _, *lines = [line.text.strip() for line in wheel_lines(report.resolution, without_gpu=report.lacks_gpu)]
     yield from (f"- {_plain(line)}" for line in lines)
     if lines:
         yield ""

@@ -71,6 +71,11 @@ class Report:
     repair: Repair | None = None
     schema: str = SCHEMA
 
+    @property
+    def lacks_gpu(self) -> bool:
+        """Whether it was found that there is no NVIDIA GPU."""
+        return any(finding.code == "GPU201" for finding in self.findings)
+
 
 def make_report(
     diagnosis: Diagnosis,

@@ -50,7 +50,7 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
     if report.smoke is not None:
         yield from section_lines(report.smoke, verbose=verbose)
     yield Line()
-    yield from wheel_lines(report.resolution)
+    yield from wheel_lines(report.resolution, without_gpu=report.lacks_gpu)
     if verbose:
         yield from _check_lines(report.checks)
     yield from _closing(report, verbose=verbose)
@@ -222,8 +222,8 @@ def evidence_text(entry: Evidence) -> str:
     return f"{entry.fact}: {entry.value} [{entry.source}]" if entry.source else f"{entry.fact}: {entry.value}"
 
 
-def wheel_lines(resolution: Resolution) -> Iterator[Line]:
-    """What would be installed, or what decides it."""
+def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterator[Line]:
+    """What would be installed, or what decides it; a driver alone does not, where there is no GPU."""
     yield Line("The right wheel", Style.HEADING)
     wheel = resolution.wheel
     if wheel is not None:
@@ -239,7 +239,8 @@ def wheel_lines(resolution: Resolution) -> Iterator[Line]:
             if entry.value != AS_TOLD:
                 yield Line(f"  if {entry.fact} is {entry.value}", Style.QUIET, 4)
     elif resolution.reachable:
-        yield Line("  None fits as things are. It would be decided by:")
+        which = "without an NVIDIA GPU. With one, it" if without_gpu else "as things are. It"
+        yield Line(f"  None fits {which} would be decided by:")
         for reachable in resolution.reachable:
             yield Line(f"    {changes_text(reachable)}: {reachable.candidate.label}", hang=6)
     else:

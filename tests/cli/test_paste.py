@@ -35,12 +35,20 @@ def test_an_open_question_is_no_verdict() -> None:
     assert gpuenv("doctor", "--paste", CONFIG).returncode == 8
 
 
-def test_contradictions_are_told_with_their_lines() -> None:
+def test_contradictions_are_told_with_their_lines(tmp_path: Path) -> None:
+    paste = tmp_path / "paste.txt"
+    paste.write_text("Python Version : 3.12.4\nPython 3.10.12\n| NVIDIA-SMI 550.54.15  Driver Version: 550.54.15  |\n")
+    done = gpuenv("resolve", "--paste", paste)
+    assert "contradicts itself on python: 3.12.4 (cupy.show_config(), line 1) and 3.10.12 (" in done.stderr
+    assert "the first one counts" in done.stderr
+
+
+def test_of_two_environments_it_is_told_which_one_is_used() -> None:
     done = gpuenv("resolve", "--paste", TEXTS / "contradicting.txt")
-    assert (
-        "contradicts itself on driver: 610.10.01 (nvidia-smi, line 2) and 550.54.15 (nvidia-smi, line 7); "
-        "the first one counts"
-    ) in done.stderr
+    told = (
+        "2 environments are in the text: used is that of line 1 (host) (the first, since the error names none of them)"
+    )
+    assert f"{told}, not that of line 6 (container)" in done.stderr
 
 
 def test_resolve_decides_for_a_paste() -> None:

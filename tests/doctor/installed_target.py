@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
@@ -47,11 +45,6 @@ LIBRARIES = tuple(
     Library(name, soname, f"{SITE}/nvidia/lib/{soname}", "site-packages", release="12.9" if name == "nvrtc" else None)
     for name, soname in NAMES.items()
 )
-
-
-@pytest.fixture(scope="module")
-def matrix() -> Matrix:
-    return load(data_path("matrix.yaml"))
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Severity
@@ -17,11 +15,6 @@ from gpuenv.model.snapshot import Snapshot
 
 GIVEN = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
 FINDER = "cuda-pathfinder==1.*,>=1.3.4"
-
-
-@pytest.fixture(scope="module")
-def matrix() -> Matrix:
-    return load(data_path("matrix.yaml"))
 
 
 def found(matrix: Matrix, requires: str, **packages: str) -> list[Finding]:

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.load import load
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
@@ -37,11 +35,6 @@ NOT_SUPPORTED = "NVRM: installed in this system is not supported by the NVIDIA 5
 OPEN = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.133.07  Release Build"
 NO_ROOM = "nvidia-uvm: uvm_pmm_gpu.c:3176 devmem_alloc_pagemap[pid:9] request_free_mem_region() err -34"
 NO_FIRMWARE = "nvidia 0000:01:00.0: Direct firmware load for nvidia/570.133.07/gsp_ga10x.bin failed with error -2"
-
-
-@pytest.fixture(scope="module")
-def matrix() -> Matrix:
-    return load(data_path("matrix.yaml"))
 
 
 def machine(

@@ -90,3 +90,33 @@ def test_mps_is_named_where_it_is_in_between(code: int) -> None:
     assert finding.cause is Cause.CUDA_INITIALIZATION_FAILED
     assert "MPS" in finding.title
     assert "modprobe" not in said(finding)
+
+
+@pytest.mark.parametrize(("kind", "of_host"), [(Container.NONE, False), (Container.DOCKER, True)])
+def test_the_daemon_of_mps_is_the_host_s(kind: Container, *, of_host: bool) -> None:
+    driver = replace(LOADED, device_nodes=EVERY, cuda_init=known(806, "libcuda"))
+    finding = primary(kind, driver, SourceState.ANSWERED, SourceState.ANSWERED)
+    assert all(("host" in fix.text) is of_host for fix in finding.fix if "daemon" in fix.text), finding.fix
+
+
+@pytest.mark.parametrize(
+    ("kind", "driver", "sandbox", "cause"),
+    [
+        (Container.KUBERNETES, LOADED, None, Cause.CONTAINER_WITHOUT_GPU),
+        (Container.DOCKER, Driver(), "gvisor", Cause.CONTAINER_WITHOUT_GPU),
+        (Container.DOCKER, Driver(), None, Cause.NO_NVIDIA_GPU),
+        (Container.NONE, LOADED, None, Cause.NO_NVIDIA_GPU),
+    ],
+)
+def test_a_bus_that_is_hidden_from_a_container_is_no_machine_without_a_gpu(
+    kind: Container, driver: Driver, sandbox: str | None, cause: Cause
+) -> None:
+    sources = (
+        Source("kernel", SourceState.ANSWERED),
+        *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")),
+    )
+    told = known(sandbox, "/proc/version") if sandbox else Host().sandbox
+    host = Host(os=known("linux", "uname"), container=known(kind, "marks"), sandbox=told)
+    snapshot = Snapshot(host=host, driver=driver, sources=sources, pci_gpus=())
+    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert [finding.cause for finding in found if finding.primary] == [cause]

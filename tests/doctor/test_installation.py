@@ -15,9 +15,9 @@ from gpuenv.model.snapshot import (
     FileState,
     Snapshot,
 )
-from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy, matrix
+from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
 
-__all__ = ["healthy", "matrix"]
+__all__ = ["healthy"]
 
 
 def test_a_healthy_target_has_no_finding(matrix: Matrix, healthy: Snapshot) -> None:

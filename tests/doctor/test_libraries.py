@@ -22,9 +22,9 @@ from gpuenv.model.snapshot import (
     Toolkit,
 )
 from gpuenv.model.versions import CudaVersion
-from tests.doctor.installed_target import LIBRARIES, SITE, changed, faulty, found, healthy, matrix
+from tests.doctor.installed_target import LIBRARIES, SITE, changed, faulty, found, healthy
 
-__all__ = ["healthy", "matrix"]
+__all__ = ["healthy"]
 
 
 def test_optional_libraries_may_be_missing(matrix: Matrix, healthy: Snapshot) -> None:

@@ -8,12 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor import diagnose as runner
 from gpuenv.doctor.diagnose import Terms, diagnose
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.load import load
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
@@ -26,11 +24,6 @@ from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirement import parse_requirement
 
 FAMILIES = {"DRV", "GPU", "CTR", "TEG", "ENV", "WHL", "LIB", "CCH", "REQ", "SMK"}
-
-
-@pytest.fixture(scope="module")
-def matrix() -> Matrix:
-    return load(data_path("matrix.yaml"))
 
 
 @pytest.mark.parametrize("check", all_checks(), ids=lambda check: check.code)
@@ -152,6 +145,25 @@ def test_a_symptom_that_stands_alone_follows_from_nothing(matrix: Matrix) -> Non
     found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
     told = {finding.title.split(" ")[0]: finding.follows_from for finding in found if finding.code == "REQ801"}
     assert told == {"gpu>=1": "DRV106", "python>=3.13": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "primary"),
+    [("gpu>=2", "GPU203"), ("gpu==2", "GPU203"), ("gpu>=3", "REQ801"), ("gpu>=1", None), ("cc>=12", "REQ801")],
+)
+def test_a_lost_gpu_is_the_cause_where_it_is_the_one_that_is_lacking(
+    matrix: Matrix, text: str, primary: str | None
+) -> None:
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*given, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
+    lost = replace(snapshot.gpus[1], fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
+    driver = replace(snapshot.driver, cuda_init=known(0, "cuInit"))
+    snapshot = replace(snapshot, gpus=(snapshot.gpus[0], lost), driver=driver, visible_count=known(1, "libcuda"))
+    terms = Terms(evaluate([parse_requirement(text)], snapshot))
+    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
+    assert [finding.code for finding in found if finding.primary] == ([primary] if primary else [])
+    told = {finding.code: finding.follows_from for finding in found}
+    assert told.get("REQ801") == ("GPU203" if primary == "GPU203" else None)
 
 
 @pytest.mark.parametrize(

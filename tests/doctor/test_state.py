@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.doctor.checks import state
 from gpuenv.doctor.registry import CheckFunction, Facts, Symptom
-from gpuenv.matrix.load import load
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
@@ -35,11 +33,6 @@ HELD = replace(
     processes=known(1, "nvml"),
     users=(GpuUser(4711, "python3", 9 * GIB),),
 )
-
-
-@pytest.fixture(scope="module")
-def matrix() -> Matrix:
-    return load(data_path("matrix.yaml"))
 
 
 def found(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[Symptom]:

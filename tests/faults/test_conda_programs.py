@@ -28,6 +28,9 @@ _PLANNED = '{"success": true, "actions": {"LINK": [{"name": "cupy", "version": "
 LIES = {
     "lying: says that there is nothing to do": """echo '{"success": true, "message": "All is there already."}'""",
     "lying: says that all was done": f"echo '{_PLANNED}'",
+    "lying: plans as it should, and then does nothing": (
+        f"""case " $* " in *" --dry-run "*|*" list "*|*" info "*) exec "$sound" "$@";; esac\necho '{_PLANNED}'"""
+    ),
     "lying: does as it says, and says that it failed": '"$sound" "$@"; exit 1',
     "lying: answers of other kinds": """echo '{"success": 1, "actions": [{"LINK": 4}], "error": []}'""",
 }

@@ -29,8 +29,10 @@ def site(target: Path) -> Path:
     return found
 
 
-def report(ground: Ground, target: Path, *options: str | Path, machine: tuple[str, ...] = V100) -> tuple[int, Any]:
-    done = ground.gpuenv("doctor", "--python", target, "--format", "json", "--no-redact", *machine, *options)
+def report(
+    ground: Ground, target: Path, *options: str | Path, machine: tuple[str, ...] = V100, **more: str
+) -> tuple[int, Any]:
+    done = ground.gpuenv("doctor", "--python", target, "--format", "json", "--no-redact", *machine, *options, **more)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -183,6 +185,32 @@ def test_an_allowed_finding_is_not_mended(ground: Ground, tmp_path: Path) -> Non
     before = contents(target)
     _, told = report(ground, target, "--fix", "--yes", "--config", config)
     assert told["repair"]["status"] == "nothing-to-mend"
+    assert contents(target) == before
+
+
+@pytest.mark.parametrize("numpy", ["1.26.4", None])
+def test_a_numpy_that_does_not_fit_is_no_obstacle_to_the_libraries(ground: Ground, numpy: str | None) -> None:
+    """One plan for both: CuPy with its libraries, and the NumPy that such a CuPy needs."""
+    target = ground.target("both", "cupy-cuda12x==14.2.0", *([f"numpy=={numpy}"] if numpy else []))
+    nothing = str(ground.folder)
+    _, before = report(ground, target, LD_LIBRARY_PATH=nothing)
+    assert {"WHL506", "LIB601"} <= codes(before)
+    shown = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--dry-run", "--yes", LD_LIBRARY_PATH=nothing)
+    assert shown.returncode == 0, shown.stderr
+    assert "cupy-cuda12x[ctk]==14.2.0" in shown.stdout
+    assert "numpy 2.1.0" in shown.stdout
+    assert "nvidia-cuda-nvrtc-cu12 12.9.86" in shown.stdout
+    assert "needs consent" not in shown.stdout
+
+
+def test_a_numpy_that_others_need_stays(ground: Ground) -> None:
+    target = ground.target("held", "cupy-cuda12x==14.2.0", "numpy==1.26.4", "old-science==1.0")
+    before = contents(target)
+    nothing = {"LD_LIBRARY_PATH": str(ground.folder)}
+    done = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--yes", "--format", "json", **nothing)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["repair"]["status"]) == (1, "nothing-to-mend")
+    assert "Of what is there, old-science needs numpy<2." in told["repair"]["message"]
     assert contents(target) == before
 
 

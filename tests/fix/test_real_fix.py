@@ -86,6 +86,10 @@ BROKEN = {
     "an NVRTC from before Blackwell": Broken(
         (WHOLE, "--no-deps nvidia-cuda-nvrtc-cu12==12.4.127"), "LIB610", "cupy-cuda12x", RTX_5090
     ),
+    "a NumPy that was forced": Broken((WHOLE, "--no-deps numpy==1.26.4"), "WHL506", "cupy-cuda12x"),
+    "a NumPy that was forced, and no libraries": Broken(
+        ("cupy-cuda12x==14.2.0", "--no-deps numpy==1.26.4"), "WHL506", "cupy-cuda12x"
+    ),
     "a module cut short": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=cut_short),
     "a library deleted": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=without_cublas),
 }
@@ -116,11 +120,12 @@ def test_what_is_broken_is_mended(tmp_path: Path, name: str) -> None:
     assert contents(target) == former
 
 
-def test_what_would_cost_the_libraries_is_left_for_a_person(tmp_path: Path) -> None:
-    """NumPy 1 wants CuPy 13, which does not find CUDA's wheels; NumPy itself is not CuPy's to move."""
-    target = make(tmp_path / "venv", WHOLE, "--no-deps numpy==1.26.4")
+def test_a_numpy_that_something_else_needs_is_left_for_a_person(tmp_path: Path) -> None:
+    """NumPy 1 wants CuPy 13, which does not find CUDA's wheels, and Numba forbids NumPy 2."""
+    target = make(tmp_path / "venv", WHOLE, "--no-deps numpy==1.26.4", "--no-deps numba==0.59.1")
     former = contents(target)
     code, after = doctor(target, *H100, "--fix", "--yes")
     assert (code, after["repair"]["status"], after["repair"]["left"]) == (1, "nothing-to-mend", ["WHL506"])
+    assert "numba needs numpy" in after["repair"]["message"]
     assert any("numpy<2.6,>=2.0" in " ".join(fix["command"] or ()) for fix in after["findings"][0]["fix"])
     assert contents(target) == former

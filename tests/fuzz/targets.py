@@ -6,11 +6,9 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from hypothesis import strategies as st
+from typing import TYPE_CHECKING, Any
 
 from gpuenv.cli.explaining import with_stated
 from gpuenv.explain.answer import explanation
@@ -22,7 +20,7 @@ from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.codec import encode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.preflight.config import load_config
 from gpuenv.preflight.config_file import ConfigError
@@ -31,17 +29,16 @@ from gpuenv.preflight.keys import KEYS
 from gpuenv.preflight.requirement import RequirementError, parse_requirement
 from gpuenv.probe import smi, smi_xml
 from gpuenv.probe.assemble import assemble
-from gpuenv.probe.outcome import each, typed
-from gpuenv.probe.protocol import nested, parse_facts
-from gpuenv.probe.raw import CudaDevice, CudaFacts, NvmlFacts, NvmlGpu, RawFacts, SmiFacts
-from gpuenv.probe.raw_kernel import KernelFacts
-from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
+from gpuenv.probe.raw import RawFacts, SmiFacts
 from gpuenv.report.explanation import explanation_text
 from tests.cli.recorded import EVERY, FIT
 from tests.fuzz import images, pastes
 from tests.fuzz.judged import judge, shipped, tell, whole
-from tests.fuzz.records import inputs_of
+from tests.fuzz.machines import check_children, check_snapshot, printed, recordings
 from tests.fuzz.texts import spoilt, spoilt_lines
+
+if TYPE_CHECKING:
+    from hypothesis import strategies as st
 
 HERE = Path(__file__).parent
 MATRIX = (HERE.parents[1] / "matrix.yaml").read_text(encoding="utf-8")
@@ -111,83 +108,6 @@ def _encoded(texts: list[str]) -> tuple[bytes, ...]:
     return tuple(text.encode("utf-8", "surrogateescape") for text in texts)
 
 
-# A recorded machine: a Snapshot as a stranger may send it.
-
-
-@st.composite
-def _recordings(draw: st.DrawFn) -> Any:  # noqa: ANN401 - plain values
-    """A recording with whole parts of it replaced."""
-    data = encode(draw(st.sampled_from(list(EVERY.values()))))
-    parts = draw(inputs_of(Snapshot, right=draw(st.booleans())))
-    if isinstance(parts, dict):
-        data |= {name: value for name, value in parts.items() if draw(st.booleans())}
-    return data
-
-
-def check_snapshot(data: Any) -> None:  # noqa: ANN401 - plain values
-    """Refused with a path, or judged and told in every form."""
-    try:
-        snapshot = decode(Snapshot, data)
-    except DecodeError as error:
-        assert ": " in str(error)
-        return
-    whole(snapshot)
-
-
-# What the children print: a library, a driver or an interpreter that lies.
-
-_CHILDREN = (KernelFacts, NvmlFacts, CudaFacts, SmiFacts, TargetFacts, LibraryFacts, FileFacts)
-
-
-@st.composite
-def _printed(draw: st.DrawFn) -> dict[str, str]:
-    """The output of each child, of those that said anything."""
-    return {
-        kind.__name__: _lines(draw, draw(inputs_of(kind, right=draw(st.booleans()))))
-        for kind in _CHILDREN
-        if draw(st.booleans())
-    }
-
-
-def _lines(draw: st.DrawFn, facts: Any) -> str:  # noqa: ANN401 - plain values
-    if not isinstance(facts, dict):
-        return f"gpuenv:{json.dumps(facts)}\n"
-    lines = []
-    for name, value in facts.items():
-        if name in ("gpus", "devices") and isinstance(value, list):
-            prefix, number = ("gpu", "index") if name == "gpus" else ("device", "ordinal")
-            for position, entry in enumerate(value):
-                told = {number: position, **(entry if isinstance(entry, dict) else {"name": entry})}
-                lines += [{f"{prefix}.{position}.{key}": fact} for key, fact in told.items()]
-        else:
-            lines.append({name: value})
-    cut = draw(st.one_of(st.none(), st.integers(0, 400)))
-    return "".join(f"gpuenv:{json.dumps(line)}\n" for line in lines)[:cut]
-
-
-def check_children(printed: dict[str, str]) -> None:
-    """Whatever they print, a machine comes of it that can be judged."""
-    facts = {name: parse_facts(printed.get(name, "")) for name in (kind.__name__ for kind in _CHILDREN)}
-    nvml = replace(typed(NvmlFacts, facts["NvmlFacts"]), gpus=each(NvmlGpu, nested(facts["NvmlFacts"], "gpu"), "index"))
-    cuda = replace(
-        typed(CudaFacts, facts["CudaFacts"]), devices=each(CudaDevice, nested(facts["CudaFacts"], "device"), "ordinal")
-    )
-    raw = RawFacts(
-        kernel=typed(KernelFacts, facts["KernelFacts"]),
-        nvml=nvml,
-        cuda=cuda,
-        smi=typed(SmiFacts, facts["SmiFacts"]),
-        target=typed(TargetFacts, facts["TargetFacts"]),
-        libraries=typed(LibraryFacts, facts["LibraryFacts"]),
-        files=typed(FileFacts, facts["FileFacts"]),
-        sources=FIT.sources,
-    )
-    whole(assemble(raw, None))
-
-
-# The matrix and YAML.
-
-
 def check_matrix(text: str) -> None:
     """Refused with the line of every fault, or good enough to decide with."""
     try:
@@ -209,9 +129,6 @@ def check_yaml(text: str) -> None:
         assert str(error)
         return
     json.dumps(document.value)
-
-
-# Requirements, settings, assumptions, what images demand.
 
 
 def check_requirement(text: str) -> None:
@@ -260,9 +177,6 @@ def check_demand(text: str) -> None:
     assert require.holds(requirement, require.Machine()), "what nobody could tell holds"
 
 
-# What nvidia-smi prints, and error logs.
-
-
 def check_smi(text: str) -> None:
     """Driver, level and GPUs as far as they are to be read; what is read is judged like any other machine."""
     driver, cuda = smi.parse_banner(text)
@@ -299,8 +213,8 @@ def _of_texts(name: str, about: str, originals: list[str], check: Callable[[str]
 TARGETS = {
     target.name: target
     for target in (
-        Target("snapshot", "a recorded machine", _recordings(), check_snapshot),
-        Target("children", "what the probing children print", _printed(), check_children),
+        Target("snapshot", "a recorded machine", recordings(), check_snapshot),
+        Target("children", "what the probing children print", printed(), check_children),
         Target("matrix", "the matrix", spoilt_lines(MATRIX), check_matrix),
         _of_texts("yaml", "strict YAML", _YAML, check_yaml),
         _of_texts("requirement", "requirements of preflight", _REQUIREMENTS, check_requirement),

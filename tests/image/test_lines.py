@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.check.locks import versions_of
-from gpuenv.image.check.variables import replaced
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import DEVEL, SLIM, judged, told
 from tests.image.test_following import ELEVEN
@@ -190,113 +189,6 @@ def test_a_command_in_a_pipe_may_fail_unseen(tmp_path: Path) -> None:
 def test_the_base_of_a_cupy_of_conda_is_pinned_too(tmp_path: Path) -> None:
     text = "FROM mambaorg/micromamba:latest\nRUN micromamba install -y -n base cupy=14.1.0"
     assert told(judged(tmp_path, text)) == [("DKF907", "Dockerfile", 1)]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("RUN pip install https://example.org/d/cupy_cuda11x-13.6.0-cp312-cp312-manylinux2014_x86_64.whl", ["DKF902"]),
-        ("RUN pip install 'cupy-cuda12x @ https://example.org/cupy_cuda12x-13.6.0-cp312-cp312-linux_x86_64.whl'", []),
-        ("RUN pip install 'cupy @ git+https://github.com/cupy/cupy@v13.6.0'", ["DKF906"]),
-        ("COPY <<EOF /r.txt\nnumpy\ncupy-cuda11x==13.6.0\nEOF\nRUN pip install -r /r.txt", ["DKF902"]),
-        ("COPY <<r.txt <<other /a/\ncupy-cuda11x==13.6.0\nr.txt\nother\nRUN pip install -r /a/r.txt", ["DKF902"]),
-        ("RUN LINE=cupy-cuda11x; pip install $LINE==13.6.0", ["DKF902"]),
-        ("RUN export A=11 B=13.6.0 && pip install cupy-cuda${A}x==$B", ["DKF902"]),
-        ('RUN A=11 && bash -c "pip install cupy-cuda${A}x==13.6.0"', ["DKF902"]),
-        ("RUN A=12; if x; then A=11; fi; pip install cupy-cuda${A}x==13.6.0", []),
-        ("RUN for A in 11 12; do pip install cupy-cuda${A}x==13.6.0; done", []),
-        ("RUN (A=11); pip install cupy-cuda12x==13.6.0", []),
-        ("RUN PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cu126 pip install torch cupy-cuda12x==13.6.0", []),
-        ("RUN export UV_TORCH_BACKEND=cu126; uv pip install torch cupy-cuda12x==13.6.0", []),
-        ("COPY c.txt /\nENV PIP_CONSTRAINT=/c.txt\nRUN pip install cupy-cuda12x", []),
-        ("COPY c.txt /\nRUN UV_CONSTRAINT=/c.txt uv pip install cupy-cuda12x", []),
-        ("COPY semicolon.txt /\nRUN pip install -r /semicolon.txt", ["DKF902"]),
-    ],
-)
-def test_what_is_installed_is_understood_however_it_is_said(tmp_path: Path, text: str, expected: list[str]) -> None:
-    files = {"c.txt": "cupy-cuda12x==13.6.0\n", "semicolon.txt": "cupy-cuda11x==13.6.0;\n"}
-    assert codes(tmp_path, f"{DEVEL}\n{text}", files) == expected
-
-
-def test_a_list_in_the_dockerfile_has_its_lines(tmp_path: Path) -> None:
-    text = f"{DEVEL}\nCOPY <<EOF /r.txt\nnumpy\ncupy-cuda11x==13.6.0\nEOF\nRUN pip install -r /r.txt"
-    assert told(judged(tmp_path, text)) == [("DKF902", "Dockerfile", 4)]
-
-
-@pytest.mark.parametrize(
-    ("reference", "expected"),
-    [
-        ("${V%%.*}", "12"),
-        ("${V%.*}", "12.4"),
-        ("${V#*.}", "4.1"),
-        ("${V##*.}", "1"),
-        ("${V//./}", "1241"),
-        ("${V//\\./-}", "12-4-1"),
-        ("${V/./_}", "12_4.1"),
-        ("${V:0:2}", "12"),
-        ("${V:3}", "4.1"),
-        ("${V:-x}", "12.4.1"),
-        ("${V%x}", "12.4.1"),
-        ("${W%%.*}", "${W%%.*}"),
-    ],
-)
-def test_parts_of_variables(reference: str, expected: str) -> None:
-    assert replaced(reference, {"V": "12.4.1"}.get) == expected
-
-
-def test_a_part_of_a_variable_in_a_name(tmp_path: Path) -> None:
-    text = f"ARG CUDA=12.9.1\n{DEVEL}\nARG CUDA\nRUN pip install cupy-cuda${{CUDA%%.*}}x==14.2.0"
-    assert codes(tmp_path, text) == []
-    assert codes(tmp_path, text.replace("=12.9.1", "=11.8.0")) == ["DKF902", "DKF914"]
-    assert codes(tmp_path, text.replace("ARG CUDA=12.9.1", "ARG CUDA")) == []
-
-
-@pytest.mark.parametrize(
-    ("files", "command", "expected"),
-    [
-        ({"setup.cfg": "[options]\ninstall_requires =\n    numpy\n    # no\n    cupy-cuda11x==13.6.0\n"}, ".", [5]),
-        ({"setup.cfg": "[options.extras_require]\ngpu = cupy-cuda11x==13.6.0\n"}, ".", []),
-        ({"setup.cfg": "[options.extras_require]\ngpu = cupy-cuda11x==13.6.0\n"}, "'.[gpu]'", [2]),
-        (
-            {"setup.py": "from setuptools import setup\nR = ['cupy-cuda11x==13.6.0']\nsetup(install_requires=R)\n"},
-            ".",
-            [2],
-        ),
-        (
-            {"setup.py": "import setuptools\nsetuptools.setup(extras_require={'gpu': ['cupy-cuda11x==13.6.0']})\n"},
-            ".",
-            [],
-        ),
-        ({"setup.py": "import setuptools\nsetuptools.setup(install_requires=read('x'))\n"}, ".", []),
-        ({"setup.py": "no Python (", "setup.cfg": "no ] cfg"}, ".", []),
-        (
-            {
-                "pyproject.toml": '[build-system]\nrequires = ["setuptools"]\n',
-                "setup.cfg": "[options]\ninstall_requires = cupy-cuda11x==13.6.0\n",
-            },
-            "-e .",
-            [2],
-        ),
-    ],
-)
-def test_projects_without_a_table_are_read(
-    tmp_path: Path, files: dict[str, str], command: str, expected: list[int]
-) -> None:
-    found = told(judged(tmp_path, f"{DEVEL}\nCOPY . /app\nWORKDIR /app\nRUN pip install {command}", files))
-    assert [(code, line) for code, _, line in found] == [("DKF902", line) for line in expected]
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("wget https://example.org/cuda_11.4.0_470.42.01_linux.run", []),
-        ("chmod +x cuda_11.4.0_470.42.01_linux.run && rm NVIDIA-Linux-x86_64-535.104.05.run", []),
-        ("sh NVIDIA-Linux-x86_64-535.104.05.run --extract-only", []),
-        ("./cuda_11.4.0_470.42.01_linux.run --silent --driver", ["DKF901"]),
-    ],
-)
-def test_who_fetches_an_installer_installs_nothing(tmp_path: Path, command: str, expected: list[str]) -> None:
-    assert codes(tmp_path, f"FROM ubuntu:20.04\nRUN {command}") == expected
 
 
 @pytest.mark.parametrize(

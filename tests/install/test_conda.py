@@ -235,6 +235,22 @@ def test_the_doctor_mends_through_conda(conda: Conda) -> None:
     assert conda.files() == before
 
 
+def test_the_doctor_lets_conda_move_a_numpy_that_is_too_old(conda: Conda) -> None:
+    program = conda.folder / "conda/conda"
+    command = [str(program), "install", f"--prefix={conda.prefix}", "--yes", "--json", "--channel=conda-forge"]
+    subprocess.run([*command, "numpy=1.26.4"], env=conda.environment(), check=True, capture_output=True)
+    asked = ("doctor", "--python", conda.prefix, *MACHINE, "--format", "json", "--no-redact")
+    found = json.loads(conda.gpuenv(*asked).stdout)["findings"]
+    (cure,) = (fix["command"] for f in found if f["code"] == "WHL503" for fix in f["fix"] if fix["command"])
+    assert cure == [
+        *("conda", "install", f"--prefix={conda.prefix}", "--channel=conda-forge"),
+        *("cupy=14.1.1", "cuda-version=12", "numpy>=2.0"),
+    ]
+    told = json.loads(conda.gpuenv(*asked, "--fix", "--yes").stdout)
+    assert (told["repair"]["status"], told["repair"]["left"]) == ("mended", [])
+    assert conda.packages() == {**FORMER, "cuda-version": "12.9", "cupy": "14.1.1", "_mutex": "0.1"}
+
+
 def test_what_conda_alone_can_put_in_anew_is_said(conda: Conda) -> None:
     """A deleted file of a package of conda's: the command is told, and nothing is done."""
     assert conda.install()[0] == 0

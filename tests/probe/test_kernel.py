@@ -159,6 +159,15 @@ def test_a_bus_without_display_controllers_is_not_a_bus_that_cannot_be_seen(tmp_
     assert kernel_of(lay(tmp_path, bus("0000:00:00.0", "0x060000", "8086", "1237"))).pci_gpus == ()
 
 
+@pytest.mark.parametrize(("marks", "seen"), [({}, ()), ({".dockerenv": ""}, None)])
+def test_a_bus_without_any_device_is_a_masked_one_in_a_container(
+    tmp_path: Path, marks: dict[str, str], seen: tuple[PciGpu, ...] | None
+) -> None:
+    root = lay(tmp_path, marks)
+    (root / "sys/bus/pci/devices").mkdir(parents=True)
+    assert kernel_of(root).pci_gpus == seen
+
+
 def test_the_table_of_a_red_hat_system_is_read_too(tmp_path: Path) -> None:
     root = lay(tmp_path, {**bus("0000:01:00.0", "0x030200", "10de", "2230"), "usr/share/hwdata/pci.ids": PCI_IDS})
     (gpu,) = kernel_of(root).pci_gpus or ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import CdiFile, DkmsBuild
-from gpuenv.probe.raw_kernel import RawContainerToolkit, RawLibrary, RawMps, RawRules
+from gpuenv.probe.raw_kernel import RawContainerToolkit, RawMps, RawRules
 from tests.probe.asking import kernel_of
 from tests.probe.roots import lay
 
@@ -21,8 +21,6 @@ SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e09
 LOG = "DKMS make.log for nvidia-535.104.05 for kernel 6.5.2-arch1-1 (x86_64)\n"
 DOCKER = {".dockerenv": ""}
 BPF = "control groups of version 2 keep their rules in a BPF program, which cannot be read"
-
-
 GENERATED = """cdiVersion: 0.5.0
 devices:
 - containerEdits:
@@ -222,82 +220,6 @@ def test_the_daemon_of_mps_leaves_its_pipe(tmp_path: Path) -> None:
     assert kernel_of(tmp_path).mps == RawMps("/tmp/nvidia-mps", daemon=True)  # noqa: S108
     told = kernel_of(tmp_path, {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}).mps
     assert told == RawMps("/run/mps", told=True, daemon=False)
-
-
-LIBRARY = "usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
-
-
-@pytest.mark.parametrize(
-    ("mounts", "mounted"),
-    [
-        (None, None),
-        (("/",), False),
-        (("/", f"/{LIBRARY}"), True),
-        (("/", "/usr/lib/x86_64-linux-gnu"), True),
-        (("/", "/usr/lib/x86_64-linux-gnu/libcuda.so.1"), False),
-        (("/", "/usr/lib/x86_64"), False),
-    ],
-)
-def test_a_library_in_a_mount_is_no_part_of_the_image(
-    tmp_path: Path,
-    mounts: tuple[str, ...] | None,
-    mounted: bool | None,  # noqa: FBT001 - a table
-) -> None:
-    root = lay(tmp_path, {LIBRARY: ""})
-    (root / "usr/lib/x86_64-linux-gnu/libcuda.so.1").symlink_to("libcuda.so.550.163.01")
-    if mounts is not None:
-        lines = (f"{n} 1 8:1 /x {point} rw - ext4 /dev/sda1 rw" for n, point in enumerate(mounts))
-        lay(root, {"proc/self/mountinfo": "\n".join(lines) + "\nshort line\n"})
-    assert kernel_of(root).libraries == (RawLibrary(f"/{LIBRARY}", mounted),)
-
-
-def test_every_library_in_every_folder_of_drivers_is_told_once(tmp_path: Path) -> None:
-    places = (
-        LIBRARY,
-        "usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01",
-        "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.550.163.01",
-        "usr/lib/aarch64-linux-gnu/libcuda.so.550.163.01",
-        "usr/lib64/libcuda.so.550.163.01",
-        "usr/lib/libcuda.so.550.163.01",
-        "usr/lib64-nvidia/libcuda.so.1",
-        "usr/local/nvidia/lib64/libcuda.so.1",
-        "usr/lib/wsl/lib/libcuda.so.1.1",
-        ".singularity.d/libs/libcuda.so.1",
-        "usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1",
-        "usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1",
-        "usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1.1",
-        "usr/lib/x86_64-linux-gnu/GL/nvidia-580-82-07/lib/libcuda.so.580.82.07",
-        "usr/local/cuda-12.4/compat/libcuda.so.550.54.15",
-        "usr/local/cuda-12.4/lib64/stubs/libcuda.so",
-    )
-    others = ("libcudart.so.12", "libcuda.so.550.bak", "libcudadebugger.so.1", "libnvidia-ml.so.txt")
-    root = lay(tmp_path, {**dict.fromkeys(places, ""), **{f"usr/lib64/{name}": "" for name in others}})
-    (root / "usr/local/cuda").symlink_to("cuda-12.4")
-    (root / "usr/lib64/libcuda.so.1").symlink_to("libcuda.so.550.163.01")
-    (root / "usr/lib64/libcuda.so.9").symlink_to("nothing")
-    assert {entry.path for entry in kernel_of(root).libraries} == {f"/{place}" for place in places}
-
-
-def test_a_link_into_the_store_is_followed_below_the_root(tmp_path: Path) -> None:
-    root = lay(tmp_path, {"nix/store/b-nvidia/lib/libcuda.so.545.29.06": ""})
-    (root / "run").mkdir()
-    (root / "nix/store/a-drivers").mkdir()
-    (root / "run/opengl-driver").symlink_to("/nix/store/a-drivers")
-    (root / "nix/store/a-drivers/lib").symlink_to("../b-nvidia/./lib")
-    (root / "nix/store/b-nvidia/lib/libcuda.so.1").symlink_to("/nix/store/b-nvidia/lib/libcuda.so.545.29.06")
-    assert [entry.path for entry in kernel_of(root).libraries] == ["/nix/store/b-nvidia/lib/libcuda.so.545.29.06"]
-
-
-def test_links_that_go_in_circles_or_above_the_root_end_nothing(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    (root / "usr").mkdir(parents=True)
-    (root / "usr/lib64").symlink_to("/usr/lib64")
-    (root / "etc").mkdir()
-    (tmp_path / "os-release").write_text("ID=outside\n", encoding="utf-8")
-    (root / "etc/os-release").symlink_to("../../os-release")
-    facts = kernel_of(root)
-    assert facts.libraries == ()
-    assert facts.distribution is None
 
 
 def test_a_flatpak_application_is_contained(tmp_path: Path) -> None:

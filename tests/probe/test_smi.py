@@ -11,14 +11,12 @@ from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.ask_programs import ask_smi
 from gpuenv.probe.asking import Asking
 from gpuenv.probe.raw import SmiFacts, SmiGpu
-from gpuenv.probe.smi import parse_banner, parse_gpus
-from gpuenv.probe.smi_xml import parse_xml
+from gpuenv.probe.smi import parse_banner
 from gpuenv.simulate.build import StubDriver, lay_out
 from tests.probe.asking import asking
 
 SAMPLES = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.txt")}
 MIB = 1024 * 1024
-
 # Driver version and CUDA level; under WSL the driver is that of Windows, not the number after NVIDIA-SMI.
 SAID = {
     "r390-no-cuda": ("390.67", None),
@@ -215,115 +213,3 @@ def test_the_long_answer_is_asked_for_where_the_query_is_refused(stub_driver: St
     assert facts.gpus is not None
     first = facts.gpus[0]
     assert (first.name, first.pci, first.memory_total) == ("NVIDIA H100 80GB HBM3", "00000000:01:00.0", 80 << 30)
-
-
-XML = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.xml")}
-XML_SAID = {
-    "xml-r340-8800gt": ("340.102", None, "GeForce 8800 GT", "GPU-da613ba8-27bb-76b9-2c57-d36a5905478a"),
-    "xml-r430-gtx1080": ("430.26", "10.2", "GeForce GTX 1080", "GPU-90e3dab0-b59d-8bf6-d909-d4fab8d2f29b"),
-    "xml-r460-gtx950": ("460.56", "11.2", "GeForce GTX 950", "GPU-0738929a-d4ff-aef4-0bf1-7d4bc7d6597f"),
-    "xml-r531-windows": ("531.41", "12.1", "NVIDIA GeForce RTX 3080 Ti", "GPU-63259fac-e138-76b5-a59e-9fc57a9990a4"),
-}
-
-
-def test_every_document_has_its_answer_and_its_source() -> None:
-    assert set(XML) == set(XML_SAID)
-    sources = (Path(__file__).parent / "samples/SOURCES.md").read_text(encoding="utf-8")
-    assert [name for name in XML if f"`{name}.xml`" not in sources] == []
-
-
-@pytest.mark.parametrize("warning", ["", "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n\n"])
-@pytest.mark.parametrize("name", XML_SAID)
-def test_the_document_of_each_era_is_read_also_where_it_is_cut_off(name: str, warning: str) -> None:
-    facts = parse_xml(warning + XML[name].read_text(encoding="utf-8"))
-    assert facts is not None
-    assert facts.gpus is not None
-    (gpu,) = facts.gpus
-    assert (facts.driver_version, facts.cuda, gpu.name, gpu.uuid) == XML_SAID[name]
-
-
-def test_an_entity_of_its_own_ends_the_reading() -> None:
-    """The classic document that grows to gigabytes."""
-    levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
-    text = f'<?xml version="1.0"?><!DOCTYPE nvidia_smi_log [<!ENTITY a0 "x">{levels}]>'
-    assert parse_xml(f"{text}<nvidia_smi_log><driver_version>&a9;</driver_version></nvidia_smi_log>") is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "No devices were found", "<?xml", "<html><gpu id='x'/></html>", "<?xml version='1.0'?><nvidia_smi_log", "\0"],
-)
-def test_what_is_no_such_document_tells_nothing(text: str) -> None:
-    facts = parse_xml(text)
-    assert facts is None or (facts.driver_version, facts.gpus) == (None, ())
-
-
-@pytest.mark.parametrize("nothing", ["N/A", "ERR!", "GPU is lost", "Unknown Error", "[N/A]", ""])
-def test_an_element_without_a_value_is_unknown(nothing: str) -> None:
-    gpu = (
-        f"<gpu id='{nothing}'><product_name>{nothing}</product_name><uuid>{nothing}</uuid>"
-        f"<fb_memory_usage><total>{nothing}</total></fb_memory_usage></gpu>"
-    )
-    facts = parse_xml(
-        f"<?xml version='1.0'?><nvidia_smi_log><driver_version>{nothing}</driver_version>{gpu}</nvidia_smi_log>"
-    )
-    assert facts is not None
-    assert (facts.driver_version, facts.gpus) == (None, (SmiGpu(0),))
-
-
-def test_a_document_of_any_depth_and_length_is_read() -> None:
-    deep = "<a>" * 100_000 + "</a>" * 100_000
-    facts = parse_xml(f"<nvidia_smi_log>{deep}<driver_version>580.65.06</driver_version></nvidia_smi_log>")
-    assert facts is not None
-    assert facts.driver_version == "580.65.06"
-
-
-@pytest.mark.parametrize("memory", ["9" * 5000, "-1", "\u0661", "1e5", "ERR!"])
-def test_a_memory_that_is_no_number_is_unknown(memory: str) -> None:
-    (gpu,) = parse_gpus(ROW.rpartition(",")[0] + f", {memory}")
-    assert (gpu.memory_total, gpu.name) == (None, "NVIDIA H200")
-
-
-def test_rows_are_read_with_bytes_in_place_of_mebibytes() -> None:
-    assert parse_gpus(ROW + "\n") == (H200,)
-
-
-def test_each_gpu_has_a_row_and_blank_lines_are_none() -> None:
-    text = "\n".join([ROW, "", ROW.replace("0, GPU", "1, GPU", 1), "   ", ""])
-    assert [gpu.index for gpu in parse_gpus(text)] == [0, 1]
-
-
-def test_rows_of_windows_line_ends_are_read() -> None:
-    assert parse_gpus(ROW + "\r\n") == (H200,)
-
-
-@pytest.mark.parametrize("nothing", ["[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU is lost]", "N/A", ""])
-def test_a_field_that_nvidia_smi_cannot_fill_is_unknown(nothing: str) -> None:
-    (gpu,) = parse_gpus("0" + f", {nothing}" * 4)
-    assert gpu == SmiGpu(index=0)
-
-
-def test_a_unit_that_was_not_asked_for_does_no_harm() -> None:
-    (gpu,) = parse_gpus(ROW + " MiB")
-    assert gpu.memory_total == 143771 * MIB
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        "index, uuid, name, pci.bus_id, memory.total [MiB]",
-        "No devices were found",
-        "0, GPU-1",
-        ROW + ", one more",
-        "x" + ROW,
-        "Unable to determine the device handle for GPU0000:3A:00.0: GPU is lost.",
-        pytest.param("\0"),
-        pytest.param("x" * 200_000, id="long"),
-    ],
-)
-def test_a_row_of_another_form_is_skipped_and_the_others_are_kept(odd: str) -> None:
-    assert parse_gpus(f"{ROW}\n{odd}\n{ROW}\n") == (H200, H200)
-
-
-def test_nothing_printed_is_no_gpu() -> None:
-    assert parse_gpus("") == ()

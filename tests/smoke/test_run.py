@@ -16,10 +16,10 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import Level, Quantity, TestResult, TestStatus, Trouble, overall
-from gpuenv.smoke.catalogue import TestInfo, all_tests
+from gpuenv.smoke.catalogue import TestInfo
 from gpuenv.smoke.devices import Device
 from gpuenv.smoke.plan import Task
-from gpuenv.smoke.run import Outcome, Setting, child_environment, run_tasks
+from gpuenv.smoke.run import Outcome, Setting, run_tasks
 from tests.support.processes import is_running
 
 if TYPE_CHECKING:
@@ -244,66 +244,6 @@ def test_a_run_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     process.kill()
     process.wait(10)
     assert left(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
-        ("/a:/b", "/a:/b"),
-        ("", None),
-        (":/a:", "/a"),
-        (".:/a", "/a"),
-        ("./:lib/x", "/home/me/work/lib/x"),
-        ("..", "/home/me/work/.."),
-    ],
-)
-def test_the_working_folder_is_never_on_the_path(given: str, kept: str | None) -> None:
-    changed = child_environment({"PYTHONPATH": given, "OTHER": "x"}, "/home/me/work")
-    assert changed.get("PYTHONPATH") == kept
-    assert changed["OTHER"] == "x"
-
-
-# What lies in the caller's working folder may not take the place of what the payload, NumPy and CuPy import.
-MARK = "import os\nopen(os.environ['MARK'], 'a').write(__name__ + ' ')\nraise ImportError('from ' + __file__)\n"
-SHADOWS = ("cupy", "random", "json", "types", "tempfile", "sitecustomize", "usercustomize", "harness", "answers")
-
-
-def real(folder: Path, **variables: str) -> TestResult:
-    """A test of the real payload, in this interpreter, which has NumPy and no CuPy."""
-    (test,) = [test for test in all_tests() if test.name == "kernels.raw_kernel"]
-    place = Setting(sys.executable, {"PATH": os.defpath, **variables}, str(folder))
-    whole = Task(test, {"n": 3}, (FIRST,), 42, 0, LONG, Level.QUICK)
-    return run_tasks([whole], place).tests[0]
-
-
-@pytest.mark.parametrize("path", [None, "", ".", ":", "./:"])
-def test_files_of_the_working_folder_are_never_picked_up(tmp_path: Path, path: str | None) -> None:
-    here = tmp_path / "here"
-    here.mkdir()
-    for name in SHADOWS:
-        (here / f"{name}.py").write_text(MARK, encoding="utf-8")
-    result = real(here, MARK=str(tmp_path / "mark"), **({} if path is None else {"PYTHONPATH": path}))
-    assert result.detail == "ModuleNotFoundError: No module named 'cupy'"
-    assert not (tmp_path / "mark").exists()
-
-
-@pytest.mark.parametrize("path", ["lib", "./lib", "absolute"])
-def test_the_caller_s_own_path_is_part_of_what_is_proven(tmp_path: Path, path: str) -> None:
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib/cupy.py").write_text("raise ImportError('from PYTHONPATH')\n", encoding="utf-8")
-    result = real(tmp_path, PYTHONPATH=str(tmp_path / "lib") if path == "absolute" else path)
-    assert result.detail == "ImportError: from PYTHONPATH"
-
-
-def test_the_caller_s_user_site_is_part_of_what_is_proven(tmp_path: Path) -> None:
-    base = Path(sys.base_prefix) / "bin/python3"  # a virtual environment has no user site
-    site = tmp_path / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
-    site.mkdir(parents=True)
-    (site / "numpy.py").write_text("raise ImportError('from the user site')\n", encoding="utf-8")
-    (test,) = [test for test in all_tests() if test.name == "kernels.raw_kernel"]
-    place = Setting(str(base), {"PATH": os.defpath, "PYTHONUSERBASE": str(tmp_path)}, str(tmp_path))
-    whole = Task(test, {"n": 3}, (FIRST,), 42, 0, LONG, Level.QUICK)
-    assert run_tasks([whole], place).tests[0].detail == "ImportError: from the user site"
 
 
 def result_of(status: TestStatus) -> TestResult:

@@ -26,13 +26,14 @@ from gpuenv.model.record import dataclass
 from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:
-    from gpuenv.cli.changing.transaction import Examined, Way
+    from gpuenv.cli.changing.transaction import Examined, Planned, Way
     from gpuenv.cli.output import Output
     from gpuenv.doctor.mending import Wound
     from gpuenv.install.environment import Scheme
     from gpuenv.install.holdings import Holdings
     from gpuenv.install.preparing import Prepared
     from gpuenv.install.records import Outcome
+    from gpuenv.model.resolution import WheelChoice
     from gpuenv.report.report import Report
 
 Examine = Callable[[], "Report"]
@@ -72,7 +73,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
         Exit: after a plan that was only to be shown.
     """
     from gpuenv.doctor.mending import wound_of
-    from gpuenv.install.errors import InstallError
+    from gpuenv.install.errors import InstallError, NothingFits
     from gpuenv.install.records import Result
 
     wound = wound_of(found.findings, found.snapshot)
@@ -82,6 +83,8 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
         announce(f"to be mended: {title}")
     try:
         outcome = _transaction(found, wish, wound)
+    except NothingFits as error:
+        return replace(found, repair=_nothing(found, f"what would mend it cannot be had: {error.message}"))
     except InstallError as error:
         raise command_error(error) from error
     if outcome is None or outcome.status is Result.UNCHANGED:
@@ -96,7 +99,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
 
 def _nothing(found: Report, message: str) -> Repair:
     announce(message)
-    return Repair(RepairStatus.NOTHING, f"{message[0].upper()}{message[1:]}.", left=_codes(found))
+    return Repair(RepairStatus.NOTHING, f"{message[0].upper()}{message[1:].rstrip('.')}.", left=_codes(found))
 
 
 def _codes(report: Report) -> tuple[str, ...]:
@@ -125,17 +128,40 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
 
 def _way(scheme: Scheme, examined: Examined, wish: Wish, wound: Wound) -> Way | None:
     """By conda where CuPy is conda's business, else by wheels; none where nothing would mend it."""
-    from gpuenv.cli.changing.conda import by_conda
     from gpuenv.cli.changing.transaction import by_wheels
     from gpuenv.doctor.installed import is_condas
 
     if is_condas(examined.facts.target):
         # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
-        return by_conda(scheme, examined, _means(wish)) if wound.choice and examined.resolution.conda else None
+        return _by_conda(scheme, examined, wish) if wound.choice else None
     requirements = _requirements(examined, scheme, wound)
     if requirements is None:
         return None
-    return by_wheels(lambda: _prepare(scheme, requirements, wish, wound), examined)
+    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, wish, wound), examined))
+
+
+def _by_conda(scheme: Scheme, examined: Examined, wish: Wish) -> Way | None:
+    """What fits beside the NumPy that is there, else what fits beside another one, which conda moves."""
+    from gpuenv.cli.changing.conda import by_conda
+    from gpuenv.doctor.mending import with_any_numpy
+    from gpuenv.matrix.resolve import resolve
+
+    resolution = examined.resolution
+    if resolution.conda is None:
+        resolution = resolve(with_any_numpy(examined.facts), examined.rows)
+    if resolution.conda is None:
+        return None
+    return _numpy_may_move(by_conda(scheme, replace(examined, resolution=resolution), _means(wish)))
+
+
+def _numpy_may_move(way: Way) -> Way:
+    """That NumPy moves is a cure that the doctor names: whoever agrees to the plan agrees to it."""
+
+    def planned() -> Planned:
+        plan, carry_out = way()
+        return replace(plan, moves=tuple(name for name in plan.moves if name != "numpy")), carry_out
+
+    return planned
 
 
 def _means(wish: Wish) -> Means:
@@ -144,24 +170,37 @@ def _means(wish: Wish) -> Means:
 
 def _requirements(examined: Examined, scheme: Scheme, wound: Wound) -> tuple[str, ...] | None:
     """What to ask the installer for: what is there, if that can be kept, else what the resolver chooses."""
-    from gpuenv.doctor.mending import as_it_is, choices, loses_libraries, will_do
+    from gpuenv.doctor.mending import as_it_is
+
+    if not wound.choice:
+        return (*as_it_is(examined.facts), *wound.more)
+    wheel = _chosen(examined, scheme, wound)
+    return (*wheel.requirements, *wound.more) if wheel else None
+
+
+def _chosen(examined: Examined, scheme: Scheme, wound: Wound) -> WheelChoice | None:
+    """The wheel that mends: beside the NumPy that is there, else beside one that comes with it; None where none does.
+
+    NumPy is not asked for: CuPy's own metadata moves it, so far as what else is there lets it.
+    """
+    from gpuenv.doctor.mending import choices, loses_libraries, will_do, with_any_numpy
     from gpuenv.install.holdings import take_stock
 
     facts = examined.facts
-    if not wound.choice:
-        return (*as_it_is(facts), *wound.more)
     # A toolkit of the host that CuPy has not found so far is none to count on.
     counted = replace(facts, toolkits=()) if wound.with_libraries else facts
     holdings = take_stock(scheme)
-    wheel = None
-    for narrowed in choices(facts, examined.rows, examined.resolution):
-        wheel = resolved_for(counted, narrowed, holdings).wheel
-        if wheel is not None and will_do(wheel, wound, facts):
-            break
-    else:  # the resolver's free choice came last; what it lacks then is for a person
-        if wheel is None or wound.with_libraries or loses_libraries(wheel, wound, facts):
-            return None
-    return (*wheel.requirements, *wound.more)
+    tried: list[WheelChoice] = []
+    for given in (counted, with_any_numpy(counted)):
+        for narrowed in choices(facts, examined.rows, examined.resolution):
+            wheel = resolved_for(given, narrowed, holdings).wheel
+            if wheel is not None and will_do(wheel, wound, facts):
+                return wheel
+            tried += [wheel] if wheel is not None and given is counted else []
+        # The resolver's free choice came last; what it lacks is for a person.
+        if tried and not wound.with_libraries and not loses_libraries(tried[-1], wound, facts):
+            return tried[-1]
+    return None
 
 
 def _prepare(scheme: Scheme, requirements: Sequence[str], wish: Wish, wound: Wound) -> Prepared:

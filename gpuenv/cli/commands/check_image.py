@@ -40,9 +40,9 @@ class Place(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The file that is asked for, and what of it is meant."""
+    """The file that is asked for (of compose, several), and what of it is meant."""
 
-    file: Path
+    files: Sequence[Path]
     context: Path | None
     target: str | None
     build_arguments: Sequence[str]
@@ -53,8 +53,13 @@ Image = Annotated[
     typer.Argument(metavar="IMAGE", help="A reference, an OCI layout (a folder), or a file that docker save wrote."),
 ]
 Dockerfile = Annotated[
-    Optional[Path],
-    typer.Option("--dockerfile", metavar="FILE", help="A Dockerfile or a compose file, instead of an image."),
+    Optional[list[Path]],
+    typer.Option(
+        "--dockerfile",
+        metavar="FILE",
+        help="In place of an image: a Dockerfile, compose files (repeat it), a manifest of Kubernetes, "
+        "a devcontainer.json.",
+    ),
 ]
 Context = Annotated[
     Optional[Path], typer.Option("--context", metavar="DIR", help="Its build context. Default: the file's folder.")
@@ -101,7 +106,8 @@ def check_image(
 ) -> None:
     """Judge whether an image would run here, or a Dockerfile.
 
-    Would this image run on this machine? What is wrong with this Dockerfile or compose file?
+    Would this image run on this machine? What is wrong with this Dockerfile, compose file, Kubernetes manifest or
+    devcontainer.json?
 
     An image is judged by its manifest and configuration, a few kilobytes. A Dockerfile is held against a machine where
     --snapshot or --assume names one.
@@ -114,7 +120,7 @@ def check_image(
     wanted = read_formats(formats, output, _FORMS)
     subject = Subject(None, None, assume or (), no_probe, timeout, driver_root)
     files = snapshot or ()
-    if image is not None and dockerfile is None:
+    if image is not None and not dockerfile:
         if context or target or build_arg:
             raise CommandError(ExitCode.USAGE, "--context, --target and --build-arg go with --dockerfile")
         from gpuenv.image.check.fetch import Fetching
@@ -128,7 +134,7 @@ def check_image(
             announce=announce,
         )
         report = _of_image(image, _machines(subject, files, rows), platform, how, rows)
-    elif dockerfile is not None and image is None:
+    elif dockerfile and image is None:
         rows = get_matrix(matrix)
         asked = Asked(dockerfile, context, target, build_arg or ())
         report = _of_file(asked, _machines(subject, files, rows) if files or assume else {}, rows)
@@ -150,17 +156,16 @@ def check_image(
 
 def _of_file(asked: Asked, machines: dict[str, Snapshot], rows: Matrix) -> ImageReport:
     from gpuenv.image.check.facts import ImageError
-    from gpuenv.image.check.judge_compose import judge_compose
-    from gpuenv.image.check.judge_file import Choice, file_report, is_compose, judge_dockerfile
+    from gpuenv.image.check.judge_any import judge_any
+    from gpuenv.image.check.judge_file import Choice, file_report
     from gpuenv.image.check.supposed import with_machines
 
     choice = Choice(asked.context, asked.target, _build_arguments(asked.build_arguments))
     try:
-        compose = is_compose(asked.file)
-        judged = (judge_compose if compose else judge_dockerfile)(asked.file, choice, rows)
+        kind, judged = judge_any(asked.files, choice, rows)
     except ImageError as error:
         raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
-    report = file_report(asked.file, "compose" if compose else "dockerfile", judged, rows)
+    report = file_report(asked.files[0], kind, judged, rows)
     return with_machines(report, judged.built, machines, rows, time.monotonic)
 
 

@@ -157,7 +157,8 @@ def numpy_outside_range(facts: Facts) -> Outcome:
         yield NotKnown(why_not_known(facts))
         return
     numpy, wanted = facts.snapshot.target.numpy, there.wheel.release.numpy
-    if numpy.value is None and facts.snapshot.source("target").state is not SourceState.ANSWERED:
+    told = "target.packages.numpy" in facts.snapshot.assumed
+    if numpy.value is None and not told and facts.snapshot.source("target").state is not SourceState.ANSWERED:
         yield NotKnown("the target was not asked")
         return
     fits = in_range(numpy.value, wanted) if numpy.value is not None else False

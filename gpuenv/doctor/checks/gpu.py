@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.events import event_evidence
 from gpuenv.doctor.evidence import source
-from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -38,5 +38,5 @@ def gpu_lost(facts: Facts) -> Outcome:
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Switch the machine off and on again; if it comes back, have the GPU replaced."),
         ),
-        Severity.WARNING if facts.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
+        grave_if_needed(facts) if facts.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
     )

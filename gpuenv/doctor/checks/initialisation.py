@@ -228,7 +228,7 @@ def initialisation_failed(facts: Facts) -> Outcome:
     evidence += troubles(snapshot)
     all_without_instance = all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
     if code in MPS_TROUBLES:
-        yield by_mps(code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
+        yield by_mps(snapshot, code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
     elif code == Cuda.NO_DEVICE and snapshot.gpus and all_without_instance:
         yield _without_instance(evidence)
     elif driver_sees_gpu(snapshot):

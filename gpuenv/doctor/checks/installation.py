@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, pip_fix
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, keep_condas, pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -191,7 +191,7 @@ def _tags(entry: CupyInstallation) -> str:
     return ", ".join(entry.tags) or "no module of it can be loaded"
 
 
-@check("WHL513", Cause.MIXED_PIP_CONDA, requires=("ENV401",))
+@check("WHL513", Cause.MIXED_PIP_CONDA, requires=("ENV401", "WHL502"))
 def pip_and_conda(facts: Facts) -> Outcome:
     """Pip and conda have each put CuPy, or the CUDA that it loads, into one environment.
 
@@ -219,10 +219,7 @@ def pip_and_conda(facts: Facts) -> Outcome:
     yield Symptom(
         title,
         tuple(Evidence(f"target.packages.{name}", release, _who(facts, name)) for name, release in involved.items()),
-        (
-            pip_fix(facts, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign),
-            Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages."),
-        ),
+        keep_condas(facts, tuple(foreign), tuple(conda_cupy)),
         severity,
     )
 

@@ -179,7 +179,8 @@ def _cuda_wheels(facts: Facts) -> tuple[Evidence, ...]:
 def _fixes(facts: Facts, *, again: bool = False) -> tuple[Fix, ...]:
     there = installed(facts)
     found = "CUDA_PATH name it" if facts.snapshot.host.os.value == "windows" else "the loader find its lib64 folder"
-    toolkit = Fix(f"Install a CUDA {installed_cuda_major(facts)} toolkit, and let {found}.")
+    what = f"nstall a CUDA {installed_cuda_major(facts)} toolkit, and let {found}."
+    toolkit = Fix(f"Or i{what}")
     if there is not None and there.exact and there.wheel.release.extras:
         extra = next(iter(there.wheel.release.extras))
         requirement = f"{there.cupy.distribution}[{extra}]=={there.cupy.release}"
@@ -191,4 +192,4 @@ def _fixes(facts: Facts, *, again: bool = False) -> tuple[Fix, ...]:
     chosen = facts.resolution.wheel
     if chosen is not None and chosen.extra is not None:
         return (*install_fix(facts, "Install the release that brings its libraries along."), toolkit)
-    return (toolkit,)
+    return (Fix(f"I{what}"),)

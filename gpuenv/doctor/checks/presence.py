@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
-from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
+from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.lines import is_rocm
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Container, Snapshot
@@ -25,7 +25,8 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     compute here; a CUDA toolkit on the machine does not change that.
     Where AMD's driver shows a GPU and the CuPy in the target is one for CUDA, the two do not fit each other.
     How it is seen: the kernel's list of PCI devices, and AMD's nodes in it. Under WSL and on Jetson boards the GPU is
-    not on the PCI bus, and there this is not asked; macOS itself says it, for which there is no driver.
+    not on the PCI bus, and there this is not asked; macOS itself says it, for which there is no driver. In a container
+    the bus may be hidden: where NVIDIA's module is loaded, or the kernel is a sandbox's, an empty one tells nothing.
     What to do: work on a machine that has one. For a virtual machine or a cloud instance, choose a type with a GPU; for
     a job, ask the scheduler for one. For an AMD GPU, build CuPy for ROCm from its source.
     """
@@ -44,8 +45,19 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     if on_bus is None:
         yield NotKnown("the PCI bus is not to be seen from here")
         return
-    if not on_bus and not driver_nodes(snapshot):
+    if on_bus or driver_nodes(snapshot):
+        return
+    if not contained(snapshot):
         yield _nothing(snapshot)
+    elif snapshot.host.sandbox.known:
+        yield NotKnown(f"the PCI bus that {snapshot.host.sandbox.value} shows is not the host's")
+    elif not _driven(snapshot):  # else the host has a GPU, whatever its bus shows here
+        yield _nothing(snapshot)
+
+
+def _driven(snapshot: Snapshot) -> bool:
+    """Whether the host's kernel has NVIDIA's module at work: nobody loads it without a GPU."""
+    return module_loaded(snapshot) or snapshot.driver.module_version.known
 
 
 def _nothing(snapshot: Snapshot) -> Symptom:
@@ -122,8 +134,9 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
     )
 
 
-def _cut_short(snapshot: Snapshot, told: str) -> Outcome:
+def _cut_short(facts: Facts, told: str) -> Outcome:
     """A list of which CUDA reads the beginning alone."""
+    snapshot = facts.snapshot
     found = listed(told, len(snapshot.gpus), uuids_of(snapshot.gpus))
     if found.invalid is None:
         return
@@ -131,7 +144,7 @@ def _cut_short(snapshot: Snapshot, told: str) -> Outcome:
         f"CUDA_VISIBLE_DEVICES={told} ends for CUDA at {found.invalid or 'an empty entry'}, which names nothing",
         _evidence(snapshot, told),
         (Fix(f"Name GPUs that are there: {_names(snapshot)}."),),
-        Severity.WARNING,
+        grave_if_needed(facts),
     )
 
 
@@ -168,7 +181,7 @@ def hidden_by_variable(facts: Facts) -> Outcome:
     if told is not None and nothing_seen and visible_entries(told, snapshot.gpus) == 0:
         yield _hidden(snapshot, told)
     elif told and snapshot.gpu_count.source == "nvml" and (snapshot.visible_count.value or 0) > 0:
-        yield from _cut_short(snapshot, told)
+        yield from _cut_short(facts, told)
     mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
     if mounted == _NO_REQUEST and snapshot.host.container.value is Container.KUBERNETES:
         return  # the pod asked for no GPU: that is a matter of its specification

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, pip_fix
+from gpuenv.doctor.installed import install_fix, keep_condas, pip_fix
 from gpuenv.doctor.machine import nvidia_on_bus, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
@@ -52,6 +52,8 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
 def _other_environment(reason: Rejection) -> Fix:
     if reason.constraint is ConstraintName.PYTHON:
         return Fix(f"Make an environment with {reason.needed}.", ("uv", "venv", "--python", "3.12", "ENVIRONMENT"))
+    if reason.found.startswith("musl"):
+        return Fix("Use a system with glibc: Debian or Ubuntu, say; in a container an image that is not of Alpine.")
     return Fix(f"Use a system with {reason.needed}.")
 
 
@@ -105,8 +107,8 @@ def _changes(resolution: Resolution) -> tuple[Fix, ...]:
         return (Fix("Use another GPU."),)
     others = [entry for entry in resolution.reachable if entry.candidate != better.candidate]
     return (
-        Fix(f"Change {changes_text(better)}: then {better.candidate.label} fits."),
-        *(Fix(f"Or change {changes_text(entry)}: then {entry.candidate.label} fits.") for entry in others),
+        Fix(f"Change to {changes_text(better)}: then {better.candidate.label} fits."),
+        *(Fix(f"Or change to {changes_text(entry)}: then {entry.candidate.label} fits.") for entry in others),
     )
 
 
@@ -147,14 +149,15 @@ def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
     return Cause.PYTHON_UNSUPPORTED if ConstraintName.PYTHON in constraints else None
 
 
-@check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, requires=("ENV401",))
+@check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",))
 def two_cupys(facts: Facts) -> Outcome:
     """Two CuPy distributions share one environment.
 
     What it means: every wheel line installs the same module, cupy. The files of the one installed last win, and
     removing one removes files of the other. One line twice, in two folders of the path, hides the second.
     How it is seen: the metadata of the distributions in the target.
-    What to do: remove all of them, then install the right one.
+    What to do: remove all of them, then install the right one. Where one of them is conda's and another pip's, remove
+    pip's, and let conda put in its own anew.
     """
     found = facts.snapshot.target.cupy
     if len(found) < 2:  # noqa: PLR2004 - two
@@ -163,15 +166,23 @@ def two_cupys(facts: Facts) -> Outcome:
     title = f"{len(names)} CuPy distributions share the target: {' and '.join(names)}"
     if len(names) == 1:
         title = f"{names[0]} is on the target's path {len(found)} times; the first one is used"
+    by_conda = tuple(name for name in names if name in facts.snapshot.target.conda_packages)
+    foreign = tuple(name for name in names if name not in by_conda)
+    mixed = bool(by_conda and foreign)
+    if mixed:
+        title = f"conda's {', '.join(by_conda)} and pip's {', '.join(foreign)} share the target"
     yield Symptom(
         title,
         tuple(Evidence(entry.distribution, entry.release, entry.location or "its metadata") for entry in found),
-        (
+        keep_condas(facts, foreign, by_conda)
+        if mixed
+        else (
             pip_fix(facts, "Remove all of them.", "uninstall", "-y", *names),
             *install_fix(facts, "Then install the right one."),
         ),
+        cause=Cause.MIXED_PIP_CONDA if mixed else None,
         # One line twice, in a venv over the system's packages, say: Python imports the first one whole.
-        Severity.WARNING if len(names) == 1 else Severity.ERROR,
+        severity=Severity.WARNING if len(names) == 1 else Severity.ERROR,
     )
 
 

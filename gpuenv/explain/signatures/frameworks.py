@@ -239,16 +239,26 @@ SIGNATURES = (
         ((Cause.NO_KERNEL_IMAGE, 0.72), (Cause.ROCM_MISMATCH, 0.25)),
         "hip, hip_runtime_api.h: hipErrorNoBinaryForGpu; amdhip64, the strings of the binary",
         title="The ROCm build holds no code for this GPU",
-        sways=(Sway("amd", Cause.ROCM_MISMATCH, 6),),
+        sways=(Sway("amd", Cause.ROCM_MISMATCH, 6), Sway("cupy", Cause.ROCM_MISMATCH, 6)),
     ),
     Signature(
         "rocm.error",
         "HIP",
-        ("hiperror", "hip error", "hsa_status", "rocm", "no rocm-capable device", "amdgpu"),
+        (
+            "hiperror",
+            "hip error",
+            "hsa_status",
+            "rocm",
+            "no rocm-capable device",
+            "amdgpu",
+            "for gpu arch",
+            "rock module",
+        ),
         ((Cause.ROCM_MISMATCH, 0.78), (Cause.NO_KERNEL_IMAGE, 0.1)),
         "hip, hip_runtime_api.h: hipError_t; CuPy built for ROCm",
         pattern=(
             r"hipError(?!NoBinaryForGpu|ShareObjectInitFailed)\w+|HIP error: |no ROCm-capable device|HSA_STATUS_ERROR_\w+"
+            r"|rocBLAS error: Cannot read .*for GPU arch|ROCk module is NOT loaded|Unable to detect amdgpu driver"
             r"|(?:cupy|torch|CUDA|nvidia).{0,60}(?:on|with|for) (?:an )?AMD (?:GPU|ROCm)|ROCm (?:is not|was not|not) (?:installed|found|supported)|/opt/rocm\S*:? (?:No such file|not found|does not exist)"
         ),
         mark="rocm",

@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
+
+
+def _insufficient(values: Mapping[str, str]) -> Weights:
+    """By what the scheduler's line says of all its nodes.
+
+    A node that has fewer than the pod asks for, however idle it is, is one that preemption does not help (kube-scheduler,
+    noderesources/fit.go: InsufficientResource.Unresolvable); one that is full has victims, or none that are found.
+    Nodes that a selector leaves out are not those with GPUs.
+    """
+    if "mig" in values:
+        return (Cause.MIG_MISCONFIGURED, 0.45), (Cause.GPU_BUSY, 0.25), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.2)
+    total, lacking, helpless, victims = (
+        int(values.get(name, 0)) for name in ("total", "lacking", "helpless", "victims")
+    )
+    if total and helpless == total:
+        return (Cause.CONTAINER_TOOLKIT_BROKEN, 0.72), (Cause.GPU_BUSY, 0.1)
+    if "tainted" in values:
+        return (Cause.GPU_BUSY, 0.3), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.2)
+    if "selected" in values or (victims and victims >= lacking < total):
+        return (Cause.GPU_BUSY, 0.5), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.4)
+    if total and lacking == total and not victims:
+        return (Cause.CONTAINER_TOOLKIT_BROKEN, 0.6), (Cause.GPU_BUSY, 0.33)
+    return (Cause.CONTAINER_TOOLKIT_BROKEN, 0.55), (Cause.GPU_BUSY, 0.38)
+
 
 SIGNATURES = (
     Signature(
@@ -12,15 +38,53 @@ SIGNATURES = (
         ("insufficient nvidia.com/",),
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.55), (Cause.GPU_BUSY, 0.38)),
         "kube-scheduler, plugin NodeResourcesFit",
-        pattern=r"Insufficient nvidia\.com/(?:gpu|(?P<mig>mig-))",
+        pattern=(
+            r"(?:\b0/(?P<total>\d{1,5}) nodes are available:"
+            r"(?=(?:.{0,900}(?P<tainted>taints? \{nvidia\.com/gpu))?)"
+            r"(?=(?:.{0,900}(?P<selected>didn't match (?:Pod's )?node (?:affinity|selector)))?)"
+            r"(?=(?:.{0,900}\b(?P<helpless>\d{1,5}) Preemption is not helpful)?)"
+            r"(?=(?:.{0,900}\b(?P<victims>\d{1,5}) No preemption victims)?)"
+            r".{0,600}?\b(?P<lacking>\d{1,5}) )?Insufficient nvidia\.com/(?:gpu|(?P<mig>mig-))"
+        ),
         title="No node offers a free GPU: the device plugin does not advertise it, or all are taken",
-        judge=lambda values: (
-            ((Cause.MIG_MISCONFIGURED, 0.45), (Cause.GPU_BUSY, 0.25), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.2))
-            if "mig" in values
-            else ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.55), (Cause.GPU_BUSY, 0.38))
+        judge=_insufficient,
+        sways=(
+            Sway("gpu-advertised", Cause.GPU_BUSY, 5),
+            Sway("gpu-allocated", Cause.GPU_BUSY, 5),
         ),
         mark="kubernetes",
         decides="whether kubectl describe node lists nvidia.com/gpu under Allocatable",
+    ),
+    Signature(
+        "kubernetes.gpu-taint",
+        "Kubernetes",
+        ("taint",),
+        ((Cause.REQUIREMENT_NOT_MET, 0.62),),
+        "kube-scheduler, plugin TaintToleration; the taint that clouds give to nodes with GPUs",
+        pattern=r"had (?:untolerated )?taints? \{nvidia\.com/gpu\b",
+        title="The nodes with GPUs are tainted, and the pod does not tolerate nvidia.com/gpu",
+        mark="kubernetes",
+        decides="whether the pod has a toleration of nvidia.com/gpu, and how many GPUs those nodes have free",
+    ),
+    Signature(
+        "kubernetes.advertised",
+        "Kubernetes",
+        ("nvidia.com/gpu:",),
+        (),
+        "kubectl describe node: Capacity and Allocatable, in columns",
+        pattern=r"^\s*nvidia\.com/gpu:\s{4,}[1-9]\d{0,3}\s*$",
+        level=Level.MARK,
+        mark="gpu-advertised",
+    ),
+    Signature(
+        "kubernetes.allocated",
+        "Kubernetes",
+        ("nvidia.com/gpu",),
+        (),
+        "kubectl describe node: Allocated resources",
+        pattern=r"^\s*nvidia\.com/gpu\s{2,}(?P<asked>[1-9]\d{0,3})\s{2,}(?P=asked)\s*$",
+        level=Level.MARK,
+        mark="gpu-allocated",
     ),
     Signature(
         "kubernetes.none-advertised",

@@ -114,8 +114,21 @@ SIGNATURES = (
     _mark("musl", ("musl", "alpine"), r"musl|alpine"),
     _mark(
         "amd",
-        ("radeon", "gfx", "hsa_override", "amdgpu", " rx "),
-        r"Radeon|\bgfx\d{3,4}\b|HSA_OVERRIDE|amdgpu|\bRX \d{3,4}\b",
+        ("radeon", "gfx", "hsa_override", "amdgpu", " rx ", "rocm", "instinct"),
+        r"Radeon|\bgfx(?:\d{3,4}|90[a-f])\b|HSA_OVERRIDE|amdgpu|\bRX \d{3,4}\b|\bInstinct\b|rocm-smi|ROCm System Management",
+    ),
+    # A card of AMD's, and not a processor "with Radeon Graphics", which an NVIDIA card may stand beside.
+    _mark(
+        "amd-card",
+        ("radeon", " rx ", "instinct", "gfx", "rocm", "amd-smi", "amd/ati"),
+        r"Radeon (?:RX|Pro|VII|Instinct)|\bRX \d{3,4}\b|\bInstinct\b|\bgfx(?:[89]\w{2}|1[0-2]\d{2})\b|ROCm System Management"
+        r"|\b(?:rocm-smi|rocminfo|amd-smi)\b|(?:VGA|3D|Display) \w*\s?controller.*AMD/ATI\]",
+    ),
+    _mark("rocm-build", ("rocm",), r"cupy-rocm|\+rocm\d|Platform\s*: AMD ROCm"),
+    _mark(
+        "nvidia-card",
+        ("nvidia corporation", "geforce", "rtx", "gtx", "quadro", "tesla", "nvrm", "nvidia a", "nvidia h", "nvidia l"),
+        r"NVIDIA Corporation|GeForce|\b[RG]TX ?(?:A?\d{3,4})|Quadro|\bTesla [A-Z]\d|NVRM|NVIDIA [AHL]\d{1,3}\b",
     ),
     _mark("rocm", ("rocm", "hip"), r"/opt/rocm|cupy-rocm|\bROCm\b|libamdhip|hip(?:Error|rtc)"),
     _mark(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -21,6 +22,7 @@ from gpuenv.model.record import dataclass
 
 _GLOB = ("*", "?", "[")
 DEEPEST = 8  # stages behind each other
+_FEW = 1000  # entries of a folder that are told one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +71,29 @@ class Brought:
 
     Attributes:
         files: by the path of the file.
-        folders: by the path of the folder.
+        folders: by the path of the folder, where nobody has looked into it.
+        entries: other folders, by the path of each entry.
         lists: that may have any name.
         above: every folder with something of all that below it.
     """
 
     files: Mapping[str, Sequence[Piece]]
     folders: Mapping[str, Sequence[Piece]]
+    entries: Mapping[str, Sequence[Piece]]
     lists: Sequence[Piece]
     above: frozenset[str]
 
     def of(self, wanted: str, before: int = 1) -> list[Piece]:
         """What may be the file at a path, or have it inside, after so many steps; what came last comes first."""
-        found = [*self.files.get(wanted, ()), *(self.lists if wanted.endswith(".txt") else ())]
-        for folder in up_from(wanted):
-            found += self.folders.get(folder, ())
+        lists = self.lists if wanted.endswith(".txt") else ()
+        found = (*self.files.get(wanted, ()), *self.over(wanted), *lists)
         return sorted((piece for piece in found if piece.step <= before), key=lambda piece: (-piece.step, piece.order))
+
+    def over(self, path: str) -> Iterator[Piece]:
+        """The folders that a path may lie in."""
+        for folder in up_from(path):
+            yield from self.folders.get(folder, ())
+            yield from self.entries.get(folder, ())
 
 
 def up_from(path: str) -> Iterator[str]:
@@ -104,7 +113,7 @@ def brought(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context
         place: [piece for piece in pieces if _is_worth_it(piece, here, context)]
         for place, pieces in told.folders.items()
     }
-    return Brought(told.files, folders, told.lists, told.above)
+    return replace(told, folders=folders)
 
 
 def _is_worth_it(piece: Piece, where: Where, context: Context) -> bool:
@@ -118,7 +127,7 @@ def _may_hold(path: str, where: Where, context: Context, depth: int) -> bool:
     told = _told(where.stages, where.stage, where.file, context)
     if depth > DEEPEST or told.lists or path in told.above:
         return True
-    for piece in (piece for folder in up_from(path) for piece in told.folders.get(folder, ())):
+    for piece in told.over(path):
         what = piece.what
         if isinstance(what, OfContext) and context.is_folder(piece.behind(path, what.name)):
             return True
@@ -133,27 +142,33 @@ def _may_hold(path: str, where: Where, context: Context, depth: int) -> bool:
 def brought_by_mounts(step: Step, context: Context) -> Brought:
     """What of the context a RUN has mounted for its own commands."""
     found = (each for source, target in mounted(step) for each in _of_context(source, target, context))
-    return _by_place(Piece(1, order, *each) for order, each in enumerate(found))
+    return _by_place((Piece(1, order, *each) for order, each in enumerate(found)), context)
 
 
 @lru_cache(maxsize=64)
 def _told(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context) -> Brought:
     """What the steps of a stage say, without a look into another one."""
     found = _found(stages, stage, file, context)
-    return _by_place(Piece(number, order, *each) for order, (number, each) in enumerate(found))
+    return _by_place((Piece(number, order, *each) for order, (number, each) in enumerate(found)), context)
 
 
-def _by_place(pieces: Iterable[Piece]) -> Brought:
+def _by_place(pieces: Iterable[Piece], context: Context) -> Brought:
     files: dict[str, list[Piece]] = {}
     folders: dict[str, list[Piece]] = {}
+    entries: dict[str, list[Piece]] = {}
     lists: list[Piece] = []
     for piece in pieces:
         if piece.place is None:
             lists.append(piece)
+        elif not piece.holds:
+            files.setdefault(piece.place, []).append(piece)
+        elif isinstance(piece.what, OfContext) and len(names := context.entries(piece.what.name)) <= _FEW:
+            for name in names:
+                entries.setdefault(posixpath.join(piece.place, name), []).append(piece)
         else:
-            (folders if piece.holds else files).setdefault(piece.place, []).append(piece)
-    above = frozenset(folder for place in (*files, *folders) for folder in up_from(posixpath.dirname(place)))
-    return Brought(files, folders, lists, above)
+            folders.setdefault(piece.place, []).append(piece)
+    above = frozenset(up for place in (*files, *folders, *entries) for up in up_from(posixpath.dirname(place)))
+    return Brought(files, folders, entries, lists, above)
 
 
 _Found: TypeAlias = "tuple[str | None, bool, OfContext | OfStage | Made | Inline]"

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from gpuenv.image.check.bases import Base, base_of
 from gpuenv.image.check.context import Context
 from gpuenv.image.check.following import constrained, follow
-from gpuenv.image.check.indexes import environment_major
+from gpuenv.image.check.indexes import environment_cuda
 from gpuenv.image.check.installers import asked, environment_of
 from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place
 from gpuenv.image.check.pythons import python_of
@@ -186,11 +186,11 @@ def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
         ask = asked(entry.command, file, entry.step.instruction.end_line)
         if ask.removes:
             there = [install for install in there if install.name not in ask.removes]
-        index = environment_major(entry.lookup)
+        index = environment_cuda(entry.lookup)
         for each in _with_files(ask, entry, file, context):
-            known = each.index_major if each.index_major is not None else index
+            known = each.index_cuda if each.index_cuda is not None else index
             perhaps = each.perhaps or entry.command.perhaps
-            there.append(replace(each, perhaps=perhaps, index_major=known, environment=environment_of(entry.command)))
+            there.append(replace(each, perhaps=perhaps, index_cuda=known, environment=environment_of(entry.command)))
     return there
 
 

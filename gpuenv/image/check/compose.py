@@ -7,14 +7,14 @@ devices; build.md, Build definition.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuenv.image.check.compose_merging import Loader, chain, extended, merged
+from gpuenv.image.check.service import DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced
-from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Document, Plain
@@ -28,89 +28,8 @@ class ComposeError(ValueError):
     """A file that is no compose file; the message has the line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """How a service's image is built.
-
-    Attributes:
-        context: its build context, from the compose file's folder.
-        dockerfile: the file, from the context.
-        target: the stage.
-        arguments: values for its ARGs.
-        line: where it is said.
-        inline: the Dockerfile itself, where it stands in the compose file.
-        inline_line: the line above its first one.
-    """
-
-    context: str
-    dockerfile: str
-    target: str | None
-    arguments: Mapping[str, str]
-    line: int
-    inline: str | None = None
-    inline_line: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceRequest:
-    """An entry of deploy.resources.reservations.devices, or of gpus.
-
-    Attributes:
-        driver: ``nvidia``, ``cdi``; null where not told.
-        capabilities: null where none are told.
-        count: as it is written; null where not told.
-        device_ids: likewise.
-        line: where it begins.
-    """
-
-    driver: str | None
-    capabilities: tuple[str, ...] | None
-    count: str | None
-    device_ids: tuple[str, ...] | None
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A service.
-
-    Attributes:
-        file: the compose file.
-        name: of the service.
-        line: of its name.
-        image: what it runs; null where it is built alone.
-        image_line: where that is said.
-        source: how it is built.
-        environment: the variables that it sets.
-        requests: the GPUs that it asks for.
-        misplaced: lines at which devices stand where compose does not look for them, with the path.
-        runtime: the container runtime.
-        runtime_line: where that is said.
-        devices: devices that are handed in, with their lines.
-        swarm_gpus: whether it asks for generic resources.
-        mounts_driver: whether the driver's libraries are mounted by hand, as nvidia-docker 1 had it.
-        partly_elsewhere: whether it extends what could not be read.
-    """
-
-    file: str
-    name: str
-    line: int
-    image: str | None
-    image_line: int
-    source: Source | None
-    environment: Mapping[str, Setting]
-    requests: tuple[DeviceRequest, ...]
-    misplaced: tuple[tuple[str, int], ...]
-    runtime: str | None
-    runtime_line: int
-    devices: tuple[tuple[str, int], ...]
-    swarm_gpus: bool
-    mounts_driver: bool = False
-    partly_elsewhere: bool = False
-
-
 def services_of(
-    text: str, file: str, variables: Mapping[str, str], load: Loader = lambda _: None, override: str | None = None
+    text: str, file: str, variables: Mapping[str, str], load: Loader = lambda _: None, overrides: Sequence[str] = ()
 ) -> tuple[Service, ...]:
     """Every service of a compose file.
 
@@ -119,7 +38,7 @@ def services_of(
         file: its name, for the findings.
         variables: what stands for ``${NAME}``.
         load: the services of another file that a service extends.
-        override: the text of its override file.
+        overrides: the texts of the files that are merged over it, in their order.
 
     Raises:
         ComposeError: with the line.
@@ -128,8 +47,8 @@ def services_of(
     services = plain_services(document.value)
     if services is None:
         raise ComposeError("line 1: no compose file: expected services")
-    more = plain_services(_document(override).value) if override is not None else None
-    services = merged(services, more) if more else services
+    for override in overrides:
+        services = merged(services, plain_services(_document(override).value) or {})
     found = []
     for name, body in services.items():
         if isinstance(body, dict):

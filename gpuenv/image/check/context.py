@@ -51,15 +51,16 @@ class Context:
     def names(self, pattern: str) -> list[str]:
         """The entries of the context's folders that a pattern of COPY names."""
         folder, base = posixpath.split(pattern)
-        if folder not in self._listed:
-            self._listed[folder] = self._entries(folder)
-        return [posixpath.join(folder, name) for name in fnmatch.filter(self._listed[folder], base)]
+        return [posixpath.join(folder, name) for name in fnmatch.filter(self.entries(folder), base)]
 
-    def _entries(self, folder: str) -> list[str]:
-        try:
-            return sorted(entry.name for entry in (self.folder / folder).iterdir())
-        except (OSError, ValueError):
-            return []
+    def entries(self, folder: str) -> list[str]:
+        """The names in a folder of the context; none where there is no such folder."""
+        if folder not in self._listed:
+            try:
+                self._listed[folder] = sorted(entry.name for entry in (self.folder / folder).iterdir())
+            except (OSError, ValueError):
+                self._listed[folder] = []
+        return self._listed[folder]
 
     def has(self, name: str) -> bool:
         """Whether there is such a file, be it outside, of which ``text`` then says so."""

@@ -78,6 +78,7 @@ class ImageFacts:
         layers: how many there are.
         user: who its process runs as; null is root.
         created: when.
+        frameworks: those that a Dockerfile installs, with the CUDA that their wheels are of; a layer tells none.
     """
 
     reference: str
@@ -92,6 +93,7 @@ class ImageFacts:
     layers: int | None = None
     user: str | None = None
     created: str | None = None
+    frameworks: Mapping[str, str] = field(default_factory=dict)
 
 
 def of_configuration(data: object, reference: str, source: str) -> ImageFacts:

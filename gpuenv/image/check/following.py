@@ -12,7 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from gpuenv.image.check import legacy_projects, pixi
 from gpuenv.image.check.context import Context
-from gpuenv.image.check.indexes import index_major
+from gpuenv.image.check.indexes import index_cuda
 from gpuenv.image.check.installs import (
     Asked,
     FileKind,
@@ -28,6 +28,7 @@ from gpuenv.image.check.places import source_of
 from gpuenv.image.check.projects import EVERY, Selection, dependencies, is_left_to_others, of_pipfile, sources
 from gpuenv.image.check.variables import is_known
 from gpuenv.image.check.where import Inline, Made, Where
+from gpuenv.model.versions import CudaVersion
 
 _DEEPEST = 5
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
@@ -55,7 +56,7 @@ def follow(listed: Listed, where: Where, context: Context, depth: int = 0) -> As
     if found is None:
         _note(listed, context)
         return Asked()
-    return Asked(tuple(_from_index(install, listed.index_major) for install in _read(listed, found, context)))
+    return Asked(tuple(_from_index(install, listed.index_cuda) for install in _read(listed, found, context)))
 
 
 def _file_of(listed: Listed) -> str:
@@ -107,22 +108,22 @@ def _listing(text: str, name: str, above: int, context: Context, depth: int) -> 
     """The text of such a file, with so many lines above it; its constraints and its index are for all in it."""
     found: list[Install] = []
     limits: list[Install] = []
-    index: int | None = None
+    index: CudaVersion | None = None
     for line, entry in _logical_lines(text):
         nested = _NESTED.match(entry)
         if nested:
             inner = _requirements(posixpath.normpath(joined_in(name, nested[2])), context, depth + 1)
             (limits if "c" in nested[1][:3] else found).extend(inner)
         elif entry.startswith("-"):
-            index = index_major(entry) if _INDEX.match(entry) else index
+            index = index_cuda(entry) if _INDEX.match(entry) else index
         else:
             asked = requirement(entry, Place(name, line + above))
             found += [replace(asked, locked="--hash=" in text)] if asked is not None else []
     return constrained([_from_index(install, index) for install in found], limits)
 
 
-def _from_index(install: Install, index: int | None) -> Install:
-    return replace(install, index_major=index) if install.index_major is None else install
+def _from_index(install: Install, index: CudaVersion | None) -> Install:
+    return replace(install, index_cuda=index) if install.index_cuda is None else install
 
 
 def joined_in(name: str, other: str) -> str:
@@ -155,7 +156,7 @@ def _project(listed: Listed, name: str, context: Context) -> Iterator[Install]:
     lock = next((path for path in (joined_in(name, lock) for lock in _LOCKS) if context.has(path)), None)
     indexes = sources(data)
     for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context)):
-        yield replace(entry, index_major=indexes.get(entry.name, entry.index_major))
+        yield replace(entry, index_cuda=indexes.get(entry.name, entry.index_cuda))
 
 
 def _beside(listed: Listed, name: str, context: Context) -> Iterator[Install]:

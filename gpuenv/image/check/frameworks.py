@@ -12,6 +12,7 @@ from gpuenv.matrix.companions import brought
 from gpuenv.matrix.packages import Companion
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import dataclass
+from gpuenv.model.versions import CudaVersion
 
 # Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,
 # numba-cuda 0.15.0 and 0.30.4, tensorflow 2.15.1 to 2.21.0 (run 2026-11-21).
@@ -31,11 +32,13 @@ class Framework:
         name: its distribution.
         cuda_major: of the CUDA that it brings.
         newest: whether that is so of its newest release alone, which is taken for want of a version.
+        cuda: its minor, where that is known.
     """
 
     name: str
     cuda_major: int
     newest: bool = False
+    cuda: CudaVersion | None = None
 
 
 def frameworks(built: Built) -> tuple[Framework, ...]:
@@ -57,15 +60,15 @@ def _framework(entry: Install, rows: list[Companion], matrix: Matrix) -> Framewo
         return Framework(entry.name, major)
     if entry.manager is not Manager.PIP or not rows:
         return None
-    if entry.index_major is not None and "+" not in (entry.exact or ""):
-        return Framework(entry.name, entry.index_major)
+    if entry.index_cuda is not None and "+" not in (entry.exact or ""):
+        return Framework(entry.name, entry.index_cuda.major, cuda=entry.index_cuda)
     if entry.exact is not None:
         told = brought({entry.name: entry.exact}, matrix)
-        return Framework(entry.name, told[0].cuda_major) if told else None
+        return Framework(entry.name, told[0].cuda_major, cuda=told[0].cuda) if told else None
     if entry.specifier or entry.locked:
         return None
     newest = max(rows, key=lambda row: max(map(Version, re.findall(r"[\d.]+\d", row.versions))))
-    return Framework(entry.name, newest.cuda_major, newest=True)
+    return Framework(entry.name, newest.cuda_major, newest=True, cuda=newest.cuda)
 
 
 def _extra_major(entry: Install) -> int | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 from gpuenv.image.check.variables import Lookup
+from gpuenv.model.versions import CudaVersion
+
+NO_CUDA = CudaVersion(0, 0)
 
 _CUDA = re.compile(r"/whl/(?:nightly/)?(?:cu(\d\d)(\d)|(cpu))(?![\w.])")
 _VARIABLES = tuple(
@@ -15,22 +18,22 @@ _VARIABLES = tuple(
 _BACKEND = re.compile(r"cu(\d\d)(\d)|(cpu)")
 
 
-def index_major(text: str) -> int | None:
-    """The CUDA major of an index that a text names; 0 for one without CUDA, none where it tells nothing."""
-    return _major(_CUDA.search(text))
+def index_cuda(text: str) -> CudaVersion | None:
+    """The CUDA of an index that a text names; ``NO_CUDA`` for one without it, none where it tells nothing."""
+    return _cuda(_CUDA.search(text))
 
 
-def backend_major(text: str) -> int | None:
+def backend_cuda(text: str) -> CudaVersion | None:
     """Likewise of what uv's --torch-backend names: cu126, cpu; what it is to find out by itself tells nothing."""
-    return _major(_BACKEND.fullmatch(text))
+    return _cuda(_BACKEND.fullmatch(text))
 
 
-def environment_major(lookup: Lookup) -> int | None:
+def environment_cuda(lookup: Lookup) -> CudaVersion | None:
     """Likewise of what pip's and uv's variables name."""
-    named = [index_major(lookup(name) or "") for name in _VARIABLES]
-    named.append(backend_major(lookup("UV_TORCH_BACKEND") or ""))
-    return next((major for major in named if major is not None), None)
+    named = [index_cuda(lookup(name) or "") for name in _VARIABLES]
+    named.append(backend_cuda(lookup("UV_TORCH_BACKEND") or ""))
+    return next((cuda for cuda in named if cuda is not None), None)
 
 
-def _major(match: re.Match[str] | None) -> int | None:
-    return None if match is None else 0 if match[3] else int(match[1])
+def _cuda(match: re.Match[str] | None) -> CudaVersion | None:
+    return None if match is None else NO_CUDA if match[3] else CudaVersion(int(match[1]), int(match[2]))

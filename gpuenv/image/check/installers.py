@@ -9,7 +9,7 @@ from dataclasses import replace
 from packaging.utils import canonicalize_name
 
 from gpuenv.image.check import pixi, project_commands
-from gpuenv.image.check.indexes import backend_major, index_major
+from gpuenv.image.check.indexes import backend_cuda, index_cuda
 from gpuenv.image.check.installs import (
     Asked,
     FileKind,
@@ -23,6 +23,7 @@ from gpuenv.image.check.installs import (
 from gpuenv.image.check.options import Options, read_options
 from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.shell import Command, Word
+from gpuenv.model.versions import CudaVersion
 
 _PIP = re.compile(r"pip[\d.]*")
 PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
@@ -83,7 +84,7 @@ def _pip(words: Sequence[Word], file: str, end_line: int | None) -> Asked:
     if verb not in ("install", "sync"):
         return Asked()
     named = options.positional
-    source, index = _from_source(options), _index_major(options)
+    source, index = _from_source(options), _index_cuda(options)
     files = [*_files(verb, options, file, end_line, index)]
     installs = []
     for word in (*(named if verb == "install" else ()), *options.of("-e", "--editable")):
@@ -99,7 +100,7 @@ def _pip(words: Sequence[Word], file: str, end_line: int | None) -> Asked:
     return Asked(tuple(installs), frozenset(), tuple(files))
 
 
-def _files(verb: str, options: Options, file: str, end_line: int | None, index: int | None) -> Iterator[Listed]:
+def _files(verb: str, options: Options, file: str, end_line: int | None, index: CudaVersion | None) -> Iterator[Listed]:
     """The files that a call of pip names: requirements, a project as such, constraints, groups of a project."""
     required = options.of("-r", "--requirement", "--requirements")
     for word in (*required, *(options.positional if verb == "sync" else ())):
@@ -108,7 +109,7 @@ def _files(verb: str, options: Options, file: str, end_line: int | None, index: 
             selection = project_commands.selection_of("uv", options, defaults=False)
             yield Listed(FileKind.PROJECT, word.text, place, selection, index)
         elif not word.text.startswith(("http://", "https://")):
-            yield Listed(FileKind.REQUIREMENTS, word.text, place, index_major=index)
+            yield Listed(FileKind.REQUIREMENTS, word.text, place, index_cuda=index)
     for word in options.of("-c", "--constraint", "--constraints"):
         yield Listed(FileKind.CONSTRAINTS, word.text, Place(file, word.line, end_line))
     for word in options.of("--group"):
@@ -117,9 +118,9 @@ def _files(verb: str, options: Options, file: str, end_line: int | None, index: 
         yield Listed(FileKind.PROJECT, folder or ".", Place(file, word.line, end_line), selection, index)
 
 
-def _placed(install: Install, source: frozenset[str], index: int | None) -> Install:
+def _placed(install: Install, source: frozenset[str], index: CudaVersion | None) -> Install:
     built = install.from_source or install.name in source or ":all:" in source
-    return replace(install, from_source=built, index_major=index)
+    return replace(install, from_source=built, index_cuda=index)
 
 
 def _from_source(options: Options) -> frozenset[str]:
@@ -129,9 +130,9 @@ def _from_source(options: Options) -> frozenset[str]:
     )
 
 
-def _index_major(options: Options) -> int | None:
-    named = [index_major(word.text) for word in options.of(*_INDEXES)]
-    named += [backend_major(word.text) for word in options.of("--torch-backend")]
+def _index_cuda(options: Options) -> CudaVersion | None:
+    named = [index_cuda(word.text) for word in options.of(*_INDEXES)]
+    named += [backend_cuda(word.text) for word in options.of("--torch-backend")]
     return next((major for major in named if major is not None), None)
 
 

@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion
 from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.record import dataclass
+from gpuenv.model.versions import CudaVersion
 
 _ENDLESS = re.compile(r"\d{40}")  # no version has so many digits, and Python refuses to read thousands
 _CONDA_SPEC = re.compile(r"(?:[\w./-]+::)?([A-Za-z0-9_.-]+?)\s*(?:(==|=|>=|<=|>|<|!=|~=)(.*))?")
@@ -47,7 +48,7 @@ class Install:
         place: where it is asked for.
         text: as it is written.
         from_source: whether it is built rather than taken as a wheel.
-        index_major: the CUDA major that the index is for; 0 for one without CUDA.
+        index_cuda: the CUDA that the index is for; 0.0 for one without CUDA.
         locked: whether a lock or a constraint says which version it is.
         perhaps: whether it may not be installed at all: it stands in a condition, or is tried after a failure.
         environment: what names the environment that it is for, where the command does.
@@ -60,7 +61,7 @@ class Install:
     place: Place
     text: str
     from_source: bool = False
-    index_major: int | None = None
+    index_cuda: CudaVersion | None = None
     locked: bool = False
     perhaps: bool = False
     environment: str = ""
@@ -99,14 +100,14 @@ class Listed:
         path: where it is in the image; of a project, its folder.
         place: where it is asked for.
         selection: which parts of a project; of pixi, the environments stand for extras.
-        index_major: as in an install, where the command names an index.
+        index_cuda: as in an install, where the command names an index.
     """
 
     kind: FileKind
     path: str
     place: Place
     selection: Selection = Selection()
-    index_major: int | None = None
+    index_cuda: CudaVersion | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.built import Built, build
-from gpuenv.image.check.compose import ComposeError, Source, read_services, services_of
+from gpuenv.image.check.compose import ComposeError, read_services, services_of
 from gpuenv.image.check.context import Context
 from gpuenv.image.check.docker_parse import parse
 from gpuenv.image.check.facts import ImageError
@@ -18,6 +18,7 @@ from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, judg
 from gpuenv.image.check.records import ImageFinding
 from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.rules_compose import Running
+from gpuenv.image.check.service import Service, Source
 from gpuenv.image.check.stages import stages_of
 from gpuenv.matrix.records import Matrix
 
@@ -29,8 +30,14 @@ _MOST_SERVICES = 200
 _DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 
 
-def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
+def judge_compose(path: Path, choice: Choice, matrix: Matrix, more: Sequence[Path] = ()) -> Judged:
     """Every finding of a compose file, and of the Dockerfiles that it builds from.
+
+    Args:
+        path: the file.
+        choice: values for its variables.
+        matrix: the rows.
+        more: the files that compose is told to merge over it (-f), in their order; else its override file is.
 
     Raises:
         ImageError: for a file that cannot be read or is no compose file, with the line.
@@ -38,9 +45,16 @@ def judge_compose(path: Path, choice: Choice, matrix: Matrix) -> Judged:
     text = read_text(path)
     try:
         variables = {**_variables(path.parent), **choice.arguments}
-        services = services_of(text, str(path), variables, lambda name: _others(path.parent / name), _override(path))
+        overrides = [read_text(file) for file in more] or _override(path)
+        services = services_of(text, str(path), variables, lambda name: _others(path.parent / name), overrides)
     except ComposeError as error:
         raise ImageError(f"{path}: {error}", is_input=True) from error
+    judged = judge_services(services, path, matrix)
+    return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, more)))))
+
+
+def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> Judged:
+    """Every finding of what a file runs, and of the Dockerfiles that it builds from."""
     context = Context(path.parent)
     findings: list[ImageFinding] = []
     built: list[Built] = []
@@ -92,13 +106,13 @@ def _others(path: Path) -> Mapping[str, Plain] | None:
         return None
 
 
-def _override(path: Path) -> str | None:
+def _override(path: Path) -> list[str]:
     """The file that compose takes unasked beside one of its default names."""
     if path.name not in _DEFAULT_NAMES:
-        return None
+        return []
     beside = (path.with_name(f"{path.stem}.override{suffix}") for suffix in (".yml", ".yaml"))
     found = next((file for file in beside if file.is_file()), None)
-    return None if found is None else read_text(found)
+    return [] if found is None else [read_text(found)]
 
 
 def _variables(folder: Path) -> Mapping[str, str]:

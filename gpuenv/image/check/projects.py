@@ -15,8 +15,9 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.image.check.indexes import index_major
+from gpuenv.image.check.indexes import NO_CUDA, index_cuda
 from gpuenv.model.record import dataclass
+from gpuenv.model.versions import CudaVersion
 
 EVERY = "*"  # every extra, every group
 _DEEPEST = 5  # groups that include groups
@@ -101,24 +102,24 @@ def _of_poetry(table: Mapping[str, Any], extras: frozenset[str]) -> Iterator[str
                 yield of_table(name, entry)
 
 
-def sources(data: Mapping[str, Any]) -> dict[str, int]:
+def sources(data: Mapping[str, Any]) -> dict[str, CudaVersion]:
     """The CUDA major of the index that a project names for a package, by tool.uv.sources or poetry's source; else 0."""
     uv, poetry = _table(data, "tool", "uv"), _table(data, "tool", "poetry")
     named = {
-        entry["name"]: index_major(str(entry.get("url", ""))) or 0
+        entry["name"]: index_cuda(str(entry.get("url", ""))) or NO_CUDA
         for entry in (*_tables(uv.get("index")), *_tables(poetry.get("source")))
         if isinstance(entry.get("name"), str)
     }
-    found: dict[str, int] = {}
+    found: dict[str, CudaVersion] = {}
     for name, value in _table(uv, "sources").items():
-        majors = {named.get(str(entry.get("index")), 0) for entry in _tables(value)}
-        found[canonicalize_name(name)] = max(majors, default=0)
+        told = {named.get(str(entry.get("index")), NO_CUDA) for entry in _tables(value)}
+        found[canonicalize_name(name)] = max(told, default=NO_CUDA)
     groups = (_table(poetry, "group", name, "dependencies") for name in _table(poetry, "group"))
     for table in (_table(poetry, "dependencies"), *groups):
         for name, value in table.items():
             for entry in _tables(value):
                 if "source" in entry:
-                    found[canonicalize_name(name)] = named.get(str(entry["source"]), 0)
+                    found[canonicalize_name(name)] = named.get(str(entry["source"]), NO_CUDA)
     return found
 
 

@@ -126,7 +126,7 @@ class ImageReport:
 
     Attributes:
         subject: the reference or the file that was asked for.
-        kind: ``image``, ``dockerfile`` or ``compose``.
+        kind: ``image``, ``dockerfile``, ``compose``, ``kubernetes`` or ``devcontainer``.
         status: the worst of the machines and of the files.
         exit_code: 0, 1 or 8.
         runs_on: the machines that can run it.

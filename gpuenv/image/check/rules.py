@@ -79,6 +79,7 @@ def all_rules(family: str = "") -> tuple[Rule, ...]:
     import_module("gpuenv.image.check.rules_image")
     import_module("gpuenv.image.check.rules_forward")
     import_module("gpuenv.image.check.rules_gpu")
+    import_module("gpuenv.image.check.rules_frameworks")
     import_module("gpuenv.image.check.rules_variables")
     import_module("gpuenv.image.check.rules_docker")
     import_module("gpuenv.image.check.rules_settings")

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
-from gpuenv.image.check.compose import DeviceRequest, Service
 from gpuenv.image.check.installs import Place
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
 from gpuenv.image.check.rules_docker import spot
 from gpuenv.image.check.rules_settings import COMPAT
 from gpuenv.image.check.rules_variables import STUBS, capabilities_fault, hides_all
+from gpuenv.image.check.service import POD, DeviceRequest, Service
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 from gpuenv.model.record import dataclass
@@ -92,15 +92,15 @@ def gpu_not_requested(running: Running) -> FileOutcome:
     if by_hand:
         yield spot(
             Place(running.service.file, by_hand[0][1]),
-            f"Service {running.service.name} is given device nodes, but not the driver's libraries",
-            'Use "gpus: all": the container toolkit brings nodes and libraries that fit.',
+            f"{running.service.label} is given device nodes, but not the driver's libraries",
+            f"{running.service.kind.ask} The container toolkit brings nodes and libraries that fit.",
             Evidence("devices", by_hand[0][0], running.service.file),
         )
         return
     yield spot(
         running.place,
-        f"Service {running.service.name} uses a GPU ({what}), and asks for none",
-        'Add "gpus: all", or deploy.resources.reservations.devices with capabilities: [gpu].',
+        f"{running.service.label} uses a GPU ({what}), and asks for none",
+        running.service.kind.ask,
         Evidence("needs a GPU", what, running.service.file),
     )
 
@@ -117,17 +117,18 @@ def request_wrong(running: Running) -> FileOutcome:
     """
     service = running.service
     for path, line in service.misplaced:
+        right = "resources.limits" if service.kind is POD else "deploy.resources.reservations.devices"
         yield spot(
             Place(service.file, line),
-            f"Service {service.name}: {path} gives no GPU; devices belong below deploy.resources.reservations",
-            "Move it to deploy.resources.reservations.devices.",
+            f"{service.label}: {path} gives no GPU; it belongs below {right}",
+            f"Move it to {right}.",
         )
     for request in service.requests:
         fault = _fault(request)
         if fault is not None:
             title, fix, severity = fault
             place = Place(service.file, request.line)
-            yield spot(place, f"Service {service.name}: {title}", fix, severity=severity)
+            yield spot(place, f"{service.label}: {title}", fix, severity=severity)
 
 
 def _fault(request: DeviceRequest) -> tuple[str, str, Severity] | None:
@@ -137,7 +138,7 @@ def _fault(request: DeviceRequest) -> tuple[str, str, Severity] | None:
     if request.count is not None and request.device_ids is not None:
         return "count and device_ids exclude each other", "Keep one of the two.", Severity.ERROR
     if request.count == "0":
-        return "count: 0 asks for no GPU", "Write count: all, or leave it out.", Severity.ERROR
+        return "a count of 0 asks for no GPU", "Ask for one at least, or leave it out.", Severity.ERROR
     return _capabilities_fault(request.driver, request.capabilities)
 
 
@@ -173,8 +174,8 @@ def runtime_without_devices(running: Running) -> FileOutcome:
     if running.sets_visible is False:
         yield spot(
             Place(service.file, service.runtime_line),
-            f"Service {service.name}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
-            f'Set {_VISIBLE}: all, or write "gpus: all" in place of the runtime.',
+            f"{service.label}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
+            f"Set {_VISIBLE}=all. Or, in place of the runtime: {service.kind.ask}",
         )
 
 
@@ -193,7 +194,7 @@ def environment_hides(running: Running) -> FileOutcome:
             title, severity = fault
             yield spot(
                 Place(running.service.file, setting.line),
-                f"Service {running.service.name}: {title}",
+                f"{running.service.label}: {title}",
                 f"Leave {name} out, or set it right.",
                 Evidence(name, setting.value or "(empty)", running.service.file),
                 severity=severity,

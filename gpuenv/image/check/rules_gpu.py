@@ -85,7 +85,7 @@ def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion | None)
     )
     own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
     if own is not None and own not in serving_minors(wheel, inside, subject.matrix):
-        cause = _outside(subject, own) or Cause.CUPY_TOO_OLD_FOR_GPU
+        cause = outside_cuda(subject, own) or Cause.CUPY_TOO_OLD_FOR_GPU
         yield _outside_symptom(subject, f"{name} with CUDA {cuda}", cause, subject.matrix.cite(own.source))
         return
     yield from _rejected(subject, wheel, inside, name)
@@ -121,13 +121,13 @@ def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
     own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
     if own is None:
         oldest = min(subject.matrix.cuda_minors, key=lambda row: row.cuda)
-        if cuda < oldest.cuda and _outside(subject, oldest) is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
+        if cuda < oldest.cuda and outside_cuda(subject, oldest) is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
             cited = subject.matrix.cite(oldest.source)  # what a later CUDA does not know yet, this one does not either
             yield _outside_symptom(subject, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, cited)
             return
         yield NotKnown(f"which GPUs CUDA {cuda} compiles for: the matrix has no such CUDA")
         return
-    cause = _outside(subject, own)
+    cause = outside_cuda(subject, own)
     if cause is None:
         return
     base = subject.contents.flavour is Flavour.BASE
@@ -135,7 +135,8 @@ def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
     yield replace(_outside_symptom(subject, f"CUDA {cuda}", cause, subject.matrix.cite(own.source)), severity=severity)
 
 
-def _outside(subject: Subject, minor: CudaMinor) -> Cause | None:
+def outside_cuda(subject: Subject, minor: CudaMinor) -> Cause | None:
+    """Why a GPU of the machine is outside of what a CUDA makes code for; none where each is known."""
     gpus = [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability]
     if any(gpu < min(minor.capabilities) for gpu in gpus):
         return Cause.GPU_REMOVED_FROM_TOOLKIT

@@ -13,6 +13,8 @@ from dataclasses import field, replace
 from itertools import chain
 
 from gpuenv.image.check.docker_parse import Piece, whole
+from gpuenv.image.check.repeats import looped, mark, unrolled, with_input
+from gpuenv.image.check.shell_ends import plain_end, quote_end, word_end
 from gpuenv.image.check.variables import Lookup, is_known, replaced
 from gpuenv.model.record import dataclass
 
@@ -76,6 +78,8 @@ def commands(piece: Piece, lookup: Lookup, depth: int = 0, folder: str | None = 
     blocks: list[str] = []
     folders = [folder]  # of the shell and of each subshell that is open
     own: dict[str, str | None] = {}  # its variables
+    loops: dict[str, tuple[str, ...]] = {}  # the variables of loops, with their values
+    pipe: list[Command] = []  # what the next command reads
 
     def known(name: str) -> str | None:
         return own[name] if name in own else lookup(name)
@@ -97,11 +101,16 @@ def commands(piece: Piece, lookup: Lookup, depth: int = 0, folder: str | None = 
             variables=dict(own),
         )
         ran = tuple(_command(tuple(words), around, lookup=known, depth=depth))
-        found += ran
+        found += (each for entry in ran for each in unrolled(with_input(entry, pipe), loops))
+        pipe = [*pipe, *ran[:1]] if part == "|" else []
         if ran and ran[0].words[-1] is words[-1]:  # otherwise it is of a script, which has a folder of its own
             folders[-1] = _moved(ran[0], folders[-1])
         _follow_subshells(part, folders)
         own.update(_assigned(words, blocks))
+        loop = looped([word for word in words if word.text not in _KEYWORDS])
+        if loop is not None:
+            loops[loop[0]] = loop[1]
+            own[loop[0]] = mark(loop[0])
         before, words = part, []
     return tuple(found)
 
@@ -112,6 +121,8 @@ def _moved(command: Command, folder: str | None) -> str | None:
         return folder
     words = [word for word in command.words[1:] if not word.text.startswith("-")]
     if command.program == "popd" or len(words) != 1 or not words[0].known or words[0].text.startswith("~"):
+        return None
+    if "\x00" in words[0].text:  # a loop's variable: one folder after the other
         return None
     if words[0].text.startswith("/"):
         return words[0].text
@@ -215,55 +226,14 @@ def _tokens(piece: Piece, lookup: Lookup) -> Iterator[Word | str]:
             end = text.find("\n", position)
             position = len(text) if end < 0 else end
         elif (match := _REDIRECTION.match(text, position)) is not None:
-            position = _word_end(text, match.end())
+            position = word_end(text, match.end())
         elif (match := _OPERATOR.match(text, position)) is not None:
             yield match[0]
             position = match.end()
         else:
-            end = _word_end(text, position)
+            end = word_end(text, position)
             yield _word(text[position:end], piece.line_at(position), lookup)
             position = max(end, position + 1)
-
-
-def _word_end(text: str, position: int) -> int:
-    """Where a word ends: at a blank or an operator outside of quotes and substitutions."""
-    while position < len(text):
-        character = text[position]
-        if character == "\\":
-            position += 2
-        elif character in "'\"`":
-            position = _quote_end(text, position)
-        elif text.startswith("$(", position):
-            position = _parenthesis_end(text, position + 1)
-        elif text.startswith("${", position):
-            end = text.find("}", position)
-            position = len(text) if end < 0 else end + 1
-        elif character in " \t\r\n;|&()<>":
-            return position
-        else:
-            position += 1
-    return min(position, len(text))
-
-
-def _quote_end(text: str, position: int) -> int:
-    quote = text[position]
-    position += 1
-    while position < len(text) and text[position] != quote:
-        position += 2 if text[position] == "\\" and quote != "'" else 1
-    return position + 1
-
-
-def _parenthesis_end(text: str, position: int) -> int:
-    depth = 0
-    while position < len(text):
-        if text[position] in "'\"":
-            position = _quote_end(text, position)
-            continue
-        depth += {"(": 1, ")": -1}.get(text[position], 0)
-        position += 1
-        if depth == 0:
-            break
-    return position
 
 
 def _word(raw: str, line: int, lookup: Lookup) -> Word:
@@ -276,22 +246,14 @@ def _word(raw: str, line: int, lookup: Lookup) -> Word:
             parts.append(raw[position + 1 : position + 2])
             position += 2
         elif character == "'":
-            end = _quote_end(raw, position)
+            end = quote_end(raw, position)
             parts.append(raw[position + 1 : end - 1])
             position = end
         else:
-            end = _quote_end(raw, position) if character == '"' else _plain_end(raw, position)
+            end = quote_end(raw, position) if character == '"' else plain_end(raw, position)
             text = raw[position + 1 : end - 1].replace('\\"', '"') if character == '"' else raw[position:end]
             value = replaced(text, lookup)
             known = known and is_known(value)
             parts.append(value)
             position = end
     return Word("".join(parts), line, known)
-
-
-def _plain_end(raw: str, position: int) -> int:
-    end = position
-    while end < len(raw) and raw[end] not in "\\'\"":
-        closing = raw.find("}", end) if raw.startswith("${", end) else -1
-        end = closing + 1 if closing >= 0 else end + 1
-    return max(end, position + 1)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.frameworks import frameworks
 from gpuenv.image.check.installs import Install
 from gpuenv.image.check.lines import release_of
 from gpuenv.image.check.provided import provided
@@ -101,6 +102,7 @@ def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
         environment=environment,
         labels=_labels(built),
         history=tuple(_step(built, install) for install in built.cupy if install.name != "cupy"),
+        frameworks={each.name: str(each.cuda) for each in frameworks(built) if each.cuda and not each.newest},
     )
 
 

@@ -42,8 +42,9 @@ FACTS: dict[str, tuple[Ask, tuple[str, ...]]] = {
     "suspends": (lambda root, _: host.suspends(root), ("/sys/power/suspend_stats/success",)),
     "device_nodes": (lambda root, _: driver.device_nodes(root), ()),
     "pci_gpus": (
-        lambda root, _: gpus.pci_gpus(root),
+        lambda root, given: gpus.pci_gpus(root, contained=containers.container(root, given) != "none"),
         (
+            *_MARKS,
             *(f"/sys/bus/pci/devices/*/{name}" for name in ("class", "vendor", "device")),
             "/usr/share/misc/pci.ids",
             "/usr/share/hwdata/pci.ids",

@@ -15,13 +15,19 @@ _MOST_NODES = 256
 _OWN_MEMORY = ("1", "2")
 
 
-def pci_gpus(root: str) -> list[dict[str, object]] | None:
-    """Display and 3D controllers on the PCI bus; None where the bus is not to be seen."""
+def pci_gpus(root: str, *, contained: bool) -> list[dict[str, object]] | None:
+    """Display and 3D controllers on the PCI bus; None where the bus is not to be seen.
+
+    Args:
+        root: of the file system.
+        contained: whether this is a container, where a bus without any device at all is one that is masked.
+    """
     folder = "/sys/bus/pci/devices"
-    if not is_folder(root, folder):
+    addresses = names(root, folder)
+    if not is_folder(root, folder) or (contained and not addresses):
         return None
     found = []
-    for address in names(root, folder):
+    for address in addresses:
         device = f"{folder}/{address}"
         if not (word(root, f"{device}/class") or "").startswith(_DISPLAY_CLASSES):
             continue

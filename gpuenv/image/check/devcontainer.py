@@ -1,0 +1,153 @@
+"""A dev container's devcontainer.json: what it runs, from an image, a Dockerfile or compose files. Pure.
+
+The Development Container Specification (devcontainers/spec, docs/specs/devcontainerjson-reference.md and
+devcontainer-reference.md, read 2026-11-22): image; build.dockerfile and build.context, from the file's own folder;
+dockerComposeFile and service; runArgs, the arguments of docker run; hostRequirements.gpu; containerEnv. The file is
+JSON with comments.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from gpuenv.image.check.service import DEVCONTAINER, DeviceRequest, Service, Source
+from gpuenv.image.check.stages import Setting
+from gpuenv.model.record import dataclass
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.strict_yaml import Plain
+
+# A string, which is kept, or a comment, which is not.
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r",(\s*[}\]])")
+_NAMES = ("devcontainer.json", ".devcontainer.json")
+_VALUED = ("--gpus", "--runtime", "--device", "-e", "--env")
+
+
+class DevcontainerError(ValueError):
+    """A file that is no devcontainer.json; the message has the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Devcontainer:
+    """What it runs: a container of its own, or those of compose files, from its own folder."""
+
+    service: Service | None
+    compose: tuple[str, ...] = ()
+
+
+def is_devcontainer(name: str) -> bool:
+    """Whether a file is one, by its name."""
+    return name in _NAMES
+
+
+def devcontainer_of(text: str, file: str) -> Devcontainer:
+    """What a devcontainer.json says.
+
+    Args:
+        text: the file.
+        file: its name, for the findings.
+
+    Raises:
+        DevcontainerError: with the line.
+    """
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - JSON without comments is YAML
+
+    try:
+        document = parse_shared(_plain(text))
+    except YamlError as error:
+        raise DevcontainerError(str(error)) from error
+    body = document.value
+    if not isinstance(body, dict):
+        raise DevcontainerError("line 1: expected an object")
+    compose = body.get("dockerComposeFile")
+    if compose is not None:
+        named = compose if isinstance(compose, list) else [compose]
+        return Devcontainer(None, tuple(name for name in named if isinstance(name, str)))
+    return Devcontainer(_service(body, document.lines, file))
+
+
+def _plain(text: str) -> str:
+    """JSON without comments, trailing commas and tabs; every line stays where it is."""
+    bare = _TOKEN.sub(lambda match: match[0] if match[0][0] == '"' else "\n" * match[0].count("\n"), text)
+    return _LAST_COMMA.sub(r"\1", bare).replace("\t", "    ")
+
+
+def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Service:
+    arguments = list(_arguments(body.get("runArgs")))
+    given = [value for option, value in arguments if option == "--gpus"]
+    line = lines.get("runArgs", 1)
+    requests = [DeviceRequest(None, ("gpu",), value, None, line) for value in given]
+    if _at(body, "hostRequirements", "gpu") not in (None, "false"):
+        requests.append(DeviceRequest(None, ("gpu",), None, None, lines.get("hostRequirements.gpu", 1)))
+    return Service(
+        file=file,
+        name=_text(body.get("name")) or "of this file",
+        line=lines.get("image") or lines.get("build") or 1,
+        image=_text(body.get("image")),
+        image_line=lines.get("image", 1),
+        source=_source(body, lines),
+        environment=dict(_environment(body, arguments, lines)),
+        requests=tuple(requests),
+        misplaced=(),
+        runtime=next((value for option, value in arguments if option == "--runtime"), None),
+        runtime_line=line,
+        devices=tuple((value, line) for option, value in arguments if option == "--device"),
+        swarm_gpus=False,
+        kind=DEVCONTAINER,
+    )
+
+
+def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
+    """The Dockerfile, told from the context as compose tells it; both are told from the file's own folder here."""
+    dockerfile = _text(_at(body, "build", "dockerfile")) or _text(body.get("dockerFile"))
+    if dockerfile is None:
+        return None
+    context = _text(_at(body, "build", "context")) or _text(body.get("context")) or posixpath.dirname(dockerfile) or "."
+    named = _at(body, "build", "args")
+    return Source(
+        context=context,
+        dockerfile=posixpath.relpath(dockerfile, context),
+        target=_text(_at(body, "build", "target")),
+        arguments={name: value for name, value in named.items() if isinstance(value, str)}
+        if isinstance(named, dict)
+        else {},
+        line=lines.get("build.dockerfile", 1),
+    )
+
+
+def _environment(
+    body: dict[str, Plain], arguments: list[tuple[str, str]], lines: Mapping[str, int]
+) -> Iterator[tuple[str, Setting]]:
+    named = body.get("containerEnv")
+    for name, value in named.items() if isinstance(named, dict) else ():
+        if isinstance(value, str):
+            line = lines.get(f"containerEnv.{name}", 1)
+            yield name, Setting(value, line, line)
+    for option, value in arguments:
+        name, equals, told = value.partition("=")
+        if option in ("-e", "--env") and equals:
+            line = lines.get("runArgs", 1)
+            yield name, Setting(told, line, line)
+
+
+def _arguments(value: Plain) -> Iterator[tuple[str, str]]:
+    """The options of docker run that matter here, each with its value."""
+    words = [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        option, equals, told = word.partition("=")
+        if option in _VALUED:
+            yield option, told if equals else following
+
+
+def _at(value: Plain, *keys: str) -> Plain:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _text(value: Plain) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,146 @@
+"""The containers of Kubernetes manifests, with the lines of what they say. Pure.
+
+Kubernetes, "Schedule GPUs" (read 2026-11-22): GPUs are asked for below limits; requests alone are not enough. "Runtime
+Class": runtimeClassName names the container runtime of a pod. A pod's specification is found wherever a manifest has
+one: in a Pod, in the template of a Deployment or a Job, in a list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from gpuenv.image.check.service import POD, DeviceRequest, Service
+from gpuenv.image.check.stages import Setting
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.strict_yaml import Document, Plain
+
+_MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S", re.MULTILINE)
+_BETWEEN = re.compile(r"^---(?:\s.*)?$")
+_GPU = "nvidia.com/"
+_TEMPLATE = re.compile(r"\{\{.*\}\}")
+
+
+class ManifestError(ValueError):
+    """A file that is no manifest; the message has the line."""
+
+
+def is_manifest(text: str) -> bool:
+    """Whether a text is of Kubernetes: its objects say which version of which kind they are."""
+    return {match[0].split(":")[0] for match in _MARKS.finditer(text)} == {"apiVersion", "kind"}
+
+
+def containers_of(text: str, file: str) -> tuple[Service, ...]:
+    """Every container of the pods in a manifest, which may have several documents.
+
+    Args:
+        text: the file.
+        file: its name, for the findings.
+
+    Raises:
+        ManifestError: with the line.
+    """
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
+
+    found: list[Service] = []
+    for above, part in _documents(text):
+        try:
+            document = parse_shared("\n" * above + part)
+        except YamlError as error:
+            told = ": it is a template; judge what helm template prints" if _TEMPLATE.search(part) else ""
+            raise ManifestError(f"{error}{told}") from error
+        found += _of(document, file)
+    return tuple(found)
+
+
+def _documents(text: str) -> Iterator[tuple[int, str]]:
+    """Each document, with the number of lines above it."""
+    above, lines = 0, list[str]()
+    for number, line in enumerate(text.splitlines()):
+        if _BETWEEN.match(line):
+            yield above, "\n".join(lines)
+            above, lines = number + 1, []
+        else:
+            lines.append(line)
+    yield above, "\n".join(lines)
+
+
+def _of(document: Document, file: str) -> Iterator[Service]:
+    for path, pod in _pods(document.value, ""):
+        containers = pod.get("containers")
+        for number, body in enumerate(containers if isinstance(containers, list) else ()):
+            if isinstance(body, dict):
+                yield _Container(document.lines, f"{path}containers[{number}]", file).service(body, pod)
+
+
+def _pods(value: Plain, path: str) -> Iterator[tuple[str, dict[str, Plain]]]:
+    """The specifications of pods, wherever they stand."""
+    if isinstance(value, dict):
+        if isinstance(value.get("containers"), list):
+            yield path, value
+        for key, inner in value.items():
+            yield from _pods(inner, f"{path}{key}.")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from _pods(inner, f"{path.removesuffix('.')}[{number}].")
+
+
+class _Container:
+    """Reads a container of a document."""
+
+    def __init__(self, lines: Mapping[str, int], path: str, file: str) -> None:
+        self._lines, self._path, self._file = lines, path, file
+
+    def line(self, path: str = "") -> int:
+        """The line of a part, or of the container."""
+        whole = f"{self._path}.{path}" if path else self._path
+        return self._lines.get(whole) or self._lines.get(self._path) or 1
+
+    def service(self, body: Mapping[str, Plain], pod: Mapping[str, Plain]) -> Service:
+        """The container."""
+        resources = body.get("resources")
+        limits = dict(_gpus(resources, "limits"))
+        asked = [(name, f"resources.requests.{name}") for name, _ in _gpus(resources, "requests") if name not in limits]
+        claims = resources.get("claims") if isinstance(resources, dict) else None
+        runtime = pod.get("runtimeClassName")
+        return Service(
+            file=self._file,
+            name=str(body.get("name") or "without a name"),
+            line=self.line(),
+            image=_text(body.get("image")),
+            image_line=self.line("image"),
+            source=None,
+            environment=dict(self._environment(body.get("env"))),
+            requests=tuple(
+                DeviceRequest(None, ("gpu",), count, None, self.line(f"resources.limits.{name}"))
+                for name, count in limits.items()
+            ),
+            misplaced=tuple((path, self.line(path)) for _, path in asked),
+            runtime="nvidia" if isinstance(runtime, str) and runtime.startswith("nvidia") else None,
+            runtime_line=self.line(),
+            devices=(),
+            swarm_gpus=bool(claims),
+            kind=POD,
+        )
+
+    def _environment(self, value: Plain) -> Iterator[tuple[str, Setting]]:
+        for number, entry in enumerate(value if isinstance(value, list) else ()):
+            name = entry.get("name") if isinstance(entry, dict) else None
+            told = entry.get("value") if isinstance(entry, dict) else None
+            if isinstance(name, str) and isinstance(told, str):
+                line = self.line(f"env[{number}]")
+                yield name, Setting(told, line, line)
+
+
+def _gpus(resources: Plain, part: str) -> Iterator[tuple[str, str]]:
+    """The resources of NVIDIA's that a part of the resources names, with their counts."""
+    named = resources.get(part) if isinstance(resources, dict) else None
+    for name, count in named.items() if isinstance(named, dict) else ():
+        if name.startswith(_GPU):
+            yield name, str(count)
+
+
+def _text(value: Plain) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,105 @@
+"""What a shell runs more than once or with words of its input: loops over words, and xargs. Pure.
+
+POSIX, Shell Command Language, 2.9.4.2 (The for Loop), and Utilities, xargs (IEEE Std 1003.1-2017); the options that GNU
+adds: findutils manual, "xargs options" (read 2026-11-22).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuenv.image.check.shell import Command, Word
+
+_MARK = re.compile("\x00[A-Za-z_]\\w*\x00")
+_MOST = 64  # values of a loop, or commands that loops in loops come to
+_VALUED = ("-n", "-P", "-L", "-I", "-d", "-E", "-s", "-a", "--max-args", "--max-procs", "--max-lines", "--replace")
+_OF_FILE = ("-a", "--arg-file")
+_FILTERS = ("grep", "sed", "egrep", "tr", "sort", "uniq", "cut", "awk", "head", "tail", "cat")
+_PIP = re.compile(r"(?:.*/)?(?:pip[\d.]*|python[\d.]*|uv)")
+
+
+def mark(name: str) -> str:
+    """What stands for a loop's variable until the commands of its body are known."""
+    return f"\x00{name}\x00"
+
+
+def looped(words: Sequence[Word]) -> tuple[str, tuple[str, ...]] | None:
+    """The variable of a loop and its values; none for another command, or where they are not known."""
+    texts = [word.text for word in words]
+    if len(words) < 4 or texts[0] != "for" or texts[2] != "in" or not all(word.known for word in words[3:]):  # noqa: PLR2004 - for NAME in VALUE
+        return None
+    values = tuple(value for text in texts[3:] for value in text.split())
+    return (texts[1], values) if 0 < len(values) <= _MOST else None
+
+
+def unrolled(command: Command, loops: Mapping[str, Sequence[str]]) -> Iterator[Command]:
+    """The command once for each value of the loops whose variables are in its words."""
+    named = {name for word in command.words for name in loops if mark(name) in word.text}
+    if not named:
+        yield command
+        return
+    every = itertools.product(*(loops[name] for name in sorted(named)))
+    for values in itertools.islice(every, _MOST):
+        given = dict(zip((mark(name) for name in sorted(named)), values, strict=True))
+        words = tuple(replace(word, text=_filled(word.text, given)) for word in command.words)
+        yield replace(command, words=words)
+
+
+def _filled(text: str, given: Mapping[str, str]) -> str:
+    return _MARK.sub(lambda match: given.get(match[0], match[0]), text)
+
+
+def with_input(command: Command, sources: Sequence[Command]) -> Command:
+    """What xargs runs, with the words that it reads; another command, or one whose input nobody knows, as it is.
+
+    Args:
+        command: the command, with xargs itself.
+        sources: what is piped into it, from the beginning of the pipe.
+    """
+    if command.program != "xargs":
+        return command
+    words, file = _inner(command.words[1:])
+    if not words:
+        return command
+    inner = replace(command, words=words)
+    read = _of_file(words, file) if file is not None else _read(words, sources)
+    return replace(inner, words=(*words, *read))
+
+
+def _inner(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], Word | None]:
+    """The command of xargs without its options, and the file that -a names."""
+    file = None
+    while words and words[0].text.startswith("-"):
+        option, equals, _ = words[0].text.partition("=")
+        taken = 2 if option in (*_VALUED, *_OF_FILE) and not equals and len(words) > 1 else 1
+        if option in _OF_FILE:
+            file = replace(words[0], text=words[0].text.partition("=")[2]) if equals else words[taken - 1]
+        words = words[taken:]
+    return words, file
+
+
+def _read(words: tuple[Word, ...], sources: Sequence[Command]) -> tuple[Word, ...]:
+    """The words that come through the pipe: those that are echoed, or the lines of a file."""
+    if not sources or any(entry.program not in _FILTERS for entry in sources[1:]):
+        return ()
+    first = sources[0]
+    plain = [word for word in first.words[1:] if not word.text.startswith("-")]
+    if first.program in ("echo", "printf"):
+        told = plain[1:] if first.program == "printf" and plain and "%" in plain[0].text else plain
+        parts = ((word, text) for word in told for text in re.split(r"\s+|\\n", word.text) if text)
+        return tuple(replace(word, text=text) for word, text in parts)
+    if first.program in _FILTERS and plain:
+        return _of_file(words, plain[-1])
+    return ()
+
+
+def _of_file(words: tuple[Word, ...], file: Word) -> tuple[Word, ...]:
+    """A list of requirements, as pip is told of one; of what another program makes of it, nothing is known."""
+    if not _PIP.fullmatch(words[0].text) or "install" not in [word.text for word in words]:
+        return ()
+    return replace(file, text="-r", known=True), file

@@ -1,0 +1,55 @@
+"""The other frameworks that a Dockerfile installs, against the GPUs and the driver of a machine. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuenv.doctor.registry import Symptom
+from gpuenv.image.check.rules import ImageOutcome, of_image, rule
+from gpuenv.image.check.rules_gpu import outside_cuda
+from gpuenv.image.check.subject import Subject
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.versions import CudaVersion
+
+
+@rule(
+    "IMG919",
+    Cause.GPU_TOO_NEW_FOR_TOOLKIT,
+    Cause.GPU_REMOVED_FROM_TOOLKIT,
+    Cause.DRIVER_TOO_OLD_FOR_CUDA,
+)
+def framework_outside(subject: Subject) -> ImageOutcome:
+    """The CUDA that another framework brings has no code for this GPU, or is beyond its driver.
+
+    What it means: the wheels of PyTorch and the like hold code that their CUDA made, for the GPUs that it knew. On a
+    newer GPU they load, and their first kernel fails; a driver of an older major runs none of them.
+    How it is seen: the release or the index that the Dockerfile names for the framework, the CUDA of its wheels, and
+    the machine's GPUs and driver. What is installed without a version is not judged.
+    What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
+    """
+    for name, told in subject.image.frameworks.items():
+        yield from _of(subject, name, CudaVersion.parse(told))
+
+
+def _of(subject: Subject, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
+    evidence = (of_image(name, f"CUDA {cuda}"), *(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
+    if subject.level is not None and subject.level.major < cuda.major:
+        yield Symptom(
+            f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {subject.level}",
+            (*evidence, Evidence("driver.cuda", str(subject.level), "")),
+            (Fix(f"Install a {name} of CUDA {subject.level.major}, or update the driver."),),
+            cause=Cause.DRIVER_TOO_OLD_FOR_CUDA,
+        )
+        return
+    minor = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
+    cause = outside_cuda(subject, minor) if minor is not None else None
+    if minor is None or cause is None:
+        return
+    new = cause is Cause.GPU_TOO_NEW_FOR_TOOLKIT
+    yield Symptom(
+        f"{name} in the image is of CUDA {cuda}, which {'does not know' if new else 'no longer supports'} a GPU here",
+        (*evidence, Evidence("known", f"CUDA {cuda}", subject.matrix.cite(minor.source))),
+        (Fix(f"Install a {name} whose wheels are of {'a newer' if new else 'an older'} CUDA."),),
+        cause=cause,
+    )

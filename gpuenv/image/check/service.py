@@ -1,0 +1,114 @@
+"""What is run from an image: a service of a compose file, a container of a pod, a dev container."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuenv.image.check.stages import Setting
+from gpuenv.model.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What runs it.
+
+    Attributes:
+        noun: what it is called.
+        ask: how it asks for a GPU, as a cure.
+    """
+
+    noun: str
+    ask: str
+
+
+COMPOSE = Kind("Service", 'Add "gpus: all", or deploy.resources.reservations.devices with capabilities: [gpu].')
+POD = Kind("Container", 'Add "nvidia.com/gpu: 1" to its resources.limits.')
+DEVCONTAINER = Kind("Dev container", 'Add "--gpus=all" to runArgs, or "gpu": true to hostRequirements.')
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How a service's image is built.
+
+    Attributes:
+        context: its build context, from the compose file's folder.
+        dockerfile: the file, from the context.
+        target: the stage.
+        arguments: values for its ARGs.
+        line: where it is said.
+        inline: the Dockerfile itself, where it stands in the compose file.
+        inline_line: the line above its first one.
+    """
+
+    context: str
+    dockerfile: str
+    target: str | None
+    arguments: Mapping[str, str]
+    line: int
+    inline: str | None = None
+    inline_line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """An entry of deploy.resources.reservations.devices, or of gpus.
+
+    Attributes:
+        driver: ``nvidia``, ``cdi``; null where not told.
+        capabilities: null where none are told.
+        count: as it is written; null where not told.
+        device_ids: likewise.
+        line: where it begins.
+    """
+
+    driver: str | None
+    capabilities: tuple[str, ...] | None
+    count: str | None
+    device_ids: tuple[str, ...] | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service.
+
+    Attributes:
+        file: the compose file.
+        name: of the service.
+        line: of its name.
+        image: what it runs; null where it is built alone.
+        image_line: where that is said.
+        source: how it is built.
+        environment: the variables that it sets.
+        requests: the GPUs that it asks for.
+        misplaced: lines at which devices stand where compose does not look for them, with the path.
+        runtime: the container runtime.
+        runtime_line: where that is said.
+        devices: devices that are handed in, with their lines.
+        swarm_gpus: whether it asks for generic resources.
+        mounts_driver: whether the driver's libraries are mounted by hand, as nvidia-docker 1 had it.
+        partly_elsewhere: whether it extends what could not be read.
+        kind: what it is, and how such a thing asks for a GPU.
+    """
+
+    file: str
+    name: str
+    line: int
+    image: str | None
+    image_line: int
+    source: Source | None
+    environment: Mapping[str, Setting]
+    requests: tuple[DeviceRequest, ...]
+    misplaced: tuple[tuple[str, int], ...]
+    runtime: str | None
+    runtime_line: int
+    devices: tuple[tuple[str, int], ...]
+    swarm_gpus: bool
+    mounts_driver: bool = False
+    partly_elsewhere: bool = False
+    kind: Kind = COMPOSE
+
+    @property
+    def label(self) -> str:
+        """``Service web``."""
+        return f"{self.kind.noun} {self.name}"

@@ -1,0 +1,237 @@
+"""Several environments in one paste: where each begins, what names it, and which one is meant. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from gpuenv.model.pattern import pattern
+from gpuenv.model.record import dataclass
+from gpuenv.paste import forms
+from gpuenv.paste.read import read_paste
+from gpuenv.paste.records import Pasted
+
+_MOST = 8  # environments
+_WIDEST = 600  # characters of a line that are looked at
+_ABOVE = 6  # lines above an output that may belong to it: a prompt, a heading, a time
+# The outputs of which an environment has one, by their first line; what a group holds tells two apart.
+_HEADS = (
+    (forms.PIP, pattern(r"\s*Package\s+Version(?:\s+(?!Build).*)?$")),
+    (
+        forms.CONDA,
+        pattern(r"\s*(?:# packages in environment at (\S+?):?|List of packages in environment: \"?(\S+?)\"?)$"),
+    ),
+    (forms.SMI, pattern(r".*NVIDIA-SMI\s+\S+.*?Version\s*: ?(\S+)(?:.*CUDA[ \w]*Version\s*: ?(\S+))?")),
+    (forms.SHOW_CONFIG, pattern(r"\s*CuPy Version\s*: (\S+)")),
+)
+_FROZEN = pattern(r"\s*([A-Za-z][\w.-]*)==(\d[\w.!+]*)\s*$")
+_PROMPT = pattern(
+    r"\s*(?:\((?P<env>[\w./+-]{1,80})\)\s*)?(?:\[?(?P<user>[\w.-]{1,40})@(?P<host>[\w.-]{1,60})[:\s][^$#%>]{0,120}[$#%>]|(?:~|/\S*)?[$#%>])\s*(?=\S|$)"
+    r"|\s*\((?P<alone>[\w./+-]{1,80})\)\s*(?:[A-Z]:\\[^>]*>|[$#%>])"
+)
+_HEADING = pattern(r"\s*(?:#{1,6} |\*\*|[-=]{2,}\s?\w|[A-Z][\w /'()-]{1,60}:\s*$|```|<summary>)")
+_TIME = pattern(r"\s*[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} |\s*\+[-=]+\+?\s*$|\s*$")
+_PLACE = pattern(r"((?:/[\w.+@~-]+)+)/(?:lib(?:64)?/python\d|bin/(?:python|pip))|((?:/[\w.+@~-]+)*/envs/[\w.+-]+)")
+_WORDS = pattern(
+    r"\b(host|container|docker|podman|wsl|windows|laptop|server|cluster|login node|compute node|pod)\b", re.IGNORECASE
+)
+_ERROR = pattern(r"\s*Traceback \(most recent|.*\b(?:\w*Error|Exception)\b\s*:|.*\b(?:failed|cannot|could not)\b")
+# What is an environment's own, and not its machine's.
+_OF_A_TARGET = pattern(
+    r"python|implementation|numpy|cupy-|package\.|missing\.|nvrtc|toolkit|cuda-path|libc|distribution|env\."
+)
+_SYSTEM = frozenset(("/usr", "/usr/local", "/opt"))
+_COMMONPLACE = frozenset(("venv", ".venv", "env", "base", "usr", "local", "root"))
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A part of a paste.
+
+    Attributes:
+        first: its first line, from 1 on.
+        last: its last line.
+        names: what it is called: by prompts, paths and headings.
+    """
+
+    first: int
+    last: int
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The part of a paste that counts.
+
+    Attributes:
+        text: the paste, with the lines of other environments left blank.
+        rest: those lines, with its own left blank; empty where there is but one environment.
+        note: which one was used, and that another was seen; None where there is but one.
+    """
+
+    text: str
+    rest: str = ""
+    note: str | None = None
+
+
+def read_meant(text: str) -> tuple[Pasted, str | None]:
+    """What a paste says of the environment that is meant, and the note where another was seen.
+
+    What it does not say of its machine is taken from the others: a container's host is often told beside it.
+    """
+    meant = chosen(text)
+    own = read_paste(meant.text)
+    return (_filled(own, read_paste(meant.rest)) if meant.rest else own), meant.note
+
+
+def _filled(own: Pasted, other: Pasted) -> Pasted:
+    told = {entry.fact for entry in own.said}
+    is_told = bool(own.packages or own.listings or any(fact.startswith("cupy-") for fact in told))
+    more = (
+        entry for entry in other.said if entry.fact not in told and not (is_told and _OF_A_TARGET.match(entry.fact))
+    )
+    return replace(
+        own,
+        said=(*own.said, *more),
+        gpus=own.gpus or other.gpus,
+        amd=own.amd or other.amd,
+        devices=own.devices or other.devices,
+        packages=own.packages if is_told else other.packages,
+        listings=own.listings if is_told else other.listings,
+        whole=own.whole if is_told else other.whole,
+        forms=tuple(dict.fromkeys((*own.forms, *other.forms))),
+    )
+
+
+def chosen(text: str) -> Chosen:
+    """The environment that the error names, else the first one."""
+    whole = text.splitlines()
+    lines = [line[:_WIDEST] for line in whole]
+    found = environments(lines)
+    if len(found) < 2:  # noqa: PLR2004 - two
+        return Chosen(text)
+    meant = _meant(found, _names_of_errors(lines))
+    used = found[0] if meant is None else meant
+    others = [entry for entry in found if entry is not used]
+    blank = {number for entry in others for number in _outputs(lines, entry)}
+    kept = "\n".join("" if number in blank else line for number, line in enumerate(whole, 1))
+    rest = "\n".join(line if number in blank else "" for number, line in enumerate(whole, 1))
+    told = "named by the error" if meant is not None else "the first, since the error names none of them"
+    seen = " and ".join(_told(entry) for entry in others)
+    note = f"{len(found)} environments are in the text: used is {_told(used)} ({told}), not {seen}"
+    return Chosen(kept, rest, note)
+
+
+def environments(lines: Sequence[str]) -> tuple[Environment, ...]:
+    """Where each environment begins: at an output that the one before has already, with another content."""
+    starts = [1, *islice(_starts(lines), _MOST - 1)]
+    ends = [*(start - 1 for start in starts[1:]), len(lines)]
+    return tuple(
+        Environment(first, last, frozenset(_names(lines[first - 1 : last])))
+        for first, last in zip(starts, ends, strict=True)
+    )
+
+
+def _starts(lines: Sequence[str]) -> Iterator[int]:
+    seen: dict[str, str] = {}
+    end = 0  # the last line that is the former environment's for certain
+    for number, line in enumerate(lines, 1):
+        for kind, told in _heads(line):
+            if kind in seen and (seen[kind] != told or not told):
+                yield _begin(lines, number, end, frozen=kind.startswith("=="))
+                seen = {}
+            seen[kind] = told
+            end = number
+
+
+def _heads(line: str) -> Iterator[tuple[str, str]]:
+    """The outputs that begin in a line, each with what tells it from another of its kind."""
+    for kind, head in _HEADS:
+        match = head.match(line)
+        if match:
+            yield kind, " ".join(filter(None, match.groups()))
+    frozen = _FROZEN.match(line)
+    if frozen:
+        yield f"=={frozen[1].lower()}", frozen[2]
+
+
+def _begin(lines: Sequence[str], head: int, end: int, *, frozen: bool) -> int:
+    """The first line of an environment: the prompt, the heading and the time above its first output are its own."""
+    number = head
+    while frozen and number > 1 and _FROZEN.match(lines[number - 2]):
+        number -= 1
+    least = max(number - _ABOVE, 1 if frozen else end + 1)
+    while number > least and _is_above(lines[number - 2]):
+        number -= 1
+    return number
+
+
+def _is_above(line: str) -> bool:
+    return bool(_PROMPT.match(line) or _HEADING.match(line) or _TIME.match(line) or _WORDS.search(line))
+
+
+def _names(lines: Sequence[str]) -> Iterator[str]:
+    """What an environment is called in its own lines: those of an error in it are the error's."""
+    for line in lines:
+        if _ERROR.match(line):
+            return
+        yield from _names_in(line, words=len(line) < 80 and not _FROZEN.match(line))  # noqa: PLR2004 - a heading's
+
+
+def _names_in(line: str, *, words: bool) -> Iterator[str]:
+    prompt = _PROMPT.match(line)
+    if prompt:
+        yield from (name for name in (prompt["env"], prompt["alone"], prompt["host"]) if name)
+        for name in (prompt["env"], prompt["alone"]):
+            if name and "/" in name:
+                yield posixpath.basename(name)
+    for place in _PLACE.finditer(line):
+        path = place[1] or place[2]
+        if path not in _SYSTEM:
+            yield path
+        if posixpath.basename(path) not in _COMMONPLACE:
+            yield posixpath.basename(path)
+    if words:
+        yield from (word[1].lower() for word in _WORDS.finditer(line))
+
+
+def _names_of_errors(lines: Sequence[str]) -> frozenset[str]:
+    """What the errors name: paths in them and in their tracebacks, and the prompt and heading above them."""
+    names: set[str] = set()
+    for number, line in enumerate(lines):
+        if not _ERROR.match(line):
+            continue
+        names |= set(_names_in(line, words=False))
+        traceback = line.lstrip().startswith("Traceback")
+        for after in lines[number + 1 : number + 60] if traceback else ():
+            names |= set(_names_in(after, words=False)) if after.startswith((" ", "\t")) else set()
+            if not after.startswith((" ", "\t")):
+                break
+        above = next((before for before in reversed(lines[max(0, number - 3) : number]) if before.strip()), "")
+        names |= set(_names_in(above, words=bool(_HEADING.match(above) or _PROMPT.match(above))))
+    return frozenset(names)
+
+
+def _meant(found: Sequence[Environment], named: frozenset[str]) -> Environment | None:
+    """The one environment that a name of the error is of alone."""
+    for name in sorted(named, key=len, reverse=True):
+        owners = [entry for entry in found if name in entry.names]
+        if len(owners) == 1:
+            return owners[0]
+    return None
+
+
+def _outputs(lines: Sequence[str], entry: Environment) -> Iterator[int]:
+    """The lines of an environment up to an error, which is no output."""
+    for number in range(entry.first, entry.last + 1):
+        if _ERROR.match(lines[number - 1]):
+            return
+        yield number
+
+
+def _told(entry: Environment) -> str:
+    name = min((name for name in entry.names if name not in _COMMONPLACE), key=len, default=None)
+    return f"that of line {entry.first}" + (f" ({name})" if name else "")

@@ -1,0 +1,217 @@
+"""Machines that users have: what to cure first on each, and how, written down before any was run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import Terms, diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import Finding
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import (
+    AmdGpu,
+    Container,
+    CupyInstallation,
+    DeviceNode,
+    Driver,
+    Library,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+)
+from gpuenv.preflight.evaluate import evaluate
+from gpuenv.preflight.requirement import parse_requirement
+
+MATRIX = load(data_path("matrix.yaml"))
+LINUX = ("os=linux", "arch=x86_64", "libc=glibc-2.35", "python=3.11", "numpy=2.1.0")
+SITE = "/venv/lib/python3.11/site-packages"
+
+
+def as_it_is(snapshot: Snapshot) -> Snapshot:
+    return snapshot
+
+
+def conda(**packages: str) -> Callable[[Snapshot], Snapshot]:
+    """A conda environment whose packages are conda's."""
+
+    def made(snapshot: Snapshot) -> Snapshot:
+        ours = {name.replace("_", "-"): release for name, release in packages.items()}
+        cupy = tuple(CupyInstallation("cupy", release) for name, release in ours.items() if name == "cupy")
+        target = snapshot.target
+        target = replace(
+            target,
+            kind=known("conda", "x"),
+            prefix=known("/opt/conda/envs/a", "x"),
+            conda_packages=ours,
+            packages={**target.packages, **ours},
+            cupy=(*cupy, *target.cupy),
+        )
+        return replace(snapshot, target=target)
+
+    return made
+
+
+def libraries(*found: str) -> Callable[[Snapshot], Snapshot]:
+    """What CuPy loads of CUDA 12: those named are found, the others are not."""
+    names = {"nvrtc": "libnvrtc.so.12", "cublas": "libcublas.so.12", "cufft": "libcufft.so.11"}
+
+    def made(snapshot: Snapshot) -> Snapshot:
+        told = tuple(
+            Library(name, soname, f"{SITE}/{soname}" if name in found else None, error=None if name in found else "x")
+            for name, soname in names.items()
+        )
+        return replace(snapshot, target=replace(snapshot.target, libraries=told))
+
+    return made
+
+
+def contained(kind: Container, *, nodes: str | None, bus: bool = True) -> Callable[[Snapshot], Snapshot]:
+    """A container, with these device nodes (readable, closed or none) and without NVML and libcuda."""
+    there = (
+        ()
+        if nodes is None
+        else tuple(
+            DeviceNode(f"/dev/{name}", nodes == "open", "crw-rw----", "0:44") for name in ("nvidia0", "nvidiactl")
+        )
+    )
+
+    def made(snapshot: Snapshot) -> Snapshot:
+        driver = Driver(
+            version=known(snapshot.driver.version.value, "x") if snapshot.driver.version.value else Driver().version,
+            module=known(Module.LOADED, "x"),
+            module_version=snapshot.driver.version,
+            device_nodes=there,
+        )
+        sources = (
+            Source("kernel", SourceState.ANSWERED),
+            *(Source(n, SourceState.ABSENT) for n in ("nvml", "libcuda")),
+        )
+        return replace(
+            snapshot,
+            host=replace(snapshot.host, container=known(kind, "x")),
+            driver=driver,
+            gpus=(),
+            gpu_count=Snapshot().gpu_count,
+            visible_count=Snapshot().visible_count,
+            pci_gpus=(PciGpu("0000:31:00.0", "10de", "2330"),) if bus else (),
+            sources=sources,
+            assumed=(),
+        )
+
+    return made
+
+
+def amd(snapshot: Snapshot) -> Snapshot:
+    card = PciGpu("0000:03:00.0", "1002", "740f", kernel_driver="amdgpu")
+    sources = (Source("kernel", SourceState.ANSWERED), *(Source(n, SourceState.ABSENT) for n in ("nvml", "libcuda")))
+    return replace(
+        snapshot, amd_gpus=(AmdGpu(1, "aldebaran", "gfx90a"),), pci_gpus=(card,), sources=sources, assumed=()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is told of it, what is changed, the cause to cure first, and words of the first cure; or none."""
+
+    given: tuple[str, ...]
+    cause: str | None
+    cure: str = ""
+    change: Callable[[Snapshot], Snapshot] = as_it_is
+    requires: tuple[str, ...] = ()
+
+
+def of(*given: str) -> tuple[str, ...]:
+    return (*LINUX, *given)
+
+
+USERS = {
+    "a desktop whose driver was never updated": Machine(
+        of("driver=535.183.01", "gpu=RTX 4090", "cupy=cupy-cuda13x==14.2.0"), "driver-too-old-for-cuda", "cupy-cuda12x"
+    ),
+    "an old card with the newest line": Machine(
+        of("driver=580.95.05", "gpu=GTX 1080 Ti", "cupy=cupy-cuda13x==14.2.0"),
+        "gpu-removed-from-toolkit", "cupy-cuda12x",
+    ),
+    "a new card on the distribution's driver": Machine(
+        of("driver=550.163.01", "gpu=RTX 5090", "cupy=cupy-cuda12x==14.2.0"), "gpu-too-new-for-driver", "driver"
+    ),
+    "a Kepler server that was upgraded": Machine(
+        of("driver=550.163.01", "gpu=Tesla K80", "cupy=cupy-cuda11x==13.6.0"), "gpu-removed-from-driver", "470"
+    ),
+    "conda's CuPy and then pip's": Machine(
+        of("driver=580.95.05", "gpu=H100", "cupy=cupy-cuda12x==14.2.0"),
+        "mixed-pip-conda", "pip", conda(cupy="14.1.1", cuda_version="12.9", numpy="2.1.0"),
+    ),
+    "a conda environment of an old Python": Machine(
+        of("driver=580.95.05", "gpu=A100", "python=3.9", "numpy=1.26.4", "cupy=none"),
+        "cupy-not-installed", "environment of its own", conda(numpy="1.26.4", python="3.9.18"),
+    ),
+    "pip without the extra": Machine(
+        of("driver=580.95.05", "gpu=L4", "cupy=cupy-cuda12x==14.2.0"), "cuda-library-missing", "[ctk]", libraries()
+    ),
+    "a forced NumPy 1": Machine(
+        of("driver=580.95.05", "gpu=L4", "numpy=1.26.4", "cupy=cupy-cuda12x==14.2.0"), "numpy-incompatible", "NumPy",
+        libraries("nvrtc", "cublas", "cufft"),
+    ),
+    "no NumPy at all": Machine(
+        of("driver=580.95.05", "gpu=L4", "numpy=none", "cupy=cupy-cuda12x==14.2.0"), "numpy-incompatible", "NumPy",
+        libraries("nvrtc", "cublas", "cufft"),
+    ),
+    "two lines after an upgrade": Machine(
+        of("driver=580.95.05", "gpu=A100", "cupy=cupy-cuda12x==13.6.0", "package.cupy-cuda13x=14.2.0"),
+        "multiple-cupy-packages", "Remove all",
+    ),
+    "Alpine": Machine(
+        ("os=linux", "arch=x86_64", "libc=musl-1.2", "python=3.12", "driver=580.95.05", "gpu=A100", "cupy=none"),
+        "platform-wheel-missing", "glibc",
+    ),
+    "a Mac": Machine(("os=darwin", "arch=aarch64", "python=3.12", "cupy=none"), "no-nvidia-gpu", "Linux or Windows"),
+    "a gaming PC with Windows": Machine(
+        ("os=windows", "arch=x86_64", "numpy=2.1.0", "driver=560.94", "gpu=RTX 3060", "cupy=cupy-cuda13x==14.2.0"),
+        "driver-too-old-for-cuda", "cupy-cuda12x",
+    ),
+    "AMD's card with a CuPy for CUDA": Machine(of("cupy=cupy-cuda12x==14.2.0"), "rocm-mismatch", "ROCm", amd),
+    "AMD's card alone": Machine(of("cupy=none"), "no-nvidia-gpu", "ROCm", amd),
+    "docker run without --gpus": Machine(
+        of("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-without-gpu", "--gpus",
+        contained(Container.DOCKER, nodes=None),
+    ),
+    "a pod without a limit, its bus hidden": Machine(
+        of("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-without-gpu", "nvidia.com/gpu",
+        contained(Container.KUBERNETES, nodes=None, bus=False),
+    ),
+    "podman with the nodes by hand": Machine(
+        of("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-toolkit-broken", "nvidia.com/gpu",
+        contained(Container.PODMAN, nodes="open"),
+    ),
+    "a healthy job that asks for too much": Machine(
+        of("driver=580.95.05", "gpu=H100", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"), "requirement-not-met", "machine",
+        requires=("gpu>=4",),
+    ),
+    "a healthy server": Machine(of("driver=580.95.05", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"), None),
+    "a healthy mixed box": Machine(of("driver=580.95.05", "gpu=V100", "gpu=H100", "cupy=cupy-cuda12x==14.2.0"), None),
+}  # fmt: skip
+
+
+def findings(machine: Machine) -> tuple[Finding, ...]:
+    snapshot = machine.change(assume(Snapshot(), machine.given, MATRIX))
+    requirements = evaluate([parse_requirement(text) for text in machine.requires], snapshot)
+    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, Terms(requirements)).findings
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_the_one_cause_and_its_cure(name: str) -> None:
+    machine = USERS[name]
+    primary = next((finding for finding in findings(machine) if finding.primary), None)
+    assert (primary.cause.value if primary else None) == machine.cause
+    if primary is not None:
+        first = primary.fix[:2]  # the removal of another line stands before what comes in its place
+        assert machine.cure.lower() in " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in first).lower()

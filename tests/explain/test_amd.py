@@ -1,0 +1,39 @@
+"""A build for ROCm that does not fit is one thing; a build for CUDA that meets a card of AMD's is another."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.explain.answer import explanation
+from gpuenv.explain.scan import scan
+
+ROCM, NONE = "rocm-mismatch", "no-nvidia-gpu"
+SMI = "===== ROCm System Management Interface =====\nGPU[0] : Card series: AMD Instinct MI210\n"
+LSPCI = "03:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Navi 21 [Radeon RX 6800] (rev c1)\n"
+NVIDIA_TOO = "01:00.0 3D controller: NVIDIA Corporation GA107M [GeForce RTX 3050 Mobile] (rev a1)\n"
+NO_DEVICE = "CUDARuntimeError: cudaErrorNoDevice: no CUDA-capable device is detected\n"
+NO_LIBRARY = "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory\n"
+NO_TALK = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+NO_CODE = "hipErrorNoBinaryForGpu: Unable to find code object for all current devices!\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        (SMI + NO_DEVICE, NONE),
+        (LSPCI + NO_LIBRARY, NONE),
+        (LSPCI + NO_TALK, NONE),
+        ("I have a Radeon RX 7900 XTX and installed cupy-cuda12x\n" + NO_LIBRARY, NONE),
+        (LSPCI + NVIDIA_TOO + NO_TALK, "driver-module-not-loaded"),
+        ("Model name: AMD Ryzen 7 5800H with Radeon Graphics\n" + NO_TALK, "driver-module-not-loaded"),
+        (SMI + NO_CODE, ROCM),
+        ("import cupy\n" + NO_CODE, ROCM),
+        (SMI + "cupy-rocm-5-0 13.6.0\n" + NO_DEVICE, ROCM),
+        ("rocBLAS error: Cannot read /opt/x/TensileLibrary.dat: Illegal seek for GPU arch : gfx1032\n", ROCM),
+        ("ROCk module is NOT loaded, possibly no GPU devices\n", ROCM),
+    ],
+)
+def test_the_card_and_the_build_decide(text: str, first: str) -> None:
+    told = explanation(scan(text.encode()))
+    assert told.causes[0].cause.value == first, [(entry.cause.value, entry.confidence) for entry in told.causes]
+    assert told.causes[0].lines

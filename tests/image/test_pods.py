@@ -1,0 +1,125 @@
+"""What check-image says of Kubernetes manifests and of dev containers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.judge_any import judge_any
+from gpuenv.image.check.judge_file import Choice
+from gpuenv.matrix.load import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MATRIX = load(data_path("matrix.yaml"))
+CUDA = "nvidia/cuda:12.9.1-base-ubuntu24.04"
+POD = f"""apiVersion: v1
+kind: Pod
+metadata: {{name: a}}
+spec:
+  containers:
+  - name: main
+    image: {CUDA}
+"""
+LIMITED = POD + "    resources:\n      limits:\n        nvidia.com/gpu: 1\n"
+DEPLOYMENT = f"""# a comment
+apiVersion: v1
+kind: Service
+metadata: {{name: s}}
+---
+apiVersion: apps/v1
+kind: Deployment
+spec:
+  template:
+    spec:
+      initContainers:
+      - {{name: prepare, image: "{CUDA}"}}
+      containers:
+      - name: web
+        image: nginx:1.27
+      - name: gpu
+        image: {CUDA}
+"""
+DOCKERFILE = 'FROM python:3.12-slim\nRUN pip install "cupy-cuda12x[ctk]==14.2.0"\n'
+
+
+def told(folder: Path, name: str, text: str, files: Mapping[str, str] | None = None) -> tuple[str, list[object]]:
+    for place, content in {name: text, **(files or {})}.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_text(content)
+    kind, found = judge_any([folder / name], Choice(), MATRIX)
+    return kind, [(each.code, (each.file or "").rsplit("/", 1)[-1], each.line) for each in found.findings]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (LIMITED, []),
+        (LIMITED.replace("nvidia.com/gpu: 1", "nvidia.com/mig-1g.10gb: 1"), []),
+        (POD.replace(CUDA, "nginx:1.27"), []),
+        (POD.replace("spec:", "spec:\n  runtimeClassName: nvidia"), []),
+        (POD, [("CMP921", "a.yaml", 6)]),
+        (LIMITED.replace("limits", "requests"), [("CMP922", "a.yaml", 10)]),
+        (LIMITED.replace("gpu: 1", 'gpu: "0"'), [("CMP922", "a.yaml", 10)]),
+        (LIMITED + "    env:\n    - name: CUDA_VISIBLE_DEVICES\n      value: '-1'\n", [("CMP924", "a.yaml", 12)]),
+        (LIMITED.replace(CUDA, "nvidia/cuda"), [("CMP925", "a.yaml", 7)]),
+        (DEPLOYMENT, [("CMP921", "a.yaml", 16)]),
+    ],
+)
+def test_the_containers_of_a_manifest_are_judged(tmp_path: Path, text: str, found: list[object]) -> None:
+    kind, findings = told(tmp_path, "a.yaml", text)
+    assert kind == "kubernetes"
+    assert [entry for entry in findings if entry not in found] == []
+    assert findings == found
+
+
+def test_a_template_of_helm_is_no_manifest_yet(tmp_path: Path) -> None:
+    text = POD.replace(CUDA, "{{ .Values.image }}").replace("metadata: {name: a}", "{{- if .Values.gpu }}")
+    with pytest.raises(ImageError, match="helm template"):
+        told(tmp_path, "a.yaml", text)
+
+
+GPUS = '  "runArgs": ["--gpus", "all"],'
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f'{{\n{GPUS}\n  "image": "{CUDA}"\n}}', []),
+        (f'{{\n  "image": "{CUDA}", // CUDA\n  "runArgs": ["--gpus=all",],\n}}', []),
+        (f'{{\n  "image": "{CUDA}",\n  "hostRequirements": {{"gpu": "optional"}}\n}}', []),
+        (f'{{\n  // none asked for\n  "image": "{CUDA}"\n}}', [("CMP921", "devcontainer.json", 3)]),
+        (f'{{\n{GPUS}\n  "build": {{"dockerfile": "../docker/Dockerfile", "context": ".."}}\n}}', []),
+        ('{\n  "build": {\n    "dockerfile": "../docker/Dockerfile"\n  }\n}', [("CMP921", "devcontainer.json", 2)]),
+        (f'{{\n{GPUS}\n  "dockerFile": "Bad"\n}}', [("DKF906", "Bad", 2)]),
+        ('{\n  "dockerComposeFile": ["../a.yml", "../b.yml"],\n  "service": "x"\n}', []),
+        ('{\n  "dockerComposeFile": "../a.yml",\n  "service": "x"\n}', [("CMP921", "a.yml", 2)]),
+    ],
+)
+def test_a_dev_container_is_judged(tmp_path: Path, text: str, found: list[tuple[str, str, int]]) -> None:
+    files = {
+        "docker/Dockerfile": DOCKERFILE,
+        ".devcontainer/Bad": "FROM python:3.12-slim\nRUN pip install cupy==14.2.0\n",
+        "a.yml": f"services:\n  x:\n    image: {CUDA}\n",
+        "b.yml": "services:\n  x:\n    gpus: all\n",
+    }
+    kind, findings = told(tmp_path, ".devcontainer/devcontainer.json", text, files)
+    assert kind == "devcontainer"
+    assert {*found} <= {*findings}
+    assert found or not findings
+
+
+def test_several_compose_files_are_merged_in_their_order(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_text(f"services:\n  x:\n    image: {CUDA}\n    gpus: all\n")
+    (tmp_path / "b.yml").write_text("services:\n  x:\n    environment:\n      CUDA_VISIBLE_DEVICES: ''\n")
+    paths = [tmp_path / "a.yml", tmp_path / "b.yml"]
+    kind, judged = judge_any(paths, Choice(), MATRIX)
+    assert (kind, [entry.code for entry in judged.findings]) == ("compose", ["CMP924"])
+    assert judged.files == tuple(map(str, paths))
+    with pytest.raises(ImageError, match="only compose files"):
+        judge_any([*paths, tmp_path / "Dockerfile"], Choice(), MATRIX)

@@ -1,0 +1,68 @@
+"""Installs in loops and by xargs: every word of them counts as if it stood in a command of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.image.check.docker_parse import whole
+from gpuenv.image.check.judge_file import Choice, judge_dockerfile
+from gpuenv.image.check.shell import commands
+from gpuenv.matrix.load import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MATRIX = load(data_path("matrix.yaml"))
+
+
+def ran(text: str) -> list[str]:
+    return [" ".join(word.text for word in entry.words) for entry in commands(whole(text, 1), {"LIST": "a b"}.get)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("for p in a b; do pip install $p; done", ["pip install a", "pip install b"]),
+        ('for p in a b; do pip install "x-${p}==1"; done', ["pip install x-a==1", "pip install x-b==1"]),
+        ("for p in $LIST\ndo\npip install $p\ndone", ["pip install a", "pip install b"]),
+        ("for a in 1 2; do for b in 3 4; do f $a$b; done; done", ["f 13", "f 14", "f 23", "f 24"]),
+        ("for p in $(cat list); do pip install $p; done", ["pip install $p"]),
+        ('for p in a b; do sh -c "pip install $p"; done', ["pip install a", "pip install b"]),
+        ("echo a b | xargs pip install -q", ["echo a b", "pip install -q a b"]),
+        ("printf '%s\\n' a b | xargs -n 1 -P4 pip install", ["printf %s\\n a b", "pip install a b"]),
+        ("cat list.txt | xargs pip install", ["cat list.txt", "pip install -r list.txt"]),
+        ("grep -v '^#' list.txt | xargs -n1 uv pip install", ["grep -v ^# list.txt", "uv pip install -r list.txt"]),
+        ("cat list.txt | grep -v x | xargs -r pip install", ["cat list.txt", "grep -v x", "pip install -r list.txt"]),
+        ("xargs -a list.txt pip install", ["pip install -r list.txt"]),
+        ("cat list.txt | xargs apt-get install -y", ["cat list.txt", "apt-get install -y"]),
+        ("make list | xargs pip install", ["make list", "pip install"]),
+        ("true; xargs pip install", ["true", "pip install"]),
+    ],
+)  # fmt: skip
+def test_loops_and_xargs_are_followed(text: str, expected: list[str]) -> None:
+    assert [entry.replace("${p}", "$p") for entry in ran(text)] == expected
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "for p in numpy cupy-cuda13x==14.2.0; do pip install $p; done",
+        "for n in 13; do pip install cupy-cuda${n}x==14.2.0; done",
+        "echo cupy-cuda13x==14.2.0 | xargs pip install",
+        "cat list.txt | xargs -n 1 pip install",
+    ],
+)
+def test_a_line_that_does_not_fit_is_found_in_them(tmp_path: Path, run: str) -> None:
+    (tmp_path / "list.txt").write_text("# of another CUDA\ncupy-cuda13x==14.2.0\n")
+    file = tmp_path / "Dockerfile"
+    file.write_text(f"FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nCOPY list.txt .\nRUN {run}\n")
+    assert [entry.code for entry in judge_dockerfile(file, Choice(), MATRIX).findings] == ["DKF902"]
+
+
+def test_a_folder_of_a_loop_ends_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "Dockerfile"
+    file.write_text("FROM python:3.12-slim\nRUN for d in a b; do cd $d && pip install -r r.txt && cd ..; done\n")
+    assert [entry.code for entry in judge_dockerfile(file, Choice(), MATRIX).findings] == ["DKF917"]  # a note

@@ -1,0 +1,72 @@
+"""Two environments in one paste: which one is used, and that the other one was seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.paste.environments import chosen, read_meant
+from gpuenv.paste.read import read_paste
+
+OLD = "Package       Version\n------------- -------\ncupy-cuda11x  13.6.0\nnumpy         1.26.4\n"
+NEW = "Package       Version\n------------- -------\ncupy-cuda13x  14.2.0\nnumpy         2.3.4\n"
+SMI = "| NVIDIA-SMI {0}        Driver Version: {0}      CUDA Version: {1}     |\n"
+HOST, BOX = SMI.format("535.183.01", "12.2"), SMI.format("580.95.05", "13.0")
+TRACEBACK = 'Traceback (most recent call last):\n  File "{}/lib/python3.11/site-packages/cupy/__init__.py", line 17\nImportError: CuPy failed\n'
+
+
+def cupy(text: str) -> list[str]:
+    return [name for name in read_paste(text).packages if name.startswith("cupy")]
+
+
+@pytest.mark.parametrize(
+    ("text", "used"),
+    [
+        (f"$ pip list\n{OLD}\n$ pip list\n{NEW}\nImportError: CuPy failed\n", "cupy-cuda11x"),
+        (f"(old) me@box:~$ pip list\n{OLD}\n(new) me@box:~$ pip list\n{NEW}\n(new) me@box:~$ python a.py\n{TRACEBACK.format('/x')}", "cupy-cuda13x"),
+        (f"(old) me@box:~$ pip list\n{OLD}\n(new) me@box:~$ pip list\n{NEW}\n(old) me@box:~$ python a.py\n{TRACEBACK.format('/x')}", "cupy-cuda11x"),
+        (f"$ /srv/a/bin/pip list\n{OLD}\n$ /srv/b/bin/pip list\n{NEW}\n{TRACEBACK.format('/srv/b')}", "cupy-cuda13x"),
+        (f"(a) $ pip list\n{OLD}\n(b) $ pip list\n{NEW}\n{TRACEBACK.format('/opt/conda/envs/b')}", "cupy-cuda13x"),
+        (f"me@box:~$ pip list\n{OLD}\nroot@3f2a1b:/# pip list\n{NEW}\nroot@3f2a1b:/# python3 a.py\n{TRACEBACK.format('/usr')}", "cupy-cuda13x"),
+        (f"### Host\n{OLD}\n### Container\n{NEW}\n### Error in the container\n{TRACEBACK.format('/usr')}", "cupy-cuda13x"),
+        ("cupy-cuda11x==13.6.0\nnumpy==1.26.4\n\ncupy-cuda13x==14.2.0\nnumpy==2.3.4\nImportError: x\n", "cupy-cuda11x"),
+    ],
+)  # fmt: skip
+def test_the_one_that_the_error_names_is_used_else_the_first(text: str, used: str) -> None:
+    found = chosen(text)
+    assert cupy(found.text) == [used]
+    assert found.note is not None
+    assert found.note.startswith("2 environments are in the text: used is that of line ")
+    assert len(found.text.splitlines()) == len(text.splitlines()), "the numbers of the lines stay"
+
+
+def test_of_two_drivers_one_is_used() -> None:
+    found = chosen(
+        f"me@host:~$ nvidia-smi\n{HOST}\nroot@pod:/# nvidia-smi\n{BOX}\nroot@pod:/# python a.py\nRuntimeError: no\n"
+    )
+    assert [entry.value for entry in read_paste(found.text).said if entry.fact == "driver"] == ["580.95.05"]
+    assert found.note is not None
+    assert "(pod)" in found.note
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"$ nvidia-smi\n{HOST}\n$ pip list\n{OLD}\nImportError: CuPy failed\n",
+        f"$ nvidia-smi\n{HOST}\n$ nvidia-smi\n{HOST}\n",
+        "$ pip freeze\nnumpy==2.1.0\n$ pip freeze | grep numpy\nnumpy==2.1.0\n",
+        "",
+    ],
+)
+def test_one_environment_is_left_as_it_is(text: str) -> None:
+    assert chosen(text).text == text
+    assert chosen(text).note is None
+
+
+def test_what_the_environment_does_not_say_of_its_machine_is_taken_from_the_other() -> None:
+    host = f"me@host:~$ nvidia-smi\n{HOST}\nGPU 0: NVIDIA H100 (UUID: GPU-aaaa1111-2222-3333-4444-555566667777)\n"
+    text = f"{host}$ pip list\n{OLD}root@pod:/# pip list\n{NEW}root@pod:/# python a.py\n{TRACEBACK.format('/usr')}"
+    pasted, note = read_meant(text)
+    assert [name for name in pasted.packages if name.startswith("cupy")] == ["cupy-cuda13x"]
+    assert [entry.value for entry in pasted.said if entry.fact == "driver"] == ["535.183.01"]
+    assert [gpu.name for gpus in pasted.gpus.values() for gpu in gpus] == ["NVIDIA H100"]
+    assert note is not None
