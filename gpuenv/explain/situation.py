@@ -18,8 +18,7 @@ MARKS = (
     *("nouveau", "mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
     *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
     *("torch-there", "cupy-there", "toolkit-there", "driver-newer", "gpu-newer-than-driver", "gpu-older-than-driver"),
-    *("gpu-known", "gpu-older", "gpu-newer", "torch-gpu-newer", "amd"),
-    *("wheel-of-other-python", "wheel-of-this-python"),
+    *("gpu-known", "gpu-older", "gpu-newer", "torch-gpu-newer", "amd", "wheel-of-other-python", "wheel-of-this-python"),
 )
 # CUDA C++ Programming Guide, CUDA Environment Variables: what comes before the first that is none of these is visible.
 _NAMES_A_DEVICE = re.compile(r"\d+|GPU-\S*|MIG-\S*")
