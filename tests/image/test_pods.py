@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -94,7 +96,16 @@ GPUS = '  "runArgs": ["--gpus", "all"],'
         (f'{{\n  "image": "{CUDA}", // CUDA\n  "runArgs": ["--gpus=all",],\n}}', []),
         (f'{{\n  "image": "{CUDA}",\n  "hostRequirements": {{"gpu": "optional"}}\n}}', []),
         (f'{{\n  // none asked for\n  "image": "{CUDA}"\n}}', [("CMP921", "devcontainer.json", 3)]),
-        (f'{{\n{GPUS}\n  "build": {{"dockerfile": "../docker/Dockerfile", "context": ".."}}\n}}', []),
+        (f'{{\n{GPUS}\n  "build": {{"dockerfile": "../docker/Good", "context": ".."}}\n}}', []),
+        (
+            f'{{\n{GPUS}\n  "build": {{"dockerfile": "../docker/Dockerfile", "context": ".."}}\n}}',
+            [("DKF904", "Dockerfile", 2)],
+        ),
+        (f'{{\n{GPUS}\n  "build": {{"dockerfile": "Bad", "context": ".."}}\n}}', [("DKF906", "Bad", 2)]),
+        (
+            f'{{\n{GPUS}\n  "build": {{"dockerfile": "Gone", "context": ".."}}\n}}',
+            [("CMP926", "devcontainer.json", 3)],
+        ),
         ('{\n  "build": {\n    "dockerfile": "../docker/Dockerfile"\n  }\n}', [("CMP921", "devcontainer.json", 2)]),
         (f'{{\n{GPUS}\n  "dockerFile": "Bad"\n}}', [("DKF906", "Bad", 2)]),
         ('{\n  "dockerComposeFile": ["../a.yml", "../b.yml"],\n  "service": "x"\n}', []),
@@ -103,7 +114,8 @@ GPUS = '  "runArgs": ["--gpus", "all"],'
 )
 def test_a_dev_container_is_judged(tmp_path: Path, text: str, found: list[tuple[str, str, int]]) -> None:
     files = {
-        "docker/Dockerfile": DOCKERFILE,
+        "docker/Good": DOCKERFILE,
+        "docker/Dockerfile": DOCKERFILE.replace("[ctk]", ""),
         ".devcontainer/Bad": "FROM python:3.12-slim\nRUN pip install cupy==14.2.0\n",
         "a.yml": f"services:\n  x:\n    image: {CUDA}\n",
         "b.yml": "services:\n  x:\n    gpus: all\n",
@@ -112,6 +124,17 @@ def test_a_dev_container_is_judged(tmp_path: Path, text: str, found: list[tuple[
     assert kind == "devcontainer"
     assert {*found} <= {*findings}
     assert found or not findings
+
+
+def test_a_dockerfile_is_found_from_wherever_one_stands(tmp_path: Path) -> None:
+    folder = tmp_path / ".devcontainer"
+    folder.mkdir()
+    (folder / "Bad").write_text("FROM python:3.12-slim\nRUN pip install cupy==14.2.0\n")
+    (folder / "devcontainer.json").write_text('{"build": {"dockerfile": "Bad", "context": ".."}}')
+    program = [sys.executable, "-m", "gpuenv", "check-image", "--dockerfile", ".devcontainer/devcontainer.json"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "DKF906" in done.stdout, done.stderr
+    assert done.returncode == 1
 
 
 def test_several_compose_files_are_merged_in_their_order(tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ class _Reader:
             line=line,
             inline=self.text(value.get("dockerfile_inline")),
             inline_line=self.line("build.dockerfile_inline"),
+            named="dockerfile" in value,
         )
 
     def _environment(self, value: Plain) -> dict[str, Setting]:

@@ -102,7 +102,7 @@ def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Ser
 
 
 def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
-    """The Dockerfile, told from the context as compose tells it; both are told from the file's own folder here."""
+    """The Dockerfile and its context; both are told from the file's own folder."""
     dockerfile = _text(_at(body, "build", "dockerfile")) or _text(body.get("dockerFile"))
     if dockerfile is None:
         return None
@@ -110,12 +110,14 @@ def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
     named = _at(body, "build", "args")
     return Source(
         context=context,
-        dockerfile=posixpath.relpath(dockerfile, context),
+        dockerfile=dockerfile,
         target=_text(_at(body, "build", "target")),
         arguments={name: value for name, value in named.items() if isinstance(value, str)}
         if isinstance(named, dict)
         else {},
-        line=lines.get("build.dockerfile", 1),
+        line=lines.get("build.dockerfile") or lines.get("dockerFile") or 1,
+        beside=True,
+        named=True,
     )
 
 

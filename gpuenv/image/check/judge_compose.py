@@ -62,7 +62,7 @@ def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> J
     for service in services[:_MOST_SERVICES]:
         judged = _source(service.source, path, matrix) if service.source else None
         base = base_of(service.image, matrix) if service.image and service.source is None else None
-        running = Running(service, base, judged.built if judged else ())
+        running = Running(service, base, judged.built if judged else (), _missing(service.source, path))
         spots = [(rule.code, spot) for rule in all_rules("CMP") for spot in rule.run(running)]
         findings += of_spots(spots, context)
         if judged is not None:
@@ -87,15 +87,32 @@ def _of_image(running: Running, path: Path, context: Context, matrix: Matrix) ->
 
 def _source(source: Source, compose: Path, matrix: Matrix) -> Judged | None:
     """The Dockerfile behind a service; one that is elsewhere or is not there is left to the build."""
-    if "://" in source.context or source.context.startswith("git@") or "$" in source.context + source.dockerfile:
+    if _is_elsewhere(source):
         return None
     context = compose.parent / source.context
     choice = Choice(context if context.is_dir() else None, source.target, source.arguments)
     if source.inline is not None:
         # Empty lines above it, so that its lines are those of the compose file.
         return judge_text("\n" * source.inline_line + source.inline, compose, choice, matrix)
-    dockerfile = context / source.dockerfile
+    dockerfile = _dockerfile(source, compose)
     return judge_dockerfile(dockerfile, choice, matrix) if dockerfile.is_file() else None
+
+
+def _is_elsewhere(source: Source) -> bool:
+    told = source.context + source.dockerfile
+    return "://" in source.context or source.context.startswith("git@") or "$" in told
+
+
+def _dockerfile(source: Source, file: Path) -> Path:
+    return file.parent / source.dockerfile if source.beside else file.parent / source.context / source.dockerfile
+
+
+def _missing(source: Source | None, file: Path) -> str | None:
+    """A Dockerfile that is named, and is not there."""
+    if source is None or not source.named or source.inline is not None or _is_elsewhere(source):
+        return None
+    path = _dockerfile(source, file)
+    return None if path.is_file() else str(path)
 
 
 def _others(path: Path) -> Mapping[str, Plain] | None:

@@ -28,11 +28,12 @@ _OF_NVIDIA = ("gpu", "nvidia", *_OF_LIBRARIES)
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A service, and what is known of its image: by its name, or by the Dockerfile that builds it."""
+    """A service, and what is known of its image: by its name, or by the Dockerfile that builds it, if that is there."""
 
     service: Service
     base: Base | None
     built: tuple[Built, ...]
+    missing: str | None = None
 
     @property
     def place(self) -> Place:
@@ -238,3 +239,21 @@ def _pins(running: Running) -> Iterator[Spot]:
         yield spot(place, f"{base.text}: nvidia/cuda has no tag latest", "Name a tag, such as 13.0.2-base-ubuntu24.04.")
     else:
         yield spot(place, f"The image {base.text} is not pinned", "Name a tag.", severity=Severity.WARNING)
+
+
+@rule("CMP926", _FAULT)
+def dockerfile_missing(running: Running) -> FileOutcome:
+    """The Dockerfile that a service names is not there.
+
+    What it means: nothing can be said of an image that is built from it, and its build ends before it begins.
+    How it is seen: the file's name, from the build context; in a dev container, from the folder of its own file.
+    What to do: name the file as it is seen from there.
+    """
+    source = running.service.source
+    if source is not None and running.missing is not None:
+        yield spot(
+            Place(running.service.file, source.line),
+            f"{running.service.label}: its Dockerfile {running.missing} is not there, and was not judged",
+            "Name it from the build context, or in a devcontainer.json from its own folder.",
+            severity=Severity.WARNING,
+        )

@@ -33,6 +33,8 @@ class Source:
     Attributes:
         context: its build context, from the compose file's folder.
         dockerfile: the file, from the context.
+        beside: whether the file is told from the folder of what names it, as dev containers have it.
+        named: whether the file is named at all, and not the one that is taken for want of a name.
         target: the stage.
         arguments: values for its ARGs.
         line: where it is said.
@@ -47,6 +49,8 @@ class Source:
     line: int
     inline: str | None = None
     inline_line: int = 0
+    beside: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
