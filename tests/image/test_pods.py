@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -108,6 +109,59 @@ def test_a_template_of_helm_is_no_manifest_yet(tmp_path: Path) -> None:
     text = POD.replace(CUDA, "{{ .Values.image }}").replace("metadata: {name: a}", "{{- if .Values.gpu }}")
     with pytest.raises(ImageError, match="helm template"):
         told(tmp_path, "a.yaml", text)
+
+
+def test_values_of_json_are_taken_as_json_has_them(tmp_path: Path) -> None:
+    whale = json.dumps(
+        {"name": "\U0001f433 a,]", "image": CUDA, "x": {"y": [1, 2.5, None, True, {"image": 1}]}}, indent=1
+    )
+    place = ".devcontainer/devcontainer.json"
+    assert told(tmp_path, place, whale) == ("devcontainer", [("CMP921", "devcontainer.json", 3)])
+    twice = f'{{\n"image": "nginx:1.27",\n"image":\n"{CUDA}", "half": "\\ud83d"}}'
+    assert told(tmp_path, place, twice)[1] == [("CMP921", "devcontainer.json", 3)]
+    true = f'{{"image": "{CUDA}", "hostRequirements": {{"gpu": true}}, "a": "\t//no comment"}}'
+    assert told(tmp_path, place, true)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{\n"image": x}', "line 2: "),
+        ("[1]", "line 1: expected an object"),
+        ('{"a": ' * 100_000, "line|nested"),
+        ('{\n"a": "b" /* open', "line 2"),
+    ],
+)
+def test_what_is_no_json_is_said_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ImageError, match=rf"devcontainer\.json: .*(?:{message})"):
+        told(tmp_path, "devcontainer.json", text)
+
+
+SERVICES = f"services:\n  x:\n    image: {CUDA}\n  y:\n    image: {CUDA}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ('"service": "x"', [2, 4]),
+        ('"service": "x", "runServices": []', [2]),
+        ('"service": "x", "runServices": ["y"]', [2, 4]),
+        ('"service": "y", "runServices": ["y"]', [4]),
+    ],
+)
+def test_only_the_services_that_a_dev_container_starts_are_judged(tmp_path: Path, body: str, lines: list[int]) -> None:
+    files = {
+        "docker-compose.yml": SERVICES,
+        "docker-compose.override.yml": "services:\n  x:\n    environment:\n      CUDA_VISIBLE_DEVICES: ''\n",
+    }
+    text = f'{{"dockerComposeFile": "docker-compose.yml", {body}}}'
+    assert told(tmp_path, "devcontainer.json", text, files)[1] == [("CMP921", "docker-compose.yml", n) for n in lines]
+
+
+def test_a_service_that_is_not_there_is_said(tmp_path: Path) -> None:
+    text = '{"dockerComposeFile": "a.yml", "service": "z", "runServices": []}'
+    with pytest.raises(ImageError, match=r"a\.yml: line 1: there is no service z; its services: x, y"):
+        told(tmp_path, "devcontainer.json", text, {"a.yml": SERVICES})
 
 
 GPUS = '  "runArgs": ["--gpus", "all"],'
