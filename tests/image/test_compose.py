@@ -206,6 +206,8 @@ def test_an_override_beside_it_is_taken_unasked(tmp_path: Path) -> None:
 MERGES = [
     # what the second file adds, and what is then found
     ("environment: [FOO=1]\n    devices: [/dev/fuse]", []),
+    ("environment:\n    devices:\n    image:", []),
+    ("environment: [NVIDIA_VISIBLE_DEVICES]\n    devices: !reset []", [("CMP923", "a.yaml", 4)]),
     ("environment: {FOO: 1}\n    volumes: ['./x:/x']", []),
     ("environment: [NVIDIA_VISIBLE_DEVICES=void]", [("CMP924", "b.yaml", 3)]),
     ("environment: !override [FOO=1]\n    devices: !override [/dev/fuse]", [("CMP923", "a.yaml", 4)]),

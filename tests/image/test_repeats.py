@@ -84,6 +84,21 @@ def test_a_line_that_does_not_fit_is_found_in_them(tmp_path: Path, run: str) -> 
     assert [entry.code for entry in judge_dockerfile(file, Choice(), MATRIX).findings] == ["DKF902"]
 
 
+@pytest.mark.parametrize(
+    ("loop", "named"),
+    [
+        ("for f in a b; do pip install -r $f.txt; done", [("a.txt", "no COPY"), ("b.txt", "no COPY")]),
+        ("for f in reqs/*.txt; do pip install -r $f; done", [("*.txt", "pattern")]),
+    ],
+)
+def test_every_list_that_is_not_read_is_named(tmp_path: Path, loop: str, named: list[tuple[str, str]]) -> None:
+    file = tmp_path / "Dockerfile"
+    file.write_text(f"FROM python:3.12-slim\nWORKDIR /app\nCOPY . /app\nRUN {loop}\n")
+    titles = [entry.title for entry in judge_dockerfile(file, Choice(), MATRIX).findings if entry.code == "DKF917"]
+    assert len(titles) == len(named)
+    assert all(name in title and why in title for title, (name, why) in zip(titles, named, strict=True))
+
+
 def test_a_folder_of_a_loop_ends_nothing(tmp_path: Path) -> None:
     file = tmp_path / "Dockerfile"
     file.write_text("FROM python:3.12-slim\nRUN for d in a b; do cd $d && pip install -r r.txt && cd ..; done\n")

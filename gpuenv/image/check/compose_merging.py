@@ -113,12 +113,12 @@ def merged(former: Node, own: Node, key: str = "") -> Node:
     """A value, and what a later word makes of it: a mapping is filled up, a sequence goes on, a text is replaced."""
     if own.tag in (_RESET, _OVERRIDE) or former.tag == _RESET:
         return own
+    if own.value is None and key not in _REPLACED:
+        return former
     before, after = _long(former, key), _long(own, key)
     if isinstance(before.value, Mapping) and isinstance(after.value, Mapping):
-        both = {
-            name: merged(before.value[name], each, name) if name in before.value else each
-            for name, each in after.value.items()
-        }
+        known = before.value if key not in _NAMED else {}  # in these a name without a value is a word, too
+        both = {name: merged(known[name], each, name) if name in known else each for name, each in after.value.items()}
         return replace(after, value={**before.value, **both})
     if isinstance(before.value, tuple) and isinstance(after.value, tuple) and key not in _REPLACED:
         targets = {_target(each) for each in after.value} if key == "volumes" else set()
