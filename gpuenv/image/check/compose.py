@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpuenv.image.check.compose_merging import Node, extended, nodes_of, overridden, plain_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _DRIVER_VOLUME = re.compile(r"nvidia_driver_|:/usr/local/nvidia\b|^/usr/local/nvidia\b|libcuda\.so")
 
 
+_MOST_SERVICES = 200
 # What a compose file may have at its top: the Compose Specification, schema/compose-spec.json (read 2026-11-22).
 _TOP = ("version", "name", "include", "services", "models", "networks", "volumes", "secrets", "configs")
 
@@ -69,9 +71,10 @@ def services_of(
     if absent and not any(node.at("include") for node in (first, *more)):
         names = ", ".join(services)
         raise ComposeError(f"{files[0].name}: line 1: there is no service {absent[0]}; its services: {names}")
+    meant = ((name, body) for name, body in services.items() if not only or name in only)
     found = []
-    for name, body in services.items():
-        if isinstance(body.value, Mapping) and (not only or name in only):
+    for name, body in islice(meant, _MOST_SERVICES):  # each may extend a large one
+        if isinstance(body.value, Mapping):
             whole, known = extended(body, services, reading.others)
             service = _Reader(whole, variables).service(name, tuple(reading.names))
             found.append(service if known else replace(service, partly_elsewhere=True))

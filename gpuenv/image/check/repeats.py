@@ -23,7 +23,7 @@ _OF_FILE = ("-a", "--arg-file")
 _WHOLE = ("cat", "sort", "uniq")  # what they print has every line of what they read
 _GREPS = ("grep", "egrep")
 # What leaves out comments and empty lines alone: the option of grep with its pattern, the script of sed.
-_COMMENT = r"(?:\^(?:\\s\*|\[\[:space:\]\]\*| \*)?)?(?:#(?:\.\*)?|\$)"
+_COMMENT = r"\^(?:\\s\*|\[\[:space:\]\]\*| \*)?(?:#(?:\.\*)?|\$)"
 _NO_COMMENTS = re.compile(rf"{_COMMENT}(?:\\?\|{_COMMENT})*|\^(?:\\s\*|\[\[:space:\]\]\*)?\(#\|\$\)")
 _SED = re.compile(rf"/{_COMMENT}/d|s/(?:\\s\*| \*)?#\.\*(?:\$)?//g?")
 _PIP = re.compile(r"(?:.*/)?(?:pip[\d.]*|python[\d.]*|uv)")
@@ -128,9 +128,8 @@ def _read(words: tuple[Word, ...], sources: Sequence[Command]) -> tuple[Word, ..
         told = plain[1:] if first.program == "printf" and plain and "%" in plain[0].text else plain
         parts = ((word, text) for word in told for text in re.split(r"\s+|\\n", word.text) if text)
         return tuple(replace(word, text=text) for word, text in parts)
-    if _keeps_all(first) and plain:
-        return _of_file(words, plain[-1])
-    return ()
+    files = plain if first.program in _WHOLE else plain[1:]  # behind the pattern of grep, the script of sed
+    return tuple(word for file in files for word in _of_file(words, file)) if _keeps_all(first) else ()
 
 
 def _keeps_all(command: Command) -> bool:
