@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import field
 from typing import TypeAlias
 
 import yaml
@@ -35,10 +36,17 @@ class YamlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The plain values of a file, and the line on which each path begins (``wheel_lines[1].releases[0]``)."""
+    """The plain values of a file, and the line on which each path begins (``wheel_lines[1].releases[0]``).
+
+    Attributes:
+        value: the values.
+        lines: the lines.
+        tags: what a value is marked with by somebody else's tool (``!reset``), by its path.
+    """
 
     value: Plain
     lines: dict[str, int]
+    tags: dict[str, str] = field(default_factory=dict)
 
 
 def parse(text: str) -> Document:
@@ -67,7 +75,8 @@ def parse_shared(text: str) -> Document:
     """
     root = _composed(text)
     lines: dict[str, int] = {}
-    return Document(_Sharing(lines).plain(root, "") if root is not None else None, lines)
+    tags: dict[str, str] = {}
+    return Document(_Sharing(lines, tags).plain(root, "") if root is not None else None, lines, tags)
 
 
 def _composed(text: str) -> yaml.Node | None:
@@ -141,8 +150,8 @@ class _Reading:
 class _Sharing:
     """Writes a document with aliases out, as long as it stays small."""
 
-    def __init__(self, lines: dict[str, int]) -> None:
-        self._lines = lines
+    def __init__(self, lines: dict[str, int], tags: dict[str, str]) -> None:
+        self._lines, self._tags = lines, tags
         self._inside: set[int] = set()
         self._count = 0
 
@@ -155,6 +164,8 @@ class _Sharing:
         if id(node) in self._inside:
             raise YamlError(f"line {line}: a value that holds itself")
         self._lines.setdefault(path.lstrip("."), line)
+        if node.tag and node.tag not in _TAGS:
+            self._tags.setdefault(path.lstrip("."), node.tag)
         if isinstance(node, yaml.ScalarNode):
             return None if not node.style and node.value in _NOTHING else str(node.value)
         self._inside.add(id(node))

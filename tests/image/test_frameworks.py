@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,10 +17,25 @@ from gpuenv.model.snapshot import Snapshot
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpuenv.image.check.records import ImageReport
+
+ARCH = re.compile("arch=")
 MATRIX = load(data_path("matrix.yaml"))
 CU = "--index-url https://download.pytorch.org/whl/"
 B200, V100, OLD = ("gpu=B200", "driver=580.95.05"), ("gpu=V100", "driver=580.95.05"), ("gpu=H100", "driver=535.104.05")
 NEW, GONE, DRIVER = "gpu-too-new-for-toolkit", "gpu-removed-from-toolkit", "driver-too-old-for-cuda"
+
+
+def told(folder: Path, text: str, machine: tuple[str, ...]) -> tuple[ImageReport, list[tuple[str, str, str]]]:
+    """The report on a machine, and of what it says of CUDA and its GPU the code, the cause and the severity."""
+    file = folder / "Dockerfile"
+    file.write_text(text)
+    judged = judge_dockerfile(file, Choice(), MATRIX)
+    host = ("os=linux", "libc=glibc-2.36", *(() if any(map(ARCH.match, machine)) else ("arch=x86_64",)))
+    machines = {"m": assume(Snapshot(), [*host, *machine], MATRIX)}
+    report = with_machines(file_report(file, "dockerfile", judged, MATRIX), judged.built, machines, MATRIX, lambda: 0.0)
+    findings = [entry for entry in report.findings if entry.code in ("IMG905", "IMG919")]
+    return report, [(entry.code, entry.cause.value, entry.severity.value) for entry in findings]
 
 
 @pytest.mark.parametrize(
@@ -41,11 +57,36 @@ NEW, GONE, DRIVER = "gpu-too-new-for-toolkit", "gpu-removed-from-toolkit", "driv
 def test_a_framework_is_held_against_the_gpu(
     tmp_path: Path, install: str, machine: tuple[str, ...], cause: str | None
 ) -> None:
-    file = tmp_path / "Dockerfile"
-    file.write_text(f"FROM python:3.12-slim\nRUN pip install {install}\n")
-    judged = judge_dockerfile(file, Choice(), MATRIX)
-    host = ("os=linux", "arch=x86_64", "libc=glibc-2.36")
-    machines = {"m": assume(Snapshot(), [*host, *machine], MATRIX)}
-    report = with_machines(file_report(file, "dockerfile", judged, MATRIX), judged.built, machines, MATRIX, lambda: 0.0)
-    told = [entry.cause.value for entry in report.findings if entry.code == "IMG919"]
-    assert told == ([cause] if cause else [])
+    _, found = told(tmp_path, f"FROM python:3.12-slim\nRUN pip install {install}\n", machine)
+    assert found == ([("IMG919", cause, "error")] if cause else [])
+
+
+@pytest.mark.parametrize(
+    ("gpu", "codes"),
+    [("gpu=A100", []), ("gpu=GeForce RTX 3090", ["IMG919"])],  # forward compatibility is for the former alone
+)
+def test_forward_compatibility_carries_a_framework_too(tmp_path: Path, gpu: str, codes: list[str]) -> None:
+    text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nRUN pip install torch==2.4.1\n"
+    _, found = told(tmp_path, text, (gpu, "driver=470.82.01"))
+    assert [code for code, _, _ in found] == codes
+
+
+@pytest.mark.parametrize("install", ["torch==2.15.0", "cupy-cuda13x[ctk]==14.2.0"])
+def test_what_is_installed_in_a_condition_is_a_warning_at_most(tmp_path: Path, install: str) -> None:
+    sure = f"FROM python:3.12-slim\nRUN pip install '{install}'\n"
+    perhaps = f"FROM python:3.12-slim\nARG X\nRUN if [ -n \"$X\" ]; then pip install '{install}'; fi\n"
+    assert [severity for _, _, severity in told(tmp_path, sure, V100)[1]] == ["error"]
+    assert [severity for _, _, severity in told(tmp_path, perhaps, V100)[1]] == ["warning"]
+
+
+def test_a_cupy_in_a_condition_hides_no_fault_of_the_image(tmp_path: Path) -> None:
+    text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nARG X\n"
+    perhaps = text + 'RUN if [ -n "$X" ]; then pip install cupy-cuda12x==14.2.0; fi\n'
+    assert told(tmp_path, perhaps, B200)[1] == told(tmp_path, text, B200)[1]
+    assert ("IMG905", NEW, "error") in told(tmp_path, text, B200)[1]
+
+
+def test_which_cuda_wheels_for_arm_are_of_is_not_known(tmp_path: Path) -> None:
+    report, found = told(tmp_path, "FROM python:3.12-slim\nRUN pip install torch==2.5.1\n", (*B200, "arch=aarch64"))
+    assert found == []
+    assert any("torch" in reason and "arm64" in reason for reason in report.machines[0].unknown)

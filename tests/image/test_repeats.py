@@ -35,7 +35,33 @@ def ran(text: str) -> list[str]:
         ("printf '%s\\n' a b | xargs -n 1 -P4 pip install", ["printf %s\\n a b", "pip install a b"]),
         ("cat list.txt | xargs pip install", ["cat list.txt", "pip install -r list.txt"]),
         ("grep -v '^#' list.txt | xargs -n1 uv pip install", ["grep -v ^# list.txt", "uv pip install -r list.txt"]),
-        ("cat list.txt | grep -v x | xargs -r pip install", ["cat list.txt", "grep -v x", "pip install -r list.txt"]),
+        ("cat list.txt | grep -v x | xargs -r pip install", ["cat list.txt", "grep -v x", "pip install"]),
+        ("grep -v cupy list.txt | xargs -n1 pip install", ["grep -v cupy list.txt", "pip install"]),
+        ("grep -v '^#\\|cupy' list.txt | xargs pip install", ["grep -v ^#\\|cupy list.txt", "pip install"]),
+        ("grep cupy list.txt | xargs pip install", ["grep cupy list.txt", "pip install"]),
+        ("sed '/cupy/d' list.txt | xargs pip install", ["sed /cupy/d list.txt", "pip install"]),
+        ("cat a.txt b.txt | xargs pip install", ["cat a.txt b.txt", "pip install -r a.txt -r b.txt"]),
+        ("grep -v '#' list.txt | xargs pip install", ["grep -v # list.txt", "pip install"]),
+        ("grep -v '$' list.txt | xargs pip install", ["grep -v $ list.txt", "pip install"]),
+        ("grep -v '^#' < list.txt | xargs pip install", ["grep -v ^#", "pip install"]),
+        ("head -n 3 list.txt | xargs pip install", ["head -n 3 list.txt", "pip install"]),
+        ("cut -d= -f1 list.txt | xargs pip install", ["cut -d= -f1 list.txt", "pip install"]),
+        ("sort list.txt | uniq -d | xargs pip install", ["sort list.txt", "uniq -d", "pip install"]),
+        ("sort -u list.txt | uniq | xargs pip install", ["sort -u list.txt", "uniq", "pip install -r list.txt"]),
+        ("sed '/^#/d' list.txt | xargs pip install", ["sed /^#/d list.txt", "pip install -r list.txt"]),
+        ("sed 's/#.*//' list.txt | xargs pip install", ["sed s/#.*// list.txt", "pip install -r list.txt"]),
+        ("grep -Ev '^#|^$' list.txt | xargs pip install", ["grep -Ev ^#|^$ list.txt", "pip install -r list.txt"]),
+        ("grep -vE '^(#|$)' list.txt | xargs pip install", ["grep -vE ^(#|$) list.txt", "pip install -r list.txt"]),
+        ("grep -v '^\\s*#' list.txt | xargs pip install", ["grep -v ^\\s*# list.txt", "pip install -r list.txt"]),
+        ("echo a b | xargs --replace pip install {}", ["echo a b", "pip install a b"]),
+        ("echo a | xargs -I{} pip install {}==1", ["echo a", "pip install a==1"]),
+        ("echo a | xargs -I % pip install %==1 %[x]", ["echo a", "pip install a==1 a[x]"]),
+        ("echo a | xargs -i pip install {}==1", ["echo a", "pip install a==1"]),
+        ("echo a | xargs --replace=@ pip install @==1", ["echo a", "pip install a==1"]),
+        ("echo a b | xargs --max-lines pip install -q", ["echo a b", "pip install -q a b"]),
+        ("printf '%s\\n' a b | xargs -I{} pip install {}==1", ["printf %s\\n a b", "pip install a==1 b==1"]),
+        ("cat list.txt | xargs -I{} pip install {}", ["cat list.txt", "pip install -r list.txt"]),
+        ("cat list.txt | xargs -I{} pip install {}==1", ["cat list.txt", "pip install {}==1"]),
         ("xargs -a list.txt pip install", ["pip install -r list.txt"]),
         ("cat list.txt | xargs apt-get install -y", ["cat list.txt", "apt-get install -y"]),
         ("make list | xargs pip install", ["make list", "pip install"]),
@@ -60,6 +86,21 @@ def test_a_line_that_does_not_fit_is_found_in_them(tmp_path: Path, run: str) -> 
     file = tmp_path / "Dockerfile"
     file.write_text(f"FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nCOPY list.txt .\nRUN {run}\n")
     assert [entry.code for entry in judge_dockerfile(file, Choice(), MATRIX).findings] == ["DKF902"]
+
+
+@pytest.mark.parametrize(
+    ("loop", "named"),
+    [
+        ("for f in a b; do pip install -r $f.txt; done", [("a.txt", "no COPY"), ("b.txt", "no COPY")]),
+        ("for f in reqs/*.txt; do pip install -r $f; done", [("*.txt", "pattern")]),
+    ],
+)
+def test_every_list_that_is_not_read_is_named(tmp_path: Path, loop: str, named: list[tuple[str, str]]) -> None:
+    file = tmp_path / "Dockerfile"
+    file.write_text(f"FROM python:3.12-slim\nWORKDIR /app\nCOPY . /app\nRUN {loop}\n")
+    titles = [entry.title for entry in judge_dockerfile(file, Choice(), MATRIX).findings if entry.code == "DKF917"]
+    assert len(titles) == len(named)
+    assert all(name in title and why in title for title, (name, why) in zip(titles, named, strict=True))
 
 
 def test_a_folder_of_a_loop_ends_nothing(tmp_path: Path) -> None:

@@ -7,110 +7,145 @@ devices; build.md, Build definition.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.compose_merging import Loader, chain, extended, merged
-from gpuenv.image.check.service import DeviceRequest, Service, Source
+from gpuenv.image.check.compose_merging import Node, extended, nodes_of, overridden, plain_of
+from gpuenv.image.check.service import OF_A_FILE, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced
+from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
-    from gpuenv.matrix.strict_yaml import Document, Plain
+    from gpuenv.matrix.strict_yaml import Plain
 
 
 # What of the driver is mounted by hand: the volume of nvidia-docker 1, or its libraries one by one.
 _DRIVER_VOLUME = re.compile(r"nvidia_driver_|:/usr/local/nvidia\b|^/usr/local/nvidia\b|libcuda\.so")
 
 
+_MOST_SERVICES = 200
+# What a compose file may have at its top: the Compose Specification, schema/compose-spec.json (read 2026-11-22).
+_TOP = ("version", "name", "include", "services", "models", "networks", "volumes", "secrets", "configs")
+
+
 class ComposeError(ValueError):
-    """A file that is no compose file; the message has the line."""
+    """A file that is no compose file; the message has the file and the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file's name, as it is shown, and what stands in it."""
+
+    name: str
+    text: str
 
 
 def services_of(
-    text: str, file: str, variables: Mapping[str, str], load: Loader = lambda _: None, overrides: Sequence[str] = ()
+    files: Sequence[Text],
+    variables: Mapping[str, str],
+    load: Callable[[str], Text | None] = lambda _: None,
+    only: Sequence[str] = (),
 ) -> tuple[Service, ...]:
-    """Every service of a compose file.
+    """Every service of compose files.
 
     Args:
-        text: the file.
-        file: its name, for the findings.
+        files: the file, and those that are merged over it, in their order.
         variables: what stands for ``${NAME}``.
-        load: the services of another file that a service extends.
-        overrides: the texts of the files that are merged over it, in their order.
+        load: another file, of which a service extends one.
+        only: the services that are meant, if not all.
 
     Raises:
-        ComposeError: with the line.
+        ComposeError: with the file and the line.
     """
-    document = _document(text)
-    services = plain_services(document.value)
+    reading = _Files(load)
+    first, *more = (reading.whole(file) for file in files)
+    services = _services(first)
     if services is None:
-        raise ComposeError("line 1: no compose file: expected services")
-    for override in overrides:
-        services = merged(services, plain_services(_document(override).value) or {})
+        raise ComposeError(f"{files[0].name}: line 1: no compose file: expected services")
+    for node in more:
+        services = overridden(services, _services(node) or {})
+    absent = [name for name in only if name not in services]
+    if absent and not any(node.at("include") for node in (first, *more)):
+        names = ", ".join(services)
+        raise ComposeError(f"{files[0].name}: line 1: there is no service {absent[0]}; its services: {names}")
+    meant = ((name, body) for name, body in services.items() if not only or name in only)
     found = []
-    for name, body in services.items():
-        if isinstance(body, dict):
-            whole, known = extended(body, services, load)
-            service = _Reader(document, chain(name, services), variables).service(name, whole, file)
+    for name, body in islice(meant, _MOST_SERVICES):  # each may extend a large one
+        if isinstance(body.value, Mapping):
+            whole, known = extended(body, services, reading.others)
+            service = _Reader(whole, variables).service(name, tuple(reading.names))
             found.append(service if known else replace(service, partly_elsewhere=True))
     return tuple(found)
 
 
-def read_services(text: str) -> Mapping[str, Plain] | None:
-    """The services of a compose file as plain values; none where it is none."""
-    try:
-        return plain_services(_document(text).value)
-    except ComposeError:
-        return None
+class _Files:
+    """Reads the files that come together, each with lines of its own."""
+
+    def __init__(self, load: Callable[[str], Text | None]) -> None:
+        self.names: list[str] = []
+        self._load = load
+        self._read: dict[str, Mapping[str, Node] | None] = {}
+
+    def whole(self, file: Text) -> Node:
+        """A file that is one of compose."""
+        from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
+
+        try:
+            document = parse_shared(file.text)
+        except YamlError as error:
+            raise ComposeError(f"{file.name}: {error}") from error
+        keys = document.value if isinstance(document.value, dict) else {}
+        if not keys or any(key not in _TOP and not key.startswith("x-") for key in keys):
+            raise ComposeError(f"{file.name}: line 1: no compose file: expected services")
+        self.names.append(file.name)
+        return nodes_of(document, (len(self.names) - 1) * OF_A_FILE)
+
+    def others(self, name: str) -> Mapping[str, Node] | None:
+        """The services of a file that another one names; none where it cannot be read."""
+        if name not in self._read:
+            told = self._load(name)
+            try:
+                self._read[name] = _services(self.whole(told)) if told is not None else None
+            except ComposeError:
+                self._read[name] = None
+        return self._read[name]
 
 
-def _document(text: str) -> Document:
-    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
-
-    try:
-        return parse_shared(text)
-    except YamlError as error:
-        raise ComposeError(str(error)) from error
-
-
-def plain_services(value: Plain) -> dict[str, Plain] | None:
+def _services(whole: Node) -> Mapping[str, Node] | None:
     """The table of services of a compose file."""
-    services = value.get("services") if isinstance(value, dict) else None
-    return services if isinstance(services, dict) else None
+    node = whole.at("services")
+    return node.value if node is not None and isinstance(node.value, Mapping) else None
 
 
 class _Reader:
-    """Reads a service of the document; what it has not itself stands in those that it extends."""
+    """Reads a service, with all that it has from others."""
 
-    def __init__(self, document: Document, chain: tuple[str, ...], variables: Mapping[str, str]) -> None:
-        self._lines = document.lines
-        self._paths = [f"services.{name}" for name in chain]
+    def __init__(self, node: Node, variables: Mapping[str, str]) -> None:
+        self._lines: dict[str, int] = {}
+        value = plain_of(node, "", self._lines)
+        self._body = value if isinstance(value, dict) else {}
         self._variables = variables
 
     def line(self, path: str = "") -> int:
         """The line of a path, or of the nearest one above it."""
-        found = (self._lines.get(f"{above}.{path}") for above in self._paths if path)
-        exact = next(filter(None, found), None)
-        if exact is not None:
-            return exact
-        whole = f"{self._paths[0]}.{path}" if path else self._paths[0]
-        while whole:
-            if whole in self._lines:
-                return self._lines[whole]
-            whole = whole[:-1].rpartition("[" if whole.endswith("]") else ".")[0]
-        return 1
+        while path and path not in self._lines:
+            path = path[:-1].rpartition("[" if path.endswith("]") else ".")[0]
+        return self._lines[path]
 
     def text(self, value: Plain) -> str | None:
         """A text with its variables replaced."""
         return replaced(value.replace("$$", "$"), self._variables.get) if isinstance(value, str) else None
 
-    def service(self, name: str, body: dict[str, Plain], file: str) -> Service:
+    def service(self, name: str, files: tuple[str, ...]) -> Service:
         """The service."""
+        body = self._body
         resources = _at(body, "deploy", "resources")
         return Service(
-            file=file,
+            file=files[0],
+            files=files,
             name=name,
             line=self.line(),
             image=self.text(body.get("image")),
@@ -140,6 +175,7 @@ class _Reader:
             line=line,
             inline=self.text(value.get("dockerfile_inline")),
             inline_line=self.line("build.dockerfile_inline"),
+            named="dockerfile" in value,
         )
 
     def _environment(self, value: Plain) -> dict[str, Setting]:

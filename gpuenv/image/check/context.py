@@ -18,13 +18,13 @@ class Context:
         folder: where it is.
         read: the files that were read, as they are named below it.
         passed_over: files that are outside or too large, with the reason.
-        missing: what is installed from and is not there, by the file and line that say so.
+        missing: what is installed from and is not there, behind the file and line that say so.
     """
 
     folder: Path
     read: list[str] = field(default_factory=list)
     passed_over: dict[str, str] = field(default_factory=dict)
-    missing: dict[tuple[str, int], str] = field(default_factory=dict)
+    missing: list[tuple[str, int, str]] = field(default_factory=list)
     _listed: dict[str, list[str]] = field(default_factory=dict)
 
     def text(self, name: str, largest: int = _LARGEST) -> str | None:

@@ -9,10 +9,10 @@ JSON with comments.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from gpuenv.image.check.json_lines import JsonError, parse_json
 from gpuenv.image.check.service import DEVCONTAINER, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
 from gpuenv.model.record import dataclass
@@ -20,9 +20,6 @@ from gpuenv.model.record import dataclass
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Plain
 
-# A string, which is kept, or a comment, which is not.
-_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r",(\s*[}\]])")
 _NAMES = ("devcontainer.json", ".devcontainer.json")
 _VALUED = ("--gpus", "--runtime", "--device", "-e", "--env")
 
@@ -33,10 +30,17 @@ class DevcontainerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Devcontainer:
-    """What it runs: a container of its own, or those of compose files, from its own folder."""
+    """What it runs.
+
+    Attributes:
+        service: a container of its own.
+        compose: else the compose files, from its own folder.
+        services: those of their services that it starts; all, if it names none.
+    """
 
     service: Service | None
     compose: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
 
 
 def is_devcontainer(name: str) -> bool:
@@ -54,26 +58,25 @@ def devcontainer_of(text: str, file: str) -> Devcontainer:
     Raises:
         DevcontainerError: with the line.
     """
-    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - JSON without comments is YAML
-
     try:
-        document = parse_shared(_plain(text))
-    except YamlError as error:
+        body, lines = parse_json(text)
+    except JsonError as error:
         raise DevcontainerError(str(error)) from error
-    body = document.value
     if not isinstance(body, dict):
         raise DevcontainerError("line 1: expected an object")
     compose = body.get("dockerComposeFile")
     if compose is not None:
         named = compose if isinstance(compose, list) else [compose]
-        return Devcontainer(None, tuple(name for name in named if isinstance(name, str)))
-    return Devcontainer(_service(body, document.lines, file))
+        return Devcontainer(None, tuple(name for name in named if isinstance(name, str)), _services(body))
+    return Devcontainer(_service(body, lines, file))
 
 
-def _plain(text: str) -> str:
-    """JSON without comments, trailing commas and tabs; every line stays where it is."""
-    bare = _TOKEN.sub(lambda match: match[0] if match[0][0] == '"' else "\n" * match[0].count("\n"), text)
-    return _LAST_COMMA.sub(r"\1", bare).replace("\t", "    ")
+def _services(body: Mapping[str, Plain]) -> tuple[str, ...]:
+    """The services that are started: its own, and those that runServices names; all, where it names none."""
+    more = body.get("runServices")
+    if not isinstance(more, list):
+        return ()
+    return tuple(dict.fromkeys(name for name in (body.get("service"), *more) if isinstance(name, str)))
 
 
 def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Service:
@@ -102,7 +105,7 @@ def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Ser
 
 
 def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
-    """The Dockerfile, told from the context as compose tells it; both are told from the file's own folder here."""
+    """The Dockerfile and its context; both are told from the file's own folder."""
     dockerfile = _text(_at(body, "build", "dockerfile")) or _text(body.get("dockerFile"))
     if dockerfile is None:
         return None
@@ -110,12 +113,14 @@ def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
     named = _at(body, "build", "args")
     return Source(
         context=context,
-        dockerfile=posixpath.relpath(dockerfile, context),
+        dockerfile=dockerfile,
         target=_text(_at(body, "build", "target")),
         arguments={name: value for name, value in named.items() if isinstance(value, str)}
         if isinstance(named, dict)
         else {},
-        line=lines.get("build.dockerfile", 1),
+        line=lines.get("build.dockerfile") or lines.get("dockerFile") or 1,
+        beside=True,
+        named=True,
     )
 
 

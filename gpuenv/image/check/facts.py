@@ -79,6 +79,7 @@ class ImageFacts:
         user: who its process runs as; null is root.
         created: when.
         frameworks: those that a Dockerfile installs, with the CUDA that their wheels are of; a layer tells none.
+        perhaps: what of these and of CuPy may not be there at all: it is installed in a condition.
     """
 
     reference: str
@@ -94,6 +95,7 @@ class ImageFacts:
     user: str | None = None
     created: str | None = None
     frameworks: Mapping[str, str] = field(default_factory=dict)
+    perhaps: tuple[str, ...] = ()
 
 
 def of_configuration(data: object, reference: str, source: str) -> ImageFacts:

@@ -83,7 +83,7 @@ def _states(name: str, context: Context) -> bool:
 def _note(listed: Listed, context: Context) -> None:
     """A list that is named and not there; a project may have its list elsewhere."""
     if listed.kind not in (FileKind.PROJECT, FileKind.CONSTRAINTS):
-        context.missing[listed.place.file, listed.place.line] = _file_of(listed)
+        context.missing.append((listed.place.file, listed.place.line, _file_of(listed)))
 
 
 def _read(listed: Listed, name: str, context: Context) -> Iterator[Install]:

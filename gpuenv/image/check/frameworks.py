@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from packaging.version import Version
 
@@ -33,12 +34,14 @@ class Framework:
         cuda_major: of the CUDA that it brings.
         newest: whether that is so of its newest release alone, which is taken for want of a version.
         cuda: its minor, where that is known.
+        perhaps: whether it may not be installed at all.
     """
 
     name: str
     cuda_major: int
     newest: bool = False
     cuda: CudaVersion | None = None
+    perhaps: bool = False
 
 
 def frameworks(built: Built) -> tuple[Framework, ...]:
@@ -50,7 +53,7 @@ def frameworks(built: Built) -> tuple[Framework, ...]:
     for entry in built.installs:
         framework = _framework(entry, rows.get(entry.name, []), built.matrix)
         if framework is not None:
-            found[entry.name] = framework
+            found[entry.name] = replace(framework, perhaps=entry.perhaps)
     return tuple(framework for framework in found.values() if framework.cuda_major)
 
 

@@ -36,7 +36,7 @@ def judge_any(paths: Sequence[Path], choice: Choice, matrix: Matrix) -> tuple[st
     text = read_text(path)
     if is_manifest(text) and not more:
         return "kubernetes", _manifest(text, path, matrix)
-    return "compose", judge_compose(path, choice, matrix, more)
+    return "compose", judge_compose(path, choice, matrix, more or None)
 
 
 def _manifest(text: str, path: Path, matrix: Matrix) -> Judged:
@@ -57,5 +57,5 @@ def _devcontainer(path: Path, choice: Choice, matrix: Matrix) -> Judged:
     if not found.compose:
         raise ImageError(f"{path}: line 1: dockerComposeFile names no file", is_input=True)
     first, *more = (path.parent / name for name in found.compose)
-    judged = judge_compose(first, choice, matrix, more)
+    judged = judge_compose(first, choice, matrix, more, found.services)
     return replace(judged, files=(str(path), *judged.files))

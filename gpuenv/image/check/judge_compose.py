@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.built import Built, build
-from gpuenv.image.check.compose import ComposeError, read_services, services_of
+from gpuenv.image.check.compose import ComposeError, Text, services_of
 from gpuenv.image.check.context import Context
 from gpuenv.image.check.docker_parse import parse
 from gpuenv.image.check.facts import ImageError
@@ -22,35 +21,39 @@ from gpuenv.image.check.service import Service, Source
 from gpuenv.image.check.stages import stages_of
 from gpuenv.matrix.records import Matrix
 
-if TYPE_CHECKING:
-    from gpuenv.matrix.strict_yaml import Plain
-
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
 _MOST_SERVICES = 200
 _DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 
 
-def judge_compose(path: Path, choice: Choice, matrix: Matrix, more: Sequence[Path] = ()) -> Judged:
+def judge_compose(
+    path: Path,
+    choice: Choice,
+    matrix: Matrix,
+    more: Sequence[Path] | None = None,
+    only: Sequence[str] = (),
+) -> Judged:
     """Every finding of a compose file, and of the Dockerfiles that it builds from.
 
     Args:
         path: the file.
         choice: values for its variables.
         matrix: the rows.
-        more: the files that compose is told to merge over it (-f), in their order; else its override file is.
+        more: the files that compose is told to merge over it (-f), in their order; its override file, if not told.
+        only: the services that are meant, if not all.
 
     Raises:
         ImageError: for a file that cannot be read or is no compose file, with the line.
     """
-    text = read_text(path)
+    paths = [path, *(_override(path) if more is None else more)]
     try:
         variables = {**_variables(path.parent), **choice.arguments}
-        overrides = [read_text(file) for file in more] or _override(path)
-        services = services_of(text, str(path), variables, lambda name: _others(path.parent / name), overrides)
+        files = [Text(str(file), read_text(file)) for file in paths]
+        services = services_of(files, variables, lambda name: _other(path.parent / name), only)
     except ComposeError as error:
-        raise ImageError(f"{path}: {error}", is_input=True) from error
+        raise ImageError(str(error), is_input=True) from error
     judged = judge_services(services, path, matrix)
-    return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, more)))))
+    return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, paths)))))
 
 
 def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> Judged:
@@ -60,9 +63,9 @@ def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> J
     built: list[Built] = []
     files = [str(path)]
     for service in services[:_MOST_SERVICES]:
-        judged = _source(service.source, path, matrix) if service.source else None
+        judged = _source(service, service.source, path, matrix) if service.source else None
         base = base_of(service.image, matrix) if service.image and service.source is None else None
-        running = Running(service, base, judged.built if judged else ())
+        running = Running(service, base, judged.built if judged else (), _missing(service.source, path))
         spots = [(rule.code, spot) for rule in all_rules("CMP") for spot in rule.run(running)]
         findings += of_spots(spots, context)
         if judged is not None:
@@ -85,34 +88,52 @@ def _of_image(running: Running, path: Path, context: Context, matrix: Matrix) ->
     return (build(stages[0], stages, str(path), context, matrix),)
 
 
-def _source(source: Source, compose: Path, matrix: Matrix) -> Judged | None:
+def _source(service: Service, source: Source, compose: Path, matrix: Matrix) -> Judged | None:
     """The Dockerfile behind a service; one that is elsewhere or is not there is left to the build."""
-    if "://" in source.context or source.context.startswith("git@") or "$" in source.context + source.dockerfile:
+    if _is_elsewhere(source):
         return None
     context = compose.parent / source.context
     choice = Choice(context if context.is_dir() else None, source.target, source.arguments)
     if source.inline is not None:
         # Empty lines above it, so that its lines are those of the compose file.
-        return judge_text("\n" * source.inline_line + source.inline, compose, choice, matrix)
-    dockerfile = context / source.dockerfile
+        above = service.place(source.inline_line)
+        return judge_text("\n" * above.line + source.inline, Path(above.file), choice, matrix)
+    dockerfile = _dockerfile(source, compose)
     return judge_dockerfile(dockerfile, choice, matrix) if dockerfile.is_file() else None
 
 
-def _others(path: Path) -> Mapping[str, Plain] | None:
-    """The services of another compose file; none where it is not there or is none."""
+def _is_elsewhere(source: Source) -> bool:
+    told = source.context + source.dockerfile
+    return "://" in source.context or source.context.startswith("git@") or "$" in told
+
+
+def _dockerfile(source: Source, file: Path) -> Path:
+    return file.parent / source.dockerfile if source.beside else file.parent / source.context / source.dockerfile
+
+
+def _missing(source: Source | None, file: Path) -> str | None:
+    """A Dockerfile that is named, and is not there."""
+    if source is None or not source.named or source.inline is not None or _is_elsewhere(source):
+        return None
+    path = _dockerfile(source, file)
+    return None if path.is_file() else str(path)
+
+
+def _other(path: Path) -> Text | None:
+    """Another file; none where it cannot be read."""
     try:
-        return read_services(read_text(path))
+        return Text(str(path), read_text(path))
     except ImageError:
         return None
 
 
-def _override(path: Path) -> list[str]:
+def _override(path: Path) -> list[Path]:
     """The file that compose takes unasked beside one of its default names."""
     if path.name not in _DEFAULT_NAMES:
         return []
     beside = (path.with_name(f"{path.stem}.override{suffix}") for suffix in (".yml", ".yaml"))
     found = next((file for file in beside if file.is_file()), None)
-    return [] if found is None else [read_text(found)]
+    return [] if found is None else [found]
 
 
 def _variables(folder: Path) -> Mapping[str, str]:

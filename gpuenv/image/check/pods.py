@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 _MARKS = re.compile(r"^(?:apiVersion|kind):\s*\S", re.MULTILINE)
 _BETWEEN = re.compile(r"^---(?:\s.*)?$")
 _GPU = "nvidia.com/"
+# Every list of containers that a pod may have: Kubernetes API reference, PodSpec v1 core (read 2026-11-22).
+_KINDS = ("containers", "initContainers", "ephemeralContainers")
+_MOST_DOCUMENTS = 2_000
+_LINE = re.compile(r"\bline (\d+)")
 _TEMPLATE = re.compile(r"\{\{.*\}\}")
 
 
@@ -45,40 +49,45 @@ def containers_of(text: str, file: str) -> tuple[Service, ...]:
     from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
 
     found: list[Service] = []
-    for above, part in _documents(text):
+    for number, (above, part) in enumerate(_documents(text)):
+        if number >= _MOST_DOCUMENTS:
+            raise ManifestError(f"line {above + 1}: more than {_MOST_DOCUMENTS} documents; judge them in parts")
         try:
-            document = parse_shared("\n" * above + part)
+            document = parse_shared(part)
         except YamlError as error:
+            said = _LINE.sub(lambda match: f"line {int(match[1]) + above}", str(error))  # noqa: B023 - called at once
             told = ": it is a template; judge what helm template prints" if _TEMPLATE.search(part) else ""
-            raise ManifestError(f"{error}{told}") from error
-        found += _of(document, file)
+            raise ManifestError(f"{said}{told}") from error
+        found += _of(document, above, file)
     return tuple(found)
 
 
 def _documents(text: str) -> Iterator[tuple[int, str]]:
-    """Each document, with the number of lines above it."""
+    """Each document that has anything in it, with the number of lines above it."""
     above, lines = 0, list[str]()
-    for number, line in enumerate(text.splitlines()):
-        if _BETWEEN.match(line):
-            yield above, "\n".join(lines)
-            above, lines = number + 1, []
-        else:
+    for number, line in enumerate((*text.splitlines(), "---")):
+        if not _BETWEEN.match(line):
             lines.append(line)
-    yield above, "\n".join(lines)
+            continue
+        if any(entry.strip() and not entry.startswith("#") for entry in lines):
+            yield above, "\n".join(lines)
+        above, lines = number + 1, []
 
 
-def _of(document: Document, file: str) -> Iterator[Service]:
+def _of(document: Document, above: int, file: str) -> Iterator[Service]:
+    lines = {path: line + above for path, line in document.lines.items()}
     for path, pod in _pods(document.value, ""):
-        containers = pod.get("containers")
-        for number, body in enumerate(containers if isinstance(containers, list) else ()):
-            if isinstance(body, dict):
-                yield _Container(document.lines, f"{path}containers[{number}]", file).service(body, pod)
+        for kind in _KINDS:
+            containers = pod.get(kind)
+            for number, body in enumerate(containers if isinstance(containers, list) else ()):
+                if isinstance(body, dict):
+                    yield _Container(lines, f"{path}{kind}[{number}]", file).service(body, pod)
 
 
 def _pods(value: Plain, path: str) -> Iterator[tuple[str, dict[str, Plain]]]:
     """The specifications of pods, wherever they stand."""
     if isinstance(value, dict):
-        if isinstance(value.get("containers"), list):
+        if any(isinstance(value.get(kind), list) for kind in _KINDS):
             yield path, value
         for key, inner in value.items():
             yield from _pods(inner, f"{path}{key}.")

@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 
 _MARK = re.compile("\x00[A-Za-z_]\\w*\x00")
 _MOST = 64  # values of a loop, or commands that loops in loops come to
-_VALUED = ("-n", "-P", "-L", "-I", "-d", "-E", "-s", "-a", "--max-args", "--max-procs", "--max-lines", "--replace")
+# --replace and --max-lines have a value only behind "=", as -i and -l have one only in the same word.
+_VALUED = ("-n", "-P", "-L", "-I", "-d", "-E", "-s", "-a", "--max-args", "--max-procs", "--max-chars", "--delimiter")
 _OF_FILE = ("-a", "--arg-file")
-_FILTERS = ("grep", "sed", "egrep", "tr", "sort", "uniq", "cut", "awk", "head", "tail", "cat")
+_WHOLE = ("cat", "sort", "uniq")  # what they print has every line of what they read
+_GREPS = ("grep", "egrep")
+# What leaves out comments and empty lines alone: the option of grep with its pattern, the script of sed.
+_COMMENT = r"\^(?:\\s\*|\[\[:space:\]\]\*| \*)?(?:#(?:\.\*)?|\$)"
+_NO_COMMENTS = re.compile(rf"{_COMMENT}(?:\\?\|{_COMMENT})*|\^(?:\\s\*|\[\[:space:\]\]\*)?\(#\|\$\)")
+_SED = re.compile(rf"/{_COMMENT}/d|s/(?:\\s\*| \*)?#\.\*(?:\$)?//g?")
 _PIP = re.compile(r"(?:.*/)?(?:pip[\d.]*|python[\d.]*|uv)")
 
 
@@ -63,29 +69,58 @@ def with_input(command: Command, sources: Sequence[Command]) -> Command:
     """
     if command.program != "xargs":
         return command
-    words, file = _inner(command.words[1:])
+    words, file, place = _inner(command.words[1:])
     if not words:
         return command
     inner = replace(command, words=words)
     read = _of_file(words, file) if file is not None else _read(words, sources)
-    return replace(inner, words=(*words, *read))
+    return replace(inner, words=_placed(words, place, read))
 
 
-def _inner(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], Word | None]:
-    """The command of xargs without its options, and the file that -a names."""
-    file = None
+def _placed(words: tuple[Word, ...], place: str | None, read: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The words with what is read: at the end, or in the place that -I names; a list has none inside of a word."""
+    if place is None:
+        return (*words, *read)
+    if not read:
+        return words
+    of_file = read[0].text == "-r"
+    if of_file and any(place in word.text and place != word.text for word in words):
+        return words
+    found: list[Word] = []
+    for word in words:
+        if place not in word.text:
+            found.append(word)
+        else:
+            found += read if of_file else (replace(word, text=word.text.replace(place, each.text)) for each in read)
+    return tuple(found)
+
+
+def _place(option: str, words: tuple[Word, ...]) -> str | None:
+    """What stands for what is read, where this option says so: ``-I R``, ``-IR``, ``-i[R]``, ``--replace[=R]``."""
+    text = words[0].text
+    if option == "-I":
+        return words[1].text if len(words) > 1 else None
+    if option == "--replace":
+        return text.partition("=")[2] or "{}"
+    return (text[2:] or "{}") if text[:2] in ("-I", "-i") else None
+
+
+def _inner(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], Word | None, str | None]:
+    """The command of xargs without its options, the file that -a names, and what stands for what is read."""
+    file, place = None, None
     while words and words[0].text.startswith("-"):
         option, equals, _ = words[0].text.partition("=")
+        place = _place(option, words) or place
         taken = 2 if option in (*_VALUED, *_OF_FILE) and not equals and len(words) > 1 else 1
         if option in _OF_FILE:
             file = replace(words[0], text=words[0].text.partition("=")[2]) if equals else words[taken - 1]
         words = words[taken:]
-    return words, file
+    return words, file, place
 
 
 def _read(words: tuple[Word, ...], sources: Sequence[Command]) -> tuple[Word, ...]:
     """The words that come through the pipe: those that are echoed, or the lines of a file."""
-    if not sources or any(entry.program not in _FILTERS for entry in sources[1:]):
+    if not sources or not all(map(_keeps_all, sources[1:])):
         return ()
     first = sources[0]
     plain = [word for word in first.words[1:] if not word.text.startswith("-")]
@@ -93,9 +128,21 @@ def _read(words: tuple[Word, ...], sources: Sequence[Command]) -> tuple[Word, ..
         told = plain[1:] if first.program == "printf" and plain and "%" in plain[0].text else plain
         parts = ((word, text) for word in told for text in re.split(r"\s+|\\n", word.text) if text)
         return tuple(replace(word, text=text) for word, text in parts)
-    if first.program in _FILTERS and plain:
-        return _of_file(words, plain[-1])
-    return ()
+    files = plain if first.program in _WHOLE else plain[1:]  # behind the pattern of grep, the script of sed
+    return tuple(word for file in files for word in _of_file(words, file)) if _keeps_all(first) else ()
+
+
+def _keeps_all(command: Command) -> bool:
+    """Whether it prints every line that it reads, but for comments and empty ones."""
+    texts = command.texts
+    plain = [text for text in texts if not text.startswith("-")]
+    if command.program in _GREPS:
+        inverts = any(re.fullmatch(r"-[hEe]*v[hEe]*|--invert-match", text) for text in texts)
+        return inverts and bool(plain) and _NO_COMMENTS.fullmatch(plain[0]) is not None
+    if command.program == "sed":
+        parts = plain[0].split(";") if plain and "-n" not in texts else []
+        return bool(parts) and all(_SED.fullmatch(part.strip()) for part in parts)
+    return command.program in _WHOLE and not {"-u", "-d", "-D"} & ({*texts} if command.program == "uniq" else set())
 
 
 def _of_file(words: tuple[Word, ...], file: Word) -> tuple[Word, ...]:

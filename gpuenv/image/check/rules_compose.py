@@ -28,16 +28,17 @@ _OF_NVIDIA = ("gpu", "nvidia", *_OF_LIBRARIES)
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A service, and what is known of its image: by its name, or by the Dockerfile that builds it."""
+    """A service, and what is known of its image: by its name, or by the Dockerfile that builds it, if that is there."""
 
     service: Service
     base: Base | None
     built: tuple[Built, ...]
+    missing: str | None = None
 
     @property
     def place(self) -> Place:
         """The line of the service."""
-        return Place(self.service.file, self.service.line)
+        return self.service.place(self.service.line)
 
     @property
     def needs_gpu(self) -> str | None:
@@ -91,10 +92,10 @@ def gpu_not_requested(running: Running) -> FileOutcome:
     by_hand = [(device, line) for device, line in running.service.devices if device.startswith("/dev/nvidia")]
     if by_hand:
         yield spot(
-            Place(running.service.file, by_hand[0][1]),
+            running.service.place(by_hand[0][1]),
             f"{running.service.label} is given device nodes, but not the driver's libraries",
             f"{running.service.kind.ask} The container toolkit brings nodes and libraries that fit.",
-            Evidence("devices", by_hand[0][0], running.service.file),
+            Evidence("devices", by_hand[0][0], running.service.place(by_hand[0][1]).file),
         )
         return
     yield spot(
@@ -119,7 +120,7 @@ def request_wrong(running: Running) -> FileOutcome:
     for path, line in service.misplaced:
         right = "resources.limits" if service.kind is POD else "deploy.resources.reservations.devices"
         yield spot(
-            Place(service.file, line),
+            service.place(line),
             f"{service.label}: {path} gives no GPU; it belongs below {right}",
             f"Move it to {right}.",
         )
@@ -127,7 +128,7 @@ def request_wrong(running: Running) -> FileOutcome:
         fault = _fault(request)
         if fault is not None:
             title, fix, severity = fault
-            place = Place(service.file, request.line)
+            place = service.place(request.line)
             yield spot(place, f"{service.label}: {title}", fix, severity=severity)
 
 
@@ -173,7 +174,7 @@ def runtime_without_devices(running: Running) -> FileOutcome:
         return
     if running.sets_visible is False:
         yield spot(
-            Place(service.file, service.runtime_line),
+            service.place(service.runtime_line),
             f"{service.label}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
             f"Set {_VISIBLE}=all. Or, in place of the runtime: {service.kind.ask}",
         )
@@ -193,10 +194,10 @@ def environment_hides(running: Running) -> FileOutcome:
         if fault is not None:
             title, severity = fault
             yield spot(
-                Place(running.service.file, setting.line),
+                running.service.place(setting.line),
                 f"{running.service.label}: {title}",
                 f"Leave {name} out, or set it right.",
-                Evidence(name, setting.value or "(empty)", running.service.file),
+                Evidence(name, setting.value or "(empty)", running.service.place(setting.line).file),
                 severity=severity,
             )
 
@@ -233,8 +234,26 @@ def _pins(running: Running) -> Iterator[Spot]:
         return
     if name.tag not in (None, "latest"):
         return
-    place = Place(service.file, service.image_line)
+    place = service.place(service.image_line)
     if base.nvidia:
         yield spot(place, f"{base.text}: nvidia/cuda has no tag latest", "Name a tag, such as 13.0.2-base-ubuntu24.04.")
     else:
         yield spot(place, f"The image {base.text} is not pinned", "Name a tag.", severity=Severity.WARNING)
+
+
+@rule("CMP926", _FAULT)
+def dockerfile_missing(running: Running) -> FileOutcome:
+    """The Dockerfile that a service names is not there.
+
+    What it means: nothing can be said of an image that is built from it, and its build ends before it begins.
+    How it is seen: the file's name, from the build context; in a dev container, from the folder of its own file.
+    What to do: name the file as it is seen from there.
+    """
+    source = running.service.source
+    if source is not None and running.missing is not None:
+        yield spot(
+            running.service.place(source.line),
+            f"{running.service.label}: its Dockerfile {running.missing} is not there, and was not judged",
+            "Name it from the build context, or in a devcontainer.json from its own folder.",
+            severity=Severity.WARNING,
+        )

@@ -108,7 +108,7 @@ def line_against_cuda(built: Built) -> FileOutcome:
                     f"Install the line of CUDA {other.cuda_major}, or a build of {other.name} for CUDA "
                     f"{line.cuda_major}.",
                     Evidence("CuPy", install.text, install.place.file),
-                    severity=Severity.WARNING if other.newest else _unless_perhaps(install),
+                    severity=Severity.WARNING if other.newest or other.perhaps else _unless_perhaps(install),
                 )
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from gpuenv.doctor.registry import Symptom
+from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_gpu import outside_cuda
+from gpuenv.image.check.rules_image import carried_forward
 from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import CudaVersion
+
+_MEASURED = "linux/amd64"  # the platform whose wheels the matrix's rows of frameworks were read from
 
 
 @rule(
@@ -23,18 +27,25 @@ def framework_outside(subject: Subject) -> ImageOutcome:
     """The CUDA that another framework brings has no code for this GPU, or is beyond its driver.
 
     What it means: the wheels of PyTorch and the like hold code that their CUDA made, for the GPUs that it knew. On a
-    newer GPU they load, and their first kernel fails; a driver of an older major runs none of them.
+    newer GPU they load, and their first kernel fails; a driver of an older major runs none of them, unless the image
+    has forward-compatibility libraries that the machine can use.
     How it is seen: the release or the index that the Dockerfile names for the framework, the CUDA of its wheels, and
-    the machine's GPUs and driver. What is installed without a version is not judged.
+    the machine's GPUs and driver. What is installed without a version is not judged; what is installed in a condition
+    is a warning at most; which CUDA the wheels for other processors than x86_64 are of is not known.
     What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
     """
     for name, told in subject.image.frameworks.items():
-        yield from _of(subject, name, CudaVersion.parse(told))
+        for symptom in _of(subject, name, CudaVersion.parse(told)):
+            if not (subject.image.platform or _MEASURED).startswith(_MEASURED):
+                yield NotKnown(f"which CUDA the wheels of {name} for {subject.image.platform} are of")
+            else:
+                perhaps = name in subject.image.perhaps
+                yield replace(symptom, severity=Severity.WARNING) if perhaps else symptom
 
 
 def _of(subject: Subject, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
     evidence = (of_image(name, f"CUDA {cuda}"), *(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
-    if subject.level is not None and subject.level.major < cuda.major:
+    if subject.level is not None and subject.level.major < cuda.major and not _is_carried(subject, cuda):
         yield Symptom(
             f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {subject.level}",
             (*evidence, Evidence("driver.cuda", str(subject.level), "")),
@@ -53,3 +64,9 @@ def _of(subject: Subject, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
         (Fix(f"Install a {name} whose wheels are of {'a newer' if new else 'an older'} CUDA."),),
         cause=cause,
     )
+
+
+def _is_carried(subject: Subject, cuda: CudaVersion) -> bool:
+    """Whether the libraries in the image are the driver's newer part, and of that major."""
+    own = subject.contents.cuda
+    return own is not None and own.major >= cuda.major and carried_forward(subject)

@@ -45,15 +45,23 @@ def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
 
     What it means: NVRTC and nvcc of a CUDA version know a set of GPUs, and CuPy asks for no more than it knows itself.
     The container starts, and the first kernel fails.
-    How it is seen: CUDA and CuPy by the image's labels, variables or name, against the GPU's compute capability.
+    How it is seen: CUDA and CuPy by the image's labels, variables or name, against the GPU's compute capability. A
+    CuPy that a Dockerfile installs in a condition is a warning at most.
     What to do: use an image whose CUDA knows every GPU of the machine.
     """
     contents = subject.contents
     wheel = _wheel(subject)
-    if wheel is not None:
-        yield from _of_wheel(subject, wheel, None if contents.bundled else contents.cuda)
-    elif contents.cuda is not None:
-        yield from _of_cuda(subject, contents.cuda)
+    told = [*_of_wheel(subject, wheel, None if contents.bundled else contents.cuda)] if wheel is not None else []
+    if wheel is not None and wheel.line.name not in subject.image.perhaps:
+        yield from told
+        return
+    of_cuda = [*_of_cuda(subject, contents.cuda)] if contents.cuda is not None else []
+    yield from of_cuda or map(_perhaps, told)
+
+
+def _perhaps(told: Symptom | NotKnown) -> Symptom | NotKnown:
+    """The same of what may not be in the image at all."""
+    return replace(told, severity=Severity.WARNING) if isinstance(told, Symptom) else told
 
 
 def _wheel(subject: Subject) -> WheelCandidate | None:

@@ -127,6 +127,9 @@ def no_such_line(built: Built) -> FileOutcome:
             )
 
 
+_PATTERN = re.compile(r"[*?\[]")
+
+
 @rule("DKF917", _FAULT)
 def passed_over(built: Built) -> FileOutcome:
     """A file that the Dockerfile installs from was not looked at.
@@ -138,8 +141,12 @@ def passed_over(built: Built) -> FileOutcome:
     """
     alone = "Check it by itself."
     places = [(name, why, 1, alone) for name, why in built.passed_over.items()]
-    absent, where = "no COPY brings it from the build context", f"Name that folder with --context; or c{alone[1:]}"
-    places += [(name, absent, line, where) for (_, line), name in built.missing.items()]
+    where = f"Name that folder with --context; or c{alone[1:]}"
+    for _, line, name in built.missing:
+        if _PATTERN.search(name):
+            places.append((name, "which files a pattern of the shell's names is not followed", line, "Check them."))
+        else:
+            places.append((name, "no COPY brings it from the build context", line, where))
     for name, why, line, cure in places:
         symptom = Symptom(
             f"{name} was not looked at: {why}",

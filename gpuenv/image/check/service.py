@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuenv.image.check.installs import Place
 from gpuenv.image.check.stages import Setting
 from gpuenv.model.record import dataclass
+
+OF_A_FILE = 1 << 24  # more lines than a file may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Source:
     Attributes:
         context: its build context, from the compose file's folder.
         dockerfile: the file, from the context.
+        beside: whether the file is told from the folder of what names it, as dev containers have it.
+        named: whether the file is named at all, and not the one that is taken for want of a name.
         target: the stage.
         arguments: values for its ARGs.
         line: where it is said.
@@ -47,6 +52,8 @@ class Source:
     line: int
     inline: str | None = None
     inline_line: int = 0
+    beside: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ class Service:
         mounts_driver: whether the driver's libraries are mounted by hand, as nvidia-docker 1 had it.
         partly_elsewhere: whether it extends what could not be read.
         kind: what it is, and how such a thing asks for a GPU.
+        files: where it comes from several files, all of them: a line of the second is told with OF_A_FILE added.
     """
 
     file: str
@@ -107,6 +115,12 @@ class Service:
     mounts_driver: bool = False
     partly_elsewhere: bool = False
     kind: Kind = COMPOSE
+    files: tuple[str, ...] = ()
+
+    def place(self, line: int) -> Place:
+        """The place of one of its lines: where it comes from several files, each has lines of its own."""
+        number, own = divmod(line, OF_A_FILE)
+        return Place(self.files[number] if number < len(self.files) else self.file, own)
 
     @property
     def label(self) -> str:

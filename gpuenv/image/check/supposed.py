@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuenv.image.check.bases import Base
@@ -88,7 +88,8 @@ def _named(verdict: MachineVerdict, built: Built, every: tuple[Built, ...]) -> M
 
 def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
     """The image for a machine's platform: what its base is known to say, and what the Dockerfile sets."""
-    base = built.base
+    base, cupy = built.base, [install for install in built.cupy if install.name != "cupy"]
+    beside = [each for each in frameworks(built) if each.cuda and not each.newest]
     environment = {
         **_of_base(base),
         **{name: setting.value for name, setting in built.environment.items() if is_known(setting.value)},
@@ -101,9 +102,16 @@ def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
         platform=str(wanted_platform(needs_of(snapshot, matrix))),
         environment=environment,
         labels=_labels(built),
-        history=tuple(_step(built, install) for install in built.cupy if install.name != "cupy"),
-        frameworks={each.name: str(each.cuda) for each in frameworks(built) if each.cuda and not each.newest},
+        history=tuple(_step(built, install) for install in cupy),
+        frameworks={each.name: str(each.cuda) for each in beside},
+        perhaps=(*_only_perhaps(cupy), *(each.name for each in beside if each.perhaps)),
     )
+
+
+def _only_perhaps(installs: Sequence[Install]) -> tuple[str, ...]:
+    """The names that stand in conditions alone."""
+    sure = {install.name for install in installs if not install.perhaps}
+    return tuple(dict.fromkeys(install.name for install in installs if install.name not in sure))
 
 
 def _labels(built: Built) -> dict[str, str]:
