@@ -40,6 +40,9 @@ _WORDS = pattern(
 )
 _ERROR = pattern(r"\s*Traceback \(most recent|.*\b(?:\w*Error|Exception)\b\s*:|.*\b(?:failed|cannot|could not)\b")
 _RAISED = pattern(r"\s*Traceback \(most recent|.*\b(?:\w*Error|Exception)\b\s*:")
+_INSTALL = pattern(
+    r".*\b(?:pip[\d.]*|conda|mamba|micromamba|poetry|pixi|uv)\s(?:.{0,40}\s)?(?:install|uninstall|remove|update|upgrade|add|sync)\b"
+)
 # What is an environment's own, and not its machine's.
 _OF_A_TARGET = pattern(
     r"python|implementation|numpy|cupy-|package\.|missing\.|nvrtc|toolkit|cuda-path|libc|distribution|env\."
@@ -107,7 +110,10 @@ def _filled(own: Pasted, other: Pasted) -> Pasted:
 
 
 def chosen(text: str) -> Chosen:
-    """The environment that the error names, else the one that it stands in or right below, else the first one."""
+    """The environment that the error names, else the one that it stands in or right below.
+
+    Where there is no error it is the first one, or what became of that by installs.
+    """
     whole = text.splitlines()
     lines = [line[:_WIDEST] for line in whole]
     found = environments(lines)
@@ -115,21 +121,23 @@ def chosen(text: str) -> Chosen:
         return Chosen(text)
     meant = _meant(found, _names_of_errors(lines))
     beside = _around_the_error(found, lines)
-    used = meant or beside or found[0]
+    used = meant or beside or _after_installs(found, lines)
     others = [entry for entry in found if entry is not used]
     blank = {number for entry in others for number in _outputs(lines, entry)}
     kept = "\n".join("" if number in blank else line for number, line in enumerate(whole, 1))
     rest = "\n".join(line if number in blank else "" for number, line in enumerate(whole, 1))
     seen = " and ".join(_told(entry) for entry in others)
-    why = _why(named=meant is not None, beside=beside is not None)
+    why = _why(named=meant is not None, beside=beside is not None, first=used is found[0])
     note = f"{len(found)} environments are in the text: used is {_told(used)} ({why}), not {seen}"
     return Chosen(kept, rest, note)
 
 
-def _why(*, named: bool, beside: bool) -> str:
+def _why(*, named: bool, beside: bool, first: bool) -> str:
     if named:
         return "named by the error"
-    return "the error stands below it" if beside else "the first, since the error names none of them"
+    if beside:
+        return "the error stands below it"
+    return "the first, since the error names none of them" if first else "after the install above it"
 
 
 def environments(lines: Sequence[str]) -> tuple[Environment, ...]:
@@ -246,7 +254,24 @@ def _around_the_error(found: Sequence[Environment], lines: Sequence[str]) -> Env
     last = max(raised or errors, default=0)
     if not any(True for line in lines[: max(0, last - 1)] for _ in _heads(line)):
         return None
-    return next(entry for entry in found if entry.first <= last <= entry.last)
+    return next((entry for entry in found if entry.first <= last <= entry.last), None)
+
+
+def _after_installs(found: Sequence[Environment], lines: Sequence[str]) -> Environment:
+    """The first environment, in the state that the installs between its outputs and the next ones have left it in."""
+    used = found[0]
+    for entry in found[1:]:
+        between = lines[_head(used, lines) : _head(entry, lines)]
+        is_other = bool(used.names) and bool(entry.names) and not used.names & entry.names
+        if is_other or not any(_PROMPT.match(line) and _INSTALL.match(line) for line in between):
+            break
+        used = entry
+    return used
+
+
+def _head(entry: Environment, lines: Sequence[str]) -> int:
+    """Where its first output stands."""
+    return next((number for number in range(entry.first - 1, entry.last) if any(_heads(lines[number]))), entry.last)
 
 
 def _outputs(lines: Sequence[str], entry: Environment) -> Iterator[int]:
