@@ -53,7 +53,8 @@ def start_early(command: Sequence[str], environment: Mapping[str, str], into: li
     pipes: list[int] = []
     former = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
     try:
-        pipes += (*os.pipe(), *os.pipe(), *os.pipe())
+        for _ in range(3):
+            pipes += os.pipe()
         if min(pipes) >= _FIRST_FREE:  # else one has taken the place of a standard stream
             ends = [pipes[4], pipes[1], pipes[3]]
             pid = _spawned(command, environment, ends, former)

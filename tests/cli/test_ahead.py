@@ -164,3 +164,15 @@ def test_an_install_looks_at_nothing_that_may_have_to_be_put_back_first(target: 
     done = gpuenv("install", "--python", interpreter, "--locked", "a", "--bundle", "b")
     assert done.returncode == 2
     assert starts(target) == []
+
+
+def test_a_caller_that_ignores_how_its_children_end_keeps_nobody_waiting() -> None:
+    """As a supervisor may leave it: a program inherits that, and then nobody is told how a child has ended."""
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", ignoring, *PROGRAM, "probe", "--format", "json", "--python", sys.executable]
+    done = subprocess.run(command, env=MINIMAL, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    states = {source["name"]: source["state"] for source in json.loads(done.stdout)["sources"]}
+    assert (states["target"], states["files"], states["kernel"]) == ("answered", "answered", "answered")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
 import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import pytest
 from gpuenv.cli.commands.doctor import doctor
 from gpuenv.cli.doctoring import Wanted
 from gpuenv.cli.plain import plain_doctor
-from tests.cli.program import MINIMAL, gpuenv
+from tests.cli.program import MINIMAL, PROGRAM, gpuenv
 from tests.cli.test_startup import imported
 
 if TYPE_CHECKING:
@@ -89,3 +90,10 @@ def test_the_plain_way_imports_no_parser(tmp_path: Path) -> None:
     environment = {"GPUENV_DRIVER_ROOT": str(tmp_path)}
     assert imported(words, {0, 1, 8}, environment) & {"typer", "click", "argparse", "rich"} == set()
     assert "typer" in imported([*words, "--redact"], {0, 1, 8}, environment)
+
+
+@pytest.mark.parametrize("words", [[], ["--redact"]], ids=["plain", "Typer"])
+def test_without_standard_error_the_exit_code_is_the_same(words: list[str]) -> None:
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *PROGRAM, "doctor", "--python", "/nowhere", *words]
+    done = subprocess.run(command, env=MINIMAL, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")

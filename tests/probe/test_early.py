@@ -19,7 +19,12 @@ TELLING = (
     "import os, signal, sys\n"
     "ignored = signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN\n"
     "blocked = sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()))\n"
-    "streams = sorted(map(int, os.listdir('/proc/self/fd')))[:3]\n"
+    "def is_open(number):\n"
+    "    try:\n"
+    "        return bool(os.fstat(number))\n"
+    "    except OSError:\n"
+    "        return False\n"
+    "streams = [number for number in range(256) if is_open(number)]\n"
     "print(os.getsid(0) == os.getpid(), blocked, streams, sorted(os.environ))\n"
     "print('a complaint', file=sys.stderr)\n"
 )
@@ -37,8 +42,11 @@ def followed(early: Early, seconds: float = 20) -> ChildResult:
     return follow(process, early.started, time.monotonic() + seconds, ChildGroup())
 
 
-def test_it_says_and_complains_in_a_session_of_its_own_with_signals_as_they_were() -> None:
-    early = started(sys.executable, "-I", "-c", TELLING)
+def test_it_says_and_complains_in_a_session_of_its_own_with_signals_as_they_were(tmp_path: Path) -> None:
+    """And with its standard streams alone: what this process was handed is for none but itself."""
+    with (tmp_path / "lock").open("wb") as lock:
+        os.set_inheritable(lock.fileno(), True)
+        early = started(sys.executable, "-I", "-c", TELLING)
     assert early is not None
     result = followed(early)
     assert (result.ending, result.exit_code, result.stderr) == (Ending.EXITED, 0, "a complaint\n")
@@ -94,4 +102,27 @@ def test_a_closed_standard_stream_is_never_taken_for_a_pipe() -> None:
         "sys.exit(3 if into else 4)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.DEVNULL, check=False, timeout=60)
+    assert done.returncode == 4
+
+
+def test_a_variable_without_a_name_is_left_to_the_usual_way() -> None:
+    """As Windows has them; here another program may have handed one on."""
+    before = descriptors()
+    into: list[Early] = []
+    start_early((sys.executable, "-c", "pass"), {"": "nothing"}, into)
+    assert into == []
+    assert descriptors() == before
+
+
+def test_without_room_for_its_pipes_there_is_none() -> None:
+    program = (
+        "import os, resource, sys\n"
+        "from gpuenv.probe.early import start_early\n"
+        "into = []\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (7, 7))\n"
+        f"start_early(({sys.executable!r}, '-c', 'pass'), {{}}, into)\n"
+        "os.close(os.open('/', os.O_RDONLY))\n"
+        "sys.exit(3 if into else 4)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
     assert done.returncode == 4

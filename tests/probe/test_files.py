@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpuenv.model.snapshot import FileState, SourceState
+from gpuenv.probe.ask_target import ask_files as ask_target_files
+from gpuenv.probe.asking import start_files
 from gpuenv.probe.raw_target import FileFacts
-from tests.probe.asking import ask_files, asking
+from tests.probe.asking import ask_files, ask_target, asking
 from tests.probe.pythons import python
 from tests.probe.venvs import install, interpreter_of, site_packages
 from tests.support.target import metadata_wheel
@@ -163,3 +166,32 @@ def test_a_toolkit_of_conda_s_is_told(venv: Path) -> None:
     (kit,) = files_of(interpreter_of(venv)).toolkits
     assert (kit.path, kit.found_via, kit.toolkit) == (str(venv), "conda", "12.9")
     assert (kit.has_nvrtc, kit.has_headers) == (False, True)
+
+
+def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: Path) -> None:
+    """Such as one in a container, which a wrapper enters: what lies here under its names is something else."""
+    (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
+    asked = asking()
+    target, source = ask_target(asked, str(interpreter_of(with_cupy)))
+    elsewhere = replace(target, prefix_place=(target.prefix_place[0], target.prefix_place[1] + 1))
+    facts, found = ask_target_files(start_files(asked), elsewhere, source, deep=False)
+    assert (facts.file_faults_count, found.state) == (None, SourceState.FAILED)
+    assert "another file system" in (found.detail or "")
+
+
+def test_an_entry_of_the_path_that_is_no_text_hides_no_other(with_cupy: Path) -> None:
+    (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
+    hook = "import pathlib, sys\nsys.path.append(pathlib.Path('/nowhere'))\nsys.path.append(b'bytes')\n"
+    (site_packages(with_cupy) / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
+
+
+def test_where_a_path_is_not_told_nothing_is_clean(with_cupy: Path) -> None:
+    asked = asking()
+    target, source = ask_target(asked, str(interpreter_of(with_cupy)))
+    facts, found = ask_target_files(start_files(asked), replace(target, path=()), source, deep=False)
+    assert (facts.file_faults_count, found.state, found.detail) == (
+        None,
+        SourceState.FAILED,
+        "where to look was not told",
+    )

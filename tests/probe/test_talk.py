@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, start_process
 from gpuenv.probe.talk import Talk
-from tests.probe.asking import MINIMAL
+from tests.probe.asking import MINIMAL, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +127,9 @@ def test_a_listener_without_help_of_the_kernel_does_the_same(tmp_path: Path) -> 
         "del os.pidfd_open\n"
         "from tests.probe.test_talk import ANSWERING, talk_with\n"
         "from contextlib import closing\n"
+        "from gpuenv.probe.forked import may_fork\n"
         "with closing(talk_with(ANSWERING)) as talk:\n"
+        "    assert may_fork(os.environ), 'no thread yet'\n"
         "    print(talk.first().stdout.split()[0], talk.waits, talk.then('this').stdout.strip())\n",
         encoding="utf-8",
     )
@@ -138,3 +142,26 @@ def test_a_listener_without_help_of_the_kernel_does_the_same(tmp_path: Path) -> 
         timeout=60,
     )
     assert done.stdout == "one True asked this\n", done.stderr
+
+
+def test_a_child_that_reads_standard_input_itself_goes_on_without_a_question() -> None:
+    """As a start-up hook may, or a program that it calls."""
+    with closing(talk_with(f"import sys\nsys.stdin.read()\nprint('one')\n{DONE}")) as talk:
+        first = talk.first()
+        assert (first.exit_code, first.stdout.split()[0], talk.waits) == (0, "one", False)
+        assert first.duration < LONG / 2
+
+
+def test_words_that_a_wrapper_keeps_until_the_end_are_told_in_time(tmp_path: Path) -> None:
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nsaid=$("{sys.executable}" "$@")\nprintf "%s\\n" "$said"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    facts, source = target_of(wrapper)
+    assert (source.state, facts.executable) == (SourceState.ANSWERED, sys.executable)
+
+
+def test_nothing_is_listened_to_before_all_children_are_there() -> None:
+    """Where the kernel cannot tell of an end, threads listen, and beside a thread no fork is made."""
+    before = threading.active_count()
+    with closing(talk_with(ANSWERING)):
+        assert threading.active_count() == before
