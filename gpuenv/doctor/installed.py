@@ -142,7 +142,7 @@ def _condas_cupy(facts: Facts) -> tuple[str, ...]:
 
 
 def _anew(facts: Facts, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Conda's words to put packages in anew; CuPy, which few other channels have, in the release that is there."""
+    """Conda's words to put packages in anew; CuPy in the release that is there, from the matrix's channel."""
     there = facts.snapshot.target.conda_packages
     channel = ("--channel=conda-forge",) if any(map(is_cupy, names)) else ()
     specs = (f"{name}={there[name]}" if is_cupy(name) else name for name in names)

@@ -41,7 +41,8 @@ _WORDS = pattern(
 _ERROR = pattern(r"\s*Traceback \(most recent|.*\b(?:\w*Error|Exception)\b\s*:|.*\b(?:failed|cannot|could not)\b")
 _RAISED = pattern(r"\s*Traceback \(most recent|.*\b(?:\w*Error|Exception)\b\s*:")
 _INSTALL = pattern(
-    r".*\b(?:pip[\d.]*|conda|mamba|micromamba|poetry|pixi|uv)\s(?:.{0,40}\s)?(?:install|uninstall|remove|update|upgrade|add|sync)\b"
+    r"\s*[!%]?(?:sudo )?(?:\S*python[\d.]* -m )?(?:\S*/)?(?:pip[\d.]*|conda|mamba|micromamba|poetry|pixi|uv)\s"
+    r"(?:.{0,40}\s)?(?:install|uninstall|remove|update|upgrade|add|sync)\b"
 )
 # What is an environment's own, and not its machine's.
 _OF_A_TARGET = pattern(
@@ -112,7 +113,7 @@ def _filled(own: Pasted, other: Pasted) -> Pasted:
 def chosen(text: str) -> Chosen:
     """The environment that the error names, else the one that it stands in or right below.
 
-    Where there is no error it is the first one, or what became of that by installs.
+    Without an error it is the first one, or what became of that by installs.
     """
     whole = text.splitlines()
     lines = [line[:_WIDEST] for line in whole]
@@ -258,15 +259,24 @@ def _around_the_error(found: Sequence[Environment], lines: Sequence[str]) -> Env
 
 
 def _after_installs(found: Sequence[Environment], lines: Sequence[str]) -> Environment:
-    """The first environment, in the state that the installs between its outputs and the next ones have left it in."""
+    """The first environment, in the state that the installs between its outputs and the next ones have left it in.
+
+    An error above them all was met before.
+    """
     used = found[0]
-    for entry in found[1:]:
+    for entry in () if any(map(_ERROR.match, lines)) else found[1:]:
         between = lines[_head(used, lines) : _head(entry, lines)]
         is_other = bool(used.names) and bool(entry.names) and not used.names & entry.names
-        if is_other or not any(_PROMPT.match(line) and _INSTALL.match(line) for line in between):
+        if is_other or not any(_INSTALL.match(line[_typed_at(line) :]) for line in between):
             break
         used = entry
     return used
+
+
+def _typed_at(line: str) -> int:
+    """Where the words begin that stand behind a prompt, if there is one."""
+    prompt = _PROMPT.match(line)
+    return prompt.end() if prompt else 0
 
 
 def _head(entry: Environment, lines: Sequence[str]) -> int:
