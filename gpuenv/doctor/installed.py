@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 from packaging.version import InvalidVersion, Version
 
@@ -11,7 +12,7 @@ from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
-from gpuenv.model.lines import cuda_major_of, is_cupy
+from gpuenv.model.lines import conda_record, cuda_major_of, is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target
@@ -97,7 +98,7 @@ def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:
     target = facts.snapshot.target
     interpreter = target.executable.value or "python"
     named = [name_in(word) for word in arguments[1:] if not word.startswith("-")] if target.conda_packages else []
-    if named and all(name in target.conda_packages for name in named):
+    if named and all(conda_record(name, target.conda_packages) for name in named):
         return Fix(f"{text} Conda put it there.", ("conda", *_condas_words(facts, arguments, named)), safe=True)
     if target.externally_managed.value:
         stop = "" if text.endswith(".") else "."
@@ -121,26 +122,41 @@ def name_in(requirement: str) -> str:
     return canonicalize_name(name)
 
 
-def keep_condas(facts: Facts, foreign: tuple[str, ...], by_conda: tuple[str, ...]) -> tuple[Fix, ...]:
+def keep_condas(facts: Facts, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
     """How conda's packages stay where pip has put its own beside them; they share CuPy's files, which go with pip's."""
     alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
-    again = tuple(name for name in by_conda if is_cupy(name))
+    again = _condas_cupy(facts)
     remove = pip_fix(facts, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
     if not again:
         return (remove, alternative)
     anew = Fix(
         "Then let conda put its own in anew, for files of it went with pip's.",
-        ("conda", "install", "--force-reinstall", *_prefix(facts), *again),
+        ("conda", *_anew(facts, again)),
     )
     return (remove, anew, alternative)
 
 
+def _condas_cupy(facts: Facts) -> tuple[str, ...]:
+    """Every package of conda's CuPy: what is done to one leaves the files of the others as they are."""
+    return tuple(name for name in facts.snapshot.target.conda_packages if is_cupy(name))
+
+
+def _anew(facts: Facts, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Conda's words to put packages in anew; CuPy in the release that is there, from the matrix's channel."""
+    there = facts.snapshot.target.conda_packages
+    channel = ("--channel=conda-forge",) if any(map(is_cupy, names)) else ()
+    specs = (f"{name}={there[name]}" if is_cupy(name) else name for name in names)
+    return ("install", "--force-reinstall", *_prefix(facts), *channel, *specs)
+
+
 def _condas_words(facts: Facts, arguments: tuple[str, ...], named: list[str]) -> tuple[str, ...]:
     """What pip's words are for conda, which takes ranges of versions as pip does."""
+    of_each = (_condas_cupy(facts) if is_cupy(name) else (name,) for name in named)
+    packages = tuple(dict.fromkeys(chain.from_iterable(of_each)))
     if arguments[0] == "uninstall":
-        return ("remove", *_prefix(facts), *named)
+        return ("remove", *_prefix(facts), *packages)
     if "--force-reinstall" in arguments:
-        return ("install", "--force-reinstall", *_prefix(facts), *named)
+        return _anew(facts, packages)
     return ("install", *_prefix(facts), *(word for word in arguments[1:] if not word.startswith("-")))
 
 
@@ -151,7 +167,8 @@ def _prefix(facts: Facts) -> tuple[str, ...]:
 
 def is_condas(target: Target) -> bool:
     """Whether CuPy is conda's business there: in an environment of conda's, and no CuPy is another installer's."""
-    return target.kind.value == "conda" and all(entry.distribution in target.conda_packages for entry in target.cupy)
+    condas = (conda_record(entry.distribution, target.conda_packages) for entry in target.cupy)
+    return target.kind.value == "conda" and all(condas)
 
 
 def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:

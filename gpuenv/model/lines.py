@@ -31,6 +31,18 @@ def is_cupy(distribution: str) -> bool:
     )
 
 
+def conda_record(distribution: str, conda_packages: Mapping[str, str]) -> str | None:
+    """The package of conda's that has put a distribution there; None where none has.
+
+    conda-forge's cupy-core is "the CuPy core package without any dependencies on the CUDA libraries" (its page on that
+    channel, Description, read 2026-11-22): CuPy's files are its own, and its package cupy only requires it. It is built
+    from the sources, whose distribution is called ``cupy``.
+    """
+    if distribution in conda_packages:
+        return distribution
+    return "cupy-core" if distribution == "cupy" and "cupy-core" in conda_packages else None
+
+
 def cuda_major(distribution: str) -> int | None:
     """The CUDA major version of a wheel line: 12 for ``cupy-cuda12x``, 9 for ``cupy-cuda90``; else None."""
     match = _LINE.fullmatch(distribution)

@@ -39,6 +39,11 @@ _WORDS = pattern(
     r"\b(host|container|docker|podman|wsl|windows|laptop|server|cluster|login node|compute node|pod)\b", re.IGNORECASE
 )
 _ERROR = pattern(r"\s*Traceback \(most recent|.*\b(?:\w*Error|Exception)\b\s*:|.*\b(?:failed|cannot|could not)\b")
+_RAISED = pattern(r"\s*Traceback \(most recent|.*\b(?:\w*Error|Exception)\b\s*:")
+_INSTALL = pattern(
+    r"\s*[!%]?(?:sudo )?(?:\S*python[\d.]* -m )?(?:\S*/)?(?:pip[\d.]*|conda|mamba|micromamba|poetry|pixi|uv)\s"
+    r"(?:.{0,40}\s)?(?:install|uninstall|remove|update|upgrade|add|sync)\b"
+)
 # What is an environment's own, and not its machine's.
 _OF_A_TARGET = pattern(
     r"python|implementation|numpy|cupy-|package\.|missing\.|nvrtc|toolkit|cuda-path|libc|distribution|env\."
@@ -106,22 +111,34 @@ def _filled(own: Pasted, other: Pasted) -> Pasted:
 
 
 def chosen(text: str) -> Chosen:
-    """The environment that the error names, else the first one."""
+    """The environment that the error names, else the one that it stands in or right below.
+
+    Without an error it is the first one, or what became of that by installs.
+    """
     whole = text.splitlines()
     lines = [line[:_WIDEST] for line in whole]
     found = environments(lines)
     if len(found) < 2:  # noqa: PLR2004 - two
         return Chosen(text)
     meant = _meant(found, _names_of_errors(lines))
-    used = found[0] if meant is None else meant
+    beside = _around_the_error(found, lines)
+    used = meant or beside or _after_installs(found, lines)
     others = [entry for entry in found if entry is not used]
     blank = {number for entry in others for number in _outputs(lines, entry)}
     kept = "\n".join("" if number in blank else line for number, line in enumerate(whole, 1))
     rest = "\n".join(line if number in blank else "" for number, line in enumerate(whole, 1))
-    told = "named by the error" if meant is not None else "the first, since the error names none of them"
     seen = " and ".join(_told(entry) for entry in others)
-    note = f"{len(found)} environments are in the text: used is {_told(used)} ({told}), not {seen}"
+    why = _why(named=meant is not None, beside=beside is not None, first=used is found[0])
+    note = f"{len(found)} environments are in the text: used is {_told(used)} ({why}), not {seen}"
     return Chosen(kept, rest, note)
+
+
+def _why(*, named: bool, beside: bool, first: bool) -> str:
+    if named:
+        return "named by the error"
+    if beside:
+        return "the error stands below it"
+    return "the first, since the error names none of them" if first else "after the install above it"
 
 
 def environments(lines: Sequence[str]) -> tuple[Environment, ...]:
@@ -173,10 +190,9 @@ def _is_above(line: str) -> bool:
 
 
 def _names(lines: Sequence[str]) -> Iterator[str]:
-    """What an environment is called in its own lines: those of an error in it are the error's."""
-    for line in lines:
-        if _ERROR.match(line):
-            return
+    """What an environment is called in its own lines: those of an error in it, and the one above, are the error's."""
+    error = next((number for number, line in enumerate(lines) if _ERROR.match(line)), None)
+    for line in lines if error is None else lines[: _above_error(lines, error)]:
         yield from _names_in(line, words=len(line) < 80 and not _FROZEN.match(line))  # noqa: PLR2004 - a heading's
 
 
@@ -209,9 +225,15 @@ def _names_of_errors(lines: Sequence[str]) -> frozenset[str]:
             names |= set(_names_in(after, words=False)) if after.startswith((" ", "\t")) else set()
             if not after.startswith((" ", "\t")):
                 break
-        above = next((before for before in reversed(lines[max(0, number - 3) : number]) if before.strip()), "")
-        names |= set(_names_in(above, words=bool(_HEADING.match(above) or _PROMPT.match(above))))
+        for above in lines[_above_error(lines, number) : number]:
+            names |= set(_names_in(above, words=bool(_HEADING.match(above) or _PROMPT.match(above))))
     return frozenset(names)
+
+
+def _above_error(lines: Sequence[str], error: int) -> int:
+    """Where the line stands that an error is right below: a prompt or a heading, say; the error's own where none is."""
+    near = range(error - 1, max(-1, error - 4), -1)
+    return next((number for number in near if lines[number].strip()), error)
 
 
 def _meant(found: Sequence[Environment], named: frozenset[str]) -> Environment | None:
@@ -221,6 +243,45 @@ def _meant(found: Sequence[Environment], named: frozenset[str]) -> Environment |
         if len(owners) == 1:
             return owners[0]
     return None
+
+
+def _around_the_error(found: Sequence[Environment], lines: Sequence[str]) -> Environment | None:
+    """The environment in whose lines the last error stands; None where it stands above them all, or there is none.
+
+    Of an environment before and after an install the state counts that the error was met in.
+    """
+    errors = [number for number, line in enumerate(lines, 1) if _ERROR.match(line)]
+    raised = [number for number in errors if _RAISED.match(lines[number - 1])]
+    last = max(raised or errors, default=0)
+    if not any(True for line in lines[: max(0, last - 1)] for _ in _heads(line)):
+        return None
+    return next((entry for entry in found if entry.first <= last <= entry.last), None)
+
+
+def _after_installs(found: Sequence[Environment], lines: Sequence[str]) -> Environment:
+    """The first environment, in the state that the installs between its outputs and the next ones have left it in.
+
+    An error above them all was met before.
+    """
+    used = found[0]
+    for entry in () if any(map(_ERROR.match, lines)) else found[1:]:
+        between = lines[_head(used, lines) : _head(entry, lines)]
+        is_other = bool(used.names) and bool(entry.names) and not used.names & entry.names
+        if is_other or not any(_INSTALL.match(line[_typed_at(line) :]) for line in between):
+            break
+        used = entry
+    return used
+
+
+def _typed_at(line: str) -> int:
+    """Where the words begin that stand behind a prompt, if there is one."""
+    prompt = _PROMPT.match(line)
+    return prompt.end() if prompt else 0
+
+
+def _head(entry: Environment, lines: Sequence[str]) -> int:
+    """Where its first output stands."""
+    return next((number for number in range(entry.first - 1, entry.last) if any(_heads(lines[number]))), entry.last)
 
 
 def _outputs(lines: Sequence[str], entry: Environment) -> Iterator[int]:

@@ -14,7 +14,43 @@ NVIDIA_TOO = "01:00.0 3D controller: NVIDIA Corporation GA107M [GeForce RTX 3050
 NO_DEVICE = "CUDARuntimeError: cudaErrorNoDevice: no CUDA-capable device is detected\n"
 NO_LIBRARY = "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory\n"
 NO_TALK = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+TOO_OLD = "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version\n"
+CEZANNE = "06:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Cezanne (rev c6)\n"
+PICASSO = "05:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Picasso [Radeon Vega Series]\n"
+VEGA = "03:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Vega 20 [Radeon VII] (rev c1)\n"
 NO_CODE = "hipErrorNoBinaryForGpu: Unable to find code object for all current devices!\n"
+
+
+@pytest.mark.parametrize("amd", [CEZANNE, PICASSO, LSPCI])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "My laptop also has a MX450.",
+        "There is a NVIDIA TITAN Xp in it.",
+        "The TITAN V is in slot 2.",
+        "The workstation is a GB10.",
+        "The server has an NVIDIA T4.",
+        "I ran apt install nvidia-driver-550.",
+    ],
+)
+def test_an_nvidia_card_by_any_of_its_names_is_seen_beside_one_of_amd_s(words: str, amd: str) -> None:
+    told = explanation(scan(f"{amd}{words}\n{TOO_OLD}".encode()))
+    assert told.causes[0].cause.value == "driver-too-old-for-cuda"
+
+
+@pytest.mark.parametrize("amd", [CEZANNE, PICASSO, "AMD Radeon RX Vega 11 Graphics\n"])
+@pytest.mark.parametrize(
+    ("error", "first"), [(TOO_OLD, "driver-too-old-for-cuda"), (NO_TALK, "driver-module-not-loaded")]
+)
+def test_a_processor_s_own_graphics_says_nothing_of_a_card(amd: str, error: str, first: str) -> None:
+    alone, beside = explanation(scan(error.encode())), explanation(scan((amd + error).encode()))
+    assert beside.causes[0].cause.value == first
+    assert [entry.cause for entry in beside.causes] == [entry.cause for entry in alone.causes]
+
+
+@pytest.mark.parametrize("word", ["MX Linux 21", "host titan", "16GB", "8 GB 3200", "nvidia-driver", "MX518"])
+def test_what_only_sounds_like_an_nvidia_card_is_none(word: str) -> None:
+    assert explanation(scan(f"{LSPCI}{word}\n{NO_TALK}".encode())).causes[0].cause.value == NONE
 
 
 @pytest.mark.parametrize(
@@ -23,6 +59,7 @@ NO_CODE = "hipErrorNoBinaryForGpu: Unable to find code object for all current de
         (SMI + NO_DEVICE, NONE),
         (LSPCI + NO_LIBRARY, NONE),
         (LSPCI + NO_TALK, NONE),
+        (VEGA + NO_TALK, NONE),
         ("I have a Radeon RX 7900 XTX and installed cupy-cuda12x\n" + NO_LIBRARY, NONE),
         (LSPCI + NVIDIA_TOO + NO_TALK, "driver-module-not-loaded"),
         ("Model name: AMD Ryzen 7 5800H with Radeon Graphics\n" + NO_TALK, "driver-module-not-loaded"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpuenv.cli.explaining import explained, scanned
 from gpuenv.cli.inputs import Subject
-from gpuenv.paste.environments import chosen, read_meant
+from gpuenv.paste.environments import chosen, environments, read_meant
 from gpuenv.paste.read import read_paste
 
 OLD = "Package       Version\n------------- -------\ncupy-cuda11x  13.6.0\nnumpy         1.26.4\n"
@@ -23,22 +25,74 @@ def cupy(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "used"),
     [
-        (f"$ pip list\n{OLD}\n$ pip list\n{NEW}\nImportError: CuPy failed\n", "cupy-cuda11x"),
+        (f"$ pip list\n{OLD}\n$ pip list\n{NEW}\nImportError: CuPy failed\n", "cupy-cuda13x"),
+        (f"$ pip list\n{OLD}\n$ pip uninstall -y cupy-cuda11x\n$ pip install cupy-cuda13x\n$ pip list\n{NEW}\n{TRACEBACK.format('/x')}", "cupy-cuda13x"),
+        (f"$ pip list\n{OLD}\n{TRACEBACK.format('/x')}\n$ pip install cupy-cuda13x\n$ pip list\n{NEW}\n", "cupy-cuda11x"),
+        (f"$ pip list\n{OLD}\nImportError: a\n$ pip install cupy-cuda13x\n$ pip list\n{NEW}\nImportError: b\n", "cupy-cuda13x"),
+        (f"$ pip list\n{OLD}\n$ pip list\n{NEW}\nImportError: b\nWhatever I try, it failed.\n", "cupy-cuda13x"),
+        (f"$ pip list\n{OLD}\n$ pip uninstall -y cupy-cuda11x\n$ pip install cupy-cuda13x\n$ pip list\n{NEW}\n", "cupy-cuda13x"),
+        (f"(a) $ pip list\n{OLD}\n(a) $ conda install -c conda-forge cupy\n(a) $ pip list\n{NEW}\n", "cupy-cuda13x"),
+        (f"$ pip install cupy-cuda11x\n$ pip list\n{OLD}\n$ pip list\n{NEW}\n", "cupy-cuda11x"),
+        (f"pip list\n{OLD}\npython -m pip install -U cupy-cuda13x\npip list\n{NEW}\n", "cupy-cuda13x"),
+        (f"!pip list\n{OLD}\n!uv pip install cupy-cuda13x\n!pip list\n{NEW}\n", "cupy-cuda13x"),
+        (f"$ pip list\n{OLD}\nThe update of pip did not install it.\n$ pip list\n{NEW}\n", "cupy-cuda11x"),
+        (f"{TRACEBACK.format('/x')}\n$ pip list\n{OLD}\n$ pip install cupy-cuda13x\n$ pip list\n{NEW}\n", "cupy-cuda11x"),
+        (f"(a) $ pip list\n{OLD}\n(b) $ pip install cupy-cuda13x\n(b) $ pip list\n{NEW}\n", "cupy-cuda11x"),
+        (f"{TRACEBACK.format('/x')}\n$ pip list\n{OLD}\n$ pip list\n{NEW}\n", "cupy-cuda11x"),
+        (f"(a) me@box:~$ pip list\n{OLD}\n(b) me@box:~$ pip list\n{NEW}\n(a) me@box:~$ python a.py\nImportError: x\n", "cupy-cuda11x"),
         (f"(old) me@box:~$ pip list\n{OLD}\n(new) me@box:~$ pip list\n{NEW}\n(new) me@box:~$ python a.py\n{TRACEBACK.format('/x')}", "cupy-cuda13x"),
         (f"(old) me@box:~$ pip list\n{OLD}\n(new) me@box:~$ pip list\n{NEW}\n(old) me@box:~$ python a.py\n{TRACEBACK.format('/x')}", "cupy-cuda11x"),
         (f"$ /srv/a/bin/pip list\n{OLD}\n$ /srv/b/bin/pip list\n{NEW}\n{TRACEBACK.format('/srv/b')}", "cupy-cuda13x"),
         (f"(a) $ pip list\n{OLD}\n(b) $ pip list\n{NEW}\n{TRACEBACK.format('/opt/conda/envs/b')}", "cupy-cuda13x"),
         (f"me@box:~$ pip list\n{OLD}\nroot@3f2a1b:/# pip list\n{NEW}\nroot@3f2a1b:/# python3 a.py\n{TRACEBACK.format('/usr')}", "cupy-cuda13x"),
         (f"### Host\n{OLD}\n### Container\n{NEW}\n### Error in the container\n{TRACEBACK.format('/usr')}", "cupy-cuda13x"),
-        ("cupy-cuda11x==13.6.0\nnumpy==1.26.4\n\ncupy-cuda13x==14.2.0\nnumpy==2.3.4\nImportError: x\n", "cupy-cuda11x"),
+        ("cupy-cuda11x==13.6.0\nnumpy==1.26.4\n\ncupy-cuda13x==14.2.0\nnumpy==2.3.4\nImportError: x\n", "cupy-cuda13x"),
+        ("cupy-cuda11x==13.6.0\nnumpy==1.26.4\n\ncupy-cuda13x==14.2.0\nnumpy==2.3.4\n", "cupy-cuda11x"),
     ],
 )  # fmt: skip
-def test_the_one_that_the_error_names_is_used_else_the_first(text: str, used: str) -> None:
+def test_the_one_that_the_error_names_or_stands_below_is_used_else_the_first(text: str, used: str) -> None:
     found = chosen(text)
     assert cupy(found.text) == [used]
     assert found.note is not None
     assert found.note.startswith("2 environments are in the text: used is that of line ")
-    assert len(found.text.splitlines()) == len(text.splitlines()), "the numbers of the lines stay"
+    assert found.text.count("\n") + 1 == len(text.splitlines()), "the numbers of the lines stay"
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "numpy==1.26.4",
+                "numpy==2.1.0",
+                "scipy==1.9",
+                "$ pip install x",
+                "$ pip list",
+                "",
+                "Package  Version",
+                "(b) $ ls",
+                "ImportError: x",
+                "On the host:",
+            ]
+        ),
+        max_size=14,
+    )
+)
+def test_no_order_of_lines_is_too_odd(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    found = chosen(text)
+    assert found.note is None or found.note.startswith(f"{len(environments(lines))} environments")
+    assert sorted(f"{found.text}\n{found.rest}".split()) == sorted(text.split())
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ("ImportError: x\n", "line 6 (the error stands below it), not that of line 1"),
+        ("", "line 1 (the first, since the error names none of them), not that of line 6"),
+    ],
+)
+def test_it_is_told_why_one_is_used(after: str, said: str) -> None:
+    assert (chosen(f"$ pip list\n{OLD}$ pip list\n{NEW}{after}").note or "").endswith(f"used is that of {said}")
 
 
 def test_of_two_drivers_one_is_used() -> None:

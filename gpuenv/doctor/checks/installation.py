@@ -9,7 +9,7 @@ from gpuenv.doctor.installed import ONE_CUPY, install_fix, keep_condas, pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState
 
@@ -204,7 +204,7 @@ def pip_and_conda(facts: Facts) -> Outcome:
     target = facts.snapshot.target
     conda_cupy = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}
     pip_cupy = {entry.distribution: entry.release for entry in target.cupy} if target.conda_packages else {}
-    foreign = {name: release for name, release in pip_cupy.items() if name not in target.conda_packages}
+    foreign = {name: release for name, release in pip_cupy.items() if not conda_record(name, target.conda_packages)}
     conda_cuda = {name: release for name, release in target.conda_packages.items() if _CONDA_CUDA.fullmatch(name)}
     places = {entry.found_via for entry in target.libraries if entry.path} & {"site-packages", "conda"}
     if foreign and conda_cupy:
@@ -219,7 +219,7 @@ def pip_and_conda(facts: Facts) -> Outcome:
     yield Symptom(
         title,
         tuple(Evidence(f"target.packages.{name}", release, _who(facts, name)) for name, release in involved.items()),
-        keep_condas(facts, tuple(foreign), tuple(conda_cupy)),
+        keep_condas(facts, tuple(foreign)),
         severity,
     )
 

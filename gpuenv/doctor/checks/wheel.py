@@ -10,6 +10,7 @@ from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.lines import conda_record
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection, Resolution
 from gpuenv.model.snapshot import SourceState
 
@@ -166,15 +167,16 @@ def two_cupys(facts: Facts) -> Outcome:
     title = f"{len(names)} CuPy distributions share the target: {' and '.join(names)}"
     if len(names) == 1:
         title = f"{names[0]} is on the target's path {len(found)} times; the first one is used"
-    by_conda = tuple(name for name in names if name in facts.snapshot.target.conda_packages)
-    foreign = tuple(name for name in names if name not in by_conda)
+    records = {name: conda_record(name, facts.snapshot.target.conda_packages) for name in names}
+    by_conda = tuple(record for record in records.values() if record)
+    foreign = tuple(name for name, record in records.items() if not record)
     mixed = bool(by_conda and foreign)
     if mixed:
         title = f"conda's {', '.join(by_conda)} and pip's {', '.join(foreign)} share the target"
     yield Symptom(
         title,
         tuple(Evidence(entry.distribution, entry.release, entry.location or "its metadata") for entry in found),
-        keep_condas(facts, foreign, by_conda)
+        keep_condas(facts, foreign)
         if mixed
         else (
             pip_fix(facts, "Remove all of them.", "uninstall", "-y", *names),

@@ -1,4 +1,4 @@
-"""What torch, TensorFlow, JAX, numba and ROCm builds print of the GPU's environment."""
+"""What torch, TensorFlow, JAX and numba print of the GPU's environment."""
 
 from __future__ import annotations
 
@@ -231,73 +231,5 @@ SIGNATURES = (
             r"|CUDA \d\S* does not (?:yet )?support (?:compute capability|sm_|the GPU)|nvrtc.*does not support.*(?:compute capability|sm_)"
         ),
         level=Level.WARNING,
-    ),
-    Signature(
-        "rocm.no-binary",
-        "HIP",
-        ("hiperrornobinaryforgpu", "hiperrorshareobjectinitfailed", "binary for current devices"),
-        ((Cause.NO_KERNEL_IMAGE, 0.72), (Cause.ROCM_MISMATCH, 0.25)),
-        "hip, hip_runtime_api.h: hipErrorNoBinaryForGpu; amdhip64, the strings of the binary",
-        title="The ROCm build holds no code for this GPU",
-        sways=(Sway("amd", Cause.ROCM_MISMATCH, 6), Sway("cupy", Cause.ROCM_MISMATCH, 6)),
-    ),
-    Signature(
-        "rocm.error",
-        "HIP",
-        (
-            "hiperror",
-            "hip error",
-            "hsa_status",
-            "rocm",
-            "no rocm-capable device",
-            "amdgpu",
-            "for gpu arch",
-            "rock module",
-        ),
-        ((Cause.ROCM_MISMATCH, 0.78), (Cause.NO_KERNEL_IMAGE, 0.1)),
-        "hip, hip_runtime_api.h: hipError_t; CuPy built for ROCm",
-        pattern=(
-            r"hipError(?!NoBinaryForGpu|ShareObjectInitFailed)\w+|HIP error: |no ROCm-capable device|HSA_STATUS_ERROR_\w+"
-            r"|rocBLAS error: Cannot read .*for GPU arch|ROCk module is NOT loaded|Unable to detect amdgpu driver"
-            r"|(?:cupy|torch|CUDA|nvidia).{0,60}(?:on|with|for) (?:an )?AMD (?:GPU|ROCm)|ROCm (?:is not|was not|not) (?:installed|found|supported)|/opt/rocm\S*:? (?:No such file|not found|does not exist)"
-        ),
-        mark="rocm",
-    ),
-    Signature(
-        "jetson.libraries",
-        "Jetson's libraries",
-        ("nvrm", "libnvos", "tegra", "nvhost", "nvmap", "l4t", "jetson"),
-        ((Cause.JETSON_TEGRA, 0.8),),
-        "L4T, libnvrm_gpu.so and libnvos.so, the strings of the binaries",
-        pattern=(
-            r"NvRm(?:Gpu|Mem)\w*(?:Open|Init)\w* failed|libnv(?:rm\w*|os|dla\w*|cudla)\.so\S*: cannot open|(?:could not|cannot|failed to).{0,40}(?:/dev/nvhost|\bnvmap\b)"
-            r"|(?:not (?:supported|available)|unsupported|no (?:wheels?|support)).{0,60}(?:Jetson|Tegra|L4T|JetPack)|(?:Jetson|Tegra|JetPack|L4T)[^\"]{0,60}(?:not (?:supported|available|compatible)|unsupported|requires|mismatch|no wheel)"
-        ),
-        title="A Tegra board needs the builds of its own platform",
-        mark="jetson",
-    ),
-    Signature(
-        "wsl.shadow",
-        "WSL",
-        ("wsl", "microsoft-standard"),
-        ((Cause.WSL_LIBCUDA, 0.55),),
-        "ldconfig in WSL; NVIDIA, CUDA on WSL User Guide",
-        pattern=(
-            r"/usr/lib/wsl/lib/libcuda\S* is not a symbolic link|(?:nvidia|cuda|gpu).{0,60}(?:not (?:found|supported|available|accessible)|blocked|fail\w*|error).{0,40}\bWSL2?\b"
-            r"|\bWSL2?\b.{0,60}(?:nvidia|cuda|gpu).{0,60}(?:not (?:found|supported|available|accessible)|blocked|fail\w*|error)|/usr/lib/wsl\S*: No such file"
-            r"|\b(?:in|under|inside|within) WSL2?\b.{0,40}\b(?:no longer|not|never|cannot)\b.{0,40}\b(?:GPU|CUDA|nvidia)"
-        ),
-        level=Level.WARNING,
-        mark="wsl",
-        decides="which libcuda.so.1 is loaded: ldconfig -p | grep libcuda",
-    ),
-    Signature(
-        "wsl.old-windows-driver",
-        "WSL",
-        ("windows", "wsl", "dxg"),
-        ((Cause.WSL_LIBCUDA, 0.8),),
-        "dxgkrnl of the WSL kernel; NVIDIA, CUDA on WSL User Guide",
-        pattern=r"dxgk\w*:? .*(?:Ioctl failed|open_adapter|failed)|/dev/dxg.{0,40}(?:not found|no such|missing|cannot)|Windows driver.{0,40}(?:too old|does not support WSL)",
-        mark="wsl",
     ),
 )
