@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -176,3 +177,25 @@ def test_a_caller_that_ignores_how_its_children_end_keeps_nobody_waiting() -> No
     assert (done.returncode, done.stderr) == (0, "")
     states = {source["name"]: source["state"] for source in json.loads(done.stdout)["sources"]}
     assert (states["target"], states["files"], states["kernel"]) == ("answered", "answered", "answered")
+
+
+def test_an_interruption_amid_an_import_waits_for_its_end() -> None:
+    """Else the lock of all imports may stay taken, and the program would hang: here one comes as often as it can."""
+    program = (
+        "import os, signal, sys, threading, time\n"
+        "from gpuenv.__main__ import _interrupt\n"
+        "signal.signal(signal.SIGTERM, _interrupt)\n"
+        "folder = sys.argv[1]\n"
+        "sys.path.insert(0, folder)\n"
+        "from pathlib import Path\n"
+        "Path(folder, 'slow.py').write_text('import os, signal\\nos.kill(os.getpid(), signal.SIGTERM)\\n'\n"
+        "                                   'done = [number for number in range(100000)]\\n')\n"
+        "try:\n"
+        "    import slow\n"
+        "    time.sleep(10)\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(3 if hasattr(sys.modules.get('slow'), 'done') else 4)\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.executable, "-c", program, folder], check=False, timeout=60)
+    assert done.returncode == 3
