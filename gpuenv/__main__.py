@@ -6,13 +6,7 @@ import sys
 
 from gpuenv import began  # noqa: F401 - before all that takes time
 
-TYPE_CHECKING = False  # importing typing takes longer than --version
-if TYPE_CHECKING:
-    from types import FrameType
-
 _OUTPUT_CLOSED, _INTERRUPTED, _USAGE = 141, 130, 2
-_MOMENT, _MOST_MOMENTS = 0.002, 500  # seconds; how often an interruption is put off
-_put_off: list[int] = []
 _COLLECT_AFTER = 100_000  # new objects: a start makes half as many, all of which stay
 
 
@@ -40,11 +34,10 @@ def _main(arguments: list[str]) -> int:
     import signal  # noqa: PLC0415
 
     from gpuenv.cli import ahead  # noqa: PLC0415
+    from gpuenv.interrupt import heed  # noqa: PLC0415
 
     gc.set_threshold(_COLLECT_AFTER)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        if number == signal.SIGTERM or signal.getsignal(number) is signal.default_int_handler:
-            signal.signal(number, _interrupt)
+    heed()
     if hasattr(signal, "SIGCHLD"):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it would leave no child's end to be told
 
@@ -84,30 +77,6 @@ def _leave_memory() -> None:
 
     if hasattr(gc, "freeze"):  # CPython's
         gc.freeze()
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """A polite request to end is treated like Ctrl-C, so that the children are ended too.
-
-    Not amid an import: one that is broken off at the wrong place keeps the lock of all imports, and every thread waits
-    for that until the end of days (seen with CPython 3.11). It is asked again in a moment.
-    """
-    import signal  # noqa: PLC0415 - is there
-
-    if hasattr(signal, "setitimer") and len(_put_off) < _MOST_MOMENTS and _is_importing(frame):
-        _put_off.append(number)
-        signal.signal(signal.SIGALRM, _interrupt)
-        signal.setitimer(signal.ITIMER_REAL, _MOMENT)
-        return
-    raise KeyboardInterrupt
-
-
-def _is_importing(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _without_output(error: OSError) -> int:

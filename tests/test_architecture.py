@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "matrix": {"model"},
     "doctor": {"model", "matrix"},
     "explain": {"model", "matrix", "doctor"},
-    "probe": {"model", "matrix", "doctor"},
+    "probe": {"model", "matrix", "doctor", "interrupt"},
     "paste": {"model", "matrix", "probe", "explain"},
     "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
@@ -42,7 +42,8 @@ MAY_IMPORT = {
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "refresh": {"model", "matrix", "probe", "toml_text"},
     "began": set[str](),
-    "__main__": {"cli", "began"},
+    "interrupt": set[str](),
+    "__main__": {"cli", "began", "interrupt"},
     "__init__": set[str](),
 }
 # Libraries of others, and the one place that may import each.

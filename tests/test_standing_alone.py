@@ -43,7 +43,7 @@ def test_a_script_stands_on_its_own() -> None:
         "libraries": {"cuda", "library_files", "library_versions"},
         "library_files": set(),
         "library_versions": set(),
-        "files": set(),
+        "files": {"telling"},
         "scheme": set(),
         "start": set(),
         "importing": set(),

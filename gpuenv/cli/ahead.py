@@ -86,8 +86,8 @@ def take_over(request: Request) -> Inquiry:
 
 def end() -> None:
     """Ends whatever was begun."""
-    for early in _early:
-        early.end()
+    while _early:
+        _early.pop().end()
     for inquiry in _begun:
         inquiry.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import platform
@@ -15,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
+from gpuenv.cli.errors import CommandError, OutputClosed, complain, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
@@ -198,9 +197,8 @@ def write_stdout(text: str) -> None:
 
 def write_stderr(lines: Iterable[Line]) -> None:
     """Lines beside the result; lost where nobody can read them."""
-    with contextlib.suppress(OSError, AttributeError):
-        sys.stderr.write("".join(_harmless(line.text.rstrip()) + "\n" for line in lines))
-        sys.stderr.flush()
+    for line in lines:
+        complain(_harmless(line.text.rstrip()))
 
 
 def write_file(path: Path, text: str, *, shared: bool = False) -> None:

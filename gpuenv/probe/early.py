@@ -6,11 +6,12 @@ import os
 import signal
 import time
 
+from gpuenv.interrupt import INTERRUPTIONS
+
 TYPE_CHECKING = False  # importing typing takes a tenth of the time that is won here
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
 _IGNORED = ("SIGPIPE", "SIGXFSZ")  # by this interpreter, and no child shall inherit that
 _FIRST_FREE = 3  # descriptors below are the standard streams, unless somebody has closed them
 
@@ -51,7 +52,7 @@ def start_early(command: Sequence[str], environment: Mapping[str, str], into: li
     if not hasattr(os, "posix_spawn"):
         return
     pipes: list[int] = []
-    former = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
     try:
         for _ in range(3):
             pipes += os.pipe()

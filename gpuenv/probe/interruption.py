@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gpuenv.interrupt import INTERRUPTIONS
+
 _Handler = Callable[[int, Any], Any]
 
 
@@ -21,9 +23,7 @@ def interruptions_held_back() -> Iterator[None]:
         yield
         return
     came: list[int] = []
-    former: dict[int, _Handler] = {
-        number: handler for number in (signal.SIGINT, signal.SIGTERM) if (handler := _handler(number))
-    }
+    former: dict[int, _Handler] = {number: handler for number in INTERRUPTIONS if (handler := _handler(number))}
     try:
         for number in former:
             signal.signal(number, lambda number, _: came.append(number))

@@ -8,8 +8,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.model.record import dataclass
@@ -151,7 +152,8 @@ def _tasks(
     """
     tasks: dict[str, Callable[[], Any]] = {}
     if interpreter is not None:
-        target, files, told = start_interpreter(asking, interpreter, early), start_files(asking), Told()
+        target, files = start_interpreter(asking, interpreter, early), start_files(asking)
+        told: SimpleQueue[Any] = SimpleQueue()
         tasks["target"] = lambda: _environment(asking, interpreter, target, told)
         tasks["files"] = lambda: _files(asking, files, told, deep=deep)
     cuda, nvml, kernel = start_cuda(asking), start_nvml(asking), start_kernel(asking)
@@ -194,42 +196,25 @@ def _smi(asking: Asking) -> Any:  # noqa: ANN401 - likewise
     return smi_facts(asking, begun)
 
 
-class Told:
-    """What the target's interpreter has told, for whoever waits for it."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._facts: Any = None
-
-    def put(self, facts: Any) -> None:  # noqa: ANN401 - of a module that is imported later
-        """Tells it."""
-        self._facts = facts
-        self._event.set()
-
-    def close(self) -> None:
-        """Nothing more will be told."""
-        self._event.set()
-
-    def get(self, deadline: float) -> Any:  # noqa: ANN401 - likewise
-        """The facts and their source; None where there are none by the deadline."""
-        self._event.wait(max(0.0, deadline - time.monotonic()))
-        return self._facts
-
-
-def _environment(asking: Asking, interpreter: str, begun: Talk | ChildResult, told: Told) -> Any:  # noqa: ANN401
+def _environment(asking: Asking, interpreter: str, begun: Talk | ChildResult, told: SimpleQueue[Any]) -> Any:  # noqa: ANN401
     talk = None if isinstance(begun, ChildResult) else begun
-    with closing(told), closing(talk) if talk is not None else nullcontext():
-        result = begun if isinstance(begun, ChildResult) else begun.first()
-        from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - the child was to be started
+    try:
+        with closing(talk) if talk is not None else nullcontext():
+            result = begun if isinstance(begun, ChildResult) else begun.first()
+            from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - likewise
 
-        target, source = target_facts(result)
-        told.put((target, source))
-        libraries, libraries_source = ask_libraries(asking, interpreter, target, talk)
+            target, source = target_facts(result)
+            told.put((target, source))
+            libraries, libraries_source = ask_libraries(asking, interpreter, target, talk)
+    finally:
+        told.put(None)  # nobody shall wait for what will not be told
     return target, source, libraries, libraries_source
 
 
-def _files(asking: Asking, ask: Callable[[str], ChildResult], told: Told, *, deep: bool) -> Any:  # noqa: ANN401
-    found = told.get(asking.deadline)
+def _files(asking: Asking, ask: Callable[[str], ChildResult], told: SimpleQueue[Any], *, deep: bool) -> Any:  # noqa: ANN401
+    found = None
+    with suppress(Empty):
+        found = told.get(timeout=max(0.0, asking.deadline - time.monotonic()))
     if found is None:
         ask("")  # it has been started, and is to be buried
         return None

@@ -183,8 +183,8 @@ def test_an_interruption_amid_an_import_waits_for_its_end() -> None:
     """Else the lock of all imports may stay taken, and the program would hang: here one comes as often as it can."""
     program = (
         "import os, signal, sys, threading, time\n"
-        "from gpuenv.__main__ import _interrupt\n"
-        "signal.signal(signal.SIGTERM, _interrupt)\n"
+        "from gpuenv.interrupt import heed\n"
+        "heed()\n"
         "folder = sys.argv[1]\n"
         "sys.path.insert(0, folder)\n"
         "from pathlib import Path\n"
@@ -199,3 +199,22 @@ def test_an_interruption_amid_an_import_waits_for_its_end() -> None:
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([sys.executable, "-c", program, folder], check=False, timeout=60)
     assert done.returncode == 3
+
+
+def test_what_was_ended_early_is_not_taken_for_what_runs(target: Path) -> None:
+    """Where the rest cannot be begun, here for want of a thread, the whole is asked anew."""
+    program = (
+        "import sys, threading\n"
+        "from gpuenv.cli import ahead\n"
+        "threading.stack_size(1 << 46)\n"  # more than there is room for
+        "ahead.begin(['probe', '--python', sys.argv[1]])\n"
+        "threading.stack_size(0)\n"
+        "from gpuenv.cli.front import run\n"
+        "sys.exit(run(['probe', '--format', 'json', '--python', sys.argv[1]]))\n"
+    )
+    command = [sys.executable, "-c", program, str(target)]
+    done = subprocess.run(command, env=MINIMAL, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    states = {source["name"]: source["state"] for source in json.loads(done.stdout)["sources"]}
+    assert states["target"] == "answered"
+    assert scripts(target) == ["interpreter", "interpreter"]

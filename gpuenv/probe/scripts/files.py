@@ -17,6 +17,10 @@ import stat
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
+
+from telling import tell
+
 _OWNERS = re.compile(r"(cupy|numpy|nvidia|cuda|cutensor|cuquantum|custatevec)", re.IGNORECASE)
 _RECORD_LIMIT, _HEADER_LIMIT = 30_000_000, 4_000_000  # bytes
 _COLUMNS = 3  # path, digest, size
@@ -24,12 +28,6 @@ _TOLD = 50
 _ORDER = ("missing", "wrong-size", "changed", "owned-twice")
 
 _Owner = tuple[str, str, int, bool]  # distribution, digest, size, and whether the size is to be believed
-
-
-def tell(key: str, value: object) -> None:
-    """Prints one fact at once, so that it survives whatever happens to this process next."""
-    sys.stdout.write("gpuenv:" + json.dumps({key: value}) + "\n")
-    sys.stdout.flush()
 
 
 def folders_of(path: Sequence[str]) -> list[str]:
