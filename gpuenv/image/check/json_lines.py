@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Plain
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
+# Either may lack its end and goes on to that of the text then, or every one of many would be sought to the end anew.
+_STRING = r'"(?:[^"\\]|\\.?)*(?:"|\Z)'
 # A string, which is kept, or a comment, which is not.
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _LAST_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}:]|\n", re.DOTALL)
 
