@@ -21,24 +21,12 @@ from gpuenv.explain.table import NO_FAULT, TABLE, read_table
 from gpuenv.explain.words import terms_of
 from tests.eval.near import NEAR, NOTHING_STATED, OPPOSITES, OTHER_FAULTS, WRITTEN
 from tests.eval.printed import messages
-from tests.eval.score import load
+from tests.eval.score import SETS, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HERE = Path(__file__).parent
-SETS = (
-    "established",
-    "collected",
-    "gathered",
-    "fetched",
-    "reported",
-    "recent",
-    "unseen",
-    "further",
-    "later",
-    "unconfirmed",
-)
 _LEAST = 0.1  # a smaller weight changes no answer and makes the table large
 _ORIGINS = 2  # a word is of two at least
 _FOLDS = 10

@@ -69,6 +69,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 HERE = Path(__file__).parent
+# Of public reports, each a file.
+SETS = (
+    "established",
+    "collected",
+    "gathered",
+    "fetched",
+    "reported",
+    "recent",
+    "unseen",
+    "further",
+    "later",
+    "unconfirmed",
+)
 SURE = 0.8
 WAYS = ("alone", "with its environment")
 

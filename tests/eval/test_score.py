@@ -8,20 +8,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from tests.eval.printed import messages, recalls
-from tests.eval.score import answers, load, row
-
-NAMES = (
-    "established",
-    "collected",
-    "gathered",
-    "fetched",
-    "reported",
-    "recent",
-    "unseen",
-    "further",
-    "later",
-    "unconfirmed",
-)
+from tests.eval.score import SETS, answers, load, row
 
 
 @pytest.mark.parametrize(
@@ -49,7 +36,7 @@ def test_the_score_holds(name: str, with_facts: bool, first: float, three: float
 
 
 def test_the_cases_are_well_formed() -> None:
-    cases = [case for name in NAMES for case in load(name)]
+    cases = [case for name in SETS for case in load(name)]
     assert len({case.id for case in cases}) == len(cases)
     assert {case.root_cause for case in cases} <= {cause.value for cause in Cause}
     assert all(case.source and case.error_text for case in cases)

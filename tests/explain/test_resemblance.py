@@ -16,8 +16,8 @@ from gpuenv.explain.table import NO_FAULT, TABLE, Table, read_table, shipped
 from gpuenv.explain.words import terms_of
 from gpuenv.model.causes import Cause
 from tests.cli.program import gpuenv
-from tests.eval.learn import SETS, digest, samples
-from tests.eval.score import Case, load
+from tests.eval.learn import digest, samples
+from tests.eval.score import SETS, Case, load
 from tests.explain.test_signatures import OF_ONE_REPORT
 
 if TYPE_CHECKING:
