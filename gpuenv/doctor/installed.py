@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import chain
 
 from packaging.version import InvalidVersion, Version
@@ -12,11 +13,13 @@ from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
-from gpuenv.model.lines import conda_record, cuda_major_of, is_cupy
+from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor, is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target
+from gpuenv.model.versions import CudaVersion
 
+_FIRST_WITH_PATHFINDER = 14
 ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
 
 
@@ -47,12 +50,23 @@ def installed(facts: Facts) -> Installed | None:
         return None
     major = installed_cuda_major(facts)
     line = _line_of(found[0].distribution, major, facts.matrix)
-    if line is None:
-        return None
+    told = _told_cuda(facts.snapshot.target)
+    if line is None or (told is not None and told < line.first_cuda):
+        return None  # of an older CUDA than any line of this major that was measured
     exact = next((release for release in line.releases if release.cupy == found[0].release), None)
     row = exact or _nearest(line, found[0].release)
     same_line = line.name == found[0].distribution
     return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
+
+
+def _told_cuda(target: Target) -> CudaVersion | None:
+    """The CUDA minor that a line of its own, or conda's toolkit, tells of the CuPy that an import meets first."""
+    of_its_line = cuda_minor(target.cupy[0].distribution)
+    of_conda = target.conda_packages.get("cudatoolkit") if target.cupy[0].distribution == "cupy" else None
+    try:
+        return of_its_line or (CudaVersion.parse(of_conda) if of_conda else None)
+    except ValueError:
+        return None
 
 
 def _line_of(distribution: str, major: int | None, matrix: Matrix) -> WheelLine | None:
@@ -69,17 +83,42 @@ def _line_of(distribution: str, major: int | None, matrix: Matrix) -> WheelLine 
 def installed_cuda_major(facts: Facts) -> int | None:
     """The CUDA major of the CuPy that an import meets first; None where there is none, or it does not tell."""
     target = facts.snapshot.target
-    return cuda_major_of(target.cupy[0].distribution, target.packages) if target.cupy else None
+    if not target.cupy:
+        return None
+    return target.cupy[0].cuda_major or cuda_major_of(target.cupy[0].distribution, target.packages)
+
+
+@lru_cache(maxsize=1024)
+def _version(text: str) -> Version:
+    return Version(text)
 
 
 def _nearest(line: WheelLine, release: str) -> Release | None:
     """The newest release that is no newer, else the oldest."""
-    ordered = sorted(line.releases, key=lambda entry: Version(entry.cupy))
+    ordered = sorted(line.releases, key=lambda entry: _version(entry.cupy))
     try:
-        older = [entry for entry in ordered if Version(entry.cupy) <= Version(release)]
+        older = [entry for entry in ordered if _version(entry.cupy) <= _version(release)]
     except InvalidVersion:
         return None
     return older[-1] if older else next(iter(ordered), None)
+
+
+def older_than_the_matrix(facts: Facts) -> tuple[CupyInstallation, ...]:
+    """Every CuPy that is there, where each is older than all releases of the matrix, which tells nothing of them."""
+    there = facts.snapshot.target.cupy
+    oldest = min(_version(release.cupy) for line in facts.matrix.wheel_lines for release in line.releases)
+    try:
+        return there if all(_version(entry.release) < oldest for entry in there) else ()
+    except InvalidVersion:
+        return ()
+
+
+def uses_pathfinder(release: str) -> bool:
+    """Whether a CuPy finds CUDA by cuda-pathfinder: 14 and newer do, 13 and older leave it to the loader."""
+    try:
+        return _version(release).major >= _FIRST_WITH_PATHFINDER
+    except InvalidVersion:
+        return False
 
 
 def why_not_known(facts: Facts) -> str:

@@ -32,10 +32,17 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class CupyModule:
-    """A package ``cupy`` on the path: its file, and whether this interpreter loads its extension modules."""
+    """A package ``cupy`` on the path: its file, and what its extension modules are made for.
+
+    Attributes:
+        module: its file.
+        loads: whether this interpreter loads them.
+        cuda: the CUDA major that they are linked with.
+    """
 
     module: str
     loads: bool | None = None
+    cuda: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

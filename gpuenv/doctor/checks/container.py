@@ -202,8 +202,23 @@ def device_node_permission(facts: Facts) -> Outcome:
     yield Symptom(
         f"This user may not open {', '.join(node.path for node in closed)}",
         tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed),
-        (Fix("Add this user to the group that owns the nodes, and log in again; in a container use --group-add."),),
+        _let_in(closed, contained=by_group),
     )
+
+
+def _let_in(closed: list[DeviceNode], *, contained: bool) -> tuple[Fix, ...]:
+    """How a user comes into the group that may open the nodes; where none may, the module's options are to change.
+
+    NVreg_DeviceFileUID, NVreg_DeviceFileGID and NVreg_DeviceFileMode: open-gpu-kernel-modules, nv-reg.h; openSUSE's
+    packages set them (modprobe.nvidia.install; both read 2026-11-22).
+    """
+    groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
+    group = next(iter(sorted(groups)), None)
+    words = "Add this user to the group that owns the nodes, and log in again; in a container use --group-add."
+    if contained:
+        return (Fix(words, ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if group else None),)
+    options = "Or take NVreg_DeviceFileUID, -GID and -Mode out of /etc/modprobe.d, and load the module anew."
+    return (Fix(words, ("sudo", "usermod", "-a", "-G", group, "USER") if group else None), Fix(options))
 
 
 def _cuda_fails(snapshot: Snapshot) -> bool:

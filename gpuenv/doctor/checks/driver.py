@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
@@ -13,14 +15,16 @@ from gpuenv.doctor.machine import (
     module_loaded,
     nvidia_on_bus,
     probed,
+    unfound_in_wsl,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
+from gpuenv.doctor.updates import not_by_restart
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import Container, Module, SourceState
+from gpuenv.model.snapshot import Container, Module, Snapshot, SourceState
 
 _ABSENT = (*ABSENT, "DRV115", "DRV116")
 
@@ -69,12 +73,21 @@ def module_not_loaded(facts: Facts) -> Outcome:
         + source(snapshot, "nvml")
         + fact("host.kernel", snapshot.host.kernel)
         + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ()),
-        (
-            Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia")),
-            Fix("After a kernel update, build the module for this kernel.", module_build(snapshot)),
-            *(signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()),
-        ),
+        _loading(snapshot),
     )
+
+
+def _loading(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """What stands behind a module that is not loaded, the likeliest first."""
+    load = Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia"))
+    build = Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
+    if snapshot.driver.module.value is Module.NOT_INSTALLED:
+        kernel = snapshot.host.kernel.value or "this kernel"
+        here = Fix(f"Build the driver's module for the running kernel, {kernel}: it has none.", build.command)
+        other = Fix("Or install the package that brings it for this kernel, or start the kernel that has one.")
+        return (here, other, replace(load, text="Then load it."))
+    signed = signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
+    return (load, *signed, build)
 
 
 @check("DRV106", Cause.NO_DRIVER, requires=(*_ABSENT, "DRV104", "DRV105"))
@@ -90,6 +103,8 @@ def no_driver(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
     if not assumed and (module_loaded(snapshot) or not libraries_absent(snapshot) or not probed(snapshot)):
+        return
+    if not assumed and unfound_in_wsl(snapshot):
         return
     on_bus = nvidia_on_bus(snapshot)
     seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
@@ -116,8 +131,9 @@ def library_mismatch(facts: Facts) -> Outcome:
     Nothing needs to be reinstalled. In a container the library in use may be a part of the image instead of the host's.
     How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that is a file of the image
     stands in no mount.
-    What to do: restart the machine. In a container: take the libraries out of the image, so that the host's are used;
-    in one that is set up like a machine (LXC), install those of exactly the host's version.
+    What to do: restart the machine; where that brings the same back, let the package manager finish the update, or take
+    the other libraries away. In a container: make it anew, or take the libraries out of the image, so that the host's
+    are used; in one that is set up like a machine (LXC), install those of exactly the host's version.
     """
     snapshot = facts.snapshot
     if not versions_differ(snapshot, facts.matrix):
@@ -128,6 +144,7 @@ def library_mismatch(facts: Facts) -> Outcome:
         version = snapshot.driver.module_version.value or "the host's version"
         out = Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
     again = restart(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
+    fixes = (*_anew(snapshot), out, again) if contained(snapshot) else (*not_by_restart(snapshot), again)
     in_image = "The image has libraries of a driver in it that are of another version than the host's kernel module"
     yield Symptom(
         in_image if baked else "The loaded kernel module and the driver's libraries are of different versions",
@@ -136,9 +153,16 @@ def library_mismatch(facts: Facts) -> Outcome:
         + tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
         + source(snapshot, "nvml")
         + source(snapshot, "libcuda"),
-        (out,) if baked else (out, again) if contained(snapshot) else (again,),
+        (out,) if baked else fixes,
         cause=Cause.DRIVER_INSTALL_BROKEN if baked else None,
     )
+
+
+def _anew(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """A container keeps the libraries that were mounted when it was made, and the host's driver goes on."""
+    if snapshot.host.container.value in (Container.LXC, Container.NSPAWN):
+        return ()
+    return (Fix("Make the container anew: the libraries that the host has now are mounted into it then."),)
 
 
 @check("DRV108", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "CTR302", "DRV106"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, keep_condas, pip_fix
+from gpuenv.doctor.installed import install_fix, keep_condas, older_than_the_matrix, pip_fix
 from gpuenv.doctor.machine import nvidia_on_bus, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
@@ -75,7 +75,8 @@ def nothing_fits(facts: Facts) -> Outcome:
 
     What it means: for every release, the driver is too old, or a GPU is outside what the driver or its CUDA supports,
     or the releases that this driver and GPU could run have no wheel for this Python.
-    How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter.
+    How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter. Where the CuPy
+    that is there is older than all of these, it may run none the less.
     What to do: make the smallest change that the resolver names: a newer driver, or an older Python.
     """
     resolution = facts.resolution
@@ -92,11 +93,17 @@ def nothing_fits(facts: Facts) -> Outcome:
         yield NotKnown("what stands against CuPy here is neither the driver nor a GPU")
         return
     change = changes_text(better) if better else None
+    older = older_than_the_matrix(facts)
     yield Symptom(
-        "No release of CuPy fits this machine" + (f"; the smallest change is {change}" if change else ""),
+        ("No release of CuPy that the matrix covers" if older else "No release of CuPy")
+        + " fits this machine"
+        + (f"; the smallest change is {change}" if change else ""),
         fact("driver.version", facts.snapshot.driver.version)
+        + tuple(Evidence("target.cupy", f"{e.distribution} {e.release}", "older than the matrix") for e in older)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
         _changes(resolution),
+        # What is there may be of the driver's own time, and run: nothing is known against it.
+        Severity.WARNING if older else Severity.ERROR,
         cause=cause,
     )
 

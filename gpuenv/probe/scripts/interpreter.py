@@ -12,7 +12,6 @@ import sys
 
 from interpreter_cupy import (
     cupy_module,
-    cupy_modules,
     kernel_cache,
     kernel_cache_fault,
     kernel_cache_owners,
@@ -20,6 +19,7 @@ from interpreter_cupy import (
     numpy_module,
     pathfinder_hidden_by,
 )
+from interpreter_linked import linked_modules
 from interpreter_packages import conda_packages, distributions, needs_of_cupy, read
 
 KERNEL_LIMIT = 100
@@ -223,7 +223,7 @@ def main():
         ("conda_packages", conda_packages),
         ("writable", writable),
         ("user_site", user_site),
-        ("cupy_modules", cupy_modules),
+        ("cupy_modules", linked_modules),
         ("cupy_module", cupy_module),
         ("numpy_module", numpy_module),
         ("numpy_fault", numpy_fault),
