@@ -49,14 +49,17 @@ def installed(facts: Facts) -> Installed | None:
     if not found:
         return None
     major = installed_cuda_major(facts)
-    line = _line_of(found[0].distribution, major, facts.matrix)
-    told = _told_cuda(facts.snapshot.target)
-    if line is None or (told is not None and told < line.first_cuda):
-        return None  # of an older CUDA than any line of this major that was measured
+    line = _line_of(found[0].distribution, major, _told_cuda(facts.snapshot.target), facts.matrix)
+    if line is None:
+        return None
     exact = next((release for release in line.releases if release.cupy == found[0].release), None)
     row = exact or _nearest(line, found[0].release)
     same_line = line.name == found[0].distribution
     return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
+
+
+def _is_for(line: WheelLine, cuda: CudaVersion) -> bool:
+    return line.first_cuda <= cuda and (line.last_cuda is None or cuda <= line.last_cuda)
 
 
 def _told_cuda(target: Target) -> CudaVersion | None:
@@ -69,12 +72,13 @@ def _told_cuda(target: Target) -> CudaVersion | None:
         return None
 
 
-def _line_of(distribution: str, major: int | None, matrix: Matrix) -> WheelLine | None:
+def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, matrix: Matrix) -> WheelLine | None:
     """Its own line; for a build that bears no line's name, the one that takes any minor of its CUDA major.
 
-    A major may have several lines: before cupy-cuda11x each minor had one of its own.
+    A major may have several lines: before cupy-cuda11x each minor had one of its own. Where the minor is told, the
+    line has to be for it: those of CUDA 10.0 and 10.1, say, were not measured.
     """
-    same = [line for line in matrix.wheel_lines if line.cuda_major == major]
+    same = [line for line in matrix.wheel_lines if line.cuda_major == major and (cuda is None or _is_for(line, cuda))]
     own = (line for line in same if line.name == distribution)
     of_any_minor = (line for line in same if line.last_cuda is None)
     return next(own, None) or next(of_any_minor, None) or next(iter(same), None)

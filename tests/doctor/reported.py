@@ -133,13 +133,13 @@ REPORTED = {
     "conda/conda#10480": Reported(
         OLD_DRIVER,
         on(LINUX, "driver=440.33.01", "gpu=V100", "python=3.9", "numpy=1.21.0", "cupy=none"),
-        "driver",
+        "cudatoolkit=10.2",
         conda(cupy="9.6.0", cudatoolkit="11.1.1", numpy="1.21.0"),
     ),
     "cupy/cupy#5179": Reported(
         OLD_DRIVER,
         on(WINDOWS, "driver=451.48", "gpu=RTX 2080", "python=3.8", "numpy=1.19.5", "cupy=none"),
-        "driver",
+        "cudatoolkit=11.0",
         conda(cupy="9.0.0", cudatoolkit="11.2.2", numpy="1.19.5"),
     ),
     "NVIDIA/cutile-python#57": Reported(

@@ -26,6 +26,7 @@ from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.snapshot import Container, Module, Snapshot, SourceState
 
+_IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
 _ABSENT = (*ABSENT, "DRV115", "DRV116")
 
 
@@ -181,7 +182,10 @@ def driver_incomplete(facts: Facts) -> Outcome:
     yield Symptom(
         "The driver is incomplete: libcuda.so.1 is not found",
         source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("driver.module", snapshot.driver.module),
-        (Fix("Install the compute part of the same driver, or reinstall the driver.", compute_part(snapshot)),),
+        (
+            Fix("Install the compute part of the same driver, or reinstall the driver.", compute_part(snapshot)),
+            *(() if snapshot.host.container.known else (_IN_A_CONTAINER,)),
+        ),
     )
 
 

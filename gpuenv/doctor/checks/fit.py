@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, pip_fix, why_not_known
+from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, is_condas, pip_fix, why_not_known
 from gpuenv.doctor.machine import driver_sees_gpu, newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import whose
@@ -70,10 +70,21 @@ def driver_too_old(facts: Facts) -> Outcome:
         + fact("driver.cuda", facts.snapshot.driver.cuda)
         + _installed_and_needed(there, verdict),
         (
+            *_older_toolkit(facts),
             *install_fix(facts, "Install the wheel that this driver runs."),
             *_newer_driver(verdict, facts),
         ),
     )
+
+
+def _older_toolkit(facts: Facts) -> tuple[Fix, ...]:
+    """What conda's builds went by before there was cuda-version; its solver takes the newest, whatever the driver."""
+    level, target = facts.needs.driver_cuda, facts.snapshot.target
+    if level is None or "cudatoolkit" not in target.conda_packages or not is_condas(target):
+        return ()
+    prefix = (f"--prefix={target.prefix.value}",) if target.prefix.value else ()
+    said = f"Let conda take the CUDA that this driver runs: cudatoolkit={level}."
+    return (Fix(said, ("conda", "install", *prefix, f"cudatoolkit={level}")),)
 
 
 def _newer_driver(verdict: Rejected, facts: Facts) -> tuple[Fix, ...]:

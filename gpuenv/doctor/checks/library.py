@@ -67,6 +67,7 @@ def other_major_first(facts: Facts) -> Outcome:
     """
     astray = [library for library in facts.snapshot.target.libraries if _is_of_other_major(library)]
     if not astray:
+        yield from _by_its_own_word(facts)
         yield from _foreseen(facts)
         return
     bringers = cuda_bringers(facts.snapshot)
@@ -74,6 +75,24 @@ def other_major_first(facts: Facts) -> Outcome:
     yield Symptom(
         f"Libraries of another CUDA major are loaded in place of those CuPy needs: {named}",
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray)
+        + bringers
+        + _cuda_wheels(facts),
+        (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
+        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+    )
+
+
+def _by_its_own_word(facts: Facts) -> Outcome:
+    """An NVRTC of another major than CuPy's, as cupy.show_config() tells without its file."""
+    major = installed_cuda_major(facts)
+    told = [entry for entry in facts.snapshot.target.libraries if entry.name == "nvrtc" and entry.release]
+    astray = [entry for entry in told if major and (entry.release or "").split(".")[0] != str(major)]
+    if not astray:
+        return
+    bringers = cuda_bringers(facts.snapshot)
+    yield Symptom(
+        f"{facts.snapshot.target.cupy[0].distribution} has loaded NVRTC {astray[0].release}, of another CUDA major",
+        tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in astray)
         + bringers
         + _cuda_wheels(facts),
         (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
