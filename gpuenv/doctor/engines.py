@@ -25,6 +25,14 @@ _NODES = "Give the container the host's nodes /dev/nvidia*, and the rules that a
 _OF_LXC = Fix("With Incus or LXD: a device of the type gpu, and nvidia.runtime=true.")
 
 
+def hands_over_nothing(snapshot: Snapshot) -> bool:
+    """Whether Docker is there, and nothing by which it could hand GPUs to containers."""
+    support = snapshot.container_support
+    by_cdi = any((entry.kind or "").startswith("nvidia.com/") for entry in support.cdi_files)
+    by_runtime = "nvidia" in (support.runtimes.value or ())
+    return support.docker.known and support.has_toolkit.value is False and not (by_cdi or by_runtime)
+
+
 def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     """How this kind of container is started with a GPU."""
     kind = _kind(snapshot)

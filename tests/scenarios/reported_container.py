@@ -33,6 +33,22 @@ CONTAINER = (
     ),
     case("NVIDIA/nvidia-docker#1678", "container-cgroup-lost-gpu", "cgroup-lost-gpu", cure="again"),
     case(
+        "NVIDIA/nvidia-docker#1034",
+        "container-toolkit-broken",
+        "gtx1080ti-580",
+        both(host(distribution="ubuntu 18.04"), files(usr__bin__docker="")),
+        error=False,
+        cure="apt-get install nvidia-container-toolkit",
+    ),
+    case(
+        "NVIDIA/nvidia-docker#1591",
+        "container-toolkit-broken",
+        "gtx1080ti-580",
+        both(host(distribution="ubuntu 20.04"), files(snap__bin__docker="")),
+        error=False,
+        cure="container toolkit",
+    ),
+    case(
         "junhyung-SPALab/D-Align#1",
         "container-without-gpu",
         "container-without-gpu",
