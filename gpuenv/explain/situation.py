@@ -210,7 +210,8 @@ def _no_longer(capability: ComputeCapability, in_play: CudaVersion) -> bool:
 
 
 def _wheel_major(snapshot: Snapshot) -> int | None:
-    majors = {cuda_major_of(entry.distribution, snapshot.target.packages) for entry in snapshot.target.cupy}
+    packages = snapshot.target.packages
+    majors = {entry.cuda_major or cuda_major_of(entry.distribution, packages) for entry in snapshot.target.cupy}
     return majors.pop() if len(majors) == 1 else None
 
 
