@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot
 from tests.doctor.reported import (
     LACKING,
@@ -59,7 +60,29 @@ def linked(soname: str, cause: str, cure: str, *given: str, change: Change) -> R
     return Reported(cause, on(LINUX, *given), cure, changed(change, unloadable(f"{soname}: {NOWHERE}")))
 
 
+def on_tegra(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, host=replace(snapshot.host, tegra=known("R32.3.1", "/etc/nv_tegra_release")))
+
+
 REPORTED_LINES = {
+    "cupy/cupy#6157": Reported(
+        "jetson-tegra",
+        (
+            "os=linux", "arch=aarch64", "libc=glibc-2.27", "python=3.6", "driver-cuda=10.0", "compute-capability=7.2",
+            "cupy=none", "toolkit=10.0",
+        ),
+        "JetPack",
+        on_tegra,
+    ),
+    "rapidsai/cusignal#304": Reported(
+        "jetson-tegra",
+        (
+            "os=linux", "arch=aarch64", "libc=glibc-2.27", "python=3.8", "driver-cuda=10.0", "gpu=Jetson Nano",
+            "cupy=none", "toolkit=10.0",
+        ),
+        "CUPY_NVCC_GENERATE_CODE",
+        on_tegra,
+    ),
     "arch4edu/arch4edu#220": linked(
         "libcudart.so.11.0", WRONG, "cupy-cuda12x",
         "driver=525.85.12", "gpu=RTX 3090", "python=3.10", "numpy=1.23.5", "cupy=cupy==11.4.0",
