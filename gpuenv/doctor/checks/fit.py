@@ -13,7 +13,7 @@ from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
 from gpuenv.matrix.installable import Rejected, in_range, libc, platform, python
 from gpuenv.matrix.needs import NeededGpu
-from gpuenv.matrix.support import outside
+from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import cuda_minor, is_rocm
@@ -21,9 +21,6 @@ from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.versions import ComputeCapability
 
-# The newest major compute capability of CUDA majors that were not measured.
-_NEWEST_OF_OLD = {8: 6, 9: 7}
-_GUIDES = "NVIDIA, Volta Compatibility Guide and Turing Compatibility Guide, Building Applications (read 2026-11-22)"
 _NUMPY = pattern(r"numpy\b(?!-)")
 
 
@@ -145,7 +142,7 @@ def _of_an_old_line(facts: Facts) -> Outcome:
     """A line of a CUDA before those that were measured; what CuPy of its time makes of a newer GPU is not known."""
     cupy = next(iter(facts.snapshot.target.cupy), None)
     cuda = cuda_minor(cupy.distribution) if cupy else None
-    newest = _NEWEST_OF_OLD.get(cuda.major) if cuda else None
+    newest = newest_of_old(cuda) if cuda else None
     newer = [g for g in facts.needs.gpus if g.compute_capability and newest and g.compute_capability.major > newest]
     if cupy is None or not newer or without_gpu(facts.snapshot):
         yield NotKnown(why_not_known(facts))
@@ -155,7 +152,7 @@ def _of_an_old_line(facts: Facts) -> Outcome:
         tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in newer)
         + (
             Evidence("target.cupy", _label(cupy), "its metadata"),
-            Evidence("compiles for", f"compute capability {newest}.x at most", _GUIDES),
+            Evidence("compiles for", f"compute capability {newest}.x at most", OF_OLD),
         ),
         install_fix(facts, "Install the wheel that knows every GPU here.")
         or (Fix("Install the CuPy of a newer CUDA, and the driver that it needs."),),
