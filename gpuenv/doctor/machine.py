@@ -55,6 +55,11 @@ def contained(snapshot: Snapshot) -> bool:
     return snapshot.host.container.value not in (None, Container.NONE)
 
 
+def like_a_machine(snapshot: Snapshot) -> bool:
+    """Whether this is a container that is set up like a machine, with its own packages of the driver's libraries."""
+    return snapshot.host.container.value in (Container.LXC, Container.NSPAWN)
+
+
 def baked_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
     """The libraries in use that are files of a container's image, and of another version than the host's module."""
     module = snapshot.driver.module_version.value

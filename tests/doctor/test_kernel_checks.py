@@ -132,7 +132,6 @@ def with_library(*, container: Container, mounted: bool | None, release: str, or
     ("container", "mounted", "release", "origin", "cause"),
     [
         (Container.DOCKER, False, "610.43", "system", Cause.DRIVER_INSTALL_BROKEN),
-        (Container.LXC, False, "610.43", "system", Cause.DRIVER_INSTALL_BROKEN),
         (Container.DOCKER, True, "610.43", "mounted", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
         (Container.DOCKER, None, "610.43", "system", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
         (Container.DOCKER, False, "550.163.01", "system", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),

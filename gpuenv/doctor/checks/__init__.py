@@ -9,6 +9,7 @@ from gpuenv.doctor.checks import support
 from gpuenv.doctor.checks import state
 from gpuenv.doctor.checks import module
 from gpuenv.doctor.checks import driver
+from gpuenv.doctor.checks import mismatch
 from gpuenv.doctor.checks import target
 from gpuenv.doctor.checks import tegra
 from gpuenv.doctor.checks import startup
@@ -43,6 +44,7 @@ __all__ = [
     "library",
     "loading",
     "log",
+    "mismatch",
     "module",
     "presence",
     "refused",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
-    baked_libraries,
     contained,
     driver_sees_gpu,
     libcuda_absent,
@@ -16,13 +15,13 @@ from gpuenv.doctor.machine import (
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
-from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import Container, Module, SourceState
+from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Module, Snapshot, SourceState
 
 _ABSENT = (*ABSENT, "DRV115", "DRV116")
+_OF_WSL = "/usr/lib/wsl/lib"
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
@@ -77,19 +76,22 @@ def module_not_loaded(facts: Facts) -> Outcome:
     )
 
 
-@check("DRV106", Cause.NO_DRIVER, requires=(*_ABSENT, "DRV104", "DRV105"))
+@check("DRV106", Cause.NO_DRIVER, Cause.WSL_LIBCUDA, requires=(*_ABSENT, "DRV104", "DRV105"))
 def no_driver(facts: Facts) -> Outcome:
     """No NVIDIA driver is installed.
 
     What it means: there is neither the kernel module nor libcuda. A CUDA toolkit, conda packages or CUDA wheels do not
-    contain the driver.
+    contain the driver. Under WSL it may be there all the same, in a folder that the loader was not told of.
     How it is seen: the loader finds neither libcuda.so.1 nor libnvidia-ml.so.1, and no nvidia module is loaded.
     What to do: install the driver with the system's package manager, then restart. Under WSL install the driver in
-    Windows, and none in Linux.
+    Windows, and none in Linux; where /usr/lib/wsl/lib has libcuda, tell the loader of that folder.
     """
     snapshot = facts.snapshot
     assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
     if not assumed and (module_loaded(snapshot) or not libraries_absent(snapshot) or not probed(snapshot)):
+        return
+    if unheard := [entry for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.WSL]:
+        yield _unheard_of(snapshot, unheard)
         return
     on_bus = nvidia_on_bus(snapshot)
     seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
@@ -103,41 +105,25 @@ def no_driver(facts: Facts) -> Outcome:
     )
 
 
-@check(
-    "DRV107",
-    Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
-    Cause.DRIVER_INSTALL_BROKEN,
-    requires=(*_ABSENT, "DRV105", "DRV106"),
-)
-def library_mismatch(facts: Facts) -> Outcome:
-    """Kernel module and user-space library are of different versions.
+def _unheard_of(snapshot: Snapshot, there: list[DriverLibrary]) -> Symptom:
+    """The folder is there, and the loader has not been told of it.
 
-    What it means: the driver was updated on disk while the old module is still loaded, so the two refuse to talk.
-    Nothing needs to be reinstalled. In a container the library in use may be a part of the image instead of the host's.
-    How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that is a file of the image
-    stands in no mount.
-    What to do: restart the machine. In a container: take the libraries out of the image, so that the host's are used;
-    in one that is set up like a machine (LXC), install those of exactly the host's version.
+    WSL writes ld.wsl.conf itself, and says in it: "To stop automatic generation of this file, add the following entry
+    to /etc/wsl.conf: [automount] ldconfig = false" (a pull request of snapd's, on its interface opengl, quotes it).
     """
-    snapshot = facts.snapshot
-    if not versions_differ(snapshot, facts.matrix):
-        return
-    baked = baked_libraries(snapshot)
-    out = Fix("Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts.")
-    if snapshot.host.container.value in (Container.LXC, Container.NSPAWN):
-        version = snapshot.driver.module_version.value or "the host's version"
-        out = Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
-    again = restart(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
-    in_image = "The image has libraries of a driver in it that are of another version than the host's kernel module"
-    yield Symptom(
-        in_image if baked else "The loaded kernel module and the driver's libraries are of different versions",
-        fact("driver.module_version", snapshot.driver.module_version)
-        + fact("driver.library_version", snapshot.driver.library_version)
-        + tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
-        + source(snapshot, "nvml")
-        + source(snapshot, "libcuda"),
-        (out,) if baked else (out, again) if contained(snapshot) else (again,),
-        cause=Cause.DRIVER_INSTALL_BROKEN if baked else None,
+    return Symptom(
+        "Windows has put its driver's libraries into WSL, but the loader does not look there",
+        tuple(Evidence("driver.libraries", entry.path, "not on the loader's path") for entry in there)
+        + source(snapshot, "libcuda")
+        + source(snapshot, "nvml"),
+        (
+            Fix(
+                f"Tell the loader of {_OF_WSL}.",
+                ("sudo", "sh", "-c", f"echo {_OF_WSL} > /etc/ld.so.conf.d/ld.wsl.conf && ldconfig"),
+            ),
+            Fix("WSL writes that file at every start, unless /etc/wsl.conf has ldconfig = false: remove that line."),
+        ),
+        cause=Cause.WSL_LIBCUDA,
     )
 
 
