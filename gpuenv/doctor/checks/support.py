@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.legacy import older_driver
 from gpuenv.doctor.machine import contained, driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import open_modules, proprietary_modules
+from gpuenv.doctor.remedies import family, open_modules, proprietary_modules
 from gpuenv.matrix.products import product_by_pci, product_near_pci
 from gpuenv.matrix.records import Product
-from gpuenv.matrix.support import branch_of, branches_for
+from gpuenv.matrix.support import BranchRange, branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import pci_key
@@ -88,10 +89,17 @@ def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
         fact("driver.version", snapshot.driver.version)
         + _device(device, matrix.cite(product.source))
         + (Evidence("needed", wanted, row.source),),
-        (Fix(f"Install a driver of {wanted}."),),
+        (_other_branch(snapshot, row, wanted),),
         _severity(snapshot),
         Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
     )
+
+
+def _other_branch(snapshot: Snapshot, row: BranchRange, wanted: str) -> Fix:
+    words = f"Install a driver of {wanted}"
+    if row.last is None:
+        return Fix(f"{words}.")
+    return older_driver(snapshot, family(snapshot), row.last, words)
 
 
 def _by_kind(device: PciGpu, facts: Facts) -> Symptom | None:
