@@ -8,6 +8,7 @@ from gpuenv.doctor.checks import gpu
 from gpuenv.doctor.checks import support
 from gpuenv.doctor.checks import state
 from gpuenv.doctor.checks import module
+from gpuenv.doctor.checks import unstarted
 from gpuenv.doctor.checks import driver
 from gpuenv.doctor.checks import mismatch
 from gpuenv.doctor.checks import target
@@ -56,6 +57,7 @@ __all__ = [
     "support",
     "target",
     "tegra",
+    "unstarted",
     "variables",
     "wheel",
 ]

@@ -20,7 +20,7 @@ from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Module, Snapshot, SourceState
 
-_ABSENT = (*ABSENT, "DRV115", "DRV116")
+_ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121")
 _OF_WSL = "/usr/lib/wsl/lib"
 
 

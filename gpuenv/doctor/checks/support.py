@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.legacy import older_driver
-from gpuenv.doctor.machine import contained, driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import family, open_modules, proprietary_modules
 from gpuenv.matrix.products import product_by_pci, product_near_pci
@@ -19,7 +17,6 @@ from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import PciGpu, Snapshot
 from gpuenv.model.versions import ComputeCapability
 
-_PASSED_ON = "vfio-pci"
 # NVIDIA, Driver Installation Guide, Kernel Modules (read 2026-11-22): Maxwell, Pascal and Volta need the proprietary
 # modules. NVIDIA, Transitions Fully Towards Open-Source GPU Kernel Modules (17 July 2024): Grace Hopper and Blackwell
 # need the open ones.
@@ -51,24 +48,13 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
     kernel modules of the same branch.
     """
     found = False
-    for device in _left_out(facts):
+    for device in left_out(facts.snapshot):
         symptom = _by_branch(device, facts) or _by_kind(device, facts) or _by_its_words(device, facts)
         if symptom is not None:
             found = True
             yield symptom
     if not found and not driver_sees_gpu(facts.snapshot):
         yield from _by_the_log_alone(facts.snapshot)
-
-
-def _left_out(facts: Facts) -> Iterator[PciGpu]:
-    """The GPUs on the bus that the driver's libraries do not list, and that are the driver's to drive."""
-    snapshot = facts.snapshot
-    listed = {
-        pci_key(gpu.pci.value) for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known or gpu.fault.known
-    }
-    for device in nvidia_on_bus(snapshot) or ():
-        if pci_key(device.pci) not in listed and device.kernel_driver != _PASSED_ON:
-            yield device
 
 
 def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
