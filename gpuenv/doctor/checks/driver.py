@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
@@ -14,13 +16,14 @@ from gpuenv.doctor.machine import (
     probed,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
+from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, module_build, restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Module, Snapshot, SourceState
 
 _ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121")
+_SWITCHED_OFF = "alias nvidia off"  # canonical/nvidia-prime, prime-select, _blacklist_nvidia
 _OF_WSL = "/usr/lib/wsl/lib"
 
 
@@ -50,10 +53,12 @@ def module_not_loaded(facts: Facts) -> Outcome:
     """The driver is installed, but its kernel module is not loaded.
 
     What it means: the libraries are there, yet the kernel does not drive the GPU: the module was not built for the
-    running kernel, was refused (Secure Boot), or was not loaded yet.
+    running kernel, was refused (Secure Boot), is kept out by a line in modprobe.d, or was not loaded yet. After an
+    update that removed the modules of the running kernel, none can be loaded until the next start.
     How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded. Where
     DKMS's tree or the kernel's log tells why, a finding of its own says so.
-    What to do: load it by hand and read what the kernel says; after a kernel update, rebuild it (DKMS) or restart.
+    What to do: take out what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
+    update, rebuild it (DKMS) or restart.
     """
     snapshot = facts.snapshot
     if module_loaded(snapshot) or contained(snapshot) or snapshot.host.wsl.value:
@@ -67,13 +72,36 @@ def module_not_loaded(facts: Facts) -> Outcome:
         fact("driver.module", snapshot.driver.module)
         + source(snapshot, "nvml")
         + fact("host.kernel", snapshot.host.kernel)
-        + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ()),
-        (
-            Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia")),
-            Fix("After a kernel update, build the module for this kernel.", module_build(snapshot)),
-            *(signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()),
-        ),
+        + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ())
+        + (fact("driver.module_blocks", snapshot.driver.module_blocks) if snapshot.driver.module_blocks.value else ())
+        + (fact("driver.module_kernels", snapshot.driver.module_kernels) if _is_replaced(snapshot) else ()),
+        tuple(_loading(snapshot)),
     )
+
+
+def _loading(snapshot: Snapshot) -> Iterator[Fix]:
+    """How the module comes to be loaded, by what keeps it from it."""
+    blocks = snapshot.driver.module_blocks.value or ()
+    if _is_replaced(snapshot):
+        yield restart(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
+        return
+    if any(_SWITCHED_OFF in line for line in blocks):
+        yield Fix("Switch the GPU on again, then restart.", ("sudo", "prime-select", "on-demand"))
+        return
+    if blocks:
+        yield Fix(f"Take out what keeps the module from being loaded: {blocks[0]}")
+        at_boot = blocks[0].startswith("/proc/cmdline")
+        words = "make the boot loader's configuration anew" if at_boot else "make the initial RAM disk anew"
+        yield Fix(f"Then {words}, and restart.", None if at_boot else initial_disk(snapshot))
+        return
+    yield Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia"))
+    yield Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
+    yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
+
+
+def _is_replaced(snapshot: Snapshot) -> bool:
+    """Whether modules are there for other kernels alone, and the running one has no folder: it was updated."""
+    return bool(snapshot.driver.module_kernels.value) and snapshot.driver.module.value is None
 
 
 @check("DRV106", Cause.NO_DRIVER, Cause.WSL_LIBCUDA, requires=(*_ABSENT, "DRV104", "DRV105"))
