@@ -176,3 +176,17 @@ def test_what_keeps_the_module_out_is_taken_out(
     assert [" ".join(fix.command) for fix in finding.fix if fix.command] == commands
     loaded = replace(snapshot, driver=replace(snapshot.driver, module=known(Module.LOADED, "x"), nvml_init=Reading()))
     assert not any(entry.code == "DRV105" for entry in findings(loaded, matrix))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "key"),
+    [
+        ("ubuntu 24.04", "/var/lib/shim-signed/mok/MOK.der"),
+        ("debian 12", "/var/lib/dkms/mok.pub"),
+        ("fedora 41", "/etc/pki/akmods/certs/public_key.der"),
+    ],
+)
+def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution: str, key: str) -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
+    (finding,) = findings(replace(snapshot, kernel_log=log(REFUSED)), matrix)
+    assert finding.fix[0].command == ("sudo", "mokutil", "--import", key)

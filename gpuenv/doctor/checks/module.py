@@ -123,7 +123,11 @@ def _unsigned(snapshot: Snapshot) -> Outcome:
 
 def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How to get a module loaded under Secure Boot."""
-    keys = {"ubuntu": "/var/lib/shim-signed/mok/MOK.der", "debian": "/var/lib/dkms/mok.pub"}
+    keys = {
+        "ubuntu": "/var/lib/shim-signed/mok/MOK.der",
+        "debian": "/var/lib/dkms/mok.pub",
+        "fedora": "/etc/pki/akmods/certs/public_key.der",  # akmods, README.secureboot
+    }
     key = keys.get(family(snapshot) or "")
     enrol = ("sudo", "mokutil", "--import", key) if key else None
     return (
