@@ -25,7 +25,7 @@ from gpuenv.model.snapshot import (
     Source,
     SourceState,
 )
-from gpuenv.model.versions import DriverVersion
+from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 PCI = "0000:01:00.0"
 BLACKWELL, PASCAL, ADA, HOPPER, UNKNOWN = "2b85", "1b06", "2684", "2342", "3fff"
@@ -214,3 +214,26 @@ def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
 def test_the_module_of_cuda_s_memory_has_no_part_in_listing_gpus(matrix: Matrix) -> None:
     (finding,) = found(machine(ADA, "open"), matrix)
     assert [fix.command for fix in finding.fix] == [("sudo", "dmesg")]
+
+
+def test_modules_that_would_lose_a_gpu_that_works_are_not_advised(matrix: Matrix) -> None:
+    snapshot = machine(BLACKWELL, "proprietary", driver="580.95.05")
+    pascal = Gpu(
+        index=known(0, "nvml"),
+        pci=known("0000:02:00.0", "nvml"),
+        ordinal=known(0, "libcuda"),
+        compute_capability=known(ComputeCapability(6, 1), "nvml"),
+    )
+    both = replace(
+        snapshot,
+        driver=replace(snapshot.driver, cuda_init=known(0, "libcuda")),
+        gpus=(pascal,),
+        gpu_count=known(1, "nvml"),
+        visible_count=known(1, "libcuda"),
+        pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", PASCAL, None, "nvidia")),
+    )
+    (finding,) = [entry for entry in found(both, matrix) if entry.code == "GPU204"]
+    assert finding.severity is Severity.WARNING
+    assert [fix.command for fix in finding.fix] == [None]
+    (alone,) = found(snapshot, matrix)
+    assert alone.fix[0].command == ("sudo", "apt-get", "install", "nvidia-driver-580-open")

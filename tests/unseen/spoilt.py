@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
+from gpuenv.simulate.toolkit import compile_toolkit
 from tests.scenarios.spoiling import SUFFIX, run, write
 
 if TYPE_CHECKING:
@@ -154,3 +156,20 @@ def metadata_lost(ground: Ground) -> Mapping[str, str]:
 def nothing_to_preload(ground: Ground) -> Mapping[str, str]:
     before = ground.machine.environment.get("LD_PRELOAD", "")
     return {"LD_PRELOAD": f"{before} /opt/gone/libjemalloc.so.2".strip()}
+
+
+def another_toolkit_first(release: str) -> Spoil:
+    """The libraries of another release in a folder that LD_LIBRARY_PATH names first, as environment modules do."""
+
+    def spoil(ground: Ground) -> Mapping[str, str]:
+        folder = ground.folder / f"sw/cuda/{release}/lib64"
+        shutil.copytree(compile_toolkit(release, ground.folder / "compiled"), folder)
+        return {"LD_LIBRARY_PATH": f"{folder}:{ground.machine.environment['LD_LIBRARY_PATH']}"}
+
+    return spoil
+
+
+def modules_gone(ground: Ground) -> Mapping[str, str]:
+    """A package manager has put the modules of the next kernel in the place of the running one's."""
+    shutil.rmtree(ground.machine.root / "lib/modules/6.18.1-arch1-1")
+    return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import family, kernel_headers, module_build, module_package
+from gpuenv.doctor.remedies import family, kernel_headers, module_build, module_package, restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
@@ -59,8 +59,11 @@ def module_not_built(facts: Facts) -> Outcome:
 def _for_this_kernel(snapshot: Snapshot, kernel: str, *, built: bool) -> tuple[Fix, ...]:
     """Ubuntu's kernels have packages of the module; elsewhere it is built here."""
     package = None if built else module_package(snapshot, kernel)
+    others = snapshot.driver.module_kernels.value
     if package:
         return (Fix("Install the driver's module for this kernel, then load it.", package),)
+    if others and not built and family(snapshot) == "arch":  # which keeps one release of each kernel: it was updated
+        return (restart(snapshot, f"so that the kernel starts that has the module, {others[-1]}"),)
     return (
         Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel)),
         Fix("Build the module for this kernel.", module_build(snapshot, kernel)),

@@ -128,10 +128,18 @@ def _of_the_other_kind(name: str, wants_open: bool, snapshot: Snapshot, evidence
         + fact("driver.version", snapshot.driver.version)
         + evidence
         + _of_the_log(said[-2:], snapshot),
-        (open_modules(snapshot) if wants_open else proprietary_modules(snapshot),),
+        (_other_modules(snapshot, wants_open=wants_open),),
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
+
+
+def _other_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
+    """The kind that drives it, unless a GPU that works would be lost by that."""
+    driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
+    if any(c is not None and (c < _TURING if wants_open else c >= _BLACKWELL) for c in driven):
+        return Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
+    return open_modules(snapshot) if wants_open else proprietary_modules(snapshot)
 
 
 def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
