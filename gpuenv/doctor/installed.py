@@ -86,10 +86,15 @@ def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, mat
 
 def installed_cuda_major(facts: Facts) -> int | None:
     """The CUDA major of the CuPy that an import meets first; None where there is none, or it does not tell."""
-    target = facts.snapshot.target
+    return first_cuda_major(facts.snapshot.target)
+
+
+def first_cuda_major(target: Target) -> int | None:
+    """The same of a target."""
     if not target.cupy:
         return None
-    return target.cupy[0].cuda_major or cuda_major_of(target.cupy[0].distribution, target.packages)
+    first = target.cupy[0]
+    return cuda_major_of(first.distribution, target.packages, first.cuda_major)
 
 
 @lru_cache(maxsize=1024)

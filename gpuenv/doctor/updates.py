@@ -14,28 +14,8 @@ _FINISH = {
 }
 
 
-def not_by_restart(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """What comes before the restart that the library of another version usually waits for."""
-    return (*_links(snapshot), *_finishing(snapshot))
-
-
-def _links(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """The libraries of the loaded module are there, and those of another driver are found in their place."""
-    driver = snapshot.driver
-    module, used = driver.module_version.value, driver.library_version.value
-    if module is None or used == module or not any(entry.release == module for entry in driver.libraries):
-        return ()
-    return (
-        Fix(
-            f"The libraries of {module} are there too: remove those of {used or 'the other driver'}, "
-            "and let the links lead to them.",
-            ("sudo", "ldconfig"),
-        ),
-    )
-
-
-def _finishing(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """The running kernel has the module of the old driver on disk, and none of the libraries' own."""
+def to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """What comes before the restart where the disk has the old driver's module for this kernel, and no newer one."""
     driver, kernel = snapshot.driver, snapshot.host.kernel.value
     module, library = driver.module_version.value, driver.library_version.value
     built = {build.release for build in driver.dkms if build.state == "built" and build.kernel in (None, kernel)}

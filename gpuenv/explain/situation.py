@@ -211,7 +211,7 @@ def _no_longer(capability: ComputeCapability, in_play: CudaVersion) -> bool:
 
 def _wheel_major(snapshot: Snapshot) -> int | None:
     packages = snapshot.target.packages
-    majors = {entry.cuda_major or cuda_major_of(entry.distribution, packages) for entry in snapshot.target.cupy}
+    majors = {cuda_major_of(entry.distribution, packages, entry.cuda_major) for entry in snapshot.target.cupy}
     return majors.pop() if len(majors) == 1 else None
 
 

@@ -49,8 +49,16 @@ def cuda_major(distribution: str) -> int | None:
     return int(match[1] or match[2]) if match else None
 
 
-def cuda_major_of(distribution: str, packages: Mapping[str, str]) -> int | None:
-    """The CUDA major of an installed CuPy: by its line, or by conda's ``cuda-version`` or ``cudatoolkit`` beside it."""
+def cuda_major_of(distribution: str, packages: Mapping[str, str], linked: int | None = None) -> int | None:
+    """The CUDA major of an installed CuPy.
+
+    Args:
+        distribution: its name, which tells it where it is that of a wheel line.
+        packages: those beside it; of a build, conda's ``cuda-version`` or ``cudatoolkit`` tells it.
+        linked: the one that its modules are linked with, which no name contradicts.
+    """
+    if linked is not None:
+        return linked
     if distribution in _OTHER_DISTRIBUTIONS:
         told = (packages.get("cuda-version") or packages.get("cudatoolkit", "")).split(".")[0]
         return int(told) if told.isdigit() else None

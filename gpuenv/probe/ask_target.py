@@ -10,7 +10,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.model.codec import encode
-from gpuenv.model.lines import cuda_major, cuda_major_of, is_cupy, is_rocm
+from gpuenv.model.lines import cuda_major_of, is_cupy, is_rocm
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking, start_target
@@ -86,8 +86,7 @@ def ask_libraries(
     found = next((entry for entry in target.distributions if is_cupy(entry.name)), None)
     if found is None or is_rocm(found.name):
         return LibraryFacts(), Source("libraries", SourceState.NOT_ASKED, "there is no CuPy for CUDA")
-    linked = (entry.cuda for entry in target.cupy_modules if entry.module == f"{found.location}/cupy/__init__.py")
-    major = cuda_major(found.name) or next(linked, None) or cuda_major_of(found.name, target.conda_packages)
+    major = cuda_major_of(found.name, target.conda_packages, found.cuda_major)
     ask = _question(asking, interpreter, found, major, talk)
     facts, lost, source = _attempts(ask)
     told = typed(LibraryFacts, {**facts, "settings": "cuda_path" in facts, "libraries": numbered(facts, "library")})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.model.lines import cuda_major, is_cupy
+from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, known, missing, settle
 from gpuenv.model.snapshot import CupyInstallation, Library, SourceState, Target, Toolkit
 from gpuenv.model.versions import CudaVersion, PythonVersion
@@ -89,7 +89,7 @@ def _cupy(entry: Distribution, facts: TargetFacts) -> CupyInstallation:
         for_this_interpreter=module.loads if module else None,
         module=module.module if module else None,
         requires=entry.requires,
-        cuda_major=module.cuda if module and cuda_major(entry.name) is None else None,
+        cuda_major=entry.cuda_major,
     )
 
 

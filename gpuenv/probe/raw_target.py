@@ -19,6 +19,7 @@ class Distribution:
         installer: what INSTALLER says.
         tags: those of the wheel that it was installed from.
         requires: what it requires itself, where it is a CuPy: the lines of its metadata.
+        cuda_major: the CUDA that it is linked with, where it is a CuPy whose name does not tell.
     """
 
     name: str
@@ -27,21 +28,15 @@ class Distribution:
     installer: str | None = None
     tags: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    cuda_major: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CupyModule:
-    """A package ``cupy`` on the path: its file, and what its extension modules are made for.
-
-    Attributes:
-        module: its file.
-        loads: whether this interpreter loads them.
-        cuda: the CUDA major that they are linked with.
-    """
+    """A package ``cupy`` on the path: its file, and whether this interpreter loads its extension modules."""
 
     module: str
     loads: bool | None = None
-    cuda: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

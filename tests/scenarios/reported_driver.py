@@ -65,7 +65,7 @@ DRIVER = (
     ),
     case(
         "CachyOS/linux-cachyos#118",
-        "driver-module-not-loaded",
+        "driver-kernel-incompatible",
         "gtx1080ti-580",
         both(
             host(distribution="cachyos", kernel="6.6.2-3-cachyos"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.checks.module import ABSENT, signing_fixes
+from collections.abc import Iterator
+
+from gpuenv.doctor.checks.module import ABSENT, into_this_kernel, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
-    baked_libraries,
     contained,
     driver_sees_gpu,
     libcuda_absent,
@@ -16,17 +17,16 @@ from gpuenv.doctor.machine import (
     unfound_in_wsl,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
-from gpuenv.doctor.updates import not_by_restart
-from gpuenv.matrix.needs import versions_differ
+from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, module_build, restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.record import replace
-from gpuenv.model.snapshot import Container, Module, Snapshot, SourceState
+from gpuenv.model.snapshot import Module, Snapshot, SourceState
 
 _IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
-_ABSENT = (*ABSENT, "DRV115", "DRV116")
+_ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121")
+_LOAD = ("sudo", "modprobe", "nvidia")
+_SWITCHED_OFF = "alias nvidia off"  # canonical/nvidia-prime, prime-select, _blacklist_nvidia
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
@@ -55,10 +55,12 @@ def module_not_loaded(facts: Facts) -> Outcome:
     """The driver is installed, but its kernel module is not loaded.
 
     What it means: the libraries are there, yet the kernel does not drive the GPU: the module was not built for the
-    running kernel, was refused (Secure Boot), or was not loaded yet.
+    running kernel, was refused (Secure Boot), is kept out by a line in modprobe.d, or was not loaded yet. After an
+    update that removed the modules of the running kernel, none can be loaded until the next start.
     How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded. Where
     DKMS's tree or the kernel's log tells why, a finding of its own says so.
-    What to do: load it by hand and read what the kernel says; after a kernel update, rebuild it (DKMS) or restart.
+    What to do: take out what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
+    update, rebuild it (DKMS) or restart.
     """
     snapshot = facts.snapshot
     if module_loaded(snapshot) or contained(snapshot) or snapshot.host.wsl.value:
@@ -72,22 +74,41 @@ def module_not_loaded(facts: Facts) -> Outcome:
         fact("driver.module", snapshot.driver.module)
         + source(snapshot, "nvml")
         + fact("host.kernel", snapshot.host.kernel)
-        + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ()),
-        _loading(snapshot),
+        + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ())
+        + (fact("driver.module_blocks", snapshot.driver.module_blocks) if snapshot.driver.module_blocks.value else ())
+        + (fact("driver.module_kernels", snapshot.driver.module_kernels) if _is_replaced(snapshot) else ()),
+        tuple(_loading(snapshot)),
     )
 
 
-def _loading(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """What stands behind a module that is not loaded, the likeliest first."""
-    load = Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia"))
-    build = Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
-    if snapshot.driver.module.value is Module.NOT_INSTALLED:
-        kernel = snapshot.host.kernel.value or "this kernel"
-        here = Fix(f"Build the driver's module for the running kernel, {kernel}: it has none.", build.command)
-        other = Fix("Or install the package that brings it for this kernel, or start the kernel that has one.")
-        return (here, other, replace(load, text="Then load it."))
-    signed = signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
-    return (load, *signed, build)
+def _loading(snapshot: Snapshot) -> Iterator[Fix]:
+    """How the module comes to be loaded, by what keeps it from it, the likeliest first."""
+    blocks = snapshot.driver.module_blocks.value or ()
+    if _is_replaced(snapshot):
+        yield restart(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
+    elif any(_SWITCHED_OFF in line for line in blocks):
+        yield Fix("Switch the GPU on again, then restart.", ("sudo", "prime-select", "on-demand"))
+    elif blocks:
+        yield from _let_through(snapshot, blocks[0])
+    elif snapshot.driver.module.value is Module.NOT_INSTALLED and snapshot.host.kernel.value:
+        yield from into_this_kernel(snapshot, snapshot.host.kernel.value)
+        yield Fix("Then load it.", _LOAD)
+    else:
+        yield Fix("Load the module and see what the kernel says if it refuses.", _LOAD)
+        yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
+        yield Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
+
+
+def _let_through(snapshot: Snapshot, block: str) -> Iterator[Fix]:
+    yield Fix(f"Take out what keeps the module from being loaded: {block}")
+    at_boot = block.startswith("/proc/cmdline")
+    words = "make the boot loader's configuration anew" if at_boot else "make the initial RAM disk anew"
+    yield Fix(f"Then {words}, and restart.", None if at_boot else initial_disk(snapshot))
+
+
+def _is_replaced(snapshot: Snapshot) -> bool:
+    """Whether modules are there for other kernels alone, and the running one has no folder: it was updated."""
+    return bool(snapshot.driver.module_kernels.value) and snapshot.driver.module.value is None
 
 
 @check("DRV106", Cause.NO_DRIVER, requires=(*_ABSENT, "DRV104", "DRV105"))
@@ -116,53 +137,6 @@ def no_driver(facts: Facts) -> Outcome:
         + fact("driver.module", snapshot.driver.module),
         driver_fixes(facts),
     )
-
-
-@check(
-    "DRV107",
-    Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
-    Cause.DRIVER_INSTALL_BROKEN,
-    requires=(*_ABSENT, "DRV105", "DRV106"),
-)
-def library_mismatch(facts: Facts) -> Outcome:
-    """Kernel module and user-space library are of different versions.
-
-    What it means: the driver was updated on disk while the old module is still loaded, so the two refuse to talk.
-    Nothing needs to be reinstalled. In a container the library in use may be a part of the image instead of the host's.
-    How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that is a file of the image
-    stands in no mount.
-    What to do: restart the machine; where that brings the same back, let the package manager finish the update, or take
-    the other libraries away. In a container: make it anew, or take the libraries out of the image, so that the host's
-    are used; in one that is set up like a machine (LXC), install those of exactly the host's version.
-    """
-    snapshot = facts.snapshot
-    if not versions_differ(snapshot, facts.matrix):
-        return
-    baked = baked_libraries(snapshot)
-    out = Fix("Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts.")
-    if snapshot.host.container.value in (Container.LXC, Container.NSPAWN):
-        version = snapshot.driver.module_version.value or "the host's version"
-        out = Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
-    again = restart(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
-    fixes = (*_anew(snapshot), out, again) if contained(snapshot) else (*not_by_restart(snapshot), again)
-    in_image = "The image has libraries of a driver in it that are of another version than the host's kernel module"
-    yield Symptom(
-        in_image if baked else "The loaded kernel module and the driver's libraries are of different versions",
-        fact("driver.module_version", snapshot.driver.module_version)
-        + fact("driver.library_version", snapshot.driver.library_version)
-        + tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
-        + source(snapshot, "nvml")
-        + source(snapshot, "libcuda"),
-        (out,) if baked else fixes,
-        cause=Cause.DRIVER_INSTALL_BROKEN if baked else None,
-    )
-
-
-def _anew(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """A container keeps the libraries that were mounted when it was made, and the host's driver goes on."""
-    if snapshot.host.container.value in (Container.LXC, Container.NSPAWN):
-        return ()
-    return (Fix("Make the container anew: the libraries that the host has now are mounted into it then."),)
 
 
 @check("DRV108", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "CTR302", "DRV106"))

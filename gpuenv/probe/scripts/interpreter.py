@@ -12,6 +12,7 @@ import sys
 
 from interpreter_cupy import (
     cupy_module,
+    cupy_modules,
     kernel_cache,
     kernel_cache_fault,
     kernel_cache_owners,
@@ -19,8 +20,8 @@ from interpreter_cupy import (
     numpy_module,
     pathfinder_hidden_by,
 )
-from interpreter_linked import linked_modules
-from interpreter_packages import conda_packages, distributions, needs_of_cupy, read
+from interpreter_linked import linked_distributions
+from interpreter_packages import conda_packages, needs_of_cupy, read
 
 KERNEL_LIMIT = 100
 
@@ -219,11 +220,11 @@ def main():
         ("libc", libc),
         ("made_by", made_by),
         ("externally_managed", externally_managed),
-        ("distributions", distributions),
+        ("distributions", linked_distributions),
         ("conda_packages", conda_packages),
         ("writable", writable),
         ("user_site", user_site),
-        ("cupy_modules", linked_modules),
+        ("cupy_modules", cupy_modules),
         ("cupy_module", cupy_module),
         ("numpy_module", numpy_module),
         ("numpy_fault", numpy_fault),
