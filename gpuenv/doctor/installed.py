@@ -40,7 +40,7 @@ class Installed:
     @property
     def label(self) -> str:
         """``cupy-cuda12x 14.2.0``."""
-        return f"{self.cupy.distribution} {self.cupy.release}"
+        return self.cupy.label
 
 
 def installed(facts: Facts) -> Installed | None:
@@ -135,7 +135,7 @@ def why_not_known(facts: Facts) -> str:
     found = facts.snapshot.target.cupy
     if not found and facts.snapshot.source("target").state is not SourceState.ANSWERED:
         return "what is installed is not known"
-    return f"{found[0].distribution} {found[0].release} is not in the matrix" if found else "there is no CuPy"
+    return f"{found[0].label} is not in the matrix" if found else "there is no CuPy"
 
 
 def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:

@@ -18,7 +18,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import cuda_minor, is_rocm
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import CupyInstallation, SourceState
+from gpuenv.model.snapshot import SourceState
 from gpuenv.model.versions import ComputeCapability
 
 _NUMPY = pattern(r"numpy\b(?!-)")
@@ -37,7 +37,7 @@ def rocm_build(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"{found[0].distribution} is built for AMD GPUs, but the GPU here is NVIDIA's",
-        (Evidence("target.cupy", f"{found[0].distribution} {found[0].release}", "its metadata"),)
+        (Evidence("target.cupy", found[0].label, "its metadata"),)
         + tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in facts.needs.gpus),
         install_fix(facts, "Install the wheel that fits."),
     )
@@ -151,7 +151,7 @@ def _of_an_old_line(facts: Facts) -> Outcome:
         f"CUDA {cuda} is older than this GPU: {', '.join(dict.fromkeys(gpu.label for gpu in newer))}",
         tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in newer)
         + (
-            Evidence("target.cupy", _label(cupy), "its metadata"),
+            Evidence("target.cupy", cupy.label, "its metadata"),
             Evidence("compiles for", f"compute capability {newest}.x at most", OF_OLD),
         ),
         install_fix(facts, "Install the wheel that knows every GPU here.")
@@ -206,7 +206,7 @@ def numpy_outside_range(facts: Facts) -> Outcome:
     if wanted is None:
         yield NotKnown(why_not_known(facts))
         return
-    numpy, label = facts.snapshot.target.numpy, _label(facts.snapshot.target.cupy[0])
+    numpy, label = facts.snapshot.target.numpy, facts.snapshot.target.cupy[0].label
     told = "target.packages.numpy" in facts.snapshot.assumed
     if numpy.value is None and not told and facts.snapshot.source("target").state is not SourceState.ANSWERED:
         yield NotKnown("the target was not asked")
@@ -240,10 +240,6 @@ def _numpy_of(there: Installed | None, facts: Facts) -> tuple[str | None, str]:
         return str(Requirement(words).specifier) or None, "its own metadata"
     except InvalidRequirement:
         return None, ""
-
-
-def _label(cupy: CupyInstallation) -> str:
-    return f"{cupy.distribution} {cupy.release}"
 
 
 @check("WHL507", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)

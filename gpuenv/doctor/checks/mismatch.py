@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.checks.module import ABSENT
+from gpuenv.doctor.engines import libraries_of_the_host
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import baked_libraries, contained, like_a_machine
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
@@ -115,8 +116,7 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
 
 def _fixes_like_a_machine(snapshot: Snapshot, *, of_its_own: bool) -> tuple[Fix, ...]:
     """Its libraries are packages of its own; where they may be the host's, newer ones wait for the host's restart."""
-    version = snapshot.driver.module_version.value or "the host's version"
-    install = Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
+    install = libraries_of_the_host(snapshot)
     return (install,) if of_its_own or _is_older(snapshot) else (install, _restarted(snapshot))
 
 

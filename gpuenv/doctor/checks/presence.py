@@ -98,7 +98,7 @@ def _macos(snapshot: Snapshot) -> Symptom:
 def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symptom:
     """The GPU is AMD's: a CuPy for CUDA cannot use it, and one for ROCm is not for this program to examine."""
     for_cuda = [entry for entry in snapshot.target.cupy if not is_rocm(entry.distribution)]
-    installed = tuple(Evidence("target.cupy", f"{e.distribution} {e.release}", "its metadata") for e in for_cuda)
+    installed = tuple(Evidence("target.cupy", e.label, "its metadata") for e in for_cuda)
     nodes = tuple(
         Evidence("amd_gpus", f"{gpu.gfx or gpu.name} at {gpu.pci or 'an unknown place'}", "/sys/class/kfd")
         for gpu in snapshot.amd_gpus
@@ -107,7 +107,7 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
     other = None if for_cuda else of_another_rocm(snapshot)
     if other is not None:
         title = f"{other.distribution} is for another ROCm than the {snapshot.rocm.value} that is there"
-        installed = (Evidence("target.cupy", f"{other.distribution} {other.release}", "its metadata"),)
+        installed = (Evidence("target.cupy", other.label, "its metadata"),)
     return Symptom(
         f"{title}, which {for_cuda[0].distribution} cannot use" if for_cuda else title,
         nodes + installed + fact("rocm", snapshot.rocm) + evidence,

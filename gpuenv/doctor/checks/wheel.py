@@ -139,7 +139,7 @@ def nothing_fits(facts: Facts) -> Outcome:
         + " fits this machine"
         + (f"; the smallest change is {change}" if change else ""),
         fact("driver.version", facts.snapshot.driver.version)
-        + tuple(Evidence("target.cupy", f"{e.distribution} {e.release}", "older than the matrix") for e in older)
+        + tuple(Evidence("target.cupy", e.label, "older than the matrix") for e in older)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
         _changes(resolution),
         # What is there may be of the driver's own time, and run: nothing is known against it.
