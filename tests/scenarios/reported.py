@@ -12,16 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuenv.simulate.records import PciSpec, Profile
-from tests.scenarios.ground import (
-    Scenario,
-    as_recorded,
-    both,
-    driver,
-    files,
-    gpus,
-    nothing,
-    stub,
-)
+from tests.scenarios.ground import Scenario, as_recorded, both, driver, files, gpus, nothing, stub
 from tests.scenarios.spoiling import NOBODY, SUFFIX, run, write
 
 if TYPE_CHECKING:
@@ -67,16 +58,8 @@ def case(  # noqa: PLR0913 - a row of the table
 
 
 L4, V100, H100, H200, T4, GEFORCE = "l4-550", "v100-580", "h100-535", "h200-580", "t4-470", "rtx5090-570"
-NUMPY, NUMPY_1 = "numpy==2.3.4", "numpy==1.26.4"
 LINE_12 = "cupy-cuda12x==14.2.0"
-NOTHING = {"nvml": False, "libcuda": False, "smi": False}
 NODES = ("nvidia0", "nvidiactl", "nvidia-uvm")
-NOT_INITIALISED = stub(
-    nvml__return__nvmlInitWithFlags="18", nvml__return__nvmlInit_v2="18", cuda__return__cuInit="803", smi__exit="18"
-)
-NOT_LOADED = stub(
-    nvml__return__nvmlInitWithFlags="9", nvml__return__nvmlInit_v2="9", cuda__return__cuInit="100", smi__exit="9"
-)
 ASLEEP = both(files(sys__power__suspend_stats__success="2\n"), stub(cuda__return__cuInit="999"))
 SECURE = files(
     **{
@@ -84,11 +67,6 @@ SECURE = files(
         "sys__kernel__security__lockdown": "none [integrity] confidentiality\n",
     }
 )
-
-
-def log(*lines: str) -> Change:
-    """Lines in the kernel's buffer."""
-    return files(dev__kmsg="".join(f"4,{100 + n},{n},-;{line}\n" for n, line in enumerate(lines)))
 
 
 def on(release: str, *, level: int, **more: object) -> Change:
@@ -112,10 +90,6 @@ def many(count: int) -> Change:
         return replace(profile, gpus=tuple(each))
 
     return change
-
-
-def beside(*devices: PciSpec) -> Change:
-    return lambda profile: replace(profile, other_devices=(*profile.other_devices, *devices))
 
 
 def bare(profile: Profile) -> Profile:

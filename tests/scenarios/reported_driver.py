@@ -11,21 +11,16 @@ from tests.scenarios.reported import (
     INTEL,
     L4,
     LINE_12,
-    NOT_INITIALISED,
-    NOT_LOADED,
-    NUMPY,
-    NUMPY_1,
     SECURE,
     T4,
     V100,
-    beside,
     card,
     case,
     libraries_beside,
-    log,
     on,
     owned,
 )
+from tests.scenarios.states import ANSWERS_NOT, DIFFERENT, NUMPY, NUMPY_1, beside, said
 
 DRIVER = (
     case(
@@ -70,7 +65,7 @@ DRIVER = (
         both(
             host(distribution="cachyos", kernel="6.6.2-3-cachyos"),
             driver(module=Module.NONE),
-            NOT_LOADED,
+            ANSWERS_NOT,
             files(**{"lib__modules__6.6.1-arch1-1__modules.dep": "extramodules/nvidia.ko.zst:\n"}),
         ),
         cure="build",
@@ -94,7 +89,7 @@ DRIVER = (
         both(
             host(distribution="debian 11", kernel="5.10.0-21-amd64"),
             driver(version="520.56.06", library="525.85.12", cuda=12000),
-            NOT_INITIALISED,
+            DIFFERENT,
             files(**{"var__lib__dkms__nvidia-current__520.56.06__5.10.0-21-amd64__x86_64__module__nvidia.ko": ""}),
         ),
         cure="apt",
@@ -106,7 +101,7 @@ DRIVER = (
         both(
             host(distribution="rhel 7.4"),
             driver(version="387.36", library="384.81", cuda=9000),
-            NOT_INITIALISED,
+            DIFFERENT,
             libraries_beside("387.36", "libcuda", "libnvidia-ml"),
             target(NUMPY_1, toolkit=None),
         ),
@@ -119,7 +114,7 @@ DRIVER = (
         both(
             driver(version="550.54.14", library="550.67", cuda=12040),
             card("NVIDIA GeForce RTX 3060", "8.6", "2504"),
-            NOT_INITIALISED,
+            DIFFERENT,
             target(LINE_12, NUMPY, toolkit="12.4"),
         ),
         cure="reboot",
@@ -131,7 +126,7 @@ DRIVER = (
         both(
             host(container=Container.DOCKER),
             driver(version="390.46", library="384.81", cuda=9000, module=Module.PROPRIETARY),
-            NOT_INITIALISED,
+            DIFFERENT,
             target(NUMPY_1, toolkit=None),
         ),
         cure="Make the container anew",
@@ -143,7 +138,7 @@ DRIVER = (
         both(
             host(distribution="ubuntu 20.04"),
             driver(version="470.141.03", library="515.65.01", cuda=11070),
-            NOT_INITIALISED,
+            DIFFERENT,
             target("cupy-cuda11x==13.6.0", NUMPY_1, toolkit="11.8"),
         ),
         cure="reboot",
@@ -172,7 +167,7 @@ DRIVER = (
             host(distribution="arch", kernel="6.15.6-zen1-1-zen"),
             on("575.64.03", level=12090),
             stub(**{"nvml__return__*@0": "15", "cuda__return__cuInit": "101", "smi__exit": "15"}),
-            log(
+            said(
                 "NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.",
                 "NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.",
             ),
@@ -187,7 +182,7 @@ DRIVER = (
             on("530.41.03", level=12010),
             card("NVIDIA GeForce RTX 3070 Ti Laptop GPU", "8.6", "24a0"),
             stub(**{"nvml__return__*@0": "15", "cuda__return__cuInit": "101", "smi__exit": "15"}),
-            log("NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."),
+            said("NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."),
         ),
     ),
     case(
@@ -201,7 +196,7 @@ DRIVER = (
                 gpu__0__remapped__uncorrected="1",
                 gpu__0__remapped__pending="1",
             ),
-            log("NVRM: Xid (PCI:0000:3a:00): 95, pid=412, name=python3, Uncontained: FBHUB. RST: Yes, D-RST: No"),
+            said("NVRM: Xid (PCI:0000:3a:00): 95, pid=412, name=python3, Uncontained: FBHUB. RST: Yes, D-RST: No"),
         ),
         cure="estart",
         error=False,

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from gpuenv.simulate.records import Container
 from tests.scenarios.ground import both, host, stub, target, variables
-from tests.scenarios.reported import GEFORCE, L4, NUMPY, NUMPY_1, T4, V100, card, case, linked_with, on
+from tests.scenarios.reported import GEFORCE, L4, T4, V100, card, case, linked_with, on
+from tests.scenarios.states import NUMPY, NUMPY_1
 
 GPU = (
     case(

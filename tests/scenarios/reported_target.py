@@ -9,8 +9,6 @@ from tests.scenarios.reported import (
     H200,
     L4,
     LINE_12,
-    NUMPY,
-    NUMPY_1,
     T4,
     V100,
     card,
@@ -22,6 +20,7 @@ from tests.scenarios.reported import (
     on,
 )
 from tests.scenarios.spoiling import conda_package, requiring
+from tests.scenarios.states import NUMPY, NUMPY_1
 
 TARGET = (
     case(
