@@ -141,6 +141,13 @@ def test_of_two_drivers_libraries_in_one_folder_the_older_ones_are_left_over(
     assert [fix.command for fix in finding.fix] == [command]
 
 
+def test_of_two_libcudas_in_one_folder_the_link_is_mended_and_none_installed(matrix: Matrix) -> None:
+    used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
+    finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
+    assert OLDER in finding.title
+    assert [fix.command for fix in finding.fix] == [("sudo", "ldconfig")]
+
+
 def test_a_container_that_is_older_than_its_host_is_started_or_made_anew(matrix: Matrix) -> None:
     used = both(OLDER, mounted=True)
     finding = finding_of(machine(DOCKER, int(Nvml.LIB_RM_VERSION_MISMATCH), used), matrix)

@@ -106,10 +106,16 @@ def test_of_a_cupy_whose_cuda_is_not_known_its_own_module_is_asked_all_the_same(
 
 
 @pytest.mark.parametrize(
-    ("name", "linked", "release"), [("cupy", "libcublas.so.12", "libnvrtc.so.12"), ("cupy", "libcublas.so.9.0", None)]
+    ("name", "linked", "major", "release"),
+    [
+        ("cupy", "libcublas.so.12", 12, "libnvrtc.so.12"),
+        ("cupy_core", "libcublas.so.11", 11, "libnvrtc.so.11.2"),
+        ("cupy", "libcublas.so.9.0", None, None),
+        ("cupy_cuda12x", "libcublas.so.12", None, "libnvrtc.so.12"),
+    ],
 )
 def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
-    venv: Path, name: str, linked: str, release: str | None
+    venv: Path, name: str, linked: str, major: int | None, release: str | None
 ) -> None:
     distribution(site_packages(venv), name, "13.6.0")
     (site_packages(venv) / "cupy").mkdir()
@@ -118,6 +124,7 @@ def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
     libs.mkdir(parents=True)
     (libs / "cublas.cpython-312-x86_64-linux-gnu.so").write_bytes(b"\x7fELF\0" + linked.encode() + b"\0libc.so.6\0")
     facts, _ = target_of(interpreter_of(venv))
+    assert [entry.cuda_major for entry in facts.distributions if entry.name.startswith("cupy")] == [major]
     told, _ = ask_libraries(asking(), str(interpreter_of(venv)), facts)
     wanted = [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"]
     assert wanted == ([release] if release else [])

@@ -44,9 +44,9 @@ def library_mismatch(facts: Facts) -> Outcome:
     How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that is a file of the image
     stands in no mount.
     What to do: restart the machine; where that brings the same back, let the package manager finish the update; where
-    a library is at fault, install or remove that one. In a container: take the
-    libraries out of the image, so that the host's are used, or start it again; in one that is set up like a machine
-    (LXC), install those of exactly the host's version.
+    a library is at fault, install or remove that one. In a container: take the libraries out of the image, so that the
+    host's are used, or start it again; in one that is set up like a machine (LXC), install those of exactly the host's
+    version.
     """
     snapshot = facts.snapshot
     if not versions_differ(snapshot, facts.matrix):
@@ -65,9 +65,9 @@ def _on_a_host(snapshot: Snapshot) -> Symptom:
         words = f"Take {named} off the loader's path, or remove it: the one of {module} is {right[0].path}."
         title = f"The loader finds a library of another driver than {module}, which is loaded, first"
         return Symptom(title, _evidence(snapshot), (Fix(words),), cause=Cause.DRIVER_INSTALL_BROKEN)
-    if right and _is_older(snapshot):
-        return _left_over(snapshot, strays)
     alone = driver.nvml_init.value == 0 and libcuda is not None
+    if right and (alone or _is_older(snapshot)):
+        return _left_over(snapshot, strays)
     if alone and libcuda is not None:
         fix = Fix(f"Install the libcuda of the same driver, {module}.", compute_part(snapshot))
         title = f"libcuda is of {libcuda.release}, and the rest of the driver of {module}"
@@ -80,7 +80,7 @@ def _on_a_host(snapshot: Snapshot) -> Symptom:
 
 
 def _left_over(snapshot: Snapshot, strays: list[DriverLibrary]) -> Symptom:
-    """Those of the driver before lie beside the right ones, and the links still lead to them."""
+    """Those of another driver lie beside the right ones, and the links lead to them."""
     module, release = snapshot.driver.module_version.value, strays[0].release
     words = f"The libraries of {module} are there too: remove those of {release}, and let the links lead to them."
     return Symptom(
