@@ -34,6 +34,18 @@ SIGNATURES = (
         decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
     ),
     Signature(
+        "smi.exclusive",
+        _SMI,
+        ("e. process |", "e. thread |", "prohibited |"),
+        ((Cause.COMPUTE_MODE_EXCLUSIVE, 0.62), (Cause.GPU_BUSY, 0.1)),
+        "nvidia-smi, the table: column Compute M.",
+        pattern=r"\d+% +(?:E\. (?:Process|Thread)|Prohibited) \|",
+        needs=("complaint",),
+        level=Level.WARNING,
+        title="The GPU takes one process only, or none, by its compute mode",
+        decides="the compute mode: nvidia-smi -q -d COMPUTE",
+    ),
+    Signature(
         "smi.process-gone",
         _SMI,
         ("unknown error",),
@@ -153,6 +165,7 @@ SIGNATURES = (
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
             Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
             Sway("jetson", Cause.JETSON_TEGRA, 60),
+            Sway("aarch64", Cause.JETSON_TEGRA, 40),  # JetPack up to 5 brings a driver and no nvidia-smi
         ),
         title="nvidia-smi, which comes with the driver, is not installed",
         decides="whether lspci shows an NVIDIA GPU, and whether this is a container",
