@@ -6,6 +6,10 @@ import sys
 
 from gpuenv import began  # noqa: F401 - before all that takes time
 
+TYPE_CHECKING = False  # --version needs nothing that would import typing
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 _OUTPUT_CLOSED, _INTERRUPTED, _USAGE = 141, 130, 2
 _COLLECT_AFTER = 100_000  # new objects: a start makes half as many, all of which stay
 
@@ -50,33 +54,22 @@ def _main(arguments: list[str]) -> int:
         ahead.end()
 
 
-def _end(code: int) -> None:
-    """Ends the program; at once where a thread is left, which waits for a child that was ended or is beyond help.
+def _end(code: int) -> NoReturn:
+    """Ends the program at once: all that it has started is ended by now, and the system takes its memory back.
 
-    The interpreter would take itself apart beside that thread: one that then imports a module waits for a lock that is
-    gone, and the process ends by SIGSEGV instead of the exit code (seen once in CI after a usage error, with CPython
-    3.11, and not in 2400 repetitions).
+    To take itself apart costs an interpreter as much as to diagnose a machine. It would do so beside a thread that is
+    left where a child is beyond help: one that then imports a module waits for a lock that is gone, and the process
+    ends by SIGSEGV instead of the exit code (seen once in CI after a usage error, with CPython 3.11, and not in 2400
+    repetitions).
     """
-    threading = sys.modules.get("threading")
-    if threading is not None and threading.active_count() > 1:
-        import os  # noqa: PLC0415 - is there
+    import os  # noqa: PLC0415 - is there
 
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            try:
-                stream.flush()
-            except OSError:  # its reader has gone
-                continue
-        os._exit(code)
-    _leave_memory()
-    sys.exit(code)
-
-
-def _leave_memory() -> None:
-    """At the end the system takes all memory back: the interpreter need not search what is left for garbage."""
-    import gc  # noqa: PLC0415 - is there
-
-    if hasattr(gc, "freeze"):  # CPython's
-        gc.freeze()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # its reader has gone, or it was closed
+            continue
+    os._exit(code)
 
 
 def _without_output(error: OSError) -> int:

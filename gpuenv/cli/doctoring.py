@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv.cli.clock import today
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject
-from gpuenv.cli.settings import allowed, read_settings, today
+from gpuenv.cli.settings import allowed, read_settings
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 from gpuenv.probe.limits import DEFAULT_TIMEOUT

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.inputs import Subject, get_matrix
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.explain.records import Explanation

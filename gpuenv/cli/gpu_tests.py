@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.announce import announce
+from gpuenv.cli.clock import now
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.inputs import Subject
@@ -82,11 +81,11 @@ def prove_report(
     if proof.seconds is not None:
         place = replace(place, until=started + proof.seconds)
     if terms.no_gpu:
-        return without_proof(order, place, "no GPU is expected here", _now())
+        return without_proof(order, place, "no GPU is expected here", now())
     try:
         return _run(order, place, matrix)
     except Unusable as error:
-        return without_proof(order, place, str(error), _now())
+        return without_proof(order, place, str(error), now())
 
 
 def prove_alone(
@@ -136,7 +135,7 @@ def _run(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
         found = diagnose(facts, matrix, resolve(facts, matrix), time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
-    result = prove(order, place, obstacle, announce, _now())
+    result = prove(order, place, obstacle, announce, now())
     return replace(result, tests=tuple(_with_cause(test) for test in result.tests))
 
 
@@ -171,7 +170,3 @@ def _cause_of(text: str) -> Cause | None:
 
     likely = explanation(scanned([text.encode()]).scanner).causes
     return likely[0].cause if likely and likely[0].confidence >= _SURE else None
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

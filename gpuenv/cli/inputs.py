@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.announce import announce
+from gpuenv.cli.clock import now, today
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
@@ -103,17 +103,9 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
         raise CommandError(ExitCode.MATRIX_INVALID, said, remedy) from error
     if own:
         announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
-    if path is None and _days_old(matrix.revision) > OLD:
+    if path is None and matrix.revision < today(days_ago=OLD):
         announce(f"the matrix is of {matrix.revision}, more than {OLD} days old; run: gpuenv matrix refresh")
     return matrix
-
-
-def _days_old(revision: str) -> int:
-    try:
-        made = datetime.fromisoformat(revision).replace(tzinfo=timezone.utc)
-    except ValueError:
-        return 0
-    return (datetime.now(timezone.utc) - made).days
 
 
 class Beginning:
@@ -208,7 +200,7 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         root=subject.driver_root,
         timeout=subject.timeout,
         deep=subject.deep,
-        taken_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        taken_at=now(),
     )
     try:
         return take_over(request)
@@ -233,9 +225,8 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
 
 def _in_usual_words(snapshot: Snapshot) -> Snapshot:
     """A Snapshot that was written by hand may spell an operating system as other programs do."""
-    from dataclasses import replace
-
     from gpuenv.model.host import operating_system
+    from gpuenv.model.record import replace
 
     told = snapshot.host.os
     if told.value is None:

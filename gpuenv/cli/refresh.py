@@ -7,13 +7,14 @@ import os
 import shutil
 import sys
 from collections.abc import Collection, Iterator
-from datetime import date, datetime, timezone
+from datetime import date
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpuenv.cli.bar import Bar
+from gpuenv.cli.clock import today
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
@@ -143,7 +144,7 @@ def _workplace(before: Matrix, scratch: Path, installer: Installer | None) -> Wo
         environment=environment,
         cache=(user_cache(os.environ) or scratch) / "refresh",
         scratch=scratch,
-        today=datetime.now(timezone.utc).date().isoformat(),
+        today=today(),
         progress=bar,
         cuobjdump=cuobjdump,
         stub=stub if has_stub else None,

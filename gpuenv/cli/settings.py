@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.announce import announce
+from gpuenv.cli.clock import today
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
@@ -74,8 +74,3 @@ def _nearest(code: str, codes: Sequence[str]) -> str:
     near = difflib.get_close_matches(code, codes, 9)
     swapped = [other for other in near if sorted(other) == sorted(code)]  # GPU260 for GPU206
     return f"; did you mean {(swapped or near)[0]}?" if near else ""
-
-
-def today() -> str:
-    """The day by UTC, ISO 8601, so that a list means the same everywhere."""
-    return datetime.now(timezone.utc).date().isoformat()

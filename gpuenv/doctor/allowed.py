@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from gpuenv.model.allowance import Allowance, AllowanceResult, AllowanceState
 from gpuenv.model.finding import Evidence, Finding, Severity
+from gpuenv.model.record import replace
 
 
 def allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) -> Finding:

@@ -7,12 +7,12 @@ the family of the fact, by how often that family was the cause in public reports
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gpuenv.doctor.comparable import comparable, told_by_both
 from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
+from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot, SourceState
 
 _OF_PRIMARY, _OF_FINDING = 0.95, 0.8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
@@ -11,7 +10,7 @@ from gpuenv.matrix.conda import conda_candidates, conda_choice
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.resolve import judge
 from gpuenv.model.finding import Fix
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import CandidateKind, Change, CondaChoice, Reachable
 
 _BY_CONDA = frozenset({"target.numpy"})  # what conda moves in the same command

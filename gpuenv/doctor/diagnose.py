@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from gpuenv.doctor.allowed import allowed_by
 from gpuenv.doctor.machine import contained
@@ -13,7 +12,7 @@ from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity, ranked
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from gpuenv.doctor.installed import name_in
 from gpuenv.matrix.records import Matrix
@@ -11,7 +10,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.reading import Reading, missing
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
@@ -187,12 +186,14 @@ def all_checks() -> tuple[Check, ...]:
 
 def title_of(function: Callable[..., object]) -> str:
     """The first line of a docstring."""
-    return (inspect.getdoc(function) or "").split("\n", 1)[0]
+    return (function.__doc__ or "").lstrip().split("\n", 1)[0]
 
 
 def sections_of(function: Callable[..., object]) -> dict[str, str]:
     """What it means, how it is seen, what to do: the docstring's sections."""
-    return {name: _section(inspect.getdoc(function) or "", name) for name in SECTIONS}
+    from inspect import getdoc  # noqa: PLC0415 - slow to import, and of use where somebody reads
+
+    return {name: _section(getdoc(function) or "", name) for name in SECTIONS}
 
 
 def _section(text: str, name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from gpuenv.image.headers import has_own_headers
 from gpuenv.image.records import Base, Choice, Kind
@@ -17,7 +16,7 @@ from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.matrix.support import branches_for
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
 
 DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}

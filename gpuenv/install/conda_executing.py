@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from functools import partial
 
 from gpuenv import __version__
@@ -33,7 +32,7 @@ from gpuenv.install.restoring import forget_old, restore
 from gpuenv.install.staging import Announce
 from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field, replace
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import Ending, run_child
 

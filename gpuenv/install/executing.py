@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import field
 from pathlib import Path
 
 from gpuenv import __version__
@@ -34,7 +33,7 @@ from gpuenv.install.swap import (
 )
 from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.aims import Aims
@@ -14,7 +13,7 @@ from gpuenv.install.removal import files_of
 from gpuenv.install.resolving import Caller
 from gpuenv.install.wants import Package, same_release
 from gpuenv.model.lines import is_cupy
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 _STAGING = ("put the new wheels together beside the environment", "the same with the index, if that does not do")
 _NAMED = 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.aims import Aims, aims, frozen, kept_wants, kept_working
@@ -30,7 +29,7 @@ from gpuenv.install.resolving import (
 )
 from gpuenv.install.wants import Package, same_release
 from gpuenv.model.lines import is_cupy
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

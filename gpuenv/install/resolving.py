@@ -6,14 +6,13 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
 from gpuenv.install.wants import Want, allows, required_name, same_release
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.listening import Heard

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from gpuenv.matrix.assumed_values import one_of, read_arch, read_container, read_count, read_yes
 from gpuenv.matrix.needs import cuda_of_branch
@@ -14,6 +13,7 @@ from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, assumed, missing
+from gpuenv.model.record import replace
 from gpuenv.model.sizes import parse_size
 from gpuenv.model.snapshot import CupyInstallation, Driver, Gpu, Snapshot, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion

@@ -5,7 +5,6 @@ Nothing is checked here: what is read was written by this module from a matrix t
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import types
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from functools import cache, lru_cache
 from typing import Any, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.record import is_record
 
 # From what JSON has to what a field holds; None where both are the same.
 _Reader: TypeAlias = "Callable[[Any], Any] | None"
@@ -36,10 +36,11 @@ def read_compiled(text: str) -> Matrix:
 
 
 def _packed(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        if hasattr(type(value), "parse"):
+    kind: Any = type(value)
+    if is_record(kind):
+        if hasattr(kind, "parse"):
             return str(value)
-        return [_packed(getattr(value, field.name)) for field in dataclasses.fields(value)]
+        return [_packed(getattr(value, name)) for name in kind.__match_args__]
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):

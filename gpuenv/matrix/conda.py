@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from packaging.version import Version
@@ -11,6 +10,7 @@ from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import CondaBuild, Platform, WheelLine
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.record import replace
 from gpuenv.model.resolution import Assumption, CandidateKind, CondaChoice
 
 

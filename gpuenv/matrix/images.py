@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 from packaging.version import Version
@@ -15,7 +14,7 @@ from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection
 from gpuenv.model.versions import CudaVersion
 

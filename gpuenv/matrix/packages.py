@@ -3,10 +3,9 @@
 # Annotations are no texts here: the compiled matrix is read by them at every start.
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field
 from gpuenv.model.versions import ComputeCapability, CudaVersion, Libc
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from packaging.version import Version
 
@@ -23,7 +22,7 @@ from gpuenv.matrix.installable import Rejected, Unknown, in_range
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.rocm import experimental
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import (
     AS_TOLD,
     Assumption,

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
 from typing import TypeAlias
 
 import yaml
 
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field
 
 _TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"

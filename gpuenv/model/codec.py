@@ -6,15 +6,17 @@ tuples and text-keyed mappings of these, and optionals. A wrong input raises ``D
 
 from __future__ import annotations
 
-import dataclasses
 import types
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from gpuenv.model.record import is_record
+
 R = TypeVar("R")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
+_is_record = cache(is_record)  # asked of every value
 
 
 class DecodeError(ValueError):
@@ -70,12 +72,6 @@ def _args(kind: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a type hint
     return get_args(kind)
 
 
-@cache
-def _is_record(kind: Any) -> bool:  # noqa: ANN401 - a type hint
-    # Not dataclasses.is_dataclass: it would have a record work out its fields.
-    return isinstance(kind, type) and "__dataclass_fields__" in vars(kind)
-
-
 class _Decoder:
     """Goes down the type hints and the data together; ``bound`` holds what generic records were given."""
 
@@ -124,7 +120,7 @@ class _Decoder:
         try:
             return origin(**given)
         except TypeError as error:
-            lacking = ", ".join(f.name for f in dataclasses.fields(origin) if _required(f) and f.name not in data)
+            lacking = ", ".join(name for name in _required(origin) if name not in data)
             raise DecodeError(f"{path.lstrip('.') or 'the input'}: lacks {lacking or error}") from error
 
     def _scalar(self, kind: Any, data: object, path: str) -> object:  # noqa: ANN401 - a type hint
@@ -145,8 +141,10 @@ class _Decoder:
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
-def _required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+def _required(kind: Any) -> list[str]:  # noqa: ANN401 - a record's class
+    from dataclasses import MISSING, fields  # noqa: PLC0415 - of use for a fault alone, and slow to import
+
+    return [field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING]
 
 
 def _from_text(kind: Any, data: str, path: str) -> object:  # noqa: ANN401 - a type hint

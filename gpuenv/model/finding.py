@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from gpuenv.model.allowance import Allowance
 from gpuenv.model.causes import Cause
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
+
+if TYPE_CHECKING:
+    import dataclasses
 
 
 class Severity(str, Enum):
@@ -123,9 +125,6 @@ def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -
     in_order = sorted(findings, key=lambda finding: order.index(finding.severity))
     if not in_order or in_order[0].severity is not Severity.ERROR:
         return tuple(in_order)
-    primary = dataclasses.replace(in_order[0], primary=True)
-    others = (
-        dataclasses.replace(entry, follows_from=primary.code) if follows(entry, primary) else entry
-        for entry in in_order[1:]
-    )
+    primary = replace(in_order[0], primary=True)
+    others = (replace(entry, follows_from=primary.code) if follows(entry, primary) else entry for entry in in_order[1:])
     return (primary, *others)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field
 
 SCHEMA = "gpuenv.smoke/1"
 

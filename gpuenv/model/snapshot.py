@@ -6,7 +6,6 @@ The paths (``driver.version``, ``gpus[].name`` and so on) are a contract: additi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import Enum
 
 from gpuenv.model.driver import DeviceNode, DkmsBuild, Driver, DriverLibrary, LibraryOrigin, Module
@@ -25,7 +24,7 @@ from gpuenv.model.gpu import (
 )
 from gpuenv.model.host import AmdGpu, CdiFile, Container, ContainerSupport, Grant, Host, KernelMessage, Mps
 from gpuenv.model.reading import Reading
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field
 from gpuenv.model.target import (
     CupyInstallation,
     FileFault,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuenv.model.pattern import pattern
+from gpuenv.model.record import replace
 from gpuenv.paste import forms
 from gpuenv.paste.records import PastedDevice
 

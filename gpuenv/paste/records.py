@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
 
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

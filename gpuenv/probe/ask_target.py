@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.model.codec import encode
 from gpuenv.model.lines import cuda_major_of, is_cupy
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking, start_target
 from gpuenv.probe.children import ChildResult, Ending

@@ -7,10 +7,9 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from importlib.util import find_spec
 
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field
 from gpuenv.model.secrets import for_the_driver, for_the_target
 from gpuenv.probe.children import (
     Answer,

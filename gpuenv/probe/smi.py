@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 
@@ -62,6 +61,8 @@ def _bytes(mebibytes: str) -> int | None:
 
 def _rows(output: str) -> Iterator[list[str]]:
     """The fields of each line; a line that the csv module refuses (a NUL, a field without end) is skipped."""
+    import csv  # noqa: PLC0415 - hardly ever is nvidia-smi asked for more than its banner
+
     for line in output.splitlines():
         try:
             yield from csv.reader([line], skipinitialspace=True)

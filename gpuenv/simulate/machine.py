@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.simulate.build import StubDriver, compile_library, lay_out
 from gpuenv.simulate.records import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
 

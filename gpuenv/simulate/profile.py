@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.matrix.strict_yaml import Plain, YamlError, parse
 from gpuenv.model.causes import Cause
+from gpuenv.model.record import replace
 from gpuenv.model.unread import reason_of
 from gpuenv.report.report import Status
 from gpuenv.simulate.reader import Part, ProfileError

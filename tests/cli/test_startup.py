@@ -18,11 +18,19 @@ if TYPE_CHECKING:
 HEAVY = {"yaml", "rich", "pynvml", "docker", "pydantic", "requests", "numpy", "cupy"}
 
 
-def imported(arguments: list[str], codes: set[int], environment: dict[str, str] | None = None) -> set[str]:
+def imported(
+    arguments: list[str], codes: set[int], environment: dict[str, str] | None = None, folder: Path | None = None
+) -> set[str]:
     """The top-level modules and packages that a call of the program imports."""
     command = [sys.executable, "-X", "importtime", "-m", "gpuenv", *arguments]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=30, env={**MINIMAL, **(environment or {})}
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        env={**MINIMAL, **(environment or {})},
     )
     assert done.returncode in codes, done.stderr[-2000:]
     modules = re.findall(r"^import time:\s+\d+ \|\s+\d+ \|\s*(\S+)$", done.stderr, re.MULTILINE)
@@ -75,3 +83,12 @@ def test_what_is_not_printed_on_a_terminal_needs_no_rich(tmp_path: Path, command
 
 def test_explaining_needs_no_matrix() -> None:
     assert imported(["explain", "DRV106"], {0}) & HEAVY == set()
+
+
+def test_the_doctor_needs_nothing_that_reads_source_code_or_calendars(tmp_path: Path) -> None:
+    """Once the matrix is kept: what reads it the first time, or understands any command line, does need them."""
+    machine = {"GPUENV_DRIVER_ROOT": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    first, second = (imported(["doctor"], {1}, machine, tmp_path) for _ in range(2))
+    slow = {"dataclasses", "inspect", "ast", "datetime", "typer", "tomllib", *HEAVY}
+    assert "yaml" in first
+    assert second & slow == set()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from dataclasses import dataclass as standard
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
 
 import pytest
@@ -16,10 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
-DECORATORS: tuple[Any, Any] = (standard, vars(record)["dataclass"])
+DECORATORS: tuple[Any, Any] = (dataclasses.dataclass, vars(record)["dataclass"])
+FIELDS: dict[Any, Any] = dict(zip(DECORATORS, (dataclasses.field, vars(record)["field"]), strict=True))
 
 
 def _point(decorator: Any) -> Any:  # noqa: ANN401 - a class of either kind
+    field = FIELDS[decorator]
+
     @decorator(frozen=True, slots=True)
     class Point:
         """A point."""
@@ -107,6 +108,15 @@ def test_both_refuse_alike(misused: Callable[[Any], object]) -> None:
     assert _raised(lambda: misused(ours)) is _raised(lambda: misused(theirs)) is not None
 
 
+def test_a_record_is_replaced_as_the_standard_module_does() -> None:
+    replace = vars(record)["replace"]
+    one = _point(DECORATORS[1])(1, names={"a": 1}, note="n")
+    assert repr(replace(one, y=7, note="m")) == repr(dataclasses.replace(one, y=7, note="m"))
+    assert replace(one).names is one.names
+    with pytest.raises(TypeError):
+        replace(one, z=1)
+
+
 def test_what_a_class_defines_itself_is_kept() -> None:
     for decorator in DECORATORS:
         kind = _single(decorator)
@@ -150,5 +160,7 @@ def test_what_no_record_has_is_refused() -> None:
     base = _single(DECORATORS[1])
     with pytest.raises(TypeError, match="no record as its base"):
         decorate(type("Derived", (base,), {"__annotations__": {"y": "int"}}))
-    with pytest.raises(TypeError, match="plain fields"):
-        decorate(type("Hidden", (), {"__annotations__": {"y": "int"}, "y": field(default=1, init=False)}))
+    with pytest.raises(TypeError, match="fields of this module"):
+        decorate(type("Hidden", (), {"__annotations__": {"y": "int"}, "y": dataclasses.field(default=1)}))
+    with pytest.raises(TypeError, match="plain fields: init"):
+        FIELDS[DECORATORS[1]](default=1, init=False)

@@ -11,6 +11,7 @@ from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import CONDAS, InstallerName, Means
 from gpuenv.cli.changing.gpu_proof import gpu_proof
 from gpuenv.cli.changing.transaction import Doctor, Examined
+from gpuenv.cli.clock import now
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
@@ -80,8 +81,6 @@ def by_conda(scheme: Scheme, examined: Examined, means: Means) -> Way:
 
 def _run(prepared: CondaPrepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
     """Lets conda carry the plan out and proves it; whatever goes wrong, the former packages come back."""
-    from datetime import datetime, timezone
-
     from gpuenv.install.conda_executing import CondaWork, execute_conda
     from gpuenv.install.proving import Child
     from gpuenv.probe.children import ChildGroup
@@ -93,7 +92,7 @@ def _run(prepared: CondaPrepared, examined: Examined, doctor: Doctor, store: Sto
         child=Child(prepared.scheme.executable, dict(os.environ), seconds, ChildGroup()),
         doctor=(doctor.before(), doctor.again),
         announce=announce,
-        created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        created_at=now(),
         more=(partial(gpu_proof, examined, prepared.scheme.executable),),
         clock=clock,
     )

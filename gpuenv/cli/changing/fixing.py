@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ from gpuenv.cli.changing.choices import (
 )
 from gpuenv.cli.inputs import Subject, get_matrix
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.repair import Repair, RepairStatus
 
 if TYPE_CHECKING:

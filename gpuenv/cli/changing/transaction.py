@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +17,10 @@ from typing import TYPE_CHECKING
 from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import Means, put_back_first
 from gpuenv.cli.changing.gpu_proof import gpu_proof
+from gpuenv.cli.clock import now
 from gpuenv.cli.inputs import Subject, get_snapshot
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
@@ -139,8 +139,6 @@ def by_wheels(prepare: Callable[[], Prepared], examined: Examined) -> Way:
 
 
 def _run(prepared: Prepared, examined: Examined, doctor: Doctor, store: Store, clock: Clock) -> Outcome:
-    from datetime import datetime, timezone
-
     from gpuenv.install.executing import Work, execute
     from gpuenv.install.proving import Child
     from gpuenv.probe.children import ChildGroup
@@ -155,7 +153,7 @@ def _run(prepared: Prepared, examined: Examined, doctor: Doctor, store: Store, c
             diagnose=doctor.again,
             more=(partial(gpu_proof, examined, executable),),
             announce=announce,
-            created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            created_at=now(),
             clock=clock,
         )
     )

@@ -140,9 +140,8 @@ def check_image(
         report = _of_file(asked, _machines(subject, files, rows) if files or assume else {}, rows)
     else:
         raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
-    from dataclasses import replace
-
     from gpuenv.cli.imaging.output import emit_image
+    from gpuenv.model.record import replace
 
     emit_image(
         replace(report, duration=time.monotonic() - started),
@@ -181,7 +180,7 @@ def _build_arguments(texts: Sequence[str]) -> dict[str, str]:
 
 def _machines(subject: Subject, files: Sequence[Path], rows: Matrix) -> dict[str, Snapshot]:
     """The machines that are meant, by name."""
-    from dataclasses import replace
+    from gpuenv.model.record import replace
 
     if not files:
         return {_HERE: get_snapshot(subject, rows)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -36,7 +35,7 @@ from gpuenv.cli.changing.choices import (
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Beginning, Subject, get_matrix
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

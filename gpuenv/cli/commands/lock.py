@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +29,7 @@ from gpuenv.cli.changing.choices import (
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject, get_both
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.install.elsewhere import Elsewhere

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -12,11 +11,12 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.announce import announce
+from gpuenv.cli.clock import today
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject
-from gpuenv.cli.settings import allowed, read_settings, today
+from gpuenv.cli.settings import allowed, read_settings
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:

@@ -116,9 +116,8 @@ def _why_not(facts: Snapshot, name: str, rows: Matrix, out: Output) -> int:
 
 
 def _fleet(subject: Subject, files: Iterable[Path], rows: Matrix, out: Output) -> int:
-    from dataclasses import replace
-
     from gpuenv.matrix.fleet import resolve_fleet
+    from gpuenv.model.record import replace
     from gpuenv.report.answers import fleet_lines
 
     machines = {str(file): get_snapshot(replace(subject, snapshot=file), rows) for file in files}

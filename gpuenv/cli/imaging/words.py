@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject, get_snapshot
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.image.choose import Wish

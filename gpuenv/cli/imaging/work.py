@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from gpuenv.cli.imaging.site import Making, Site, host_ways, site_of, site_or_no
 from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
 from gpuenv.cli.inputs import Subject, get_matrix
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.record import replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output

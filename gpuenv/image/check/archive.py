@@ -5,7 +5,6 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, of_configuration
@@ -20,6 +19,7 @@ from gpuenv.image.check.manifest import (
     verify,
 )
 from gpuenv.image.check.registry import chosen
+from gpuenv.model.record import replace
 from gpuenv.model.unread import reason_of
 
 _MOST_MEMBERS = 100_000

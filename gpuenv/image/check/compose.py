@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from gpuenv.image.check.compose_merging import Node, extended, nodes_of, overrid
 from gpuenv.image.check.service import OF_A_FILE, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Plain

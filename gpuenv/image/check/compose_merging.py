@@ -8,10 +8,9 @@ files" (read 2026-11-22): beside a compose file, its override file is taken unas
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Document, Plain

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, of_configuration
 from gpuenv.image.engine_answers import list_of, object_of
 from gpuenv.image.sockets import usual_sockets
+from gpuenv.model.record import replace
 
 
 def engines(environment: Mapping[str, str]) -> Iterator[str]:

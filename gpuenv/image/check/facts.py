@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field
 
 _MOST_HISTORY = 500
 _LONGEST_LINE = 20_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from packaging.version import Version
 
@@ -12,7 +11,7 @@ from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.companions import brought
 from gpuenv.matrix.packages import Companion
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.versions import CudaVersion
 
 # Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.image.check.bases import base_of
@@ -20,6 +19,7 @@ from gpuenv.image.check.rules_compose import Running
 from gpuenv.image.check.service import Service, Source
 from gpuenv.image.check.stages import stages_of
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.record import replace
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
 _MOST_SERVICES = 200

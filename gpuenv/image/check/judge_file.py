@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
 from pathlib import Path
 
 from gpuenv import __version__
@@ -17,7 +16,7 @@ from gpuenv.image.check.rules import Spot, all_rules
 from gpuenv.image.check.stages import Stage, stages_of
 from gpuenv.image.check.verdict import exit_code_of, ranked_findings, status_of
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
@@ -18,6 +16,7 @@ from gpuenv.matrix.records import CudaMinor
 from gpuenv.matrix.support import outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.record import replace
 from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
 
 _CONSTRAINTS: tuple[tuple[Constraint, Cause], ...] = (
