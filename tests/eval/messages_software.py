@@ -113,6 +113,7 @@ SOFTWARE: dict[str, tuple[str, ...]] = {
         "numba.cuda.cudadrv.error.NvvmSupportError: libNVVM cannot be found. Do `conda install cudatoolkit`:",
     ),
     "cuda-headers-missing": (
+        "CuPy does not find `cuda_fp16.h` on this machine",
         'catastrophic error: cannot open source file "cuda_fp16.h"',
         'error: cannot open source file "vector_types.h"',
         "fatal error: cuda_runtime.h: No such file or directory",

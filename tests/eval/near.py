@@ -9,6 +9,8 @@ NEAR = (
     "The kernel cache is shared by all ranks of the job, and every rank took its CUDA kernels from there",
     "Two CUDA streams were used, and the results are equal with and without synchronisation",
     "The machine has CUDA 12.4 and pip installed cupy-cuda12x, no import failed",
+    "| NVIDIA-SMI 580.65.06  Driver Version: 580.65.06  CUDA Version: 13.0  |\nno error",
+    "NVRTC finds vector_types.h and cuda_fp16.h in the wheel's include folder",
     "complex128 in, complex128 out: there is no loss of precision on the GPU",
     "0 errors on GPU 1, 0 errors on GPU 2, cuda:1 and cuda:2 are healthy",
     "cuda:1 was faster than cuda:0, both runs ended with exit status 0",

@@ -46,6 +46,22 @@ SIGNATURES = (
         decides="the compute mode: nvidia-smi -q -d COMPUTE",
     ),
     Signature(
+        "smi.no-cuda",
+        _SMI,
+        ("cuda version: err!", "cuda version: n/a"),
+        ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.34), (Cause.DRIVER_INSTALL_BROKEN, 0.3)),
+        "nvidia-smi, the table: the CUDA version is what libcuda answers",
+        level=Level.WARNING,
+        title="nvidia-smi works, and libcuda is not there or does not answer",
+        sways=(
+            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 6),
+            Sway("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
+            Sway("wsl", Cause.WSL_LIBCUDA, 60),
+            Sway("wsl", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.3),
+        ),
+        decides="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
+    ),
+    Signature(
         "smi.process-gone",
         _SMI,
         ("unknown error",),

@@ -103,6 +103,20 @@ SIGNATURES = (
         decides="whether the newest CuPy of the line does the same, and how many elements it takes",
     ),
     Signature(
+        "told.header-not-located",
+        _REPORTS,
+        (".h`", ".h'", '.h"', ".h ", ".h,", ".hpp", ".cuh"),
+        ((Cause.CUDA_HEADERS_MISSING, 0.68), (Cause.CUDA_PATH_WRONG, 0.14)),
+        "CuPy documentation, Installation: CuPy always raises NVRTC_ERROR_COMPILATION",
+        pattern=(
+            r"(?:\bfails? to|\bfailed to|\bcannot|\bcan't|\bcould not|\bunable to|\b(?:does|do|did)(?: not|n't)) (?:locate|find|open|see|include) (?:the )?(?:\w+ ){0,2}[`'\"<]?(?:cuda|cublas|curand|cusparse|cusolver|cufft|nvrtc|vector_|cooperative_groups|math_functions|cuComplex|thrust/|cub/|crt/)[\w/]{0,40}\.(?:hpp|cuh|h)\b"
+        ),
+        level=Level.WARNING,
+        unless=ADVICE,
+        title="A header of the CUDA toolkit is not found",
+        decides="whether the toolkit's headers are installed, and where CUDA_PATH points",
+    ),
+    Signature(
         "told.second-gpu",
         _REPORTS,
         ("cuda:", "device", "gpu", "card"),
