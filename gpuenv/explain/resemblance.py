@@ -24,7 +24,7 @@ _CAUSES = {cause.value: cause for cause in Cause}
 _STEEPNESS = 8.0  # of a margin's likelihood: sums up to as much as is right, of texts left out
 # How near a text is to those of a cause: its margin there, less a share of that of the texts without a fault; more, the
 # more of its words are known, and where it speaks of a GPU's troubles. Chosen on texts left out: of those without a
-# fault four of a hundred are as near.
+# fault five or six of a hundred are as near.
 _DOUBT, _PLENTY, _ON_TOPIC, _NEAR = 0.4, 0.25, 0.6, 1.0
 _INNOCENT = 0.3  # margin there above which a text tells of no fault, whatever else it is like
 _ENOUGH = 8  # words and pairs that are known
