@@ -1,7 +1,8 @@
 """What a person has to tell the engine of a container, by the kind that it is. Pure.
 
 Incus, Instance options, NVIDIA and CUDA configuration, and Devices, Type: gpu (LXD has the same); NVIDIA Container
-Toolkit, Running a Sample Workload and CDI; Kubernetes, Schedule GPUs; Apptainer, GPU Support (read November 2026).
+Toolkit, Running a Sample Workload and CDI; Kubernetes, Schedule GPUs; Apptainer, GPU Support; Proxmox VE, pct.conf,
+dev[n], with 8.1 (read November 2026).
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ _CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 _OF_A_POD = Fix("Give the pod a GPU: resources.limits with nvidia.com/gpu: 1.")
 _LIKE_A_MACHINE = (Container.LXC, Container.NSPAWN)
 _NODES = "Give the container the host's nodes /dev/nvidia*, and the rules that allow them, in its configuration"
+_OF_PROXMOX = Fix(
+    "With Proxmox VE 8.1 or newer: a line for each, dev0: /dev/nvidia-uvm and so on, in /etc/pve/lxc/ID.conf."
+)
 _OF_LXC = Fix("With Incus or LXD: a device of the type gpu, and nvidia.runtime=true.")
 
 
@@ -35,7 +39,9 @@ def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
         libraries = Fix(f"Install the driver's libraries of exactly {version} in it, without a kernel module.")
         by_engine = (_OF_LXC,) if kind is Container.LXC else ()
         nodes = Fix(f"{_NODES}.")
-        return (libraries, *by_engine) if driver_nodes(snapshot) else (nodes, *by_engine, libraries)
+        if driver_nodes(snapshot):
+            return (libraries, *by_engine)
+        return (nodes, *((_OF_PROXMOX,) if by_engine else ()), *by_engine, libraries)
     if kind not in _COMMANDS:
         return (Fix("Start the container again with the GPU's device nodes and the host's driver libraries in it."),)
     again = Fix("Start the container with access to the GPUs.", _TEGRA if tegra else _COMMANDS[kind])
@@ -49,7 +55,8 @@ def with_every_node(snapshot: Snapshot) -> tuple[Fix, ...]:
     if kind is Container.KUBERNETES:
         return (make, Fix("Then start the pod again, with a GPU of the device plugin's: nvidia.com/gpu: 1."))
     if kind in _LIKE_A_MACHINE:
-        return (Fix(f"{_NODES}, every one of them."), make)
+        proxmox = (_OF_PROXMOX,) if kind is Container.LXC else ()
+        return (Fix(f"{_NODES}, every one of them."), *proxmox, make)
     return (Fix("Pass every node of the driver to the container.", _COMMANDS.get(kind)), make)
 
 

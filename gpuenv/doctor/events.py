@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gpuenv.model.finding import Evidence
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import KernelMessage, Snapshot
@@ -29,3 +31,9 @@ def event_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return tuple(
         Evidence("kernel_log", event.text, snapshot.kernel_log.source or "") for event in hardware_lines(snapshot)[-3:]
     )
+
+
+def lines_with(snapshot: Snapshot, words: re.Pattern[str]) -> tuple[Evidence, ...]:
+    """The newest lines of the kernel's log with these words."""
+    lines = [message.text for message in snapshot.kernel_log.value or () if words.search(message.text)]
+    return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])

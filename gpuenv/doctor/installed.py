@@ -68,8 +68,15 @@ def _line_of(distribution: str, major: int | None, matrix: Matrix) -> WheelLine 
 
 def installed_cuda_major(facts: Facts) -> int | None:
     """The CUDA major of the CuPy that an import meets first; None where there is none, or it does not tell."""
-    target = facts.snapshot.target
-    return cuda_major_of(target.cupy[0].distribution, target.packages) if target.cupy else None
+    return first_cuda_major(facts.snapshot.target)
+
+
+def first_cuda_major(target: Target) -> int | None:
+    """The same of a target: by its name, conda's package beside it, or the libraries that it is linked with."""
+    if not target.cupy:
+        return None
+    first = target.cupy[0]
+    return cuda_major_of(first.distribution, target.packages) or first.cuda_major
 
 
 def _nearest(line: WheelLine, release: str) -> Release | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.model.identity import NVIDIA
+from gpuenv.model.identity import NVIDIA, pci_key
 from gpuenv.model.reading import ASSUMED, PASTED
 from gpuenv.model.snapshot import (
     Container,
@@ -14,6 +14,7 @@ from gpuenv.model.snapshot import (
     SourceState,
 )
 
+PASSED_ON = "vfio-pci"  # the kernel driver that keeps a device for a virtual machine
 _OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
 
 
@@ -22,6 +23,18 @@ def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
     if snapshot.pci_gpus is None:
         return None
     return tuple(gpu for gpu in snapshot.pci_gpus if gpu.vendor == NVIDIA)
+
+
+def left_out(snapshot: Snapshot) -> tuple[PciGpu, ...]:
+    """The GPUs on the bus that the driver's libraries do not list, and that are the driver's to drive."""
+    listed = {
+        pci_key(gpu.pci.value) for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known or gpu.fault.known
+    }
+    return tuple(
+        device
+        for device in nvidia_on_bus(snapshot) or ()
+        if pci_key(device.pci) not in listed and device.kernel_driver != PASSED_ON
+    )
 
 
 def driver_sees_gpu(snapshot: Snapshot) -> bool:
@@ -53,6 +66,11 @@ def module_loaded(snapshot: Snapshot) -> bool:
 def contained(snapshot: Snapshot) -> bool:
     """Whether this process is in a container."""
     return snapshot.host.container.value not in (None, Container.NONE)
+
+
+def like_a_machine(snapshot: Snapshot) -> bool:
+    """Whether this is a container that is set up like a machine, with its own packages of the driver's libraries."""
+    return snapshot.host.container.value in (Container.LXC, Container.NSPAWN)
 
 
 def baked_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuenv.doctor.installed import name_in
+from gpuenv.doctor.installed import first_cuda_major, name_in
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
-from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.reading import Reading, missing
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import Resolution, WheelChoice
@@ -156,7 +155,7 @@ def _majors_there(snapshot: Snapshot) -> set[int]:
     """The CUDA majors of which any CuPy would find libraries: those outside of wheels, and the host's toolkits."""
     target = snapshot.target
     by_all = _all_found(snapshot) and not any("/site-packages/" in (entry.path or "") for entry in target.libraries)
-    now = cuda_major_of(target.cupy[0].distribution, target.packages) if by_all and target.cupy else None
+    now = first_cuda_major(target) if by_all else None
     whole = [kit for kit in snapshot.toolkits if kit.has_nvrtc and kit.has_headers and not kit.in_target]
     return {kit.toolkit.value.major for kit in whole if kit.toolkit.value} | ({now} if now else set())
 

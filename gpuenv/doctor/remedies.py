@@ -7,12 +7,11 @@ ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Ins
 
 from __future__ import annotations
 
+from gpuenv.doctor.legacy import last_branch, older_driver
 from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Facts
-from gpuenv.matrix.needs import Needs
 from gpuenv.model.finding import Fix
 from gpuenv.model.snapshot import Container, Snapshot
-from gpuenv.model.versions import ComputeCapability
 
 _FAMILIES = {
     **dict.fromkeys(("ubuntu", "linuxmint", "pop", "elementary", "zorin", "neon", "tuxedo"), "ubuntu"),
@@ -25,7 +24,6 @@ _FAMILIES = {
 _APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
 _PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
 _INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
-_TURING = ComputeCapability(7, 5)  # the open kernel modules are for this generation and newer
 _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
 _WITH_STREAMS = ("8", "9")  # releases of the RHEL family in which the driver is a module of dnf
 
@@ -49,7 +47,10 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
     if snapshot.host.wsl.value or snapshot.host.os.value == "windows":
         where = "; install none in Linux" if snapshot.host.wsl.value else ""
         return (Fix(f"Install the NVIDIA driver in Windows (NVIDIA's app or its download page){where}."),)
-    kind = family(snapshot)
+    kind, last = family(snapshot), last_branch(facts.needs, facts.matrix)
+    if last is not None and (kind not in ("ubuntu", "debian") or (kind == "debian" and last < _LAST_BEFORE_TURING)):
+        words = f"Install the NVIDIA driver of branch {last} with its proprietary modules, then restart"
+        return (older_driver(snapshot, kind, last, words),)
     if kind in ("ubuntu", "debian"):
         command = ("sudo", "ubuntu-drivers", "install") if kind == "ubuntu" else (*_APT, "nvidia-driver")
         needs = " (from the non-free component)" if kind == "debian" else ""
@@ -57,8 +58,6 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
     if kind == "fedora":
         packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
         return (Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages)),)
-    if _is_before_turing(facts.needs):
-        return (Fix("Install the NVIDIA driver of branch 580 with its proprietary modules, then restart."),)
     return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", _open_driver(snapshot)))
 
 
@@ -67,10 +66,6 @@ def whose(snapshot: Snapshot) -> str:
     if snapshot.host.wsl.value:
         return " in Windows"
     return " on the host" if contained(snapshot) else ""
-
-
-def _is_before_turing(needs: Needs) -> bool:
-    return any(gpu.compute_capability and gpu.compute_capability < _TURING for gpu in needs.gpus)
 
 
 def _stream(snapshot: Snapshot) -> tuple[Fix, ...]:
@@ -146,6 +141,23 @@ def module_build(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ..
     if family(snapshot) == "fedora":
         return ("sudo", "akmods", "--force", *(("--kernels", kernel) if kernel else ()))
     return ("sudo", "dkms", "autoinstall", *(("-k", kernel) if kernel else ()))
+
+
+def module_package(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
+    """The command that installs the module that Ubuntu has built and signed for a kernel."""
+    branch = snapshot.driver.branch.value
+    return _package(snapshot, {"ubuntu": f"linux-modules-nvidia-{branch}-{kernel}"} if branch else {})
+
+
+def initial_disk(snapshot: Snapshot) -> tuple[str, ...] | None:
+    """The command that makes the initial RAM disk anew, in which modules and what keeps them out may stand too."""
+    commands = {
+        **dict.fromkeys(("ubuntu", "debian"), ("update-initramfs", "-u")),
+        **dict.fromkeys(("fedora", "rhel", "suse"), ("dracut", "--force")),
+        "arch": ("mkinitcpio", "-P"),
+    }
+    found = commands.get(family(snapshot) or "")
+    return ("sudo", *found) if found else None
 
 
 def fabric_manager(snapshot: Snapshot) -> tuple[str, ...] | None:

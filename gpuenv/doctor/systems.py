@@ -14,8 +14,8 @@ _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper")
 _OF_LINUX = frozenset(
     (
         *_INSTALLERS,
-        *("akmods", "dkms", "dmesg", "mokutil", "modprobe", "nvidia-ctk", "nvidia-modprobe"),
-        *("rmmod", "sh", "systemctl", "which"),
+        *("akmods", "dkms", "dmesg", "dracut", "mkinitcpio", "mokutil", "modprobe", "nvidia-ctk", "nvidia-modprobe"),
+        *("prime-select", "rmmod", "sh", "systemctl", "update-initramfs", "which"),
     )
 )
 _SAYS_WHERE = pattern(r"\b(host|there)\b")

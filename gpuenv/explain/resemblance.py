@@ -25,7 +25,7 @@ _STEEPNESS = 8.0  # of a margin's likelihood: sums up to as much as is right, of
 # How near a text is to those of a cause: its margin there, less that of the texts without a fault, and more where it
 # speaks of a GPU's troubles. Chosen on texts left out: of those without a fault, most of which were written to be hard,
 # five of a hundred are as near.
-_ON_TOPIC, _NEAR = 1.4, 1.4
+_ON_TOPIC, _NEAR = 1.4, 1.5
 _ENOUGH = 4  # words and pairs that are known
 _MOST_LIKE = 3  # causes that a text is said to be like
 _SHOWN = 2  # lines of such a cause

@@ -95,6 +95,8 @@ class Driver:
         cuda_origin: where that file comes from: ``compat`` is a forward-compatibility package.
         libraries: every file of libcuda and libnvidia-ml in the folders that drivers use.
         dkms: the driver's modules in DKMS's tree.
+        module_kernels: kernels other than the running one for which a module is installed, where that has none.
+        module_blocks: files with the line, and kernel parameters, that keep the module from being loaded.
         nvml_init: return code of ``nvmlInit`` (0 is success).
         cuda_init: return code of ``cuInit`` (0 is success).
         device_nodes: device files under ``/dev`` that belong to the driver.
@@ -113,6 +115,8 @@ class Driver:
     cuda_origin: Reading[LibraryOrigin] = Reading()
     libraries: tuple[DriverLibrary, ...] = ()
     dkms: tuple[DkmsBuild, ...] = ()
+    module_kernels: Reading[tuple[str, ...]] = Reading()
+    module_blocks: Reading[tuple[str, ...]] = Reading()
     nvml_init: Reading[int] = Reading()
     cuda_init: Reading[int] = Reading()
     device_nodes: tuple[DeviceNode, ...] = ()

@@ -47,6 +47,7 @@ class CupyInstallation:
         for_this_interpreter: whether its extension modules are of the kind that this interpreter loads.
         module: the file of the package ``cupy`` that lies beside its metadata.
         requires: what it requires itself, in the words of its metadata: ``fastrlock>=0.5``.
+        cuda_major: the CUDA that its modules are linked with, where its name does not tell; null for a wheel line.
     """
 
     distribution: str
@@ -56,6 +57,7 @@ class CupyInstallation:
     for_this_interpreter: bool | None = None
     module: str | None = None
     requires: tuple[str, ...] = ()
+    cuda_major: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def ask_libraries(
         talk: the child in which it said so, which may be asked this too.
     """
     found = next((entry for entry in target.distributions if is_cupy(entry.name)), None)
-    major = cuda_major_of(found.name, target.conda_packages) if found else None
+    major = (cuda_major_of(found.name, target.conda_packages) or found.cuda_major) if found else None
     if found is None or major not in WANTED:
         return LibraryFacts(), Source(
             "libraries", SourceState.NOT_ASKED, "no CuPy there of which the CUDA version is known"

@@ -105,6 +105,8 @@ def _driver(raw: RawFacts) -> Driver:
         cuda_origin=cuda_origin(cuda.library, kernel),
         libraries=driver_libraries(kernel),
         dkms=kernel.dkms,
+        module_kernels=fact("/lib/modules", kernel.module_kernels),
+        module_blocks=fact("modprobe.d and /proc/cmdline", kernel.module_blocks),
         nvml_init=fact("nvml", nvml.init),
         cuda_init=fact("libcuda", cuda.init, cuda.absent or cuda.unloadable),
         device_nodes=kernel.device_nodes,

@@ -89,6 +89,7 @@ def _cupy(entry: Distribution, facts: TargetFacts) -> CupyInstallation:
         for_this_interpreter=module.loads if module else None,
         module=module.module if module else None,
         requires=entry.requires,
+        cuda_major=entry.cuda_major,
     )
 
 

@@ -147,6 +147,8 @@ class KernelFacts:
         module_signatures: whether the kernel refuses modules without a valid signature.
         suspends: how often it has gone to sleep since its start.
         dkms: the builds of the driver's module that DKMS knows.
+        module_kernels: other kernels for which a module of the driver is installed, where the running one has none.
+        module_blocks: what keeps the module from being loaded.
         libraries: the files of libcuda and libnvidia-ml where the loader may find them.
         amd_nodes: the nodes of AMD's compute driver.
         rocm: ROCm's release, by what told it.
@@ -178,6 +180,8 @@ class KernelFacts:
     module_signatures: bool | None = None
     suspends: int | None = None
     dkms: tuple[DkmsBuild, ...] = ()
+    module_kernels: tuple[str, ...] | None = None
+    module_blocks: tuple[str, ...] | None = None
     libraries: tuple[RawLibrary, ...] = ()
     amd_nodes: tuple[AmdNode, ...] = ()
     rocm: Mapping[str, str] = field(default_factory=dict)

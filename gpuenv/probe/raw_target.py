@@ -19,6 +19,7 @@ class Distribution:
         installer: what INSTALLER says.
         tags: those of the wheel that it was installed from.
         requires: what it requires itself, where it is a CuPy: the lines of its metadata.
+        cuda_major: the CUDA that it is linked with, where it is a CuPy whose name does not tell.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Distribution:
     installer: str | None = None
     tags: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    cuda_major: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

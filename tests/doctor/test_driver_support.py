@@ -10,7 +10,7 @@ from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import CheckStatus, Finding
+from gpuenv.model.finding import CheckStatus, Finding, Severity
 from gpuenv.model.gpu import Fabric, Gpu
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
@@ -25,7 +25,7 @@ from gpuenv.model.snapshot import (
     Source,
     SourceState,
 )
-from gpuenv.model.versions import DriverVersion
+from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 PCI = "0000:01:00.0"
 BLACKWELL, PASCAL, ADA, HOPPER, UNKNOWN = "2b85", "1b06", "2684", "2342", "3fff"
@@ -34,6 +34,10 @@ NEEDS_GSP = "NVRM: installed in this system is not supported by open nvidia.ko b
 NOT_SUPPORTED = "NVRM: installed in this system is not supported by the NVIDIA 550.54.14 driver release."
 OPEN = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.133.07  Release Build"
 NO_ROOM = "nvidia-uvm: uvm_pmm_gpu.c:3176 devmem_alloc_pagemap[pid:9] request_free_mem_region() err -34"
+NO_POWER = "NVRM: GPU 0000:01:00.0: GPU does not have the necessary power cables connected."
+NO_BAR = (
+    "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:\\x0aNVRM: BAR1 is 0M @ 0x0 (PCI:0000:01:00.0)"
+)
 NO_FIRMWARE = "nvidia 0000:01:00.0: Direct firmware load for nvidia/570.133.07/gsp_ga10x.bin failed with error -2"
 
 
@@ -175,3 +179,61 @@ def test_a_kernel_without_room_for_the_gpu_s_memory_is_named(matrix: Matrix, cod
     (finding,) = found(listed("NVIDIA H100 80GB HBM3", None, code, NO_ROOM), matrix)
     assert (finding.code, finding.cause) == ("DRV118", Cause.DRIVER_KERNEL_INCOMPATIBLE)
     assert found(listed("NVIDIA H100 80GB HBM3", None, 0, NO_ROOM), matrix) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "cause", "cure"),
+    [
+        (NO_POWER, "DRV120", Cause.GPU_HARDWARE_FAULT, "power cable"),
+        (NO_BAR, "DRV121", Cause.DRIVER_KERNEL_INCOMPATIBLE, "Above 4G Decoding"),
+    ],
+)
+def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
+    matrix: Matrix, said: str, code: str, cause: Cause, cure: str
+) -> None:
+    snapshot = machine(ADA, "open", said)
+    (finding,) = found(snapshot, matrix)
+    assert (finding.code, finding.cause, finding.severity) == (code, cause, Severity.ERROR)
+    assert cure in finding.fix[0].text
+    unloaded = replace(snapshot.driver, module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
+    assert [entry.code for entry in found(replace(snapshot, driver=unloaded), matrix)] == [code]
+    other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), ordinal=known(0, "libcuda"))
+    beside = replace(
+        snapshot,
+        driver=replace(snapshot.driver, cuda_init=known(0, "libcuda")),
+        gpus=(other,),
+        gpu_count=known(1, "nvml"),
+        visible_count=known(1, "libcuda"),
+        pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
+    )
+    assert [(entry.code, entry.severity) for entry in found(beside, matrix)] == [(code, Severity.WARNING)]
+    started = replace(beside, gpus=(other, replace(other, index=known(1, "nvml"), pci=known(PCI, "nvml"))))
+    assert found(started, matrix) == [], "what was said before it was started is past"
+
+
+def test_the_module_of_cuda_s_memory_has_no_part_in_listing_gpus(matrix: Matrix) -> None:
+    (finding,) = found(machine(ADA, "open"), matrix)
+    assert [fix.command for fix in finding.fix] == [("sudo", "dmesg")]
+
+
+def test_modules_that_would_lose_a_gpu_that_works_are_not_advised(matrix: Matrix) -> None:
+    snapshot = machine(BLACKWELL, "proprietary", driver="580.95.05")
+    pascal = Gpu(
+        index=known(0, "nvml"),
+        pci=known("0000:02:00.0", "nvml"),
+        ordinal=known(0, "libcuda"),
+        compute_capability=known(ComputeCapability(6, 1), "nvml"),
+    )
+    both = replace(
+        snapshot,
+        driver=replace(snapshot.driver, cuda_init=known(0, "libcuda")),
+        gpus=(pascal,),
+        gpu_count=known(1, "nvml"),
+        visible_count=known(1, "libcuda"),
+        pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", PASCAL, None, "nvidia")),
+    )
+    (finding,) = [entry for entry in found(both, matrix) if entry.code == "GPU204"]
+    assert finding.severity is Severity.WARNING
+    assert [fix.command for fix in finding.fix] == [None]
+    (alone,) = found(snapshot, matrix)
+    assert alone.fix[0].command == ("sudo", "apt-get", "install", "nvidia-driver-580-open")

@@ -79,8 +79,17 @@ def test_each_kind_of_container_is_told_its_own(kind: Container, cause: Cause) -
 def test_lxc_needs_the_libraries_of_the_host() -> None:
     without = primary(Container.LXC, *WITHOUT[Cause.CONTAINER_WITHOUT_GPU])
     assert "nodes /dev/nvidia*" in without.fix[0].text
+    assert "/etc/pve/lxc/" in without.fix[1].text
     nodes_alone = primary(Container.LXC, *WITHOUT[Cause.CONTAINER_TOOLKIT_BROKEN])
     assert "550.163.01" in nodes_alone.fix[0].text
+
+
+def test_lxc_is_given_the_node_that_it_lacks_in_its_configuration() -> None:
+    driver = replace(LOADED, device_nodes=EVERY[:2], cuda_init=known(999, "libcuda"))
+    finding = primary(Container.LXC, driver, SourceState.ANSWERED, SourceState.ANSWERED)
+    assert finding.cause is Cause.DEVICE_NODE_MISSING
+    assert "/etc/pve/lxc/" in finding.fix[1].text
+    assert "modprobe" not in " ".join(fix.text for fix in finding.fix[:2])
 
 
 @pytest.mark.parametrize("code", range(805, 811))

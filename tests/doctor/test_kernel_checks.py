@@ -23,6 +23,7 @@ from gpuenv.model.snapshot import (
     Driver,
     DriverLibrary,
     Gpu,
+    Grant,
     Host,
     KernelMessage,
     LibraryOrigin,
@@ -132,7 +133,6 @@ def with_library(*, container: Container, mounted: bool | None, release: str, or
     ("container", "mounted", "release", "origin", "cause"),
     [
         (Container.DOCKER, False, "610.43", "system", Cause.DRIVER_INSTALL_BROKEN),
-        (Container.LXC, False, "610.43", "system", Cause.DRIVER_INSTALL_BROKEN),
         (Container.DOCKER, True, "610.43", "mounted", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
         (Container.DOCKER, None, "610.43", "system", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
         (Container.DOCKER, False, "550.163.01", "system", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
@@ -242,3 +242,29 @@ def test_a_driver_that_hangs_is_told_with_the_event_behind_it(matrix: Matrix) ->
     (finding,) = findings(hung, matrix)
     assert finding.code == "DRV100"
     assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}
+
+
+@pytest.mark.parametrize(
+    ("mode", "by", "gpus", "told"),
+    [
+        ("crw-rw-rw-", None, None, "control group"),
+        ("crw-rw----", None, None, "group that owns"),
+        ("crw-rw-rw-", "slurm", None, "ask Slurm"),
+        ("crw-rw----", "slurm", None, "ask Slurm"),
+        ("crw-rw----", "slurm", 1, "group that owns"),
+    ],
+)
+def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
+    matrix: Matrix, mode: str, by: str | None, gpus: int | None, told: str
+) -> None:
+    snapshot = working(cuda=100)
+    nodes = (DeviceNode("/dev/nvidia0", accessible=False, mode=mode, owner="0:44"),)
+    grant = Grant(
+        by=known(by, "SLURM_JOB_ID") if by else Reading(), gpus=known(gpus, "SLURM_JOB_GPUS") if gpus else Reading()
+    )
+    driver = replace(
+        snapshot.driver, device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
+    )
+    (finding,) = findings(replace(snapshot, driver=driver, grant=grant), matrix)
+    assert finding.code == "CTR304"
+    assert told in finding.fix[0].text

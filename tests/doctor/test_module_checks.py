@@ -9,7 +9,7 @@ import pytest
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
-from gpuenv.model.reading import known
+from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
     Container,
     DkmsBuild,
@@ -113,3 +113,80 @@ def test_secure_boot_without_a_log_is_told_beside_the_module(matrix: Matrix) -> 
     assert "host.secure_boot" in {entry.fact for entry in finding.evidence}
     assert any(fix.command and "mokutil" in fix.command for fix in finding.fix)
     assert not any(fix.command and "mokutil" in fix.command for f in findings(snapshot, matrix) for fix in f.fix)
+
+
+def with_reading(snapshot: Snapshot, distribution: str = "ubuntu 24.04", **readings: tuple[str, ...]) -> Snapshot:
+    driver = replace(snapshot.driver, branch=known(550, "x"), **{n: known(v, "x") for n, v in readings.items()})  # type: ignore[arg-type]
+    return replace(snapshot, driver=driver, host=replace(snapshot.host, distribution=known(distribution, "x")))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "told"),
+    [
+        ("ubuntu 24.04", f"apt-get install linux-modules-nvidia-550-{KERNEL}"),
+        ("fedora 42", f"dnf install kernel-devel-{KERNEL}"),
+        ("debian 13", f"apt-get install linux-headers-{KERNEL}"),
+    ],
+)
+def test_a_module_that_another_kernel_has_is_brought_by_a_package_or_built(
+    matrix: Matrix, distribution: str, told: str
+) -> None:
+    snapshot = host_without_module(Module.NOT_INSTALLED)
+    (finding,) = findings(with_reading(snapshot, distribution, module_kernels=("6.8.0-41-generic",)), matrix)
+    assert (finding.code, finding.cause) == ("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE)
+    assert told in " ".join(finding.fix[0].command or ())
+    assert "6.8.0-41-generic" in {entry.value for entry in finding.evidence}
+
+
+def test_what_a_removed_driver_has_left_for_another_kernel_is_no_driver(matrix: Matrix) -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_kernels=("6.8.0-41-generic",))
+    removed = replace(
+        snapshot,
+        driver=replace(snapshot.driver, nvml_init=Reading()),
+        sources=(snapshot.sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))),
+    )
+    assert [finding.code for finding in findings(removed, matrix)] == ["DRV106"]
+
+
+def test_a_kernel_whose_modules_were_replaced_on_the_disk_is_restarted(matrix: Matrix) -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_kernels=("6.18.2-arch2-1",))
+    gone = replace(snapshot, driver=replace(snapshot.driver, module=Reading(reason="not to be seen")))
+    (finding,) = findings(gone, matrix)
+    assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
+    assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
+
+
+@pytest.mark.parametrize(
+    ("block", "distribution", "commands"),
+    [
+        ("/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo prime-select on-demand"]),
+        ("/etc/modprobe.d/x.conf: blacklist nvidia", "ubuntu 24.04", ["sudo update-initramfs -u"]),
+        ("/etc/modprobe.d/x.conf: install nvidia /bin/false", "fedora 42", ["sudo dracut --force"]),
+        ("/etc/modprobe.d/x.conf: blacklist nvidia", "arch", ["sudo mkinitcpio -P"]),
+        ("/proc/cmdline: module_blacklist=nvidia", "arch", []),
+    ],
+)
+def test_what_keeps_the_module_out_is_taken_out(
+    matrix: Matrix, block: str, distribution: str, commands: list[str]
+) -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution, module_blocks=(block,))
+    (finding,) = findings(snapshot, matrix)
+    assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
+    assert block in {entry.value for entry in finding.evidence}
+    assert [" ".join(fix.command) for fix in finding.fix if fix.command] == commands
+    loaded = replace(snapshot, driver=replace(snapshot.driver, module=known(Module.LOADED, "x"), nvml_init=Reading()))
+    assert not any(entry.code == "DRV105" for entry in findings(loaded, matrix))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "key"),
+    [
+        ("ubuntu 24.04", "/var/lib/shim-signed/mok/MOK.der"),
+        ("debian 12", "/var/lib/dkms/mok.pub"),
+        ("fedora 41", "/etc/pki/akmods/certs/public_key.der"),
+    ],
+)
+def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution: str, key: str) -> None:
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
+    (finding,) = findings(replace(snapshot, kernel_log=log(REFUSED)), matrix)
+    assert finding.fix[0].command == ("sudo", "mokutil", "--import", key)

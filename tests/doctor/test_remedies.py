@@ -9,17 +9,30 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
+from gpuenv.doctor.legacy import older_driver
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codes import Nvml
+from gpuenv.model.finding import Fix
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Container, DkmsBuild, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
+from gpuenv.model.snapshot import (
+    Container,
+    DkmsBuild,
+    Driver,
+    Host,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+)
+from gpuenv.model.versions import DriverVersion
 
 if TYPE_CHECKING:
-    from gpuenv.model.finding import Finding, Fix
+    from gpuenv.model.finding import Finding
 
 MATRIX = load(data_path("matrix.yaml"))
-H100, V100 = "2330", "1db6"
+H100, V100, K80, GTX_1050 = "2330", "1db6", "102d", "1c8d"
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda", "nvidia-smi"))
 FAILED = tuple(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda"))
 
@@ -82,6 +95,55 @@ def test_the_driver_of_windows_is_installed_there(system: str, *, wsl: bool) -> 
     found = primary(Snapshot(host=host, sources=(Source("kernel", SourceState.ANSWERED), *ABSENT)))
     assert "in Windows" in found.fix[0].text
     assert commands(found.fix) == []
+
+
+@pytest.mark.parametrize(
+    ("distribution", "device", "told"),
+    [
+        ("ubuntu 26.04", GTX_1050, "sudo apt-get install nvidia-driver-580"),
+        ("ubuntu 24.04", K80, "sudo apt-get install nvidia-driver-470"),
+        (
+            "fedora 44",
+            GTX_1050,
+            "sudo dnf install --allowerasing akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda",
+        ),
+        ("arch rolling", GTX_1050, "nvidia-580xx-dkms from the AUR"),
+        ("nixos 26.05", GTX_1050, "nvidiaPackages.legacy_580"),
+        ("slackware 15.0", GTX_1050, "branch 580 or older"),
+    ],
+)
+def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device: str, told: str) -> None:
+    version = DriverVersion.parse("595.58.03")
+    driver = Driver(
+        version=known(version, "nvml"),
+        branch=known(version.branch, "nvml"),
+        module=known(Module.NOT_LOADED, "/lib/modules"),
+        nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"),
+        cuda_init=known(100, "libcuda"),
+    )
+    snapshot = replace(
+        machine(distribution, device), driver=driver, sources=(Source("kernel", SourceState.ANSWERED), *FAILED)
+    )
+    found = primary(snapshot)
+    assert found.cause == "gpu-removed-from-driver"
+    assert told in " ".join([found.fix[0].text, *commands(found.fix)])
+    assert older_driver(machine(distribution, container=Container.DOCKER), None, 580, "Do it") == Fix("Do it.")
+
+
+@pytest.mark.parametrize(
+    ("distribution", "device", "told"),
+    [
+        ("arch rolling", K80, "nvidia-470xx-dkms from the AUR"),
+        ("fedora 42", K80, "akmod-nvidia-470xx"),
+        ("fedora 42", GTX_1050, "akmod-nvidia-580xx"),
+        ("debian 12", K80, "branch 470"),
+        ("ubuntu 24.04", K80, "ubuntu-drivers install"),
+    ],
+)
+def test_an_old_gpu_without_a_driver_is_given_one_that_drives_it(distribution: str, device: str, told: str) -> None:
+    found = primary(machine(distribution, device))
+    assert found.cause == "no-driver"
+    assert told in " ".join([found.fix[0].text, *commands(found.fix)])
 
 
 def outdated(**host: object) -> Snapshot:

@@ -117,6 +117,28 @@ def amd(snapshot: Snapshot) -> Snapshot:
     )
 
 
+def built(major: int, *requires: str) -> Callable[[Snapshot], Snapshot]:
+    """A CuPy that was built from its source, linked with a CUDA."""
+
+    def made(snapshot: Snapshot) -> Snapshot:
+        cupy = CupyInstallation("cupy", "14.2.0", cuda_major=major, requires=requires)
+        return replace(snapshot, target=replace(snapshot.target, cupy=(cupy,)))
+
+    return made
+
+
+def module_at(file: str) -> Callable[[Snapshot], Snapshot]:
+    """A package cupy that no distribution owns, in an environment that was asked."""
+
+    def made(snapshot: Snapshot) -> Snapshot:
+        target = replace(snapshot.target, prefix=known("/venv", "x"), cupy_module=known(file, "x"))
+        sources = (*snapshot.sources, Source("target", SourceState.ANSWERED))
+        assumed = tuple(path for path in snapshot.assumed if path != "target.cupy")
+        return replace(snapshot, target=target, sources=sources, assumed=assumed)
+
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What is told of it, what is changed, the cause to cure first, and words of the first cure; or none."""
@@ -195,6 +217,27 @@ USERS = {
     "a healthy job that asks for too much": Machine(
         of("driver=580.95.05", "gpu=H100", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"), "requirement-not-met", "machine",
         requires=("gpu>=4",),
+    ),
+    "a distribution's CuPy of CUDA 13 and an old card": Machine(
+        of("driver=580.95.05", "gpu=GTX 1080", "cupy=none"), "gpu-removed-from-toolkit", "cupy-cuda12x", built(13),
+    ),
+    "a distribution's CuPy of CUDA 13 and an old driver": Machine(
+        of("driver=550.163.01", "gpu=L4", "cupy=none"), "driver-too-old-for-cuda", "cupy-cuda12x", built(13),
+    ),
+    "a CuPy from source and another NumPy": Machine(
+        of("driver=580.95.05", "gpu=L4", "numpy=1.26.4", "cupy=none"), "numpy-incompatible", "NumPy",
+        built(12, "numpy>=2.0,<2.7"),
+    ),
+    "an installation that was cut short": Machine(
+        of("driver=580.95.05", "gpu=L4", "cupy=none"), "corrupt-installation", SITE,
+        module_at(f"{SITE}/cupy/__init__.py"),
+    ),
+    "a folder of one's own that is called cupy": Machine(
+        of("driver=580.95.05", "gpu=L4", "cupy=none"), "cupy-not-installed", "cupy-cuda13x",
+        module_at("/home/me/work/cupy/__init__.py"),
+    ),
+    "a healthy CuPy from source": Machine(
+        of("driver=580.95.05", "gpu=H100", "cupy=none"), None, change=built(13, "numpy<2.7,>=2.0")
     ),
     "a healthy server": Machine(of("driver=580.95.05", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"), None),
     "a healthy mixed box": Machine(of("driver=580.95.05", "gpu=V100", "gpu=H100", "cupy=cupy-cuda12x==14.2.0"), None),

@@ -19,6 +19,7 @@ RELEASE = os.uname().release
 TREE = "var/lib/dkms/nvidia"
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 LOG = "DKMS make.log for nvidia-535.104.05 for kernel 6.5.2-arch1-1 (x86_64)\n"
+MODPROBE = "/etc/modprobe.d"
 DOCKER = {".dockerenv": ""}
 BPF = "control groups of version 2 keep their rules in a BPF program, which cannot be read"
 GENERATED = """cdiVersion: 0.5.0
@@ -92,6 +93,46 @@ def test_dkms_tree_tells_what_was_built_for_which_kernel(
     if f"{TREE}/535.104.05/6.5.1/x86_64/module/nvidia.ko.zst" in files:
         (root / TREE / "kernel-6.5.1-x86_64").symlink_to("535.104.05/6.5.1/x86_64")
     assert kernel_of(root).dkms == builds
+
+
+@pytest.mark.parametrize(
+    ("files", "kernels"),
+    [
+        ({}, ()),
+        ({"lib/modules/5.4.0/modules.dep": "kernel/nvidia-550/nvidia.ko:\n"}, ("5.4.0",)),
+        (
+            {"lib/modules/5.4.0/extra/nvidia/nvidia.ko.xz": "", f"lib/modules/{RELEASE}/modules.dep": ""},
+            ("5.4.0",),
+        ),
+        ({"lib/modules/5.4.0/modules.dep": "x/nvidiafb.ko:\n"}, ()),
+        ({f"lib/modules/{name}/modules.dep": "extra/nvidia.ko:\n" for name in ("5.4.0", RELEASE)}, ()),
+    ],
+)
+def test_other_kernels_with_a_module_of_the_driver(
+    tmp_path: Path, files: dict[str, str], kernels: tuple[str, ...]
+) -> None:
+    assert kernel_of(lay(tmp_path, files)).module_kernels == kernels
+
+
+@pytest.mark.parametrize(
+    ("files", "blocks"),
+    [
+        ({}, ()),
+        ({"etc/modprobe.d/a.conf": "# blacklist nvidia\nblacklist nvidiafb\nblacklist nouveau\n"}, ()),
+        ({"etc/modprobe.d/a.conf": "install nvidia modprobe -i nvidia-current $CMDLINE_OPTS\n"}, ()),
+        ({"etc/modprobe.d/a.txt": "blacklist nvidia\n"}, ()),
+        ({"etc/modprobe.d/a.conf": " blacklist  nvidia \n"}, ("/etc/modprobe.d/a.conf: blacklist  nvidia",)),
+        ({"lib/modprobe.d/b.conf": "alias nvidia off\n"}, ("/lib/modprobe.d/b.conf: alias nvidia off",)),
+        ({"lib/modprobe.d/b.conf": "alias nvidia off\n", "etc/modprobe.d/b.conf": ""}, ()),
+        ({f"{MODPROBE[1:]}/c.conf": "install nvidia /bin/false\n"}, (f"{MODPROBE}/c.conf: install nvidia /bin/false",)),
+        ({"proc/cmdline": "quiet modprobe.blacklist=nouveau\n"}, ()),
+        ({"proc/cmdline": "module_blacklist=a,nvidia x\n"}, ("/proc/cmdline: module_blacklist=a,nvidia",)),
+    ],
+)  # fmt: skip
+def test_what_keeps_the_module_of_the_driver_out(
+    tmp_path: Path, files: dict[str, str], blocks: tuple[str, ...]
+) -> None:
+    assert kernel_of(lay(tmp_path, files)).module_blocks == blocks
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from gpuenv.doctor.checks import gpu
 from gpuenv.doctor.checks import support
 from gpuenv.doctor.checks import state
 from gpuenv.doctor.checks import module
+from gpuenv.doctor.checks import unstarted
 from gpuenv.doctor.checks import driver
+from gpuenv.doctor.checks import mismatch
 from gpuenv.doctor.checks import target
 from gpuenv.doctor.checks import tegra
 from gpuenv.doctor.checks import startup
@@ -43,6 +45,7 @@ __all__ = [
     "library",
     "loading",
     "log",
+    "mismatch",
     "module",
     "presence",
     "refused",
@@ -54,6 +57,7 @@ __all__ = [
     "support",
     "target",
     "tegra",
+    "unstarted",
     "variables",
     "wheel",
 ]

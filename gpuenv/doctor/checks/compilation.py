@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.checks.fit import told_outside
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, installed, installed_cuda_major, pip_fix
+from gpuenv.doctor.installed import Installed, install_fix, installed, installed_cuda_major, pip_fix
 from gpuenv.doctor.machine import without_gpu
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.matrix.candidates import left_out, minors_of, serving_minors
@@ -168,12 +168,24 @@ def nvrtc_outside_gpu(facts: Facts) -> Outcome:
             Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
             Evidence("compiled for", ", ".join(map(str, sorted(row.capabilities))), facts.matrix.cite(row.source)),
         ),
-        (
-            *install_fix(facts, "Install the CuPy that brings such an NVRTC."),
-            *_newer_nvrtc(serving_minors(there.wheel, facts.needs, facts.matrix)),
-        ),
+        tuple(_to_another_nvrtc(facts, there, nvrtc)),
         cause=cause,
     )
+
+
+def _to_another_nvrtc(facts: Facts, there: Installed, nvrtc: Library) -> Iterator[Fix]:
+    """To the one that is there and found too late; by a CuPy that brings one; or by a toolkit."""
+    serving = serving_minors(there.wheel, facts.needs, facts.matrix)
+    first = (nvrtc.path or "").rpartition("/")[0]
+    led = first in facts.snapshot.environment.get("LD_LIBRARY_PATH", "").split(":")
+    fitting = [kit for kit in facts.snapshot.toolkits if kit.toolkit.value in {row.cuda for row in serving}]
+    if led and fitting:
+        yield Fix(f"Take {first} out of LD_LIBRARY_PATH: the toolkit in {fitting[0].path} knows the GPU.")
+    wheel = facts.resolution.wheel
+    same = wheel and (wheel.distribution, wheel.version) == (there.cupy.distribution, there.cupy.release)
+    if wheel is not None and (wheel.extra or not same):  # the very same would find the same NVRTC
+        yield from install_fix(facts, "Install the CuPy that brings such an NVRTC.")
+    yield from _newer_nvrtc(serving)
 
 
 def _newer_nvrtc(serving: Sequence[CudaMinor]) -> tuple[Fix, ...]:

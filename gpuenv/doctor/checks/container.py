@@ -191,7 +191,8 @@ def device_node_permission(facts: Facts) -> Outcome:
     What it means: reading and writing /dev/nvidia* is allowed to others than this user, so neither NVML nor CUDA work.
     How it is seen: the mode and owner of the nodes, together with an initialisation that fails.
     What to do: on a host, add the user to the group that owns the nodes, or mend the udev rule; in a container, run
-    with the group (--group-add) or let the device's rules allow it.
+    with the group (--group-add) or let the device's rules allow it. A job of Slurm's opens the GPUs alone that it has
+    asked for.
     """
     snapshot = facts.snapshot
     by_group = contained(snapshot)  # a control group's doing is the other check's
@@ -202,8 +203,17 @@ def device_node_permission(facts: Facts) -> Outcome:
     yield Symptom(
         f"This user may not open {', '.join(node.path for node in closed)}",
         tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed),
-        (Fix("Add this user to the group that owns the nodes, and log in again; in a container use --group-add."),),
+        (_opened(snapshot, closed),),
     )
+
+
+def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> Fix:
+    """Who may open the nodes: a job that was granted GPUs; else by mode, by group or by the control group."""
+    if snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.value:
+        return Fix("This job was granted no GPU: ask Slurm for one.", ("srun", "--gpus=1", "COMMAND"))
+    if all(_open_to_all(node) for node in closed):
+        return Fix("Their mode lets everybody: let the control group or the security policy of this process do so too.")
+    return Fix("Add this user to the group that owns the nodes, and log in again; in a container use --group-add.")
 
 
 def _cuda_fails(snapshot: Snapshot) -> bool:

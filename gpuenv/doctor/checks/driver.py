@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
-    baked_libraries,
     contained,
     driver_sees_gpu,
     libcuda_absent,
@@ -15,14 +16,15 @@ from gpuenv.doctor.machine import (
     probed,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
-from gpuenv.matrix.needs import versions_differ
+from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, module_build, restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import Container, Module, SourceState
+from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Module, Snapshot, SourceState
 
-_ABSENT = (*ABSENT, "DRV115", "DRV116")
+_ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121")
+_SWITCHED_OFF = "alias nvidia off"  # canonical/nvidia-prime, prime-select, _blacklist_nvidia
+_OF_WSL = "/usr/lib/wsl/lib"
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
@@ -51,10 +53,12 @@ def module_not_loaded(facts: Facts) -> Outcome:
     """The driver is installed, but its kernel module is not loaded.
 
     What it means: the libraries are there, yet the kernel does not drive the GPU: the module was not built for the
-    running kernel, was refused (Secure Boot), or was not loaded yet.
+    running kernel, was refused (Secure Boot), is kept out by a line in modprobe.d, or was not loaded yet. After an
+    update that removed the modules of the running kernel, none can be loaded until the next start.
     How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded. Where
     DKMS's tree or the kernel's log tells why, a finding of its own says so.
-    What to do: load it by hand and read what the kernel says; after a kernel update, rebuild it (DKMS) or restart.
+    What to do: take out what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
+    update, rebuild it (DKMS) or restart.
     """
     snapshot = facts.snapshot
     if module_loaded(snapshot) or contained(snapshot) or snapshot.host.wsl.value:
@@ -68,28 +72,54 @@ def module_not_loaded(facts: Facts) -> Outcome:
         fact("driver.module", snapshot.driver.module)
         + source(snapshot, "nvml")
         + fact("host.kernel", snapshot.host.kernel)
-        + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ()),
-        (
-            Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia")),
-            Fix("After a kernel update, build the module for this kernel.", module_build(snapshot)),
-            *(signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()),
-        ),
+        + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ())
+        + (fact("driver.module_blocks", snapshot.driver.module_blocks) if snapshot.driver.module_blocks.value else ())
+        + (fact("driver.module_kernels", snapshot.driver.module_kernels) if _is_replaced(snapshot) else ()),
+        tuple(_loading(snapshot)),
     )
 
 
-@check("DRV106", Cause.NO_DRIVER, requires=(*_ABSENT, "DRV104", "DRV105"))
+def _loading(snapshot: Snapshot) -> Iterator[Fix]:
+    """How the module comes to be loaded, by what keeps it from it."""
+    blocks = snapshot.driver.module_blocks.value or ()
+    if _is_replaced(snapshot):
+        yield restart(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
+        return
+    if any(_SWITCHED_OFF in line for line in blocks):
+        yield Fix("Switch the GPU on again, then restart.", ("sudo", "prime-select", "on-demand"))
+        return
+    if blocks:
+        yield Fix(f"Take out what keeps the module from being loaded: {blocks[0]}")
+        at_boot = blocks[0].startswith("/proc/cmdline")
+        words = "make the boot loader's configuration anew" if at_boot else "make the initial RAM disk anew"
+        yield Fix(f"Then {words}, and restart.", None if at_boot else initial_disk(snapshot))
+        return
+    yield Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia"))
+    yield Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
+    yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
+
+
+def _is_replaced(snapshot: Snapshot) -> bool:
+    """Whether modules are there for other kernels alone, and the running one has no folder: it was updated."""
+    return bool(snapshot.driver.module_kernels.value) and snapshot.driver.module.value is None
+
+
+@check("DRV106", Cause.NO_DRIVER, Cause.WSL_LIBCUDA, requires=(*_ABSENT, "DRV104", "DRV105"))
 def no_driver(facts: Facts) -> Outcome:
     """No NVIDIA driver is installed.
 
     What it means: there is neither the kernel module nor libcuda. A CUDA toolkit, conda packages or CUDA wheels do not
-    contain the driver.
+    contain the driver. Under WSL it may be there all the same, in a folder that the loader was not told of.
     How it is seen: the loader finds neither libcuda.so.1 nor libnvidia-ml.so.1, and no nvidia module is loaded.
     What to do: install the driver with the system's package manager, then restart. Under WSL install the driver in
-    Windows, and none in Linux.
+    Windows, and none in Linux; where /usr/lib/wsl/lib has libcuda, tell the loader of that folder.
     """
     snapshot = facts.snapshot
     assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
     if not assumed and (module_loaded(snapshot) or not libraries_absent(snapshot) or not probed(snapshot)):
+        return
+    if unheard := [entry for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.WSL]:
+        yield _unheard_of(snapshot, unheard)
         return
     on_bus = nvidia_on_bus(snapshot)
     seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
@@ -103,41 +133,25 @@ def no_driver(facts: Facts) -> Outcome:
     )
 
 
-@check(
-    "DRV107",
-    Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
-    Cause.DRIVER_INSTALL_BROKEN,
-    requires=(*_ABSENT, "DRV105", "DRV106"),
-)
-def library_mismatch(facts: Facts) -> Outcome:
-    """Kernel module and user-space library are of different versions.
+def _unheard_of(snapshot: Snapshot, there: list[DriverLibrary]) -> Symptom:
+    """The folder is there, and the loader has not been told of it.
 
-    What it means: the driver was updated on disk while the old module is still loaded, so the two refuse to talk.
-    Nothing needs to be reinstalled. In a container the library in use may be a part of the image instead of the host's.
-    How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that is a file of the image
-    stands in no mount.
-    What to do: restart the machine. In a container: take the libraries out of the image, so that the host's are used;
-    in one that is set up like a machine (LXC), install those of exactly the host's version.
+    WSL writes ld.wsl.conf itself, and says in it: "To stop automatic generation of this file, add the following entry
+    to /etc/wsl.conf: [automount] ldconfig = false" (a pull request of snapd's, on its interface opengl, quotes it).
     """
-    snapshot = facts.snapshot
-    if not versions_differ(snapshot, facts.matrix):
-        return
-    baked = baked_libraries(snapshot)
-    out = Fix("Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts.")
-    if snapshot.host.container.value in (Container.LXC, Container.NSPAWN):
-        version = snapshot.driver.module_version.value or "the host's version"
-        out = Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
-    again = restart(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
-    in_image = "The image has libraries of a driver in it that are of another version than the host's kernel module"
-    yield Symptom(
-        in_image if baked else "The loaded kernel module and the driver's libraries are of different versions",
-        fact("driver.module_version", snapshot.driver.module_version)
-        + fact("driver.library_version", snapshot.driver.library_version)
-        + tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
-        + source(snapshot, "nvml")
-        + source(snapshot, "libcuda"),
-        (out,) if baked else (out, again) if contained(snapshot) else (again,),
-        cause=Cause.DRIVER_INSTALL_BROKEN if baked else None,
+    return Symptom(
+        "Windows has put its driver's libraries into WSL, but the loader does not look there",
+        tuple(Evidence("driver.libraries", entry.path, "not on the loader's path") for entry in there)
+        + source(snapshot, "libcuda")
+        + source(snapshot, "nvml"),
+        (
+            Fix(
+                f"Tell the loader of {_OF_WSL}.",
+                ("sudo", "sh", "-c", f"echo {_OF_WSL} > /etc/ld.so.conf.d/ld.wsl.conf && ldconfig"),
+            ),
+            Fix("WSL writes that file at every start, unless /etc/wsl.conf has ldconfig = false: remove that line."),
+        ),
+        cause=Cause.WSL_LIBCUDA,
     )
 
 

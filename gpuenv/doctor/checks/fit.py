@@ -153,10 +153,11 @@ def numpy_outside_range(facts: Facts) -> Outcome:
     What to do: install a NumPy of that range, or the CuPy that fits the NumPy.
     """
     there = installed(facts)
-    if there is None or not there.exact:
+    wanted, told_by = _numpy_wanted(there, facts) if there else (None, "")
+    if there is None or wanted is None:
         yield NotKnown(why_not_known(facts))
         return
-    numpy, wanted = facts.snapshot.target.numpy, there.wheel.release.numpy
+    numpy = facts.snapshot.target.numpy
     told = "target.packages.numpy" in facts.snapshot.assumed
     if numpy.value is None and not told and facts.snapshot.source("target").state is not SourceState.ANSWERED:
         yield NotKnown("the target was not asked")
@@ -168,13 +169,20 @@ def numpy_outside_range(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"{there.label} needs NumPy {wanted}, found {numpy.value or 'none'}",
-        fact("target.numpy", numpy)
-        + (Evidence("needed", f"NumPy {wanted}", facts.matrix.cite(there.wheel.release.source)),),
+        fact("target.numpy", numpy) + (Evidence("needed", f"NumPy {wanted}", told_by),),
         (
             pip_fix(facts, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
             *(install_fix(facts, "Or install the CuPy that fits this NumPy.") if numpy.known else ()),
         ),
     )
+
+
+def _numpy_wanted(there: Installed, facts: Facts) -> tuple[str | None, str]:
+    """The range of NumPy, and who tells it: the matrix of its own releases, their own metadata of other builds."""
+    if there.exact:
+        return there.wheel.release.numpy, facts.matrix.cite(there.wheel.release.source)
+    ranges = (words[len("numpy") :] for words in there.cupy.requires if words.startswith(("numpy>", "numpy<")))
+    return next(ranges, None), f"Requires-Dist of {there.cupy.distribution}"
 
 
 @check("WHL507", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)

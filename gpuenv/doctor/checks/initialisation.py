@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.events import troubles
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.machine import PASSED_ON, driver_sees_gpu, nvidia_on_bus
 from gpuenv.doctor.mps import MPS_TROUBLES, by_mps
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import driver_fixes, fabric_manager, restart
@@ -21,21 +21,21 @@ _UNREGISTERED: dict[str | None, str] = {
     "not-started": "no GPU's registration has begun, so the fabric manager does not run",
     "in-progress": "the GPUs wait for their registration, which the fabric manager has not completed",
 }
-_PASSED_ON = "vfio-pci"
 _FIRST_FOR_WSL = 495
 _BEFORE = (
     *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
-    *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114", "DRV118", "DRV119"),
+    *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114", "DRV118", "DRV119", "DRV120", "DRV121"),
 )
 # Boards that no NVSwitch joins: those in a PCIe slot, and those joined by bridges alone.
 _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4|L4|L40S?|A2|A10|A16|A30|A40)\b")
 _ACCEPT_WORK = Fix(
     "In a confidential virtual machine, let the GPU take work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
 )
+_LOOK = Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg"))
 _LOAD_AND_LOOK = (
     Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
-    Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg")),
+    _LOOK,
 )
 
 
@@ -264,7 +264,7 @@ def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Sym
     holders = tuple(
         Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in on_bus
     )
-    if any(gpu.kernel_driver == _PASSED_ON for gpu in on_bus):
-        title += f": {_PASSED_ON} holds it"
+    if any(gpu.kernel_driver == PASSED_ON for gpu in on_bus):
+        title += f": {PASSED_ON} holds it"
         passed_on = (Fix("vfio-pci keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
-    return Symptom(title, evidence + holders, (*passed_on, *_LOAD_AND_LOOK))
+    return Symptom(title, evidence + holders, (*passed_on, _LOOK))  # nvidia-uvm has no part in listing GPUs

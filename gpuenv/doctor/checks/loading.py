@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY
+from gpuenv.doctor.installed import ONE_CUPY, first_cuda_major
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library
 
@@ -75,7 +74,7 @@ def path_to_nowhere(facts: Facts) -> Outcome:
 def _of_another_major(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     line = snapshot.target.cupy[0].distribution if snapshot.target.cupy else ""
-    major = cuda_major_of(line, snapshot.target.packages)
+    major = first_cuda_major(snapshot.target)
     for kit in snapshot.toolkits:
         release = kit.toolkit.value
         if kit.found_via != "CUDA_PATH" or release is None or major in (None, release.major):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_sees_gpu, module_loaded
+from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import family, kernel_headers, module_build
+from gpuenv.doctor.remedies import family, kernel_headers, module_build, module_package, restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
@@ -21,34 +21,52 @@ _OF_ANOTHER = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the mo
 
 @check("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204"))
 def module_not_built(facts: Facts) -> Outcome:
-    """DKMS has not built the driver's module for the running kernel.
+    """There is no module of the driver for the running kernel.
 
-    What it means: the driver is installed, and DKMS has its sources, but this kernel has no module of it: the build
-    failed, usually since the kernel is newer than the driver knows or its headers are missing, or nobody has started
-    it. The module of another kernel cannot be loaded.
-    How it is seen: DKMS's tree has the driver, but no module of the running kernel, nor has that kernel's own folder.
-    What to do: install the headers of this kernel and build again; where the build fails, read its log and install a
-    newer driver, or start the kernel that the module was built for.
+    What it means: the driver is installed, but this kernel has no module of it. Where DKMS builds it, the build failed,
+    usually since the kernel is newer than the driver knows or its headers are missing, or nobody has started it; where
+    packages bring it, the one for this kernel is not installed. The module of another kernel cannot be loaded.
+    How it is seen: DKMS's tree, or the folder of another kernel, has the driver's module, and the folder of the running
+    kernel has none.
+    What to do: install the headers of this kernel and build again, or install the package for this kernel; where the
+    build fails, read its log and install a newer driver, or start the kernel that the module was built for.
     """
     snapshot = facts.snapshot
-    kernel, builds = snapshot.host.kernel.value, snapshot.driver.dkms
-    if not builds or kernel is None or _is_usable(snapshot) or snapshot.driver.module.value is not Module.NOT_INSTALLED:
+    driver, kernel, builds = snapshot.driver, snapshot.host.kernel.value, snapshot.driver.dkms
+    others = driver.module_kernels.value if not libraries_absent(snapshot) else ()  # else it was removed, but for this
+    if kernel is None or not (builds or others) or _is_usable(snapshot):
         return
-    if any(build.state == "built" and build.kernel == kernel for build in builds):
+    if driver.module.value is not Module.NOT_INSTALLED or ("built", kernel) in {(b.state, b.kernel) for b in builds}:
         return
     failed = [build for build in builds if build.state == "failed" and build.kernel == kernel]
-    what = "could not build" if failed else "has not built"
+    title = (
+        f"DKMS {'could not build' if failed else 'has not built'} the NVIDIA driver's module for this kernel, {kernel}"
+    )
     yield Symptom(
-        f"DKMS {what} the NVIDIA driver's module for this kernel, {kernel}",
+        title if builds else f"The NVIDIA driver's module is not installed for this kernel, {kernel}",
         fact("host.kernel", snapshot.host.kernel)
         + tuple(Evidence("driver.dkms", _told(build), "/var/lib/dkms") for build in builds)
-        + fact("driver.module", snapshot.driver.module),
+        + (fact("driver.module_kernels", driver.module_kernels) if others else ())
+        + fact("driver.module", driver.module),
         (
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
-            Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel)),
-            Fix("Build the module for this kernel.", module_build(snapshot, kernel)),
+            *_for_this_kernel(snapshot, kernel, built=bool(builds)),
             Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
         ),
+    )
+
+
+def _for_this_kernel(snapshot: Snapshot, kernel: str, *, built: bool) -> tuple[Fix, ...]:
+    """Ubuntu's kernels have packages of the module; elsewhere it is built here."""
+    package = None if built else module_package(snapshot, kernel)
+    others = snapshot.driver.module_kernels.value
+    if package:
+        return (Fix("Install the driver's module for this kernel, then load it.", package),)
+    if others and not built and family(snapshot) == "arch":  # which keeps one release of each kernel: it was updated
+        return (restart(snapshot, f"so that the kernel starts that has the module, {others[-1]}"),)
+    return (
+        Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel)),
+        Fix("Build the module for this kernel.", module_build(snapshot, kernel)),
     )
 
 
@@ -108,7 +126,11 @@ def _unsigned(snapshot: Snapshot) -> Outcome:
 
 def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How to get a module loaded under Secure Boot."""
-    keys = {"ubuntu": "/var/lib/shim-signed/mok/MOK.der", "debian": "/var/lib/dkms/mok.pub"}
+    keys = {
+        "ubuntu": "/var/lib/shim-signed/mok/MOK.der",
+        "debian": "/var/lib/dkms/mok.pub",
+        "fedora": "/etc/pki/akmods/certs/public_key.der",  # akmods, README.secureboot
+    }
     key = keys.get(family(snapshot) or "")
     enrol = ("sudo", "mokutil", "--import", key) if key else None
     return (

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
+from gpuenv.doctor.events import lines_with
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import contained, driver_sees_gpu
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import firmware
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Snapshot
 
 _BEFORE = ("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209", "CTR301", "DRV105", "DRV106", "DRV107")
 # CUDA 13.2 Update 1, Release Notes, Known Issues, General CUDA: "CUDA initialization can fail on certain Linux kernels
@@ -32,7 +30,7 @@ def no_room_for_memory(facts: Facts) -> Outcome:
     What to do: turn HMM off in the module nvidia-uvm and load it anew, or start the kernel with nokaslr; newer kernels
     have it mended.
     """
-    lines = _told(facts.snapshot, _NO_ROOM)
+    lines = lines_with(facts.snapshot, _NO_ROOM)
     if not lines or not facts.snapshot.driver.cuda_init.value:
         return
     yield Symptom(
@@ -61,7 +59,7 @@ def no_firmware(facts: Facts) -> Outcome:
     loaded from an initial RAM disk, make that anew.
     """
     snapshot = facts.snapshot
-    lines = _told(snapshot, _NO_FIRMWARE)
+    lines = lines_with(snapshot, _NO_FIRMWARE)
     if not lines or driver_sees_gpu(snapshot) or contained(snapshot) or not snapshot.driver.cuda_init.value:
         return
     yield Symptom(
@@ -72,9 +70,3 @@ def no_firmware(facts: Facts) -> Outcome:
             Fix("Then load the module again, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
         ),
     )
-
-
-def _told(snapshot: Snapshot, words: re.Pattern[str]) -> tuple[Evidence, ...]:
-    """The newest lines of the kernel's log with these words."""
-    lines = [message.text for message in snapshot.kernel_log.value or () if words.search(message.text)]
-    return tuple(Evidence("kernel_log", line, snapshot.kernel_log.source or "") for line in lines[-3:])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.legacy import older_driver
+from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import open_modules, proprietary_modules
+from gpuenv.doctor.remedies import family, open_modules, proprietary_modules
 from gpuenv.matrix.products import product_by_pci, product_near_pci
 from gpuenv.matrix.records import Product
-from gpuenv.matrix.support import branch_of, branches_for
+from gpuenv.matrix.support import BranchRange, branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import pci_key
@@ -18,7 +17,6 @@ from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import PciGpu, Snapshot
 from gpuenv.model.versions import ComputeCapability
 
-_PASSED_ON = "vfio-pci"
 # NVIDIA, Driver Installation Guide, Kernel Modules (read 2026-11-22): Maxwell, Pascal and Volta need the proprietary
 # modules. NVIDIA, Transitions Fully Towards Open-Source GPU Kernel Modules (17 July 2024): Grace Hopper and Blackwell
 # need the open ones.
@@ -50,24 +48,13 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
     kernel modules of the same branch.
     """
     found = False
-    for device in _left_out(facts):
+    for device in left_out(facts.snapshot):
         symptom = _by_branch(device, facts) or _by_kind(device, facts) or _by_its_words(device, facts)
         if symptom is not None:
             found = True
             yield symptom
     if not found and not driver_sees_gpu(facts.snapshot):
         yield from _by_the_log_alone(facts.snapshot)
-
-
-def _left_out(facts: Facts) -> Iterator[PciGpu]:
-    """The GPUs on the bus that the driver's libraries do not list, and that are the driver's to drive."""
-    snapshot = facts.snapshot
-    listed = {
-        pci_key(gpu.pci.value) for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known or gpu.fault.known
-    }
-    for device in nvidia_on_bus(snapshot) or ():
-        if pci_key(device.pci) not in listed and device.kernel_driver != _PASSED_ON:
-            yield device
 
 
 def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
@@ -88,10 +75,17 @@ def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
         fact("driver.version", snapshot.driver.version)
         + _device(device, matrix.cite(product.source))
         + (Evidence("needed", wanted, row.source),),
-        (Fix(f"Install a driver of {wanted}."),),
+        (_other_branch(snapshot, row, wanted),),
         _severity(snapshot),
         Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
     )
+
+
+def _other_branch(snapshot: Snapshot, row: BranchRange, wanted: str) -> Fix:
+    words = f"Install a driver of {wanted}"
+    if row.last is None:
+        return Fix(f"{words}.")
+    return older_driver(snapshot, family(snapshot), row.last, words)
 
 
 def _by_kind(device: PciGpu, facts: Facts) -> Symptom | None:
@@ -134,10 +128,18 @@ def _of_the_other_kind(name: str, wants_open: bool, snapshot: Snapshot, evidence
         + fact("driver.version", snapshot.driver.version)
         + evidence
         + _of_the_log(said[-2:], snapshot),
-        (open_modules(snapshot) if wants_open else proprietary_modules(snapshot),),
+        (_other_modules(snapshot, wants_open=wants_open),),
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
+
+
+def _other_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
+    """The kind that drives it, unless a GPU that works would be lost by that."""
+    driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
+    if any(c is not None and (c < _TURING if wants_open else c >= _BLACKWELL) for c in driven):
+        return Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
+    return open_modules(snapshot) if wants_open else proprietary_modules(snapshot)
 
 
 def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:

@@ -13,6 +13,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection, Resolution
 from gpuenv.model.snapshot import SourceState
+from gpuenv.model.target import Target
 
 # After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
 # that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
@@ -188,13 +189,16 @@ def two_cupys(facts: Facts) -> Outcome:
     )
 
 
-@check("WHL503", Cause.CUPY_NOT_INSTALLED, requires=("ENV401", "WHL501"))
+@check("WHL503", Cause.CUPY_NOT_INSTALLED, Cause.CORRUPT_INSTALLATION, requires=("ENV401", "WHL501"))
 def cupy_missing(facts: Facts) -> Outcome:
     """CuPy is not in the target environment.
 
-    What it means: the environment that was examined has no CuPy, under whatever name. It may be in another one.
-    How it is seen: the metadata of the distributions in the target; nothing is imported.
-    What to do: install the wheel that fits, or name the environment that you mean with --python.
+    What it means: the environment that was examined has no CuPy, under whatever name. It may be in another one. Or its
+    files are there without the metadata of a distribution: an installation or a removal was cut short.
+    How it is seen: the metadata of the distributions in the target, and the file that an import would take; nothing is
+    imported.
+    What to do: install the wheel that fits, or name the environment that you mean with --python; remove what is left of
+    another one first.
     """
     snapshot = facts.snapshot
     told = "target.cupy" in snapshot.assumed
@@ -202,6 +206,17 @@ def cupy_missing(facts: Facts) -> Outcome:
         return
     if snapshot.source("target").state is not SourceState.ANSWERED and not told:
         yield NotKnown("the target was not asked")
+        return
+    if not told and (site := _left_in(snapshot.target)) is not None:
+        yield Symptom(
+            "Files of CuPy are there, but no distribution owns them: an installation or a removal was cut short",
+            fact("target.cupy_module", snapshot.target.cupy_module) + fact("target.kind", snapshot.target.kind),
+            (
+                Fix(f"Remove the folders cupy, cupyx and cupy_backends, and its metadata, from {site}."),
+                *(install_fix(facts, "Then install the wheel that fits.") or _later(facts)),
+            ),
+            cause=Cause.CORRUPT_INSTALLATION,
+        )
         return
     yield Symptom(
         "CuPy is not in the target environment",
@@ -211,3 +226,10 @@ def cupy_missing(facts: Facts) -> Outcome:
             Fix("If another environment is meant, name it: gpuenv doctor --python PATH"),
         ),
     )
+
+
+def _left_in(target: Target) -> str | None:
+    """The environment's own folder in which a package cupy lies that no distribution owns; None where there is none."""
+    package, _, file = (target.cupy_module.value or "").rpartition("/cupy/")
+    prefix = target.prefix.value
+    return package if file == "__init__.py" and prefix and package.startswith(f"{prefix}/") else None

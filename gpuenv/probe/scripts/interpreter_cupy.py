@@ -152,10 +152,20 @@ def kernel_cache():
 
 
 def kernel_cache_fault():
-    """Why this user cannot write there; None where nothing stands in the way."""
+    """Why this user cannot write there; None where nothing stands in the way.
+
+    CuPy makes the folder by os.makedirs, which refuses an empty name (cupy/cuda/_compiler_cache.py of 14.2.0).
+    """
     folder = kernel_cache()
     if folder is None:
         return None
+    if os.environ.get("CUPY_CACHE_DIR") == "":
+        return "CUPY_CACHE_DIR is set, and names no folder"
+    return folder_fault(folder)
+
+
+def folder_fault(folder):
+    """Why this user cannot write in a folder, or make it."""
     place = folder
     while not os.path.lexists(place) and os.path.dirname(place) != place:
         place = os.path.dirname(place)  # CuPy makes what is missing

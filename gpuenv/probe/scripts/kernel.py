@@ -17,6 +17,7 @@ import kernel_driver as driver
 import kernel_gpus as gpus
 import kernel_host as host
 import kernel_log as log
+import kernel_modules as modules
 import kernel_toolkits as kits
 from telling import tell
 
@@ -59,7 +60,12 @@ FACTS: dict[str, tuple[Ask, tuple[str, ...]]] = {
         ),
     ),
     "pointing_nowhere": (kits.pointing_nowhere, ()),
-    "modules": (lambda root, _: driver.modules(root), ("/proc/modules", "/lib/modules/*/modules.dep")),
+    "modules": (lambda root, _: modules.modules(root), ("/proc/modules", "/lib/modules/*/modules.dep")),
+    "module_kernels": (lambda root, _: modules.module_kernels(root), ("/lib/modules/*/modules.dep",)),
+    "module_blocks": (
+        lambda root, _: modules.module_blocks(root),
+        ("/proc/cmdline", "/etc/modprobe.d/*", "/usr/lib/modprobe.d/*"),
+    ),
     "dkms": (lambda root, _: driver.dkms(root), ("/var/lib/dkms/*/*/build/make.log",)),
     "libraries": (lambda root, _: driver.libraries(root), ("/proc/self/mountinfo",)),
     "amd_nodes": (

@@ -1,4 +1,4 @@
-"""The driver's files: its module, where the module was built, its device files and its libraries."""
+"""The driver's files: what its loaded module tells, DKMS's tree, its device files and its libraries."""
 
 from __future__ import annotations
 
@@ -9,46 +9,11 @@ import stat
 from kernel_container import mounts
 from telling import is_folder, names, place, read, real, word
 
-_WHOLE = 8_000_000  # bytes; modules.dep has about one million
 _MOST_BUILDS = 64
 _MOST_LIBRARIES = 64
-_DEEP = 4  # folders below updates/ and extra/ in which modules are looked for
 _DEVICES = re.compile(r"nvidia(\d+|ctl|-uvm|-modeset)|dxg")
-_MODULE_FILE = re.compile(r"nvidia(-current)?\.ko(\.\w+)?")
 _LIBRARY = re.compile(r"lib(cuda|nvidia-ml)\.so(\.\d[\d.]*)?")
 _LOG = re.compile(r"make\.log for \S+ for kernel (\S+)")
-
-
-def modules(root: str) -> dict[str, object]:
-    """Which kernel modules are loaded, and whether the nvidia one is built for this kernel."""
-    listed = read(root, "/proc/modules", _WHOLE)
-    loaded = {line.split(" ", 1)[0] for line in (listed or "").splitlines()}
-    loaded |= {name for name in ("nvidia", "nouveau") if is_folder(root, f"/sys/module/{name}")}
-    told = listed is not None or is_folder(root, "/sys/module")
-    return {
-        "nvidia_loaded": "nvidia" in loaded if told else None,
-        "nouveau_loaded": "nouveau" in loaded if told else None,
-        "module_installed": module_installed(root),
-    }
-
-
-def module_installed(root: str) -> bool | None:
-    """Whether an nvidia module lies in the folder of the running kernel; None where that folder is not to be seen."""
-    folder = f"/lib/modules/{os.uname().release}"
-    dependencies = read(root, folder + "/modules.dep", _WHOLE)
-    if dependencies is not None and re.search(r"(^|/)nvidia(-current)?\.ko", dependencies, re.MULTILINE):
-        return True
-    if any(_has_module(root, f"{folder}/{part}", _DEEP) for part in ("updates", "extra")):
-        return True
-    return False if is_folder(root, folder) else None
-
-
-def _has_module(root: str, folder: str, deep: int) -> bool:
-    found = names(root, folder)
-    if any(_MODULE_FILE.fullmatch(name) for name in found):
-        return True
-    below = [f"{folder}/{name}" for name in found if ".ko" not in name] if deep else []
-    return any(_has_module(root, path, deep - 1) for path in below if is_folder(root, path))
 
 
 def module_version(root: str) -> str | None:

@@ -20,7 +20,9 @@ _OURS = (
 )
 _NOBODYS = ("serial", "segfault at")  # a board's number; whose program crashed
 # What may be behind a fault, and shall not be driven out by what is said again and again after it.
-_DECISIVE = re.compile(r"NVRM: Xid|is rejected|unsigned module|Key was rejected|fallen off the bus")
+_DECISIVE = re.compile(
+    r"NVRM: Xid|is rejected|unsigned module|Key was rejected|fallen off the bus|power cables|NVIDIA device is invalid"
+)
 _BOOT = re.compile(r"^Linux version \d")
 _PREFIX = re.compile(r"^.*? kernel: ")  # date and host of a line of syslog
 _STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")

@@ -1,0 +1,133 @@
+"""Are the driver's libraries of the version of its kernel module, and where they are not: whose turn is it?"""
+
+from __future__ import annotations
+
+from gpuenv.doctor.checks.module import ABSENT
+from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.machine import baked_libraries, contained, like_a_machine
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.remedies import compute_part, restart
+from gpuenv.matrix.needs import versions_differ
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.snapshot import DriverLibrary, Snapshot
+
+_OUT_OF_THE_IMAGE = Fix(
+    "Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts."
+)
+# A container keeps what was mounted when it was started; a description by CDI names files of one version.
+_ANEW = (
+    Fix("Start the container again: it has the libraries of the driver that the host had before."),
+    Fix(
+        "Where it is started by CDI, describe the host's driver anew first, there.",
+        ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"),
+    ),
+)
+
+
+@check(
+    "DRV107",
+    Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
+    Cause.DRIVER_INSTALL_BROKEN,
+    requires=(*ABSENT, "DRV115", "DRV116", "DRV105", "DRV106"),
+)
+def library_mismatch(facts: Facts) -> Outcome:
+    """Kernel module and user-space library are of different versions.
+
+    What it means: the driver was updated on disk while the old module is still loaded, so the two refuse to talk.
+    Nothing needs to be reinstalled. Where libcuda alone is of another version, a package was held back, or a second
+    libcuda is found first. In a container the library in use may be a part of the image instead of the host's, or one
+    that the host had when the container was started.
+    How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that is a file of the image
+    stands in no mount.
+    What to do: restart the machine; where a library is at fault, install or remove that one. In a container: take the
+    libraries out of the image, so that the host's are used, or start it again; in one that is set up like a machine
+    (LXC), install those of exactly the host's version.
+    """
+    snapshot = facts.snapshot
+    if not versions_differ(snapshot, facts.matrix):
+        return
+    yield _in_a_container(snapshot) if contained(snapshot) else _on_a_host(snapshot)
+
+
+def _on_a_host(snapshot: Snapshot) -> Symptom:
+    driver = snapshot.driver
+    module, used = driver.module_version.value, _used(snapshot)
+    strays = [entry for entry in used if entry.release not in (None, module)]
+    right = [entry for entry in driver.libraries if entry.release == module and _name(entry) in map(_name, strays)]
+    libcuda = next((entry for entry in strays if _name(entry) == "libcuda"), None)
+    if right:
+        named = " and ".join(dict.fromkeys(entry.path for entry in strays))
+        words = f"Take {named} off the loader's path, or remove it: the one of {module} is {right[0].path}."
+        title = f"The loader finds a library of another driver than {module}, which is loaded, first"
+        return Symptom(title, _evidence(snapshot), (Fix(words),), cause=Cause.DRIVER_INSTALL_BROKEN)
+    alone = driver.nvml_init.value == 0 and libcuda is not None
+    if alone and libcuda is not None:
+        fix = Fix(f"Install the libcuda of the same driver, {module}.", compute_part(snapshot))
+        title = f"libcuda is of {libcuda.release}, and the rest of the driver of {module}"
+        return Symptom(title, _evidence(snapshot), (fix,), cause=Cause.DRIVER_INSTALL_BROKEN)
+    return Symptom(
+        "The loaded kernel module and the driver's libraries are of different versions",
+        _evidence(snapshot),
+        (_restarted(snapshot),),
+    )
+
+
+def _in_a_container(snapshot: Snapshot) -> Symptom:
+    baked = baked_libraries(snapshot)
+    own = tuple(Evidence("driver.libraries", entry.path, "a file of the image, not mounted") for entry in baked)
+    if like_a_machine(snapshot):
+        return Symptom(
+            "The driver's libraries in this container are of another version than the host's kernel module",
+            _evidence(snapshot) + own,
+            _fixes_like_a_machine(snapshot, of_its_own=bool(baked)),
+        )
+    if baked:
+        return Symptom(
+            "The image has libraries of a driver in it that are of another version than the host's kernel module",
+            _evidence(snapshot) + own,
+            (_OUT_OF_THE_IMAGE,),
+            cause=Cause.DRIVER_INSTALL_BROKEN,
+        )
+    mounts_seen = any(entry.mounted is not None for entry in snapshot.driver.libraries)
+    return Symptom(
+        "The loaded kernel module and the driver's libraries are of different versions",
+        _evidence(snapshot),
+        (*(_ANEW if _is_older(snapshot) else (_restarted(snapshot),)), *(() if mounts_seen else (_OUT_OF_THE_IMAGE,))),
+    )
+
+
+def _fixes_like_a_machine(snapshot: Snapshot, *, of_its_own: bool) -> tuple[Fix, ...]:
+    """Its libraries are packages of its own; where they may be the host's, newer ones wait for the host's restart."""
+    version = snapshot.driver.module_version.value or "the host's version"
+    install = Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
+    return (install,) if of_its_own or _is_older(snapshot) else (install, _restarted(snapshot))
+
+
+def _is_older(snapshot: Snapshot) -> bool:
+    """Whether the libraries are older than the module: they are of the driver that the host had before."""
+    module, library = snapshot.driver.module_version.value, snapshot.driver.library_version.value
+    return module is not None and library is not None and library < module
+
+
+def _restarted(snapshot: Snapshot) -> Fix:
+    return restart(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
+
+
+def _used(snapshot: Snapshot) -> list[DriverLibrary]:
+    """The files that the loader takes, among those of the driver."""
+    taken = [path for path in (snapshot.driver.cuda_library.value, snapshot.driver.nvml_library.value) if path]
+    return [entry for entry in snapshot.driver.libraries if any(path.endswith(entry.path) for path in taken)]
+
+
+def _name(entry: DriverLibrary) -> str:
+    return entry.path.rpartition("/")[2].partition(".so")[0]
+
+
+def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
+    return (
+        fact("driver.module_version", snapshot.driver.module_version)
+        + fact("driver.library_version", snapshot.driver.library_version)
+        + source(snapshot, "nvml")
+        + source(snapshot, "libcuda")
+    )

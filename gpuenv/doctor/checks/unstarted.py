@@ -1,0 +1,76 @@
+"""GPUs that the driver finds on the bus and cannot start, by its own words in the kernel's log."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv.doctor.checks.module import ABSENT
+from gpuenv.doctor.events import lines_with
+from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
+from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.pattern import pattern
+from gpuenv.model.snapshot import Snapshot
+
+_BEFORE = (*ABSENT, "GPU204")
+# open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c, RmInitAdapter: NV_ERR_INSUFFICIENT_POWER.
+_NO_POWER = pattern(r"NVRM: .*does not have the necessary power cables connected")
+# open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c, nv_pci_probe.
+_NO_ROOM = pattern(r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid|NVRM: BAR\d is 0M @ 0x0")
+
+
+@check("DRV120", Cause.GPU_HARDWARE_FAULT, requires=_BEFORE)
+def without_power(facts: Facts) -> Outcome:
+    """A GPU has no power: a cable is not connected.
+
+    What it means: the board is on the PCI bus, which feeds it a little, but its own power connector gets none or too
+    little, so the driver does not start it.
+    How it is seen: the driver does not list the GPU, and says in the kernel's log that the power cables are missing.
+    What to do: switch the machine off and connect every power cable of the board, of the kind that it needs.
+    """
+    yield from _unstarted(
+        facts.snapshot,
+        _NO_POWER,
+        "A GPU is not started, since its power cables are not connected",
+        (Fix("Switch the machine off, and connect every power cable of the GPU, of the kind that its maker names."),),
+    )
+
+
+@check("DRV121", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=_BEFORE)
+def no_room_on_the_bus(facts: Facts) -> Outcome:
+    """The machine has given a GPU no room for its memory on the PCI bus.
+
+    What it means: a GPU shows its memory through windows (BARs) whose addresses the firmware, or the hypervisor, hands
+    out. Where the room below 4 GiB is too small and none above it is used, the GPU gets none, and the module cannot
+    drive it.
+    How it is seen: the driver does not list the GPU, and says in the kernel's log that a region is invalid.
+    What to do: turn on "Above 4G Decoding" in the firmware, or let the kernel hand the addresses out anew; for a
+    virtual machine give it a larger 64-bit window.
+    """
+    yield from _unstarted(
+        facts.snapshot,
+        _NO_ROOM,
+        "A GPU cannot be driven: the machine's firmware has given its memory no room on the PCI bus",
+        (
+            Fix("Turn on Above 4G Decoding in the machine's firmware; for a virtual machine, a larger 64-bit window."),
+            Fix("Or let the kernel hand the addresses out anew: start it with pci=realloc."),
+        ),
+    )
+
+
+def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tuple[Fix, ...]) -> Outcome:
+    """In a container the log is the host's, and a GPU that is not started is none of those that it was given."""
+    lines, missing = lines_with(snapshot, words), left_out(snapshot)
+    if not lines or not missing or contained(snapshot):
+        return
+    devices = tuple(
+        Evidence(f"PCI device {d.pci}", "not listed by the driver", "/sys/bus/pci/devices") for d in missing
+    )
+    yield Symptom(
+        title,
+        lines + devices + fact("driver.version", snapshot.driver.version) + source(snapshot, "nvml"),
+        fixes,
+        Severity.WARNING if driver_sees_gpu(snapshot) else Severity.ERROR,
+    )

@@ -1,0 +1,80 @@
+"""Kernel modules: which are loaded, for which kernels the driver's was built, and what keeps it from being loaded."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from telling import is_folder, names, read
+
+_WHOLE = 8_000_000  # bytes; modules.dep has about one million
+_DEEP = 4  # folders below updates/ and extra/ in which modules are looked for
+_MOST_KERNELS, _MOST_BLOCKS = 16, 8
+_MODULE_FILE = re.compile(r"nvidia(-current)?\.ko(\.\w+)?")
+_TREE = "/lib/modules"
+# modprobe.d(5): of files with one name, that of the first folder counts; these commands name a module, and a command
+# that only fails, or does nothing, keeps it out.
+_FOLDERS = tuple(f"{folder}/modprobe.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
+_BLOCKING = re.compile(
+    r"\s*(blacklist\s+nvidia(-current)?|alias\s+nvidia\s+off|install\s+nvidia(-current)?\s+(/usr)?/bin/(false|true))\s*$"
+)
+# The kernel's own parameter, modprobe's (modprobe(8)), and dracut's (dracut.cmdline(7)).
+_PARAMETER = re.compile(r"(?:module_blacklist|modprobe\.blacklist|rd\.driver\.blacklist)=(?:\S*,)?nvidia(?:,\S*)?$")
+
+
+def modules(root: str) -> dict[str, object]:
+    """Which kernel modules are loaded, and whether the nvidia one is built for this kernel."""
+    listed = read(root, "/proc/modules", _WHOLE)
+    loaded = {line.split(" ", 1)[0] for line in (listed or "").splitlines()}
+    loaded |= {name for name in ("nvidia", "nouveau") if is_folder(root, f"/sys/module/{name}")}
+    told = listed is not None or is_folder(root, "/sys/module")
+    return {
+        "nvidia_loaded": "nvidia" in loaded if told else None,
+        "nouveau_loaded": "nouveau" in loaded if told else None,
+        "module_installed": module_installed(root),
+    }
+
+
+def module_installed(root: str) -> bool | None:
+    """Whether an nvidia module lies in the folder of the running kernel; None where that folder is not to be seen."""
+    kernel = os.uname().release
+    return _of_kernel(root, kernel) or (False if is_folder(root, f"{_TREE}/{kernel}") else None)
+
+
+def _of_kernel(root: str, kernel: str) -> bool:
+    dependencies = read(root, f"{_TREE}/{kernel}/modules.dep", _WHOLE)
+    if dependencies is not None and re.search(r"(^|/)nvidia(-current)?\.ko", dependencies, re.MULTILINE):
+        return True
+    return any(_has_module(root, f"{_TREE}/{kernel}/{part}", _DEEP) for part in ("updates", "extra"))
+
+
+def _has_module(root: str, folder: str, deep: int) -> bool:
+    found = names(root, folder)
+    if any(_MODULE_FILE.fullmatch(name) for name in found):
+        return True
+    below = [f"{folder}/{name}" for name in found if ".ko" not in name] if deep else []
+    return any(_has_module(root, path, deep - 1) for path in below if is_folder(root, path))
+
+
+def module_kernels(root: str) -> list[str]:
+    """The kernels, other than the running one, for which an nvidia module is installed; asked where that has none."""
+    running = os.uname().release
+    if module_installed(root):
+        return []
+    return [kernel for kernel in names(root, _TREE) if kernel != running and _of_kernel(root, kernel)][:_MOST_KERNELS]
+
+
+def module_blocks(root: str) -> list[str]:
+    """What keeps the nvidia module from being loaded: files with the line, parameters of the kernel."""
+    seen: set[str] = set()
+    found = []
+    for folder in _FOLDERS:
+        for name in names(root, folder, end=".conf"):
+            if name in seen:
+                continue
+            seen.add(name)
+            lines = (read(root, f"{folder}/{name}") or "").splitlines()
+            found += [f"{folder}/{name}: {line.strip()}" for line in lines if _BLOCKING.match(line)]
+    words = (read(root, "/proc/cmdline") or "").split()
+    found += [f"/proc/cmdline: {word}" for word in words if _PARAMETER.match(word)]
+    return found[:_MOST_BLOCKS]

@@ -1,0 +1,296 @@
+"""Drivers, kernels and GPUs."""
+
+from __future__ import annotations
+
+from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, Shown
+from tests.scenarios.ground import both, driver, gpus, host, stub, target
+from tests.unseen.table import (
+    ANSWERS_NOT,
+    DIFFERENT,
+    LXC,
+    NONE_LISTED,
+    NOTHING,
+    NUMPY,
+    placed,
+    said,
+    unseen,
+)
+
+NEW_KERNEL = "5.15.0-97-generic"
+OLD_KERNEL = "5.15.0-91-generic"
+WITHOUT_UVM = driver(nodes=(DeviceNodeSpec("nvidia0", 0o666), DeviceNodeSpec("nvidiactl", 0o666)))
+SECURE_BOOT = {
+    "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "\x06\0\0\0\x01",
+    "sys/kernel/security/lockdown": "none [integrity] confidentiality\n",
+    "sys/module/module/parameters/sig_enforce": "N\n",
+}
+FEDORA_KERNEL = "6.11.4-301.fc41.x86_64"
+
+DRIVERS = (
+    unseen(
+        "driver-kernel-incompatible",
+        "Ubuntu booted a new kernel, and DKMS has built for the one before",
+        "l4-550",
+        both(
+            host(kernel=NEW_KERNEL),
+            driver(module=Module.NONE),
+            ANSWERS_NOT,
+            placed(
+                {
+                    "usr/src/nvidia-550.163.01/dkms.conf": 'PACKAGE_NAME="nvidia"\n',
+                    f"var/lib/dkms/nvidia/550.163.01/{OLD_KERNEL}/x86_64/module/nvidia.ko": "",
+                    f"lib/modules/{OLD_KERNEL}/modules.dep": "updates/dkms/nvidia.ko:\n",
+                }
+            ),
+        ),
+        first=f"linux-headers-{NEW_KERNEL}",
+    ),
+    unseen(
+        "driver-kernel-incompatible",
+        "Ubuntu booted a new kernel, whose package of signed modules was not installed",
+        "l4-550",
+        both(
+            host(kernel=NEW_KERNEL),
+            driver(module=Module.NONE),
+            ANSWERS_NOT,
+            placed({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/nvidia-550/nvidia.ko:\n"}),
+        ),
+        first="linux-modules-nvidia-550",
+    ),
+    unseen(
+        "driver-install-broken",
+        "Fedora with RPM Fusion's module and without its package for CUDA",
+        "gtx1080ti-580",
+        both(host(distribution="fedora 41"), driver(**NOTHING)),
+        first="xorg-x11-drv-nvidia-cuda",
+    ),
+    unseen(
+        "driver-install-broken",
+        "Debian with nvidia-smi and without libcuda1",
+        "l4-550",
+        both(host(distribution="debian 12"), driver(libcuda=False)),
+        first="libcuda1",
+    ),
+    unseen(
+        "driver-kernel-incompatible",
+        "Fedora's Secure Boot refuses the module, so that nouveau has the GPU",
+        "gtx1080ti-580",
+        both(
+            host(distribution="fedora 41", kernel=FEDORA_KERNEL),
+            driver(module=Module.NOUVEAU),
+            ANSWERS_NOT,
+            placed(
+                {
+                    **SECURE_BOOT,
+                    f"lib/modules/{FEDORA_KERNEL}/modules.dep": "extra/nvidia/nvidia.ko.xz:\n"
+                    "kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz:\n",
+                }
+            ),
+            said("Loading of module with unavailable key is rejected"),
+        ),
+        first="mokutil",
+    ),
+    unseen(
+        "gpu-removed-from-driver",
+        "Arch moved a GTX 1060 to the open modules of R590",
+        "gtx1080ti-580",
+        both(
+            host(distribution="arch rolling", kernel="6.18.2-arch2-1"),
+            driver(module=Module.OPEN, version="590.48.01", library="590.48.01", cuda=13010),
+            gpus(name="NVIDIA GeForce GTX 1060 6GB", device="1c03", shown=Shown.BUS),
+            NONE_LISTED,
+            said(
+                "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1c03)",
+                "NVRM: installed in this system is not supported by open",
+                "NVRM: nvidia.ko because it does not include the required GPU",
+                "NVRM: System Processor (GSP).",
+                "nvidia 0000:01:00.0: probe with driver nvidia failed with error -1",
+            ),
+        ),
+        first="580xx",
+    ),
+    unseen(
+        "gpu-removed-from-driver",
+        "NixOS moved a GTX 1050 to R595",
+        "gtx1080ti-580",
+        both(
+            host(distribution="nixos 26.05", kernel="6.18.20"),
+            driver(version="595.58.03", library="595.58.03", cuda=13020),
+            gpus(name="NVIDIA GeForce GTX 1050", device="1c8d", shown=Shown.BUS),
+            NONE_LISTED,
+            said(
+                "NVRM: The NVIDIA NVIDIA GeForce GTX 1050 GPU installed in this system is",
+                "NVRM:  supported through the NVIDIA 580.xx Legacy drivers. Please",
+                "NVRM:  information.  The 595.58.03 NVIDIA driver will ignore",
+                "NVRM:  this GPU.  Continuing probe...",
+                "NVRM: No NVIDIA GPU found.",
+            ),
+        ),
+        first="legacy_580",
+    ),
+    unseen(
+        "device-node-missing",
+        "a Proxmox container without nvidia-uvm",
+        "l4-550",
+        both(LXC, host(distribution="debian 12"), WITHOUT_UVM, stub(cuda__return__cuInit="999")),
+        first="lxc",
+    ),
+    unseen(
+        "driver-library-version-mismatch",
+        "a Proxmox container with the libraries of an older driver than its host's",
+        "l4-550",
+        both(LXC, host(distribution="debian 12"), driver(library="535.183.01"), DIFFERENT),
+        first="550.163.01",
+        unsaid=("reboot",),
+    ),
+    unseen(
+        "driver-library-version-mismatch",
+        "a Docker container that is older than the host's driver",
+        "l4-550",
+        both(host(container=Container.DOCKER), driver(library="535.183.01"), DIFFERENT),
+        first="container",
+        unsaid=("sudo reboot",),
+    ),
+    unseen(
+        "forward-compat-unsupported",
+        "an image's cuda-compat, older than the host's driver",
+        "h200-580",
+        both(
+            host(container=Container.DOCKER),
+            driver(compat=CompatSpec("535.183.06", 12020)),
+            target("cupy-cuda12x==14.2.0", NUMPY, toolkit="12.2"),
+            stub(cuda__return__cuInit="803"),
+        ),
+        first="compat",
+        unsaid=("reboot",),
+    ),
+    unseen(
+        "driver-module-not-loaded",
+        "a laptop whose NVIDIA GPU prime-select has switched off",
+        "l4-550",
+        both(
+            host(distribution="ubuntu 24.04"),
+            driver(module=Module.INSTALLED_NOT_LOADED),
+            gpus(name="NVIDIA GeForce RTX 4060 Laptop GPU", device="28e0"),
+            placed(
+                {
+                    "lib/modprobe.d/blacklist-nvidia.conf": "# Do not modify\nblacklist nvidia\n"
+                    "blacklist nvidia-drm\nblacklist nvidia-modeset\nalias nvidia off\nalias nvidia-drm off\n",
+                    "etc/prime-discrete": "off\n",
+                }
+            ),
+        ),
+        first="prime-select",
+    ),
+    unseen(
+        "nouveau-loaded",
+        "Rocky Linux as it was installed",
+        "l4-550",
+        both(host(distribution="rocky 9.5"), driver(module=Module.NOUVEAU, **NOTHING)),
+        first="nvidia-open",
+    ),
+    unseen(
+        "no-driver",
+        "a fresh instance of Amazon Linux",
+        "l4-550",
+        both(host(distribution="amzn 2023"), driver(module=Module.NONE, **NOTHING)),
+        first="dnf",
+    ),
+    unseen(
+        "no-driver",
+        "Linux Mint before its driver manager was opened",
+        "gtx1080ti-580",
+        both(host(distribution="linuxmint 22"), driver(module=Module.NONE, **NOTHING)),
+        first="ubuntu-drivers",
+    ),
+    unseen(
+        "gpu-hardware-fault",
+        "the GPU's own processor answers no more",
+        "l4-550",
+        both(
+            stub(
+                **{"nvml__return__*@0": "15"},
+                cuda__return__cuInit="999",
+                smi__exit="15",
+                smi__text="Unable to determine the device handle for GPU0: 0000:31:00.0: GPU is lost.\\n",
+            ),
+            said(
+                "NVRM: Xid (PCI:0000:31:00): 119, pid=2914, name=python3, Timeout after 45s of waiting for RPC "
+                "response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20801702 0x4)."
+            ),
+        ),
+    ),
+    unseen(
+        "gpu-hardware-fault",
+        "a card whose power cable is not plugged in",
+        "gtx1080ti-580",
+        both(
+            gpus(shown=Shown.KERNEL),
+            NONE_LISTED,
+            said(
+                "NVRM: GPU 0000:01:00.0: GPU does not have the necessary power cables connected.",
+                "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x24:0x1c:1435)",
+                "NVRM: GPU 0000:01:00.0: rm_init_adapter failed, device minor number 0",
+            ),
+        ),
+        first="power",
+    ),
+    unseen(
+        "driver-kernel-incompatible",
+        "a board whose firmware gave the GPU no room",
+        "gtx1080ti-580",
+        both(
+            gpus(shown=Shown.BUS),
+            NONE_LISTED,
+            said(
+                "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:",
+                "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:01:00.0)",
+                "NVRM: The system BIOS may have misconfigured your GPU.",
+                "nvidia: probe of 0000:01:00.0 failed with error -1",
+            ),
+        ),
+        first="4G",
+    ),
+    unseen(
+        "fabric-manager-not-running",
+        "eight B200 on Ubuntu",
+        "fabric-manager",
+        both(
+            host(distribution="ubuntu 24.04"),
+            driver(version="580.95.05", library="580.95.05", cuda=13000),
+            gpus(name="NVIDIA B200", capability="10.0", device="2901", memory=183359 << 20),
+            target("cupy-cuda13x==14.2.0", NUMPY, toolkit="13.0"),
+        ),
+        first="fabricmanager",
+    ),
+    unseen(
+        "driver-too-old-for-cuda",
+        "a cluster's CentOS 7 of R450",
+        "t4-470",
+        both(
+            host(distribution="centos 7"),
+            driver(version="450.248.02", library="450.248.02", cuda=11000),
+            target("cupy-cuda12x==13.6.0", "numpy==1.26.4"),
+        ),
+        first="cupy-cuda11x",
+        assuming=("--assume", "python=3.9", "--assume", "libc=glibc-2.17"),
+    ),
+    unseen(
+        "gpu-too-new-for-toolkit",
+        "a DGX Spark with CUDA 12.8",
+        "gb200-580",
+        both(
+            lambda profile: profile,
+            gpus(name="NVIDIA GB10", capability="12.1", device="2e12"),
+            target("cupy-cuda12x==14.2.0", NUMPY, toolkit="12.4"),
+        ),
+    ),
+    unseen(
+        "gpu-removed-from-toolkit",
+        "a V100 beside an RTX 5090 under CUDA 13",
+        "v100-h100-580",
+        both(target("cupy-cuda13x==14.2.0", NUMPY, toolkit="13.0")),
+        first="cupy-cuda12x",
+        unsaid=("pdate the driver",),
+    ),
+)

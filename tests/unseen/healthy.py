@@ -1,0 +1,170 @@
+"""Machines that look odd, on which CuPy works: nothing is to be said."""
+
+from __future__ import annotations
+
+from gpuenv.simulate.records import CompatSpec, Container, MigSpec, Module, PciSpec, Shown
+from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
+from tests.unseen.spoilt import (
+    arch_package,
+    cache_that_is_not_there_yet,
+    empty_entries,
+    in_memory_on_a_read_only_home,
+    left_by_pip,
+)
+from tests.unseen.table import LXC, NUMPY, devices, given, more_gpus, placed, said, unseen
+
+L4, H100, H200 = "l4-550", "h100-535", "h200-580"
+A_MIG = "MIG-6e7a3c10-52d4-5b1f-9c00-000000000001"
+APU = {
+    "sys/class/kfd/kfd/topology/nodes/1/properties": "simd_count 24\nvendor_id 4098\ndevice_id 5567\n"
+    "gfx_target_version 110003\nlocal_mem_size 0\n",
+    "sys/class/kfd/kfd/topology/nodes/1/name": "ip discovery\n",
+}
+GT_710 = {
+    "name": "NVIDIA GeForce GT 710",
+    "capability": "3.5",
+    "device": "128b",
+    "pci": "0000:05:00.0",
+    "pci_class": "0x030000",
+    "shown": Shown.BUS,
+    "memory": 2048 << 20,
+    "uuid": "GPU-6e7a3c10-52d4-4b1f-9c00-0000000000aa",
+}
+OLD_CARD = {
+    "name": "Tesla V100-PCIE-32GB",
+    "capability": "7.0",
+    "device": "1db6",
+    "pci": "0000:af:00.0",
+    "memory": 32768 << 20,
+    "uuid": "GPU-6e7a3c10-52d4-4b1f-9c00-0000000000bb",
+}
+
+HEALTHY = (
+    unseen("", "a headless server without nvidia-smi", L4, driver(smi=False)),
+    unseen(
+        "",
+        "a laptop with AMD's processor graphics beside",
+        L4,
+        both(
+            gpus(name="NVIDIA GeForce RTX 4060 Laptop GPU", device="28e0", pci_class="0x030000"),
+            devices(PciSpec("0000:05:00.0", "0x038000", "1002", "15bf", "amdgpu")),
+            placed(APU),
+        ),
+    ),
+    unseen(
+        "",
+        "an old card for the display, which the driver ignores",
+        "gtx1080ti-580",
+        both(
+            driver(version="535.183.01", library="535.183.01", cuda=12020),
+            more_gpus(GT_710),
+            target("cupy-cuda12x==14.2.0", NUMPY, toolkit="12.2"),
+            said(
+                "NVRM: The NVIDIA GeForce GT 710 GPU installed in this system is",
+                "NVRM:  supported through the NVIDIA 470.xx Legacy drivers. Please",
+                "NVRM:  information.  The 535.183.01 NVIDIA driver will ignore",
+                "NVRM:  this GPU.  Continuing probe...",
+            ),
+        ),
+    ),
+    unseen(
+        "",
+        "a V100 that is hidden from CUDA 13 by UUID",
+        H200,
+        both(
+            driver(module=Module.PROPRIETARY),
+            gpus(uuid="GPU-6e7a3c10-52d4-4b1f-9c00-000000000000"),
+            more_gpus(OLD_CARD),
+            given(CUDA_VISIBLE_DEVICES="GPU-6e7a3c10-52d4-4b1f-9c00-000000000000"),
+        ),
+    ),
+    unseen(
+        "",
+        "the oldest driver of CUDA 12",
+        H100,
+        both(
+            driver(version="525.60.13", library="525.60.13", cuda=12000),
+            target("cupy-cuda12x==14.2.0", NUMPY, toolkit="12.6"),
+        ),
+    ),
+    unseen(
+        "",
+        "torch of CUDA 12.8 beside",
+        "rtx5090-570",
+        target(
+            "cupy-cuda12x==14.2.0",
+            NUMPY,
+            "torch==2.9.0",
+            "nvidia-cublas-cu12==12.8.4.1",
+            "nvidia-cuda-nvrtc-cu12==12.8.93",
+            "nvidia-cuda-runtime-cu12==12.8.90",
+            "nvidia-cudnn-cu12==9.10.2.21",
+            "nvidia-nccl-cu12==2.27.5",
+        ),
+    ),
+    unseen(
+        "",
+        "a pod with a slice of an A100",
+        "a100-mig-535",
+        both(
+            host(container=Container.KUBERNETES),
+            gpus(mig=(MigSpec("1g.5gb", 4864 << 20, 2),)),
+            stub(gpu__0__mig__1__uuid=A_MIG),
+            given(NVIDIA_VISIBLE_DEVICES=A_MIG, CUDA_VISIBLE_DEVICES=A_MIG),
+        ),
+    ),
+    unseen(
+        "",
+        "a read-only home and a cache in memory",
+        H100,
+        spoil=in_memory_on_a_read_only_home,
+        without_rights=True,
+    ),
+    unseen("", "what pip could not remove", L4, spoil=left_by_pip),
+    unseen("", "a cache that is made by the job", L4, spoil=cache_that_is_not_there_yet),
+    unseen("", "CuPy from source", L4, target("cupy==14.2.0", NUMPY), spoil=arch_package("12")),
+    unseen("", "CUDA_PATH with a slash at its end", L4, spoil=variables(CUDA_PATH="/usr/local/cuda/")),
+    unseen("", "empty and vanished entries of LD_LIBRARY_PATH", L4, spoil=empty_entries),
+    unseen(
+        "",
+        "a Grace Hopper with pages of 64 KiB",
+        "gb200-580",
+        both(
+            host(arch="aarch64", kernel="6.8.0-1025-nvidia-64k", distribution="ubuntu 22.04"),
+            gpus(name="NVIDIA GH200 480GB", capability="9.0", device="2342"),
+        ),
+    ),
+    unseen(
+        "",
+        "a card at rest, whose link has slowed down",
+        "rtx5090-570",
+        stub(
+            gpu__0__pcie__generation="1",
+            gpu__0__pcie__generation__max="5",
+            gpu__0__pcie__width="16",
+            gpu__0__pcie__width__max="16",
+            gpu__0__clock__reasons="0x1",
+            gpu__0__persistence="0",
+        ),
+    ),
+    unseen(
+        "",
+        "R470 on an A100 with cuda-compat of CUDA 12",
+        "a100-mig-535",
+        both(
+            gpus(mig=()),
+            driver(version="470.256.02", library="470.256.02", cuda=11040, compat=CompatSpec("535.183.06", 12020)),
+        ),
+    ),
+    unseen("", "a Proxmox container with its host's release", L4, both(LXC, host(distribution="debian 12"))),
+    unseen(
+        "",
+        "Xids of programs in the log",
+        H100,
+        said(
+            "NVRM: Xid (PCI:0000:53:00): 31, pid=3122, name=python, Ch 00000008, intr 00000000. MMU Fault",
+            "NVRM: Xid (PCI:0000:53:00): 13, pid=3122, name=python, Graphics Exception: ESR 0x504730=0xc03000e",
+            "NVRM: Xid (PCI:0000:53:00): 43, pid=3122, name=python, Ch 00000008",
+        ),
+    ),
+)
