@@ -90,7 +90,7 @@ def test_a_text_is_likest_what_its_words_weigh_most_for() -> None:
     assert (first.cause, second.cause) == (Cause.NO_DRIVER, Cause.OUT_OF_MEMORY)
     assert first.chance + second.chance == pytest.approx(1)
     assert second.words == ("error", "cuda error")
-    assert likenesses("a CUDA error: b c", table) == (), "too few words that are known"
+    assert likenesses("a CUDA error", table) == (), "too few words that are known"
 
 
 def test_a_guess_is_told_as_one(tmp_path: Path, guessed: tuple[Case, ...]) -> None:
