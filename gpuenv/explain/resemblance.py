@@ -103,7 +103,7 @@ def telling_lines(lines: Sequence[SaidLine], words: Sequence[str]) -> tuple[Said
 def _shares(text: str, table: Table) -> dict[str, float]:
     """How much each known word makes out of a text: the more, the rarer it is; the squares sum up to 1."""
     counts = Counter(term for term in terms_of(text) if term in table.words)
-    raw = {term: (1 + log(count)) * table.words[term][0] for term, count in counts.items()}
+    raw = {term: (1 + log(count)) * table.rarity(term) for term, count in counts.items()}
     length = sqrt(sum(share * share for share in raw.values()))
     return {term: share / length for term, share in raw.items()} if length else {}
 
@@ -112,7 +112,7 @@ def _margins(shares: Mapping[str, float], table: Table) -> list[float]:
     """How far the text is on each cause's side."""
     margins = list(table.biases)
     for term, share in shares.items():
-        for place, weight in table.words[term][1]:
+        for place, weight in table.weights(term):
             margins[place] += share * weight
     return margins
 
@@ -127,7 +127,7 @@ def _chances(margins: Mapping[str, float]) -> dict[str, float]:
 def _telling(cause: str, shares: Mapping[str, float], table: Table) -> tuple[str, ...]:
     """The words that speak most for a cause; none that is a part of another."""
     place = table.causes.index(cause)
-    spoken = [(share * dict(table.words[term][1]).get(place, 0.0), term) for term, share in shares.items()]
+    spoken = [(share * dict(table.weights(term)).get(place, 0.0), term) for term, share in shares.items()]
     told: list[str] = []
     for weight, term in sorted(spoken, reverse=True):
         is_told = any(f" {term} " in f" {other} " for other in told)
