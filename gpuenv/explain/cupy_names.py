@@ -1,7 +1,8 @@
 """The names of the module ``cupy``, release by release: what none ever lacked, and what came or went.
 
 Read from ``cupy/__init__.py`` and the folders of the wheels cupy-cuda101 7.8.0, cupy-cuda102 8.6.0, 9.6.0 and 10.6.0,
-cupy-cuda11x 11.6.0 and 12.3.0, cupy-cuda12x 13.6.0 and 14.2.0, on 2026-11-21. Pure data.
+cupy-cuda11x 11.6.0 and 12.3.0, cupy-cuda12x 13.6.0 and 14.2.0, on 2026-11-21, and of cupy-cuda80 4.0.0 and cupy-cuda92
+4.5.0, 5.4.0 and 6.7.0 on 2026-11-22. Pure data.
 """
 
 from __future__ import annotations
@@ -33,7 +34,15 @@ uint uint16 uint32 uint64 uint8 uintc uintp ulonglong unique unpackbits unravel_
 var vdot vsplit vstack where zeros zeros_like
 """
 EVER = frozenset(_EVER.split())
-"""In every release: where one is missing, files of CuPy are."""
+"""In every release since 7: where one is missing, files of CuPy are."""
+
+_SINCE_LONG = """
+RawKernel RawModule allclose around average cbrt corrcoef cov cross diff divmod fromfile histogram i0 isin
+may_share_memory nan_to_num nanargmax nanargmin nanmean nanprod nanstd nansum nanvar place put searchsorted
+shares_memory sinc take_along_axis tri tril triu unique unwrap
+"""
+SINCE_LONG = frozenset(_SINCE_LONG.split())
+"""Of these, what came with 4.5 to 7: where one is missing, the release may be that old."""
 
 _SOMETIMES = """
 AxisError ComplexWarning DataSource MachAr ModuleDeprecationWarning RankWarning TooHardError

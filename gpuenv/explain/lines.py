@@ -96,8 +96,10 @@ class LineFinder:
         search = self._worth().search
         match = search(hay)
         while match is not None and match.start() < until:
-            yield data.rfind(b"\n", 0, match.start()) + 1
-            match = search(hay, _end(data, match.start()))
+            # What is looked for may begin with a space, which the end of the line before stands for.
+            at = match.start() + (data[match.start() : match.start() + 1] == b"\n")
+            yield data.rfind(b"\n", 0, at) + 1
+            match = search(hay, _end(data, at))
 
 
 def _end(data: bytes, start: int) -> int:

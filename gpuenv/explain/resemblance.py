@@ -1,10 +1,10 @@
 """What causes a text is like by its words alone, for where no message that is known tells.
 
-The words are held against those of public reports with a known cause, of messages that programs print, and of texts
-that tell of no fault. A linear support vector machine for each cause has weighed them (``make learn`` writes the
-table); a word or pair of words counts only where two texts of different origin have it, so that no report is known
-by its own names. It is a guess and is said to be one. How good the guesses are is told
-by ``python -m tests.eval.learn --left-out``.
+The words are held against those of public reports with a known cause, of messages that programs print, of texts that
+were written for it, and of texts that tell of no fault. A linear support vector machine for each cause has weighed them
+(``make learn`` writes the table); a word or pair of words counts only where three texts of different origin have it, so
+that no report is known by its own names. It is a guess and is said to be one. How good the guesses are is told by
+``python -m tests.eval.learn --left-out``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from gpuenv.model.record import dataclass
 
 _CAUSES = {cause.value: cause for cause in Cause}
 _STEEPNESS = 8.0  # of a margin's likelihood: sums up to as much as is right, of texts left out
-# How near a text is to those of a cause: its margin there, less a share of that of the texts without a fault; more, the
-# more of its words are known, and where it speaks of a GPU's troubles. Chosen on texts left out: of those without a
-# fault four of a hundred are as near.
-_DOUBT, _PLENTY, _ON_TOPIC, _NEAR = 0.4, 0.25, 0.6, 1.0
-_INNOCENT = 0.3  # margin there above which a text tells of no fault, whatever else it is like
-_ENOUGH = 8  # words and pairs that are known
+# How near a text is to those of a cause: its margin there, less that of the texts without a fault, and more where it
+# speaks of a GPU's troubles. Chosen on texts left out: of those without a fault, most of which were written to be hard,
+# five of a hundred are as near.
+_ON_TOPIC, _NEAR = 1.4, 1.5
+_ENOUGH = 4  # words and pairs that are known
 _MOST_LIKE = 3  # causes that a text is said to be like
 _SHOWN = 2  # lines of such a cause
 _TELLING = 4  # words that are shown
@@ -77,25 +76,12 @@ def likenesses(text: str, table: Table | None = None, *, near: bool = True) -> t
         return ()
     margins = dict(zip(table.causes, _margins(shares, table), strict=True))
     innocence = margins.pop(NO_FAULT)
-    if near and (innocence > _INNOCENT or len(shares) < _ENOUGH):
-        return ()
-    if near and _nearness(max(margins.values()), innocence, len(shares), text) < _NEAR:
+    nearness = max(margins.values()) - innocence + _ON_TOPIC * _tells_of_trouble(text)
+    if near and (nearness < _NEAR or len(shares) < _ENOUGH):
         return ()
     chances = _chances(margins)
     ranked = sorted(chances, key=lambda name: -chances[name])[:_MOST_LIKE]
     return tuple(Likeness(_CAUSES[name], chances[name], _telling(name, shares, table)) for name in ranked)
-
-
-def _nearness(margin: float, innocence: float, known: int, text: str) -> float:
-    """How near a text is to those of a cause.
-
-    Args:
-        margin: how far it is on that one's side.
-        innocence: how far it is on the side of texts without a fault.
-        known: how many of its words and pairs are known.
-        text: what was read.
-    """
-    return margin - _DOUBT * innocence + _PLENTY * log(1 + known) + _ON_TOPIC * _tells_of_trouble(text)
 
 
 def _tells_of_trouble(text: str) -> bool:
@@ -117,7 +103,7 @@ def telling_lines(lines: Sequence[SaidLine], words: Sequence[str]) -> tuple[Said
 def _shares(text: str, table: Table) -> dict[str, float]:
     """How much each known word makes out of a text: the more, the rarer it is; the squares sum up to 1."""
     counts = Counter(term for term in terms_of(text) if term in table.words)
-    raw = {term: (1 + log(count)) * table.words[term][0] for term, count in counts.items()}
+    raw = {term: (1 + log(count)) * table.rarity(term) for term, count in counts.items()}
     length = sqrt(sum(share * share for share in raw.values()))
     return {term: share / length for term, share in raw.items()} if length else {}
 
@@ -126,7 +112,7 @@ def _margins(shares: Mapping[str, float], table: Table) -> list[float]:
     """How far the text is on each cause's side."""
     margins = list(table.biases)
     for term, share in shares.items():
-        for place, weight in table.words[term][1]:
+        for place, weight in table.weights(term):
             margins[place] += share * weight
     return margins
 
@@ -141,7 +127,7 @@ def _chances(margins: Mapping[str, float]) -> dict[str, float]:
 def _telling(cause: str, shares: Mapping[str, float], table: Table) -> tuple[str, ...]:
     """The words that speak most for a cause; none that is a part of another."""
     place = table.causes.index(cause)
-    spoken = [(share * dict(table.words[term][1]).get(place, 0.0), term) for term, share in shares.items()]
+    spoken = [(share * dict(table.weights(term)).get(place, 0.0), term) for term, share in shares.items()]
     told: list[str] = []
     for weight, term in sorted(spoken, reverse=True):
         is_told = any(f" {term} " in f" {other} " for other in told)

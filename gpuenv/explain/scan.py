@@ -80,7 +80,7 @@ class Scanner:
         if len(self._seen) < _REMEMBERED:
             self._seen.add(key)
         self._latest.append(SaidLine(line.number, shown(line.text)))
-        lowered = f"{window}\n{mixed}".lower()
+        lowered = f" {window}\n{mixed}".lower()  # a line's beginning is a word's, too
         grams = grams_of(lowered)
         self.stated.look(line.text, grams)
         glued = line.text + joined if len(line.text) >= _WRAP and after else ""

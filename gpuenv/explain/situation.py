@@ -23,6 +23,7 @@ MARKS = (
 # CUDA C++ Programming Guide, CUDA Environment Variables: what comes before the first that is none of these is visible.
 _NAMES_A_DEVICE = re.compile(r"\d+|GPU-\S*|MIG-\S*")
 _OF_TEGRA = re.compile(r"\b(?:Jetson|Tegra|Xavier|Orin)\b", re.IGNORECASE)
+_LAST_BY_MINOR = 10  # the names of libcudart and its like hold the minor version, which must be there exactly
 _OF_TORCH = re.compile(r"\+cu(\d{2})(\d)")
 # The first CUDA that compiles for a generation, where the matrix begins later: CUDA Toolkit Release Notes, "New
 # Features" of 8.0 (Pascal), 9.0 (Volta), 10.0 (Turing), 11.0 (GA100), 11.1 (GA10x),
@@ -141,10 +142,10 @@ def _is_outside(snapshot: Snapshot, matrix: Matrix) -> bool:
 def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) -> Iterator[str]:
     """How the GPU, the driver and the CUDA in play fit each other."""
     wheel, toolkit = _wheel_major(snapshot), _toolkit(snapshot)
-    wanted = _wanted_major(hits) or wheel
-    there = toolkit.major if toolkit else None
-    if wanted is not None and there is not None:
-        yield "cuda-major-same" if wanted == there else "cuda-major-differs"
+    wanted, minor = _wanted(hits) or (wheel, None)
+    if wanted is not None and toolkit is not None:
+        same = wanted == toolkit.major and minor in {None, toolkit.minor}
+        yield "cuda-major-same" if same else "cuda-major-differs"
     torch = _OF_TORCH.search(snapshot.target.packages.get("torch", ""))
     if torch and wanted is not None and int(torch[1]) != wanted:
         yield "torch-cuda-differs"
@@ -226,10 +227,11 @@ def _nvrtc(snapshot: Snapshot) -> CudaVersion | None:
     return CudaVersion.parse(told) if told else None
 
 
-def _wanted_major(hits: Sequence[Hit]) -> int | None:
-    """The CUDA major of a library that the text misses, where its name tells."""
+def _wanted(hits: Sequence[Hit]) -> tuple[int, int | None] | None:
+    """The CUDA major of a library that the text misses, where its name tells; up to CUDA 10 it has the minor too."""
     for hit in hits:
-        library, soname = hit.value("library") or "", (hit.value("soname") or "").strip(".")
-        if library in ("cudart", "cublas", "cublasLt", "nvrtc") and soname.split(".")[0].isdigit():
-            return int(soname.split(".")[0])
+        library, soname = hit.value("library") or "", (hit.value("soname") or "").strip(".").split(".")
+        if library in ("cudart", "cublas", "cublasLt", "nvrtc") and soname[0].isdigit():
+            major, minor = int(soname[0]), soname[1] if len(soname) > 1 else ""
+            return major, int(minor) if major <= _LAST_BY_MINOR and minor.isdigit() else None
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,14 +20,23 @@ class Table:
     Attributes:
         causes: names of causes, and ``NO_FAULT``.
         biases: one for each of them.
-        words: for each word how rare it is, and its weights as pairs of a cause's place and a number.
+        words: for each word, in hundredths, how rare it is, then in turn a cause's place and the weight there.
         learnt_from: the digest of the texts behind it.
     """
 
     causes: tuple[str, ...]
     biases: tuple[float, ...]
-    words: Mapping[str, tuple[float, tuple[tuple[int, float], ...]]]
+    words: Mapping[str, Sequence[int]]
     learnt_from: str
+
+    def rarity(self, word: str) -> float:
+        """How rare a word is that is known."""
+        return self.words[word][0] / 100
+
+    def weights(self, word: str) -> Iterator[tuple[int, float]]:
+        """The places of the causes that a word that is known speaks for or against, and how much."""
+        row = self.words[word]
+        return ((place, weight / 100) for place, weight in zip(row[1::2], row[2::2], strict=True))
 
 
 @cache
@@ -37,10 +46,6 @@ def shipped() -> Table:
 
 
 def read_table(text: str) -> Table:
-    """A table from its file: for each word its rarity in hundredths, then places and weights in hundredths."""
+    """A table from its file; of its thousands of words a text has some dozens, so that they stay as they are."""
     raw = json.loads(text)
-    words = {
-        word: (rarity / 100, tuple((place, weight / 100) for place, weight in zip(rest[::2], rest[1::2], strict=True)))
-        for word, (rarity, *rest) in raw["words"].items()
-    }
-    return Table(tuple(raw["causes"]), tuple(bias / 100 for bias in raw["biases"]), words, raw["learnt_from"])
+    return Table(tuple(raw["causes"]), tuple(bias / 100 for bias in raw["biases"]), raw["words"], raw["learnt_from"])

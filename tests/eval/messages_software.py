@@ -23,6 +23,7 @@ SOFTWARE: dict[str, tuple[str, ...]] = {
         "Please install cupy to use the GPU",
     ),
     "wrong-cupy-wheel-for-cuda-major": (
+        "The machine has CUDA 12.4, but pip installed cupy-cuda11x, and importing it fails",
         "ImportError: libcublas.so.10: cannot open shared object file: No such file or directory",
         "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
         "cublas64_11.dll -> not found",
@@ -100,6 +101,7 @@ SOFTWARE: dict[str, tuple[str, ...]] = {
         "UserWarning:\nNCCL library could not be loaded.\n\nReason: ImportError",
     ),
     "optional-library-probe-misread": (
+        "The warning that NCCL is not available comes each time, even though one GPU needs no NCCL",
         "TF-TRT Warning: Could not find TensorRT",
         "Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared object file",
         "Unable to register cuDNN factory: Attempting to register factory for plugin cuDNN when one has already been registered",
@@ -111,6 +113,7 @@ SOFTWARE: dict[str, tuple[str, ...]] = {
         "numba.cuda.cudadrv.error.NvvmSupportError: libNVVM cannot be found. Do `conda install cudatoolkit`:",
     ),
     "cuda-headers-missing": (
+        "CuPy does not find `cuda_fp16.h` on this machine",
         'catastrophic error: cannot open source file "cuda_fp16.h"',
         'error: cannot open source file "vector_types.h"',
         "fatal error: cuda_runtime.h: No such file or directory",

@@ -23,6 +23,7 @@ from tests.eval.score import SETS, answers, load, row
         ("recent", False, 0.85, 0.89),
         ("further", False, 0.85, 0.9),
         ("later", False, 0.82, 0.88),
+        ("fresh", False, 0.88, 0.94),
         ("unconfirmed", False, 0.8, 0.9),
     ],
 )
@@ -50,7 +51,8 @@ def test_the_cases_are_well_formed() -> None:
     assert len(load("unseen")) >= 75
     assert len(load("further")) >= 95
     assert len(load("later")) >= 70
-    assert {case.split for name in ("unseen", "further", "later") for case in load(name)} == {"held"}
+    assert len(load("fresh")) >= 100
+    assert {case.split for name in ("unseen", "further", "later", "fresh") for case in load(name)} == {"held"}
     for case in load("reported"):
         assert case.split == ("held" if hashlib.sha256(case.id.encode()).digest()[0] % 2 else "open")
 

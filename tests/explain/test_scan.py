@@ -113,6 +113,13 @@ def test_a_line_of_a_long_text_is_found_in_any_form(line: str, name: str) -> Non
     assert name in names(filler + line.encode() + b"\n" + filler)
 
 
+def test_a_long_text_ends_where_a_line_begins_with_what_is_looked_for_behind_a_space() -> None:
+    """Some of the texts that make a line worth a look begin with a space, and a line's end stands for one."""
+    found = scan(b"all is fine\n" * 30_000 + b"the card\nRX 6700 hipErrorNoDevice\n" + b"all is fine\n" * 30_000)
+    assert found.lines_read == 60_002
+    assert "amd" in {hit.signature.mark for hit in found.hits}
+
+
 def test_the_same_line_many_times_is_kept_a_few_times() -> None:
     scanner = scan(b"".join(b"%d %s\n" % (number, ERROR.encode()) for number in range(5000)))
     assert 1 <= len([hit for hit in scanner.hits if hit.signature.name == FOUND]) <= 3

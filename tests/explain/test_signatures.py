@@ -16,10 +16,9 @@ from gpuenv.explain.situation import MARKS
 from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES
 from tests.eval.printed import messages
-from tests.eval.score import load
+from tests.eval.score import SETS, load
 
 SIGNATURES = all_signatures()
-REPORTS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "further", "unconfirmed")
 # Told by a look at the machine, or by a test, alone: no program prints that its sources disagree.
 NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE, Cause.GPU_TEST_FAILED}
 # What only one report can contain: its author's folders, its line numbers, its issue.
@@ -28,8 +27,8 @@ OF_ONE_REPORT = re.compile(
     r"|(?<!setup\\)(?<!cupy\\)(?<!setup)(?<!cupy)\.py\b",
     re.IGNORECASE,
 )
-# Numbers to which libraries themselves give a meaning, such as the compiler's error C1083 and Windows's 1114.
-NUMBERS = {"1083", "1114"}
+# Numbers to which programs themselves give a meaning: the compiler's error C1083, the linker's LNK2019, Windows's 1114.
+NUMBERS = {"1083", "1114", "2001", "2019"}
 
 
 def name_of(signature: Signature) -> str:
@@ -101,7 +100,7 @@ def test_every_cause_has_a_cure() -> None:
 
 def test_a_pattern_is_never_looked_for_without_one_of_its_literals() -> None:
     """Over every text that is at hand: what a pattern finds, one of its literals finds before it."""
-    cases = [case.error_text for name in REPORTS for case in load(name)]
+    cases = [case.error_text for name in SETS for case in load(name)]
     printed = [message.text for message in messages()]
     texts = (*cases, *printed, *(text for texts in MESSAGES.values() for text in texts))
     windows = {f"{line} {after}" for text in texts for line, after in pairwise((*map(clean, text.splitlines()), ""))}

@@ -58,6 +58,22 @@ NO_CODE = "CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execut
         ("libcuda.so.1: cannot open shared object file", ["container=yes"], Cause.CONTAINER_WITHOUT_GPU),
         ("libcuda.so.1: cannot open shared object file", ["wsl=yes"], Cause.WSL_LIBCUDA),
         ("ImportError: libcublas.so.12: cannot open shared object file", ["toolkit=12.4"], Cause.CUDA_LIBRARY_MISSING),
+        # Up to CUDA 10 the minor version is a part of the name: another one is another library.
+        (
+            "ImportError: libcudart.so.10.1: cannot open shared object file",
+            ["toolkit=10.2"],
+            Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
+        ),
+        (
+            "ImportError: libcudart.so.10.1: cannot open shared object file",
+            ["toolkit=10.1"],
+            Cause.CUDA_LIBRARY_MISSING,
+        ),
+        (
+            "ImportError: libcudart.so.11.0: cannot open shared object file",
+            ["toolkit=11.8"],
+            Cause.CUDA_LIBRARY_MISSING,
+        ),
         (
             "ImportError: libcublas.so.12: cannot open shared object file",
             ["toolkit=13.0"],

@@ -113,7 +113,7 @@ SIGNATURES = (
         "nvrtc.headers-of-two",
         "NVRTC and nvcc",
         ("cuda_bf16", "cuda_fp16", "__half", "__nv_", "cccl", "cuda compiler and cuda toolkit", "/include/"),
-        ((Cause.LIBRARY_PATH_CONFLICT, 0.8), (Cause.CUDA_HEADERS_MISSING, 0.06)),
+        ((Cause.LIBRARY_PATH_CONFLICT, 0.6), (Cause.CUDA_PATH_WRONG, 0.24), (Cause.CUDA_HEADERS_MISSING, 0.06)),
         "libnvrtc (EDG front end); CCCL, cuda_toolkit.h: version check",
         pattern=(
             r"cuda\S*/include/\S+\.hp?p?\(\d+\): (?:catastrophic )?error|incomplete type \"?__nv_\w+|cuda_(?:bf16|fp16|fp8|fp6|fp4)\.hp?p?\(\d+\): error"

@@ -27,7 +27,11 @@ def _bytes(text: str) -> float:
 
 
 def _memory(values: Mapping[str, str]) -> Weights:
-    """Where others hold most of the GPU, and the request would fit without them, they are the cause."""
+    """Where others hold most of the GPU, or the pool most of its own, and the request would fit without, they are it."""
+    if "own" in values and "reserved" in values:
+        idle = _bytes(values["reserved"]) - _bytes(values["own"])
+        if idle >= _MUCH * _bytes(values["reserved"]) and idle + _bytes(values["free"]) >= _bytes(values["asked"]):
+            return ((Cause.MEMORY_POOL_RETENTION, 0.52), (Cause.OUT_OF_MEMORY, 0.44))
     total = values.get("total") or values.get("capacity")
     told = [values[name] for name in ("process", "reserved", "own") if name in values]
     if total and told:
@@ -79,6 +83,7 @@ SIGNATURES = (
             Sway("cupy-driver-error", Cause.ILLEGAL_MEMORY_ACCESS, 2),
             Sway("copy-frame", Cause.ASYNC_ERROR_SURFACED_LATE, 2.5),
             Sway("sanitizer", Cause.ILLEGAL_MEMORY_ACCESS, 10),
+            Sway("second-gpu", Cause.CROSS_DEVICE_ARRAY, 300),
         ),
         decides="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.cupy_names import EVER, SOMETIMES
+from gpuenv.explain.cupy_names import EVER, SINCE_LONG, SOMETIMES
 from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
@@ -16,6 +16,12 @@ _OLD_MODULES = "util|core|prof|sparse|binary|creation|cupyx_util|statistics"
 
 def _missing_name(values: Mapping[str, str]) -> Weights:
     """Every CuPy has it, some have it, or none: its files are gone, its release is another, or only NumPy has it."""
+    if values["name"] in SINCE_LONG:
+        return (
+            (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.48),
+            (Cause.CORRUPT_INSTALLATION, 0.3),
+            (Cause.MULTIPLE_CUPY_PACKAGES, 0.14),
+        )
     if values["name"] in EVER:
         return ((Cause.CORRUPT_INSTALLATION, 0.6), (Cause.MULTIPLE_CUPY_PACKAGES, 0.25))
     if values["name"] in SOMETIMES:
@@ -90,7 +96,7 @@ SIGNATURES = (
         "programs above CuPy",
         ("module 'cupy' has no attribute", "from 'cupy'"),
         ((Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.45), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.42)),
-        "CPython, AttributeError and ImportError; the names of CuPy's releases 7 to 14: gpuenv/explain/cupy_names.py",
+        "CPython, AttributeError and ImportError; the names of CuPy's releases 4 to 14: gpuenv/explain/cupy_names.py",
         pattern=r"module 'cupy' has no attribute '(?P<name>\w+)'(?! \(consider)",
         title="CuPy has no {name} there: files of it are missing, its release is another, or NumPy alone has it",
         judge=_missing_name,

@@ -208,6 +208,7 @@ SIGNATURES = (
             "out0_type",
             "/include/cupy/",
             "\\include\\cupy\\",
+            ".cuh(",
             ".cubin.cu",
         ),
         ((Cause.CUPY_BUG, 0.46), (Cause.DTYPE_MISMATCH, 0.18), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.1)),

@@ -169,7 +169,12 @@ SIGNATURES = (
         ("unable to load cu",),
         ((Cause.LIBRARY_PATH_CONFLICT, 0.5), (Cause.CUDA_LIBRARY_MISSING, 0.45)),
         "jax/_src/xla_bridge.py: _version_check",
-        pattern=r"Unable to load (?:cuPTI|cuDNN|cuBLAS|cuFFT|cuSPARSE|cuSOLVER|CUDA)\. Is it installed",
+        pattern=r"Unable to load (?:cuPTI|(?P<optional>cuDNN)|cuBLAS|cuFFT|cuSPARSE|cuSOLVER|CUDA)\. Is it installed",
+        judge=lambda values: (
+            ((Cause.OPTIONAL_LIBRARY_MISSING, 0.5), (Cause.LIBRARY_PATH_CONFLICT, 0.42))
+            if "optional" in values
+            else ((Cause.LIBRARY_PATH_CONFLICT, 0.5), (Cause.CUDA_LIBRARY_MISSING, 0.45))
+        ),
         title="JAX could not load a CUDA library",
         mark="jax-library",
         sways=(Sway("ld-library-path", Cause.LIBRARY_PATH_CONFLICT, 4),),
@@ -189,6 +194,7 @@ SIGNATURES = (
             r"|(?:could not find|cannot find|failed to find|unable to find) (?:NCCL|cuDNN|cuTENSOR|cuSPARSELt)\b"
         ),
         title="An optional CUDA library is asked for and not there",
+        sways=(Sway("warning-unwanted", Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 60),),
     ),
     Signature(
         "optional.preload-warning",

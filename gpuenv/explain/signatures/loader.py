@@ -59,7 +59,7 @@ SIGNATURES = (
         _DLERROR,
         pattern=(
             r"libcuda\.so(?:\.1)?: cannot open shared object|libcuda\.so\S* .*(?:not found|no such file|could not be (?:found|loaded))"
-            r"|(?:cannot find|could not (?:find|load|open)|unable to (?:find|load|locate)|failed to (?:load|open|find|dlopen))\b.{0,40}libcuda\.so"
+            r"|(?:can(?:not|'t)|could(?: not|n't)) (?:find|load|open|locate)\b.{0,40}libcuda\.so|(?:unable to (?:find|load|locate|open)|failed to (?:load|open|find|dlopen))\b.{0,40}libcuda\.so"
             r"|(?:failed to (?:load|open)|could not load).{0,60}libcuda\.so"
             r"|(?:could not|cannot|unable to|failed to) (?:load|open|find|locate)(?: (?:the )?(?:shared )?library)?[ '\"`:]{0,4}libcuda\b(?!rt)"
         ),

@@ -16,6 +16,8 @@ def mark(name: str, literals: tuple[str, ...], pattern: str | None = None) -> Si
 
 SIGNATURES = (
     mark("cupy", ("cupy",)),
+    mark("cupyx", ("cupyx",)),
+    mark("cuda-stream", ("stream",), r"get(?:Current(?:CUDA)?Stream|StreamFromPool)|cudaStream|cuda\.Stream"),
     Signature(
         "mark.cupy-alias",
         _TEXT,
@@ -68,8 +70,18 @@ SIGNATURES = (
     ),
     mark(
         "container",
-        ("docker", "podman", "container", "kubectl", "apptainer", "singularity", "oci runtime"),
-        r"docker(?:d|:| run| exec| compose|-compose|\.io)|podman|nvidia-container-cli|nvidia-docker|containerd|\(container\)|in (?:a|the|my) (?:docker )?container|(?:docker|GPU|CUDA) containers?\b|apptainer|singularity|OCI runtime",
+        (
+            "docker",
+            "podman",
+            "container",
+            "kubectl",
+            "apptainer",
+            "singularity",
+            "oci runtime",
+            "base image",
+            "-gpu image",
+        ),
+        r"docker(?:d|:| run| exec| compose|-compose|\.io)|podman|nvidia-container-cli|nvidia-docker|containerd|\(container\)|in (?:a|the|my) (?:docker )?container|(?:docker|GPU|CUDA) containers?\b|apptainer|singularity|OCI runtime|\b(?:docker|container|base|nvidia/cuda:\S+|\S{1,40}-gpu) images?\b",
     ),
     # An engine's command line that passes no GPU; one that goes on in the next line may do so there.
     mark(
@@ -100,6 +112,17 @@ SIGNATURES = (
         "windows",
         (*(f"{drive}:\\" for drive in ascii_lowercase), ".dll", "winerror", "win_amd64", "\\site-packages"),
         r"[A-Z]:\\\w|\.dll\b|\[WinError|win_amd64|\\site-packages\\",
+    ),
+    mark(
+        "dll-lacks-procedure",  # Windows, error 127, in its languages
+        (
+            "procedure could not be found",
+            "winerror 127",
+            "找不到指定的程序",
+            "angegebene prozedur",
+            "proc\u00e9dure sp\u00e9cifi\u00e9e",
+            "指定されたプロシージャ",
+        ),
     ),
     mark(
         "darwin",
@@ -256,43 +279,6 @@ SIGNATURES = (
     ),
     mark("nvswitch-gpu", ("sxm", "hgx", "dgx", "nvswitch"), r"\b(?:SXM\d?|HGX|DGX|NVSwitch)\b"),
     mark("driver-not-running", ("kernel driver does not appear to be running",)),
-    mark(
-        "numpy-does",
-        (
-            "numpy does",
-            "numpy accept",
-            "numpy allow",
-            "numpy handle",
-            "numpy cast",
-            "numpy work",
-            "numpy support",
-            "with numpy",
-            "in numpy",
-        ),
-        r"\bNumPy (?:does|accepts|allows|handles|casts|works|supports)\b|\b(?:works|is fine|passes|succeeds) (?:fine )?(?:in|with) numpy\b",
-    ),
-    mark(
-        "others-hold",
-        (
-            "another user",
-            "another process",
-            "another program",
-            "another job",
-            "by another",
-            "by other",
-            "other user",
-            "other process",
-            "other program",
-            "other job",
-            "zombie process",
-        ),
-        r"\b(?:another|other) (?:user|process|job|program)\w*\b.{0,60}\b(?:us(?:es?|ing|ed)|hold\w*|occup\w*|tak\w*)\b|\bin use by (?:another|other)\b|\b(?<!no )zombie process",
-    ),
-    mark(
-        "root-may",
-        ("as root", "with sudo", "under sudo"),
-        r"\b(?:as root|with sudo|under sudo)\b.{0,40}\b(?:works?|fine|ok|finds|sees|not as)\b|\b(?:works?|fine|ok|runs?) (?:only )?(?:as root|with sudo|under sudo)\b",
-    ),
     mark("own-cupy-file", ("cupy.py",), r"[/\\]cupy\.py\b"),
     mark("cupy-files", ("no module named 'cupy.cuda",)),
 )

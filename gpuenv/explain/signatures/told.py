@@ -270,14 +270,14 @@ SIGNATURES = (
     Signature(
         "told.numpy-differs",
         _REPORTS,
-        ("numpy",),
+        ("numpy", "scipy"),
         ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.52), (Cause.CUPY_BUG, 0.22)),
         "CuPy documentation, Differences between CuPy and NumPy",
         pattern=(
             r"\b(?:cupy|cp)\b\S*.{0,100}\b(?:fails?|raises?|errors?|differs?|different|wrong|(?:does|do)(?: not|n't))\b.{0,80}\bnumpy\b\S*.{0,40}\b(?:passes|works?|does|is fine|returns?|gives?|accepts?|succeeds)\b"
             r"|\b(?:numpy and cupy|cupy and numpy)\b.{0,40}\b(?:differ|disagree|(?:gives?|returns?) different|not (?:\w+ )?the same)\b"
             r"|\bnumpy\b\S*.{0,60}\b(?:passes|works?|does (?:this|it|so)|accepts?|supports?|allows?|handles)\b.{0,100}\b(?:cupy|cp)\b\S*.{0,60}\b(?:fails?|raises?|errors?|(?:does|do)(?: not|n't)|cannot|can't|not)\b"
-            r"|\b(?:in|not) ?consistent with numpy\b|\b(?:unlike|differs? from|different (?:from|than)|incompatible with) numpy\b"
+            r"|\b(?:in|not) ?consistent with numpy\b|\b(?:unlike|differs? from|different (?:from|than)|incompatible with) [`'\"]?(?:numpy|scipy)\b"
         ),
         needs=("cupy",),
         level=Level.WARNING,

@@ -41,6 +41,14 @@ SIGNATURES = (
         pattern=r"DLL load failed(?: while importing (?!driver\b)\w+)?: ",
         title="A DLL on which CuPy depends is not found, and Windows does not say which",
         needs=("cupy", "cuda"),
+        sways=(
+            # Where torch was imported first, its CUDA DLLs are in the process already.
+            Sway("torch-first", Cause.TORCH_CUPY_CONFLICT, 60),
+            Sway("torch-first", Cause.WINDOWS_DLL_LOAD_FAILURE, 0.5),
+            # It is found, and lacks a function: it is of another version.
+            Sway("dll-lacks-procedure", Cause.LIBRARY_PATH_CONFLICT, 20),
+            Sway("dll-lacks-procedure", Cause.WINDOWS_DLL_LOAD_FAILURE, 0.6),
+        ),
         decides="which CUDA the wheel is for, and which DLLs CUDA_PATH\\bin has",
     ),
     Signature(
