@@ -217,3 +217,32 @@ def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
     (finding,) = findings(replace(snapshot, kernel_log=log(REFUSED)), matrix)
     assert finding.fix[0].command == ("sudo", "mokutil", "--import", key)
+
+
+@pytest.mark.parametrize(
+    ("module", "code"), [(Module.NOT_LOADED, "DRV105"), (Module.NOT_INSTALLED, "DRV105"), (None, "DRV106")]
+)
+@pytest.mark.parametrize("nouveau", [True, False])
+def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
+    matrix: Matrix,
+    module: Module | None,
+    code: str,
+    nouveau: bool,  # noqa: FBT001 - a table
+) -> None:
+    block = "/etc/modprobe.d/passthrough.conf: blacklist nvidia"
+    snapshot = with_reading(host_without_module(module or Module.NOT_INSTALLED), "debian 12", module_blocks=(block,))
+    driver = replace(snapshot.driver, nouveau=known(nouveau, "x"))
+    sources = snapshot.sources
+    if module is None:
+        driver = replace(driver, nvml_init=Reading())
+        sources = (sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")))
+    gpus = tuple(replace(BUS[0], pci=pci, kernel_driver="vfio-pci") for pci in ("0000:01:00.0", "0000:02:00.0"))
+    held = replace(snapshot, driver=driver, sources=sources, pci_gpus=gpus)
+    (finding,) = findings(held, matrix)
+    assert finding.code == code
+    assert "vfio-pci" in finding.title
+    assert {f"kernel driver of {gpu.pci}" for gpu in gpus} <= {entry.fact for entry in finding.evidence}
+    assert [fix.command for fix in finding.fix] == [None, None]
+    assert not any(word in fix.text for fix in finding.fix for word in ("Take out", "nstall", "Load"))
+    one_left = replace(held, pci_gpus=(gpus[0], replace(gpus[1], kernel_driver=None)))
+    assert not any("virtual machine" in fix.text for found in findings(one_left, matrix) for fix in found.fix)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gpuenv.doctor.checks.module import ABSENT, into_this_kernel, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
+    PASSED_ON,
     contained,
     driver_sees_gpu,
     libcuda_absent,
     libraries_absent,
     module_loaded,
     nvidia_on_bus,
+    passed_on,
     probed,
     unfound_in_wsl,
 )
@@ -21,11 +23,17 @@ from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, mod
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import Module, Snapshot, SourceState
+from gpuenv.model.snapshot import Module, PciGpu, Snapshot, SourceState
 
 _IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
 _ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121")
 _LOAD = ("sudo", "modprobe", "nvidia")
+_NOT_LOADED = "The NVIDIA driver is installed, but its kernel module is not loaded"
+_TITLE_AWAY = f"{PASSED_ON} keeps every NVIDIA GPU for virtual machines"
+_FOR_VIRTUAL_MACHINES = (
+    Fix(f"Use the GPU in the virtual machine that it is passed on to by {PASSED_ON}, and gpuenv there."),
+    Fix("Where none is expected on this host, gpuenv doctor --expect-no-gpu makes this a note."),
+)
 _SWITCHED_OFF = "alias nvidia off"  # canonical/nvidia-prime, prime-select, _blacklist_nvidia
 
 
@@ -40,12 +48,12 @@ def nouveau_loaded(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     held = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
-    if module_loaded(snapshot) or not (held or (snapshot.driver.nouveau.value and nvidia_on_bus(snapshot))):
+    free = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver != PASSED_ON]
+    if module_loaded(snapshot) or not (held or (snapshot.driver.nouveau.value and free)):
         return
     yield Symptom(
         "The nouveau module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
-        tuple(Evidence(f"kernel driver of {gpu.pci}", "nouveau", "/sys/bus/pci/devices") for gpu in held)
-        + fact("driver.module", snapshot.driver.module),
+        _holders(held) + fact("driver.module", snapshot.driver.module),
         (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU")),
     )
 
@@ -59,7 +67,8 @@ def module_not_loaded(facts: Facts) -> Outcome:
     update that removed the modules of the running kernel, none can be loaded until the next start.
     How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded. Where
     DKMS's tree or the kernel's log tells why, a finding of its own says so.
-    What to do: take out what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
+    What to do: where all GPUs are passed on to virtual machines (vfio-pci holds them), use them there; else take out
+    what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
     update, rebuild it (DKMS) or restart.
     """
     snapshot = facts.snapshot
@@ -69,15 +78,23 @@ def module_not_loaded(facts: Facts) -> Outcome:
     installed = snapshot.driver.module.value is Module.NOT_LOADED
     if driver_sees_gpu(snapshot) or not (told or installed):
         return
+    away = passed_on(snapshot)
     yield Symptom(
-        "The NVIDIA driver is installed, but its kernel module is not loaded",
-        fact("driver.module", snapshot.driver.module)
+        f"{_TITLE_AWAY}, so the NVIDIA driver's module is not loaded" if away else _NOT_LOADED,
+        _holders(away)
+        + fact("driver.module", snapshot.driver.module)
         + source(snapshot, "nvml")
         + fact("host.kernel", snapshot.host.kernel)
         + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ())
         + (fact("driver.module_blocks", snapshot.driver.module_blocks) if snapshot.driver.module_blocks.value else ())
         + (fact("driver.module_kernels", snapshot.driver.module_kernels) if _is_replaced(snapshot) else ()),
-        tuple(_loading(snapshot)),
+        _FOR_VIRTUAL_MACHINES if away else tuple(_loading(snapshot)),
+    )
+
+
+def _holders(gpus: Iterable[PciGpu]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in gpus
     )
 
 
@@ -119,7 +136,7 @@ def no_driver(facts: Facts) -> Outcome:
     contain the driver.
     How it is seen: the loader finds neither libcuda.so.1 nor libnvidia-ml.so.1, and no nvidia module is loaded.
     What to do: install the driver with the system's package manager, then restart. Under WSL install the driver in
-    Windows, and none in Linux.
+    Windows, and none in Linux. On a host that passes its GPUs on to virtual machines none is needed.
     """
     snapshot = facts.snapshot
     assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
@@ -127,15 +144,18 @@ def no_driver(facts: Facts) -> Outcome:
         return
     if not assumed and unfound_in_wsl(snapshot):
         return
-    on_bus = nvidia_on_bus(snapshot)
+    on_bus, away = nvidia_on_bus(snapshot), passed_on(snapshot)
     seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
     yield Symptom(
-        "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
-        (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
+        f"{_TITLE_AWAY}, and no NVIDIA driver is installed here"
+        if away
+        else "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
+        _holders(away)
+        + (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml")
         + fact("driver.module", snapshot.driver.module),
-        driver_fixes(facts),
+        _FOR_VIRTUAL_MACHINES if away else driver_fixes(facts),
     )
 
 
