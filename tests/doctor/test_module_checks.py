@@ -187,9 +187,23 @@ def test_a_kernel_without_any_module_is_not_told_to_load_it_first(matrix: Matrix
     ("block", "distribution", "commands"),
     [
         ("/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo prime-select on-demand"]),
-        ("/etc/modprobe.d/x.conf: blacklist nvidia", "ubuntu 24.04", ["sudo update-initramfs -u"]),
+        (
+            "/usr/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off",
+            "linuxmint 22",
+            ["sudo prime-select on-demand"],
+        ),
+        ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo update-initramfs -u"]),
+        ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "fedora 42", ["sudo dracut --force"]),
+        ("/usr/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "fedora 42", ["sudo dracut --force"]),
+        ("/etc/modprobe.d/system76-power.conf: alias nvidia off", "pop 22.04", ["sudo update-initramfs -u"]),
+        (
+            "/etc/modprobe.d/x.conf: blacklist nvidia",
+            "ubuntu 24.04",
+            ["sudo modprobe nvidia", "sudo update-initramfs -u"],
+        ),
         ("/etc/modprobe.d/x.conf: install nvidia /bin/false", "fedora 42", ["sudo dracut --force"]),
-        ("/etc/modprobe.d/x.conf: blacklist nvidia", "arch", ["sudo mkinitcpio -P"]),
+        ("/etc/modprobe.d/x.conf: blacklist nvidia", "arch", ["sudo modprobe nvidia", "sudo mkinitcpio -P"]),
+        ("/proc/cmdline: modprobe.blacklist=nvidia", "arch", ["sudo modprobe nvidia"]),
         ("/proc/cmdline: module_blacklist=nvidia", "arch", []),
     ],
 )
@@ -246,3 +260,29 @@ def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
     assert not any(word in fix.text for fix in finding.fix for word in ("Take out", "nstall", "Load"))
     one_left = replace(held, pci_gpus=(gpus[0], replace(gpus[1], kernel_driver=None)))
     assert not any("virtual machine" in fix.text for found in findings(one_left, matrix) for fix in found.fix)
+
+
+def test_a_line_that_only_hides_the_aliases_leaves_the_other_cures_standing(matrix: Matrix) -> None:
+    block = "/etc/modprobe.d/x.conf: blacklist nvidia"
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
+    secure = replace(snapshot, host=replace(snapshot.host, secure_boot=known(True, "SecureBoot")))
+    (finding,) = findings(secure, matrix)
+    assert [(fix.command or ("",) * 2)[1] for fix in finding.fix] == ["modprobe", "mokutil", "", "", "update-initramfs"]
+    assert any(block in fix.text for fix in finding.fix)
+
+
+def test_what_concerns_the_initial_disk_alone_does_not_keep_the_module_out(matrix: Matrix) -> None:
+    plain = with_reading(host_without_module(Module.NOT_LOADED, BUILT))
+    block = "/proc/cmdline: rd.driver.blacklist=nvidia"
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
+    (finding,), (usual,) = findings(snapshot, matrix), findings(plain, matrix)
+    assert finding.fix == usual.fix
+
+
+def test_a_blocked_module_that_is_not_installed_is_installed_first(matrix: Matrix) -> None:
+    block = "/etc/modprobe.d/x.conf: blacklist nvidia"
+    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_blocks=(block,))
+    (finding,) = findings(snapshot, matrix)
+    texts = [fix.text for fix in finding.fix]
+    (out,) = (number for number, text in enumerate(texts) if block in text)
+    assert 0 < out < texts.index("Then load it.")

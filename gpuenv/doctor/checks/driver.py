@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gpuenv.doctor.blocks import blocks, by_prime_select, keeps_out, let_through
 from gpuenv.doctor.checks.module import ABSENT, into_this_kernel, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
@@ -19,7 +20,7 @@ from gpuenv.doctor.machine import (
     unfound_in_wsl,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, module_build, restart
+from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -34,7 +35,6 @@ _FOR_VIRTUAL_MACHINES = (
     Fix(f"Use the GPU in the virtual machine that it is passed on to by {PASSED_ON}, and gpuenv there."),
     Fix("Where none is expected on this host, gpuenv doctor --expect-no-gpu makes this a note."),
 )
-_SWITCHED_OFF = "alias nvidia off"  # canonical/nvidia-prime, prime-select, _blacklist_nvidia
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
@@ -100,27 +100,22 @@ def _holders(gpus: Iterable[PciGpu]) -> tuple[Evidence, ...]:
 
 def _loading(snapshot: Snapshot) -> Iterator[Fix]:
     """How the module comes to be loaded, by what keeps it from it, the likeliest first."""
-    blocks = snapshot.driver.module_blocks.value or ()
+    kernel = snapshot.host.kernel.value
     if _is_replaced(snapshot):
         yield restart(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
-    elif any(_SWITCHED_OFF in line for line in blocks):
-        yield Fix("Switch the GPU on again, then restart.", ("sudo", "prime-select", "on-demand"))
-    elif blocks:
-        yield from _let_through(snapshot, blocks[0])
-    elif snapshot.driver.module.value is Module.NOT_INSTALLED and snapshot.host.kernel.value:
-        yield from into_this_kernel(snapshot, snapshot.host.kernel.value)
+    elif by_prime_select(snapshot):
+        yield from let_through(snapshot)
+    elif snapshot.driver.module.value is Module.NOT_INSTALLED and kernel:
+        yield from into_this_kernel(snapshot, kernel)
+        yield from let_through(snapshot)
         yield Fix("Then load it.", _LOAD)
+    elif any(map(keeps_out, blocks(snapshot))):
+        yield from let_through(snapshot)
     else:
         yield Fix("Load the module and see what the kernel says if it refuses.", _LOAD)
         yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
-        yield Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
-
-
-def _let_through(snapshot: Snapshot, block: str) -> Iterator[Fix]:
-    yield Fix(f"Take out what keeps the module from being loaded: {block}")
-    at_boot = block.startswith("/proc/cmdline")
-    words = "make the boot loader's configuration anew" if at_boot else "make the initial RAM disk anew"
-    yield Fix(f"Then {words}, and restart.", None if at_boot else initial_disk(snapshot))
+        built = Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
+        yield from let_through(snapshot) if blocks(snapshot) else (built,)
 
 
 def _is_replaced(snapshot: Snapshot) -> bool:
