@@ -286,3 +286,28 @@ def test_a_blocked_module_that_is_not_installed_is_installed_first(matrix: Matri
     texts = [fix.text for fix in finding.fix]
     (out,) = (number for number, text in enumerate(texts) if block in text)
     assert 0 < out < texts.index("Then load it.")
+
+
+@pytest.mark.parametrize(
+    ("module", "block", "chosen"),
+    [
+        (Module.NOT_LOADED, "/etc/modprobe.d/x.conf: blacklist nvidia", True),
+        (Module.NOT_LOADED, "/proc/cmdline: modprobe.blacklist=nvidia", True),
+        (Module.NOT_LOADED, "/proc/cmdline: rd.driver.blacklist=nvidia", False),
+        (Module.NOT_INSTALLED, "/etc/modprobe.d/x.conf: blacklist nvidia", False),
+        (Module.NOT_LOADED, None, False),
+    ],
+)
+def test_where_nouveau_was_chosen_the_block_is_named_and_no_driver_installed(
+    matrix: Matrix,
+    module: Module,
+    block: str | None,
+    chosen: bool,  # noqa: FBT001 - a table
+) -> None:
+    snapshot = with_reading(host_without_module(module), module_blocks=(block,) if block else ())
+    held = replace(snapshot, pci_gpus=(replace(BUS[0], kernel_driver="nouveau"),))
+    (finding,) = findings(held, matrix)
+    assert finding.code == "DRV104"
+    assert any(block is not None and block in fix.text for fix in finding.fix) is chosen
+    assert any("Install the NVIDIA driver" in fix.text for fix in finding.fix) is not chosen
+    assert (block in {entry.value for entry in finding.evidence}) or not chosen

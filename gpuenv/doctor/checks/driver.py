@@ -44,7 +44,8 @@ def nouveau_loaded(facts: Facts) -> Outcome:
     What it means: the free driver drives the screen, but it cannot run CUDA, and NVIDIA's module cannot take the GPU
     while nouveau has it.
     How it is seen: the kernel binds an NVIDIA device to nouveau, and the nvidia module is not loaded.
-    What to do: install NVIDIA's driver (its package blocks nouveau), then restart.
+    What to do: install NVIDIA's driver (its package blocks nouveau), then restart. Where its module is there already,
+    and a line in modprobe.d or a kernel parameter keeps it out, take that out.
     """
     snapshot = facts.snapshot
     held = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
@@ -53,9 +54,20 @@ def nouveau_loaded(facts: Facts) -> Outcome:
         return
     yield Symptom(
         "The nouveau module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
-        _holders(held) + fact("driver.module", snapshot.driver.module),
-        (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU")),
+        _holders(held)
+        + fact("driver.module", snapshot.driver.module)
+        + (fact("driver.module_blocks", snapshot.driver.module_blocks) if blocks(snapshot) else ()),
+        _instead_of_nouveau(facts),
     )
+
+
+def _instead_of_nouveau(facts: Facts) -> tuple[Fix, ...]:
+    """Where the driver's own module is there for this kernel and blocked, somebody chose nouveau: that is undone."""
+    snapshot = facts.snapshot
+    if snapshot.driver.module.value is Module.NOT_LOADED and blocks(snapshot):
+        keep_out = Fix("Where nouveau comes back, keep it out: blacklist nouveau, in a file below /etc/modprobe.d.")
+        return (*let_through(snapshot), keep_out)
+    return (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU"))
 
 
 @check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104", "GPU204"))
