@@ -16,6 +16,7 @@ ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 _REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected")
 # Linux, kernel/module/main.c (check_modinfo, simplify_symbols) and kernel/module/version.c (check_version).
 _OTHER_KERNEL = pattern(r"\bnvidia\w*: (?:version magic|disagrees about version of symbol|Unknown symbol)")
+_WORDS = pattern(r"[a-z]{2,}")
 _OF_ANOTHER = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the module
 
 
@@ -50,16 +51,17 @@ def module_not_built(facts: Facts) -> Outcome:
         + fact("driver.module", driver.module),
         (
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
-            *_for_this_kernel(snapshot, kernel, built=bool(builds)),
+            *into_this_kernel(snapshot, kernel),
             Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
         ),
     )
 
 
-def _for_this_kernel(snapshot: Snapshot, kernel: str, *, built: bool) -> tuple[Fix, ...]:
-    """Ubuntu's kernels have packages of the module; elsewhere it is built here."""
+def into_this_kernel(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
+    """How a kernel that has no module comes to one: Ubuntu's have packages of it; elsewhere it is built here."""
+    built = bool(snapshot.driver.dkms)
     package = None if built else module_package(snapshot, kernel)
-    others = snapshot.driver.module_kernels.value
+    others = [other for other in snapshot.driver.module_kernels.value or () if _kind(other) == _kind(kernel)]
     if package:
         return (Fix("Install the driver's module for this kernel, then load it.", package),)
     if others and not built and family(snapshot) == "arch":  # which keeps one release of each kernel: it was updated
@@ -67,7 +69,13 @@ def _for_this_kernel(snapshot: Snapshot, kernel: str, *, built: bool) -> tuple[F
     return (
         Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel)),
         Fix("Build the module for this kernel.", module_build(snapshot, kernel)),
+        Fix("Or install the package that brings it for this kernel, or start the kernel that has one."),
     )
+
+
+def _kind(kernel: str) -> list[str]:
+    """Which of a distribution's kernels it is: ``arch`` of 6.6.1-arch1-1, ``cachyos`` of 6.6.2-3-cachyos."""
+    return _WORDS.findall(kernel)
 
 
 def _told(build: DkmsBuild) -> str:
