@@ -43,6 +43,9 @@ def ranked(text: str) -> list[tuple[Cause, float]]:
         ("pod 2 took 40 of 48 GB\nstd::bad_alloc: out_of_memory: RMM failure at", Cause.GPU_BUSY),
         (f"{OUT} {OTHER.format(2)}. {MINE.format(60)}", Cause.OUT_OF_MEMORY),
         (f"{OUT} no other process uses the GPU", Cause.OUT_OF_MEMORY),
+        (f"{OUT} Close other programs that use the GPU.", Cause.OUT_OF_MEMORY),
+        (f"{OUT} and another user is not using it", Cause.OUT_OF_MEMORY),
+        (f"{OUT} and another user is using it", Cause.GPU_BUSY),
         (f"my job uses 4 GPUs and 60 GB\n{OUT}", Cause.OUT_OF_MEMORY),
         ("an earlier kernel takes long\nCUDA out of memory", Cause.OUT_OF_MEMORY),
         # Whose libraries.

@@ -34,7 +34,7 @@ SIGNATURES = (
             *("stale ", "earlier ", "orphan", "leftover", "forgotten", "previous "),
         ),
         # "no other process uses it" is the contrary, and so is what somebody is told to look for.
-        r"\b(?<!no )(?<!any )(?<!whether )(?<!if )(?:another|other) (?:user|process|program|job|pod|container|team|person)\w*\b.{0,60}\b(?:us(?:es?|ing|ed)|hold\w*|held|occup\w*|tak\w*|took|owns?)\b"
+        r"\b(?<!no )(?<!any )(?<!whether )(?<!if )(?<!close )(?<!stop )(?<!kill )(?<!quit )(?<!check )(?<!check for )(?:another|other) (?:user|process|program|job|pod|container|team|person)\w*\b(?:(?!\bnot\b|n't\b).){0,60}\b(?:us(?:es?|ing|ed)|hold\w*|held|occup\w*|tak\w*|took|owns?)\b"
         r"|\b(?<!not )in use by (?:another|other)\b|\b(?<!no )zombie process"
         rf"|(?:\b(?:belongs? to|is|are)|'s|\b(?:owned|used|held|taken|occupied) by) {_SOMEONE}"
         rf"|\b(?:{_SOMEONE}|(?:pods?|jobs?|pid|process(?:es)?) [#:]?\d[\d+,&-]{{0,20}}) (?:\([^()]{{1,40}}\) )?(?:already )?(?:took|takes?|ha[sv]e? taken|holds?|held|occup\w+|owns?|hogs?|uses?|keeps?) {_MUCH}(?!.{{0,20}}\b(?:mine|itself)\b)"
