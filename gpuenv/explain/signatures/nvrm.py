@@ -42,7 +42,7 @@ SIGNATURES = (
         ((Cause.GPU_HARDWARE_FAULT, 0.88),),
         _XID_DOC,
         pattern=r"\bXid\b(?:=| ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?)(?P<xid>\d{1,3})\b",
-        unless=r"\b(?:transaction|vacuum\w*|commit\w*|rollback|session\w*|zookeeper|postgres\w*|rows)\b",  # theirs are called so too
+        unless=r"\b(?:transaction|vacuum\w*|commit\w*|rollback|session\w*|zookeeper|postgres\w*|rows)\b(?! was remapped)|\bno (?:further )?action (?:is )?(?:required|needed)|\bonly (?:records|informs)\b",  # theirs are called so too
         title="The driver reports Xid {xid}",
         judge=_xid,
         decides="the meaning of the Xid in NVIDIA's table, and whether it comes back with another program",
