@@ -163,12 +163,6 @@ def module_build(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ..
     return ("sudo", "dkms", "autoinstall", *(("-k", kernel) if kernel else ()))
 
 
-def module_package(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
-    """The command that installs the module that Ubuntu has built and signed for a kernel."""
-    branch = snapshot.driver.branch.value
-    return _package(snapshot, {"ubuntu": f"linux-modules-nvidia-{branch}-{kernel}"} if branch else {})
-
-
 def initial_disk(snapshot: Snapshot) -> tuple[str, ...] | None:
     """The command that makes the initial RAM disk anew, in which modules and what keeps them out may stand too."""
     commands = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded
+from gpuenv.doctor.prebuilt import for_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import family, kernel_headers, module_build, module_package, restart
+from gpuenv.doctor.remedies import family
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
@@ -28,8 +29,8 @@ def module_not_built(facts: Facts) -> Outcome:
     packages bring it, the one for this kernel is not installed. The module of another kernel cannot be loaded.
     How it is seen: DKMS's tree, or the folder of another kernel, has the driver's module, and the folder of the running
     kernel has none.
-    What to do: install the headers of this kernel and build again, or install the package for this kernel; where the
-    build fails, read its log and install a newer driver, or start the kernel that the module was built for.
+    What to do: build it again where DKMS builds it, or install the module from where that of the other kernel comes;
+    where the build fails, read its log and install a newer driver, or start the kernel that the module was built for.
     """
     snapshot = facts.snapshot
     driver, kernel, builds = snapshot.driver, snapshot.host.kernel.value, snapshot.driver.dkms
@@ -50,23 +51,9 @@ def module_not_built(facts: Facts) -> Outcome:
         + fact("driver.module", driver.module),
         (
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
-            *_for_this_kernel(snapshot, kernel, built=bool(builds)),
+            *for_this_kernel(snapshot, kernel),
             Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
         ),
-    )
-
-
-def _for_this_kernel(snapshot: Snapshot, kernel: str, *, built: bool) -> tuple[Fix, ...]:
-    """Ubuntu's kernels have packages of the module; elsewhere it is built here."""
-    package = None if built else module_package(snapshot, kernel)
-    others = snapshot.driver.module_kernels.value
-    if package:
-        return (Fix("Install the driver's module for this kernel, then load it.", package),)
-    if others and not built and family(snapshot) == "arch":  # which keeps one release of each kernel: it was updated
-        return (restart(snapshot, f"so that the kernel starts that has the module, {others[-1]}"),)
-    return (
-        Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel)),
-        Fix("Build the module for this kernel.", module_build(snapshot, kernel)),
     )
 
 
@@ -104,8 +91,8 @@ def _of_another_kernel(snapshot: Snapshot) -> Outcome:
         + fact("host.kernel", snapshot.host.kernel)
         + fact("driver.module", snapshot.driver.module),
         (
-            Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel) if kernel else None),
-            Fix("Build the module for this kernel, then load it.", module_build(snapshot, kernel)),
+            *(for_this_kernel(snapshot, kernel) if kernel else ()),
+            Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
         ),
     )
 
