@@ -11,6 +11,7 @@ from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record
+from gpuenv.model.pattern import pattern
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection, Resolution
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.target import Target
@@ -18,6 +19,8 @@ from gpuenv.model.target import Target
 # After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
 # that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
 _DRIVER_CHANGES = ("DRV101", "GPU201", "GPU204", "DRV104", "DRV106", "DRV112", "DRV115")
+# Below the prefix, where installers put packages: venv and conda, Debian's folders, and Windows.
+_INSTALLED_INTO = pattern(r"(?:local/)?[Ll]ib(?:64)?/(?:(?:python|pypy)[\d.]+t?/)?(?:site|dist)-packages")
 _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, ConstraintName.PYTHON)
 
 
@@ -229,7 +232,12 @@ def cupy_missing(facts: Facts) -> Outcome:
 
 
 def _left_in(target: Target) -> str | None:
-    """The environment's own folder in which a package cupy lies that no distribution owns; None where there is none."""
+    """The installers' folder of the environment in which a package cupy lies that no distribution owns; else None.
+
+    Anywhere else below the prefix it is somebody's own: a source tree in PREFIX/src, say, that a variable leads to.
+    """
     package, _, file = (target.cupy_module.value or "").rpartition("/cupy/")
     prefix = target.prefix.value
-    return package if file == "__init__.py" and prefix and package.startswith(f"{prefix}/") else None
+    if file != "__init__.py" or not prefix or not package.startswith(f"{prefix}/"):
+        return None
+    return package if _INSTALLED_INTO.fullmatch(package[len(prefix) + 1 :]) else None
