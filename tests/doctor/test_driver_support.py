@@ -185,7 +185,7 @@ def test_a_kernel_without_room_for_the_gpu_s_memory_is_named(matrix: Matrix, cod
     ("said", "code", "cause", "cure"),
     [
         (NO_POWER, "DRV120", Cause.GPU_HARDWARE_FAULT, "power cable"),
-        (NO_BAR, "DRV121", Cause.DRIVER_KERNEL_INCOMPATIBLE, "Above 4G Decoding"),
+        (NO_BAR, "DRV121", Cause.GPU_HARDWARE_FAULT, "Above 4G Decoding"),
     ],
 )
 def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
@@ -209,6 +209,38 @@ def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
     assert [(entry.code, entry.severity) for entry in found(beside, matrix)] == [(code, Severity.WARNING)]
     started = replace(beside, gpus=(other, replace(other, index=known(1, "nvml"), pci=known(PCI, "nvml"))))
     assert found(started, matrix) == [], "what was said before it was started is past"
+
+
+def beside_one_that_nvml_lists(said: str, cuda: int) -> Snapshot:
+    snapshot = machine(ADA, "open", said)
+    other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), name=known("NVIDIA L4", "nvml"))
+    nodes = tuple(DeviceNode(f"/dev/{name}", True, "", "") for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
+    return replace(
+        snapshot,
+        driver=replace(snapshot.driver, cuda_init=known(cuda, "libcuda"), device_nodes=nodes),
+        gpus=(other,),
+        gpu_count=known(1, "nvml"),
+        pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
+    )
+
+
+@pytest.mark.parametrize(("said", "code"), [(NO_POWER, "DRV120"), (NO_BAR, "DRV121")])
+@pytest.mark.parametrize("cuda", [100, 101, 999])
+def test_a_gpu_that_keeps_cuda_from_all_of_them_is_the_cause(matrix: Matrix, said: str, code: str, cuda: int) -> None:
+    (finding,) = found(beside_one_that_nvml_lists(said, cuda), matrix)
+    assert (finding.code, finding.severity, finding.primary) == (code, Severity.ERROR, True)
+
+
+def test_what_else_explains_that_cuda_fails_is_told_before_it(matrix: Matrix) -> None:
+    asleep = beside_one_that_nvml_lists(NO_POWER, 999)
+    asleep = replace(asleep, host=replace(asleep.host, suspends=known(1, "/sys/power")))
+    assert [finding.code for finding in found(asleep, matrix)] == ["DRV117", "DRV120"]
+    busy = beside_one_that_nvml_lists(NO_POWER, 2)
+    assert [finding.code for finding in found(busy, matrix)] == ["DRV113", "DRV120"]
+    split = beside_one_that_nvml_lists(NO_POWER, 100)
+    split = replace(split, gpus=tuple(replace(gpu, mig=known(True, "nvml")) for gpu in split.gpus))
+    (first, *_) = found(split, matrix)
+    assert first.cause is Cause.MIG_MISCONFIGURED
 
 
 def test_the_module_of_cuda_s_memory_has_no_part_in_listing_gpus(matrix: Matrix) -> None:

@@ -236,7 +236,7 @@ DRIVERS = (
         first="power",
     ),
     unseen(
-        "driver-kernel-incompatible",
+        "gpu-hardware-fault",
         "a board whose firmware gave the GPU no room",
         "gtx1080ti-580",
         both(
