@@ -80,6 +80,7 @@ def nothing_fits(facts: Facts) -> Outcome:
     What it means: for every release, the driver is too old, or a GPU is outside what the driver or its CUDA supports,
     or the releases that this driver and GPU could run have no wheel for this Python.
     How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter.
+    A CuPy that was built from its source is held to none of what wheels need: only whether the driver drives the GPUs.
     What to do: make the smallest change that the resolver names: a newer driver, or an older Python.
     """
     resolution = facts.resolution
@@ -91,7 +92,10 @@ def nothing_fits(facts: Facts) -> Outcome:
         yield NotKnown("the interpreter or its platform has no wheel, whatever the driver and the GPU are")
         return
     reasons = [entry for entry in resolution.rejected if entry.candidate == subject]
-    cause = _cause_of(facts, {entry.constraint for entry in reasons})
+    constraints = {entry.constraint for entry in reasons}
+    if _is_no_wheel(facts) and ConstraintName.DRIVER_SUPPORTS_GPU not in constraints:
+        return
+    cause = _cause_of(facts, constraints)
     if cause is None:
         yield NotKnown("what stands against CuPy here is neither the driver nor a GPU")
         return
@@ -103,6 +107,12 @@ def nothing_fits(facts: Facts) -> Outcome:
         _changes(resolution),
         cause=cause,
     )
+
+
+def _is_no_wheel(facts: Facts) -> bool:
+    """Whether the CuPy that an import meets bears no wheel line's name: it was built here, or by conda."""
+    cupy = facts.snapshot.target.cupy
+    return bool(cupy) and cupy[0].distribution not in {line.name for line in facts.matrix.wheel_lines}
 
 
 def _changes(resolution: Resolution) -> tuple[Fix, ...]:
@@ -137,7 +147,7 @@ def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
     """The cause behind the constraints that stand against the nearest release."""
     covered = min(row.branch for row in facts.matrix.driver_branches)
     last = [row.last for gpu in facts.needs.gpus if (row := branches_for(gpu.compute_capability, facts.matrix))]
-    if any(branch is not None and branch < covered for branch in last):
+    if not _is_no_wheel(facts) and any(branch is not None and branch < covered for branch in last):
         return Cause.GPU_TOO_OLD_FOR_ANY_DRIVER  # its last branch is older than any that a CuPy runs on
     driver = facts.needs.driver
     if ConstraintName.DRIVER_SUPPORTS_GPU in constraints and driver is not None:
