@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _OUTPUT_CLOSED, _INTERRUPTED, _USAGE = 141, 130, 2
+_WINDOWS_CODES = 1 << 32
 _COLLECT_AFTER = 100_000  # new objects: a start makes half as many, all of which stay
 
 
 def main() -> None:
-    """Runs the command line and exits with its code."""
+    """Runs the command line and ends the process with its code; whoever calls it does not come back."""
     try:
         code = _main(sys.argv[1:])
         if sys.stdout is not None:
@@ -69,7 +70,7 @@ def _end(code: int) -> NoReturn:
             stream.flush()
         except (OSError, ValueError):  # its reader has gone, or it was closed
             continue
-    os._exit(code)
+    os._exit(code - _WINDOWS_CODES if code >= _WINDOWS_CODES // 2 else code)  # a crash there is told by 32 bits
 
 
 def _without_output(error: OSError) -> int:

@@ -37,8 +37,9 @@ def test_a_script_stands_on_its_own() -> None:
         "nvml_processes": {"nvml_values"},
         "nvml_values": set(),
         "cuda": set(),
-        "interpreter": {"interpreter_cupy", "interpreter_packages"},
+        "interpreter": {"interpreter_cupy", "interpreter_linked", "interpreter_packages"},
         "interpreter_cupy": set(),
+        "interpreter_linked": {"interpreter_packages", "library_files"},
         "interpreter_packages": set(),
         "libraries": {"cuda", "library_files", "library_versions"},
         "library_files": set(),
@@ -79,8 +80,8 @@ def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("interpreter", "interpreter_cupy", "interpreter_packages", "libraries", "library_files"),
-        *("library_versions", "scheme", "start", "importing"),
+        *("interpreter", "interpreter_cupy", "interpreter_linked", "interpreter_packages", "libraries"),
+        *("library_files", "library_versions", "scheme", "start", "importing"),
     ],
 )
 def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons(name: str) -> None:

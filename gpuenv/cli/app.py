@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from importlib import import_module
 from itertools import takewhile
 from typing import Annotated, Any
@@ -96,9 +98,16 @@ def run(arguments: list[str]) -> int:
             raise
         raise refused from error
     except _USAGE_ERRORS as error:
-        error.show()
+        _show(error)
         return int(error.exit_code)
     return code if isinstance(code, int) else 0
+
+
+def _show(error: Any) -> None:  # noqa: ANN401 - Typer hands on a class of the library that it brings
+    """Tells what is wrong with the words, on standard error, where there is one that takes it."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):
+            error.show()
 
 
 def _refused(arguments: list[str], error: OSError | UnicodeError) -> CommandError | None:

@@ -12,6 +12,7 @@ from gpuenv.cli.announce import announce
 from gpuenv.cli.clock import now, today
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.unread import reason_of
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from gpuenv.probe.take import Inquiry
 
 OLD = 120  # days
+_DAY = pattern(r"\d{4}-\d\d-\d\d")  # of which the earlier one is less as a text
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
 _DIGITS = 6  # fewer than these in a major version
 
@@ -103,7 +105,7 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
         raise CommandError(ExitCode.MATRIX_INVALID, said, remedy) from error
     if own:
         announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
-    if path is None and matrix.revision < today(days_ago=OLD):
+    if path is None and _DAY.fullmatch(matrix.revision) and matrix.revision < today(days_ago=OLD):
         announce(f"the matrix is of {matrix.revision}, more than {OLD} days old; run: gpuenv matrix refresh")
     return matrix
 

@@ -112,7 +112,7 @@ _OF_A_GPU: Mapping[str, Callable[[Gpu], str | None]] = {
 def _target(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     target = snapshot.target
     if target.python.known or target.cupy or "target.cupy" in snapshot.assumed:
-        yield "target.cupy", _listed(f"{entry.distribution} {entry.release}" for entry in target.cupy)
+        yield "target.cupy", _listed(entry.label for entry in target.cupy)
     for name, release in target.packages.items():
         if not name.startswith("cupy"):  # told above
             yield f"target.packages.{name}", release

@@ -7,7 +7,7 @@ dev[n], with 8.1 (read November 2026).
 
 from __future__ import annotations
 
-from gpuenv.doctor.machine import driver_nodes
+from gpuenv.doctor.machine import driver_nodes, like_a_machine
 from gpuenv.doctor.remedies import container_toolkit
 from gpuenv.model.finding import Fix
 from gpuenv.model.snapshot import Container, Snapshot
@@ -21,7 +21,6 @@ _COMMANDS = {
 _TEGRA = ("docker", "run", "--runtime", "nvidia", "IMAGE")
 _CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 _OF_A_POD = Fix("Give the pod a GPU: resources.limits with nvidia.com/gpu: 1.")
-_LIKE_A_MACHINE = (Container.LXC, Container.NSPAWN)
 _NODES = "Give the container the host's nodes /dev/nvidia*, and the rules that allow them, in its configuration"
 _OF_PROXMOX = Fix(
     "With Proxmox VE 8.1 or newer: a line for each, dev0: /dev/nvidia-uvm and so on, in /etc/pve/lxc/ID.conf."
@@ -29,14 +28,21 @@ _OF_PROXMOX = Fix(
 _OF_LXC = Fix("With Incus or LXD: a device of the type gpu, and nvidia.runtime=true.")
 
 
+def hands_over_nothing(snapshot: Snapshot) -> bool:
+    """Whether Docker is there, and nothing by which it could hand GPUs to containers."""
+    support = snapshot.container_support
+    by_cdi = any((entry.kind or "").startswith("nvidia.com/") for entry in support.cdi_files)
+    by_runtime = "nvidia" in (support.runtimes.value or ())
+    return support.docker.known and support.has_toolkit.value is False and not (by_cdi or by_runtime)
+
+
 def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     """How this kind of container is started with a GPU."""
     kind = _kind(snapshot)
     if kind is Container.KUBERNETES:
         return (_OF_A_POD,)
-    if kind in _LIKE_A_MACHINE:
-        version = snapshot.driver.module_version.value or "the host's version"
-        libraries = Fix(f"Install the driver's libraries of exactly {version} in it, without a kernel module.")
+    if like_a_machine(snapshot):
+        libraries = libraries_of_the_host(snapshot)
         by_engine = (_OF_LXC,) if kind is Container.LXC else ()
         nodes = Fix(f"{_NODES}.")
         if driver_nodes(snapshot):
@@ -48,13 +54,19 @@ def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     return (again,) if kind is Container.APPTAINER else (again, *container_toolkit(snapshot))
 
 
+def libraries_of_the_host(snapshot: Snapshot) -> Fix:
+    """What a container that is set up like a machine has in place of the host's libraries."""
+    version = snapshot.driver.module_version.value or "the host's version"
+    return Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
+
+
 def with_every_node(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How this kind of container gets a node that it lacks; the host may lack it as well."""
     kind = _kind(snapshot)
     make = Fix("Where the host lacks them too, make them there.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
     if kind is Container.KUBERNETES:
         return (make, Fix("Then start the pod again, with a GPU of the device plugin's: nvidia.com/gpu: 1."))
-    if kind in _LIKE_A_MACHINE:
+    if like_a_machine(snapshot):
         proxmox = (_OF_PROXMOX,) if kind is Container.LXC else ()
         return (Fix(f"{_NODES}, every one of them."), *proxmox, make)
     return (Fix("Pass every node of the driver to the container.", _COMMANDS.get(kind)), make)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import chain
 
 from packaging.version import InvalidVersion, Version
@@ -12,11 +13,13 @@ from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
-from gpuenv.model.lines import conda_record, cuda_major_of, is_cupy
+from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor, is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target
+from gpuenv.model.versions import CudaVersion
 
+_FIRST_WITH_PATHFINDER = 14
 ONE_CUPY = ("WHL502", "WHL503")  # what a check of the installed CuPy requires: there is one, and no second
 
 
@@ -37,7 +40,7 @@ class Installed:
     @property
     def label(self) -> str:
         """``cupy-cuda12x 14.2.0``."""
-        return f"{self.cupy.distribution} {self.cupy.release}"
+        return self.cupy.label
 
 
 def installed(facts: Facts) -> Installed | None:
@@ -46,7 +49,7 @@ def installed(facts: Facts) -> Installed | None:
     if not found:
         return None
     major = installed_cuda_major(facts)
-    line = _line_of(found[0].distribution, major, facts.matrix)
+    line = _line_of(found[0].distribution, major, _told_cuda(facts.snapshot.target), facts.matrix)
     if line is None:
         return None
     exact = next((release for release in line.releases if release.cupy == found[0].release), None)
@@ -55,12 +58,27 @@ def installed(facts: Facts) -> Installed | None:
     return Installed(found[0], WheelCandidate(line, row, None), exact is not None and same_line) if row else None
 
 
-def _line_of(distribution: str, major: int | None, matrix: Matrix) -> WheelLine | None:
+def _is_for(line: WheelLine, cuda: CudaVersion) -> bool:
+    return line.first_cuda <= cuda and (line.last_cuda is None or cuda <= line.last_cuda)
+
+
+def _told_cuda(target: Target) -> CudaVersion | None:
+    """The CUDA minor that a line of its own, or conda's toolkit, tells of the CuPy that an import meets first."""
+    of_its_line = cuda_minor(target.cupy[0].distribution)
+    of_conda = target.conda_packages.get("cudatoolkit") if target.cupy[0].distribution == "cupy" else None
+    try:
+        return of_its_line or (CudaVersion.parse(of_conda) if of_conda else None)
+    except ValueError:
+        return None
+
+
+def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, matrix: Matrix) -> WheelLine | None:
     """Its own line; for a build that bears no line's name, the one that takes any minor of its CUDA major.
 
-    A major may have several lines: before cupy-cuda11x each minor had one of its own.
+    A major may have several lines: before cupy-cuda11x each minor had one of its own. Where the minor is told, the
+    line has to be for it: those of CUDA 10.0 and 10.1, say, were not measured.
     """
-    same = [line for line in matrix.wheel_lines if line.cuda_major == major]
+    same = [line for line in matrix.wheel_lines if line.cuda_major == major and (cuda is None or _is_for(line, cuda))]
     own = (line for line in same if line.name == distribution)
     of_any_minor = (line for line in same if line.last_cuda is None)
     return next(own, None) or next(of_any_minor, None) or next(iter(same), None)
@@ -72,21 +90,44 @@ def installed_cuda_major(facts: Facts) -> int | None:
 
 
 def first_cuda_major(target: Target) -> int | None:
-    """The same of a target: by its name, conda's package beside it, or the libraries that it is linked with."""
+    """The same of a target."""
     if not target.cupy:
         return None
     first = target.cupy[0]
-    return cuda_major_of(first.distribution, target.packages) or first.cuda_major
+    return cuda_major_of(first.distribution, target.packages, first.cuda_major)
+
+
+@lru_cache(maxsize=1024)
+def _version(text: str) -> Version:
+    return Version(text)
 
 
 def _nearest(line: WheelLine, release: str) -> Release | None:
     """The newest release that is no newer, else the oldest."""
-    ordered = sorted(line.releases, key=lambda entry: Version(entry.cupy))
+    ordered = sorted(line.releases, key=lambda entry: _version(entry.cupy))
     try:
-        older = [entry for entry in ordered if Version(entry.cupy) <= Version(release)]
+        older = [entry for entry in ordered if _version(entry.cupy) <= _version(release)]
     except InvalidVersion:
         return None
     return older[-1] if older else next(iter(ordered), None)
+
+
+def older_than_the_matrix(facts: Facts) -> tuple[CupyInstallation, ...]:
+    """Every CuPy that is there, where each is older than all releases of the matrix, which tells nothing of them."""
+    there = facts.snapshot.target.cupy
+    oldest = min(_version(release.cupy) for line in facts.matrix.wheel_lines for release in line.releases)
+    try:
+        return there if all(_version(entry.release) < oldest for entry in there) else ()
+    except InvalidVersion:
+        return ()
+
+
+def uses_pathfinder(release: str) -> bool:
+    """Whether a CuPy finds CUDA by cuda-pathfinder: 14 and newer do, 13 and older leave it to the loader."""
+    try:
+        return _version(release).major >= _FIRST_WITH_PATHFINDER
+    except InvalidVersion:
+        return False
 
 
 def why_not_known(facts: Facts) -> str:
@@ -94,7 +135,7 @@ def why_not_known(facts: Facts) -> str:
     found = facts.snapshot.target.cupy
     if not found and facts.snapshot.source("target").state is not SourceState.ANSWERED:
         return "what is installed is not known"
-    return f"{found[0].distribution} {found[0].release} is not in the matrix" if found else "there is no CuPy"
+    return f"{found[0].label} is not in the matrix" if found else "there is no CuPy"
 
 
 def pip_fix(facts: Facts, text: str, *arguments: str) -> Fix:

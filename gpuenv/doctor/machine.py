@@ -111,9 +111,16 @@ def newer_libcuda_to_come(snapshot: Snapshot) -> bool:
     return newer and without_gpu(snapshot)
 
 
+def unfound_in_wsl(snapshot: Snapshot) -> DriverLibrary | None:
+    """The libcuda that Windows brings, where the loader does not find it."""
+    if not snapshot.host.wsl.value or not libcuda_absent(snapshot):
+        return None
+    return next((entry for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.WSL), None)
+
+
 def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:
-    """The paths of the driver's device nodes."""
-    return tuple(node.path for node in snapshot.driver.device_nodes)
+    """The paths of the driver's device nodes; Tegra's own are not among them, for they are there without a GPU too."""
+    return tuple(node.path for node in snapshot.driver.device_nodes if node.path != "/dev/nvmap")
 
 
 def probed(snapshot: Snapshot) -> bool:

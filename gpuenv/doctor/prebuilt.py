@@ -18,25 +18,42 @@ from gpuenv.model.snapshot import Snapshot
 _PREBUILT = pattern(r"(?P<kernel>[^/]+)/kernel/nvidia-(?P<branch>\d+)(?P<server>srv)?(?P<open>-open)?/nvidia\.ko")
 # 6.8.0-45-generic; the mainline builds have six digits in the middle (6.12.1-061201-generic).
 _OF_UBUNTU = pattern(r"\d+\.\d+\.0-\d{1,4}-(?P<flavour>[a-z][a-z0-9-]*)")
+# Which of a distribution's kernels it is: "arch" of 6.6.1-arch1-1, "cachyos" of 6.6.2-3-cachyos.
+_WORDS = pattern(r"[a-z]{2,}")
+_PACKAGED = ("rhel", "suse")  # whose usual way is a package of the module, without a tree of DKMS
 _BY_DKMS, _BY_INSTALLER = "/updates/dkms/", "/kernel/drivers/video/"
 
 
-def for_this_kernel(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
-    """Words and commands; a command only where it is known what has brought the module to the other kernel."""
+def into_this_kernel(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
+    """Words and commands; a package only where it is known that it has brought the module to another kernel."""
     files, others = snapshot.driver.module_files.value or (), snapshot.driver.module_kernels.value or ()
-    by_dkms = bool(snapshot.driver.dkms) or any(_BY_DKMS in path for path in files)
-    if by_dkms or (family(snapshot) == "fedora" and not any(_BY_INSTALLER in path for path in files)):
-        return (
-            Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel)),
-            Fix("Build the module for this kernel.", module_build(snapshot, kernel)),
-        )
+    if _by_dkms(snapshot, files):
+        return _built_here(snapshot, kernel)
     package = _package(snapshot, kernel, files)
     if package:
         command = ("sudo", "apt-get", "install", package)
         return (Fix("Install the driver's module for this kernel, then load it.", command),)
-    if others and family(snapshot) == "arch":  # which keeps one release of each kernel: it was updated
-        return (restart(snapshot, f"so that the kernel starts that has the module, {others[-1]}"),)
+    updated = [other for other in others if _WORDS.findall(other) == _WORDS.findall(kernel)]
+    if updated and family(snapshot) == "arch":  # which keeps one release of each kernel: it was updated
+        return (restart(snapshot, f"so that the kernel starts that has the module, {updated[-1]}"),)
+    if family(snapshot) == "arch" or not (others or family(snapshot) in _PACKAGED):
+        either = Fix("Or install the package that brings it for this kernel, or start the kernel that has one.")
+        return (*_built_here(snapshot, kernel), either)
     return (_in_words(snapshot, others, files),)
+
+
+def _by_dkms(snapshot: Snapshot, files: tuple[str, ...]) -> bool:
+    """Whether it is built on this machine: by DKMS, or by the akmods of Fedora."""
+    if snapshot.driver.dkms or any(_BY_DKMS in path for path in files):
+        return True
+    return family(snapshot) == "fedora" and not any(_BY_INSTALLER in path for path in files)
+
+
+def _built_here(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
+    return (
+        Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel)),
+        Fix("Build the module for this kernel.", module_build(snapshot, kernel)),
+    )
 
 
 def _package(snapshot: Snapshot, kernel: str, files: tuple[str, ...]) -> str | None:

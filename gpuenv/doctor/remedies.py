@@ -150,8 +150,8 @@ def kernel_headers(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
         "debian": f"linux-headers-{kernel}",
         "fedora": f"kernel-devel-{kernel}",
         "rhel": f"kernel-devel-{kernel}",
-        "arch": "linux-headers",
         "suse": "kernel-default-devel",
+        **({"arch": "linux-headers"} if "-arch" in kernel else {}),  # its other kernels have packages of their own
     }
     return _package(snapshot, names)
 

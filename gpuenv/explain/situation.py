@@ -211,8 +211,8 @@ def _no_longer(capability: ComputeCapability, in_play: CudaVersion) -> bool:
 
 
 def _wheel_major(snapshot: Snapshot) -> int | None:
-    target = snapshot.target
-    majors = {cuda_major_of(entry.distribution, target.packages) or entry.cuda_major for entry in target.cupy}
+    packages = snapshot.target.packages
+    majors = {cuda_major_of(entry.distribution, packages, entry.cuda_major) for entry in snapshot.target.cupy}
     return majors.pop() if len(majors) == 1 else None
 
 

@@ -80,8 +80,11 @@ def _usual_order(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 
 def _ordered(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
-    def rank(wheel: WheelCandidate) -> tuple[Version, CudaVersion, bool]:
-        return _rank(wheel, wants_extra=not needs.tegra and host_toolkit(wheel, needs, matrix) is None)
+    def rank(wheel: WheelCandidate) -> tuple[Version, bool, CudaVersion, bool]:
+        there = host_toolkit(wheel, needs, matrix) is not None
+        version, cuda, extra = _rank(wheel, wants_extra=not needs.tegra and not there)
+        # A line whose libraries are there, or come with it, before one that needs another toolkit.
+        return version, there or (wheel.extra is not None and not needs.tegra), cuda, extra
 
     return tuple(sorted(wheel_candidates(matrix), key=rank, reverse=True))
 

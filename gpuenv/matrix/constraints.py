@@ -25,7 +25,7 @@ from gpuenv.matrix.packages import Platform
 from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix
 from gpuenv.matrix.support import branch_of, branches_for, reads_ptx
 from gpuenv.model.resolution import Change, ConstraintName
-from gpuenv.model.versions import ComputeCapability, DriverVersion
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 _FIRST_COMPATIBLE_MAJOR = 11  # minor-version compatibility begins with CUDA 11 (CUDA Compatibility)
 
@@ -36,7 +36,7 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     minimum = _oldest_driver(wheel, row, needs, matrix)
     source = matrix.cite(row.source)
     if needs.tegra:
-        return _jetpack_minimum(needs, row, source)
+        return _jetpack_minimum(wheel, needs, row, source)
     wanted = f">= {minimum}"
     if needs.driver is None and needs.driver_cuda is None and not needs.driver_absent:
         return Unknown("driver.version", wanted)
@@ -54,15 +54,22 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     return Rejected(f"driver {wanted}", found, source, change)
 
 
-def _jetpack_minimum(needs: Needs, row: CudaMajor, source: str) -> Verdict:
-    """On Tegra the driver comes with JetPack and has numbers of its own: the CUDA level decides."""
+def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source: str) -> Verdict:
+    """On Tegra the driver comes with JetPack and has numbers of its own: the CUDA level decides.
+
+    JetPack's libraries are of that level too, and a line of one minor wants its own.
+    """
+    least = wheel.line.first_cuda if wheel.line.last_cuda else CudaVersion(row.major, 0)
     if needs.driver_cuda is None:
-        return Unknown("driver.cuda", f">= {row.major}.0")
-    if needs.driver_cuda.major >= row.major:
+        return Unknown("driver.cuda", f">= {least}")
+    if needs.driver_cuda >= least:
         return Fits()
-    needed = f"a JetPack with CUDA {row.major}"
+    needed = f"a JetPack with CUDA {least if wheel.line.last_cuda else row.major}"
     return Rejected(
-        needed, f"CUDA {needs.driver_cuda}", source, Change("JetPack", f"with CUDA {row.major}", str(needs.driver_cuda))
+        needed,
+        f"CUDA {needs.driver_cuda}",
+        source,
+        Change("JetPack", needed.removeprefix("a JetPack "), str(needs.driver_cuda)),
     )
 
 

@@ -99,7 +99,7 @@ def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
     oldest = min((release.cupy for line in matrix.wheel_lines for release in line.releases), key=Version)
     for entry in snapshot.target.cupy:
         if in_range(entry.release, f"<{oldest}"):
-            yield f"{entry.distribution} {entry.release} is below what the matrix covers: CuPy {oldest} and newer."
+            yield f"{entry.label} is below what the matrix covers: CuPy {oldest} and newer."
 
 
 def _conda(judged: Sequence[Judged], needs: Needs, matrix: Matrix) -> CondaChoice | None:

@@ -59,3 +59,13 @@ def branch_of(driver: DriverVersion, matrix: Matrix) -> int:
     known = [row.branch for row in matrix.driver_branches if row.branch <= driver.branch]
     newest = max((row.branch for row in matrix.driver_branches), default=0)
     return max(known, default=driver.branch) if driver.branch <= newest else driver.branch
+
+
+# The newest major compute capability of CUDA majors that were not measured: a cubin runs on its own major alone.
+_NEWEST_OF_OLD = {8: 6, 9: 7}
+OF_OLD = "NVIDIA, Volta Compatibility Guide and Turing Compatibility Guide, Building Applications (read 2026-11-22)"
+
+
+def newest_of_old(cuda: CudaVersion) -> int | None:
+    """The newest major compute capability that an old CUDA knows; None for one that was measured, or is older still."""
+    return _NEWEST_OF_OLD.get(cuda.major)

@@ -99,6 +99,8 @@ class ContainerSupport:
 
     Attributes:
         device_rules: the control group's rules for devices, as version 1 shows them.
+        docker: Docker's program on this host.
+        has_toolkit: whether the NVIDIA container toolkit is there.
         toolkit: release of the NVIDIA container toolkit.
         runtimes: the runtimes that the engine's configuration names.
         default_runtime: the one that is used where none is asked for.
@@ -106,6 +108,8 @@ class ContainerSupport:
     """
 
     device_rules: Reading[tuple[str, ...]] = Reading()
+    docker: Reading[str] = Reading()
+    has_toolkit: Reading[bool] = Reading()
     toolkit: Reading[str] = Reading()
     runtimes: Reading[tuple[str, ...]] = Reading()
     default_runtime: Reading[str] = Reading()

@@ -14,7 +14,7 @@ from gpuenv.model.pattern import pattern
 from gpuenv.model.versions import CudaVersion
 
 _LINE = pattern(r"cupy-cuda(?:(1\d)[x\d]|([789])\d)")
-_ROCM_LINE = pattern(r"cupy-rocm-\d+-\d+")
+_ROCM_LINE = pattern(r"cupy-rocm-(\d+)-(\d+)")
 _OF_A_MINOR = pattern(r"cupy-cuda(8|9|1[01])(\d)")
 _NEWEST_OF_A_MINOR = CudaVersion(11, 7)
 _OLDEST_CUDA = 7  # major
@@ -49,10 +49,18 @@ def cuda_major(distribution: str) -> int | None:
     return int(match[1] or match[2]) if match else None
 
 
-def cuda_major_of(distribution: str, packages: Mapping[str, str]) -> int | None:
-    """The CUDA major of an installed CuPy: by its line, or by conda's package ``cuda-version`` beside it."""
+def cuda_major_of(distribution: str, packages: Mapping[str, str], linked: int | None = None) -> int | None:
+    """The CUDA major of an installed CuPy.
+
+    Args:
+        distribution: its name, which tells it where it is that of a wheel line.
+        packages: those beside it; of a build, conda's ``cuda-version`` or ``cudatoolkit`` tells it.
+        linked: the one that its modules are linked with, which no name contradicts.
+    """
+    if linked is not None:
+        return linked
     if distribution in _OTHER_DISTRIBUTIONS:
-        told = packages.get("cuda-version", "").split(".")[0]
+        told = (packages.get("cuda-version") or packages.get("cudatoolkit", "")).split(".")[0]
         return int(told) if told.isdigit() else None
     return cuda_major(distribution)
 
@@ -60,6 +68,12 @@ def cuda_major_of(distribution: str, packages: Mapping[str, str]) -> int | None:
 def is_rocm(distribution: str) -> bool:
     """Whether a CuPy is built for AMD's ROCm."""
     return bool(_ROCM_LINE.fullmatch(distribution))
+
+
+def rocm_of(distribution: str) -> str | None:
+    """The ROCm that a line is for: 5.0 for ``cupy-rocm-5-0``; else None."""
+    match = _ROCM_LINE.fullmatch(distribution)
+    return f"{match[1]}.{match[2]}" if match else None
 
 
 def cuda_minor(distribution: str) -> CudaVersion | None:

@@ -59,6 +59,11 @@ class CupyInstallation:
     requires: tuple[str, ...] = ()
     cuda_major: int | None = None
 
+    @property
+    def label(self) -> str:
+        """``cupy-cuda12x 14.2.0``."""
+        return f"{self.distribution} {self.release}"
+
 
 @dataclass(frozen=True, slots=True)
 class Library:

@@ -95,6 +95,11 @@ def _failures(pasted: Pasted) -> Iterator[Source]:
         yield Source("nvml", SourceState.FAILED, f"return code {nvml.value} ({_place(nvml)})")
     if refused is not None:
         yield Source("libcuda", SourceState.FAILED, f"{refused.value} ({_place(refused)})")
+        return
+    unfound = answers(pasted, "libcuda-none")
+    if unfound and not answers(pasted, "driver-cuda"):
+        yield Source("nvml", SourceState.ANSWERED, f"pasted {forms.SMI}")
+        yield Source("libcuda", SourceState.ABSENT, f"CUDA Version: N/A ({_place(unfound[0])})")
 
 
 def _place(said: Said) -> str:

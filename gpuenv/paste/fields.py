@@ -105,6 +105,10 @@ OF_DRIVER = (
     # nvidia-smi -q; the banner of the plain table is read by the probe's own reader.
     _line(forms.SMI_Q, "driver", rf"(?:Driver|KMD) Version\s{{2,}}: {_DRIVER}$"),
     _line(forms.SMI_Q, "driver-cuda", r"CUDA(?: UMD)? Version\s{2,}: (\d{1,2}\.\d)$"),
+    # So the real program says where libcuda is not to be seen.
+    _line(
+        forms.SMI, "libcuda-none", r"\|?\s*NVIDIA-SMI\s+\d{3}\.\d[\d.]*\s.*CUDA(?: UMD)? Version\s*:\s*(N/A)(?=[\s|])"
+    ),
     _complaint(r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver", Nvml.DRIVER_NOT_LOADED),
     _complaint(r"Failed to (?:initialize|properly shut down) NVML: Driver Not Loaded", Nvml.DRIVER_NOT_LOADED),
     _complaint(r"Failed to initialize NVML: Driver/library version mismatch", Nvml.LIB_RM_VERSION_MISMATCH),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import AmdGpu, ContainerSupport, Host, PciGpu, Snapshot
+from gpuenv.model.snapshot import AmdGpu, Container, ContainerSupport, Host, PciGpu, Snapshot
 from gpuenv.model.versions import Libc, PythonVersion
 from gpuenv.paste import forms
 from gpuenv.paste.driver import gpu_of, no_driver, pasted_driver, pasted_sources
@@ -77,11 +77,18 @@ def _host(pasted: Pasted) -> Host:
         os=reading(pasted, "os", str),
         distribution=_distribution(pasted),
         kernel=kernel,
+        container=_container(pasted),
         arch=reading(pasted, "arch", lambda told: _ARCHITECTURES.get(told, told)),
         libc=_libc(pasted),
         wsl=reading(pasted, "wsl", lambda told: told == "yes"),
         tegra=_tegra(pasted, kernel),
     )
+
+
+def _container(pasted: Pasted) -> Reading[Container]:
+    """A variable that tells the NVIDIA container toolkit what to hand over is set for a container's own program."""
+    told = reading(pasted, "env.NVIDIA_VISIBLE_DEVICES", str)
+    return known(Container.OTHER, str(told.source)) if told.known else Reading()
 
 
 def _tegra(pasted: Pasted, kernel: Reading[str]) -> Reading[str]:

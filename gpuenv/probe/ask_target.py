@@ -10,7 +10,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.model.codec import encode
-from gpuenv.model.lines import cuda_major_of, is_cupy
+from gpuenv.model.lines import cuda_major_of, is_cupy, is_rocm
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking, start_target
@@ -84,11 +84,9 @@ def ask_libraries(
         talk: the child in which it said so, which may be asked this too.
     """
     found = next((entry for entry in target.distributions if is_cupy(entry.name)), None)
-    major = (cuda_major_of(found.name, target.conda_packages) or found.cuda_major) if found else None
-    if found is None or major not in WANTED:
-        return LibraryFacts(), Source(
-            "libraries", SourceState.NOT_ASKED, "no CuPy there of which the CUDA version is known"
-        )
+    if found is None or is_rocm(found.name):
+        return LibraryFacts(), Source("libraries", SourceState.NOT_ASKED, "there is no CuPy for CUDA")
+    major = cuda_major_of(found.name, target.conda_packages, found.cuda_major)
     ask = _question(asking, interpreter, found, major, talk)
     facts, lost, source = _attempts(ask)
     told = typed(LibraryFacts, {**facts, "settings": "cuda_path" in facts, "libraries": numbered(facts, "library")})
@@ -114,7 +112,7 @@ def _attempts(ask: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], 
 
 
 def _question(
-    asking: Asking, interpreter: str, cupy: Distribution, major: int, talk: Talk | None
+    asking: Asking, interpreter: str, cupy: Distribution, major: int | None, talk: Talk | None
 ) -> Callable[[list[str]], ChildResult]:
     """What asks for all libraries but those named: the child that waits for a question, or else a new one."""
 
@@ -123,7 +121,7 @@ def _question(
             {
                 "finder": "pathfinder" if _uses_pathfinder(cupy.release) else "loader",
                 "cupy": cupy.location,
-                "libraries": [encode(entry) for entry in WANTED[major]],
+                "libraries": [encode(entry) for entry in WANTED.get(major or 0, ())],
                 "optional": OPTIONAL,
                 "limit": max(0.1, _SHARE * (asking.deadline - time.monotonic())),
                 "without": without,
@@ -142,9 +140,9 @@ def _steps(lost: list[Lost]) -> list[str]:
     return [entry.step for entry in lost]
 
 
-def _lost_libraries(lost: list[Lost], major: int) -> list[LibraryFact]:
+def _lost_libraries(lost: list[Lost], major: int | None) -> list[LibraryFact]:
     """Those that ended a process; of the other steps only the source's detail tells."""
-    sonames = {entry.name: entry.soname for entry in WANTED[major]}
+    sonames = {entry.name: entry.soname for entry in WANTED.get(major or 0, ())}
     return [
         LibraryFact(entry.step, sonames[entry.step], error=f"loading it {entry.how}")
         for entry in lost

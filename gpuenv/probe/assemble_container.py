@@ -10,6 +10,7 @@ from gpuenv.probe.parse import fact
 from gpuenv.probe.raw_kernel import KernelFacts
 
 _NOT_READ = "nobody looked"
+_PROGRAMS = "the folders of programs"
 _MOST = 256  # devices of a range
 _UNASSIGNED = ("10000", "none")
 
@@ -29,6 +30,8 @@ def container_support(kernel: KernelFacts) -> ContainerSupport:
         device_rules=fact(
             "devices.list", rules.rules if rules else None, (rules.reason if rules else None) or _NOT_READ
         ),
+        docker=fact(_PROGRAMS, engine.program if engine else None, "it is not there" if engine else _NOT_READ),
+        has_toolkit=fact(_PROGRAMS, toolkit.there if toolkit else None, _NOT_READ),
         toolkit=fact("/var/lib/dpkg/status", toolkit.release if toolkit else None, no_toolkit),
         runtimes=fact("/etc/docker/daemon.json", engine.runtimes if engine else None, no_runtimes),
         default_runtime=fact("/etc/docker/daemon.json", engine.default_runtime if engine else None, no_runtimes),

@@ -61,6 +61,8 @@ _HOST: Mapping[str, Sources] = {
     "amd_gpus[]": _one("/sys/class/kfd/kfd/topology/nodes"),
     "rocm": Sources(("/opt/rocm/.info/version", "rocm_version.h"), _KEPT),
     "container_support.device_rules": _one("devices.list"),
+    "container_support.docker": _one("the folders of programs"),
+    "container_support.has_toolkit": _one("the folders of programs"),
     "container_support.toolkit": _one(_DPKG),
     "container_support.runtimes": _one(_DAEMON_JSON),
     "container_support.default_runtime": _one(_DAEMON_JSON),

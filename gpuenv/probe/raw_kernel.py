@@ -97,8 +97,9 @@ class RawRules:
 
 @dataclass(frozen=True, slots=True)
 class RawEngine:
-    """What Docker's configuration says."""
+    """Where Docker's program is, and what its configuration says."""
 
+    program: str | None = None
     configured: bool = False
     runtimes: tuple[str, ...] | None = None
     default_runtime: str | None = None

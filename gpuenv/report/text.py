@@ -91,7 +91,7 @@ def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     else:
         yield "target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not asked'}"
     none = "none" if _was_asked(snapshot, "target", "target.cupy") else "unknown, not asked"
-    cupy = ", ".join(f"{entry.distribution} {entry.release}" for entry in target.cupy) or none
+    cupy = ", ".join(entry.label for entry in target.cupy) or none
     numpy = f", NumPy {target.numpy.value}" if target.numpy.known else ""
     yield "CuPy", cupy + numpy
 

@@ -155,6 +155,14 @@ def test_a_program_started_without_standard_error_still_answers(recordings: dict
     assert "NVIDIA A100" in done.stdout
 
 
+@pytest.mark.parametrize("standard_error", ["2>&-", "2>/dev/full"])
+@pytest.mark.parametrize("arguments", [["doctor", "--nonsense"], ["explain", "/nowhere"]], ids=" ".join)
+def test_a_wrong_word_is_a_usage_error_though_it_cannot_be_told(arguments: list[str], standard_error: str) -> None:
+    command = ["sh", "-c", f'exec "$@" {standard_error}', "sh", *PROGRAM, *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, env=MINIMAL, timeout=30)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
 # Environments in which programs fall over.
 
 ACCENTED = changed(FIT, environment={"CUPY_CACHE_DIR": "/srv/été/环境"})

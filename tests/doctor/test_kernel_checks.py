@@ -268,3 +268,22 @@ def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
     (finding,) = findings(replace(snapshot, driver=driver, grant=grant), matrix)
     assert finding.code == "CTR304"
     assert told in finding.fix[0].text
+    joins = told == "group that owns"
+    assert (finding.fix[0].command == ("sudo", "usermod", "-a", "-G", "44", "USER")) is joins
+    assert any("NVreg_DeviceFile" in fix.text for fix in finding.fix) is joins
+
+
+@pytest.mark.parametrize(("container", "by_docker"), [(Container.DOCKER, True), (Container.LXC, False)])
+def test_only_docker_is_told_to_docker(
+    matrix: Matrix,
+    container: Container,
+    by_docker: bool,  # noqa: FBT001 - a table
+) -> None:
+    snapshot = working(cuda=100, container=container)
+    nodes = (DeviceNode("/dev/nvidia0", accessible=False, mode="crw-rw----", owner="0:44"),)
+    driver = replace(
+        snapshot.driver, device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
+    )
+    (finding,) = findings(replace(snapshot, driver=driver), matrix)
+    assert finding.code == "CTR304"
+    assert ((finding.fix[0].command or ())[:4] == ("docker", "run", "--group-add", "44")) is by_docker

@@ -129,3 +129,26 @@ def test_a_second_driver_s_libraries_that_are_found_first_are_removed(matrix: Ma
     assert stray.path in finding.fix[0].text
     assert f"{PLACE}/libcuda.so.{MODULE}" in finding.fix[0].text
     assert [fix.command for fix in finding.fix] == [None]
+
+
+@pytest.mark.parametrize(("release", "command"), [(OLDER, ("sudo", "ldconfig")), (NEWER, ("sudo", "reboot"))])
+def test_of_two_drivers_libraries_in_one_folder_the_older_ones_are_left_over(
+    matrix: Matrix, release: str, command: tuple[str, ...]
+) -> None:
+    """Newer ones wait for the restart, whatever lies beside them."""
+    finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), both(release), *both(MODULE)), matrix)
+    assert finding.cause.value == MISMATCH
+    assert [fix.command for fix in finding.fix] == [command]
+
+
+def test_of_two_libcudas_in_one_folder_the_link_is_mended_and_none_installed(matrix: Matrix) -> None:
+    used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
+    finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
+    assert OLDER in finding.title
+    assert [fix.command for fix in finding.fix] == [("sudo", "ldconfig")]
+
+
+def test_a_container_that_is_older_than_its_host_is_started_or_made_anew(matrix: Matrix) -> None:
+    used = both(OLDER, mounted=True)
+    finding = finding_of(machine(DOCKER, int(Nvml.LIB_RM_VERSION_MISMATCH), used), matrix)
+    assert [word in fix.text for fix, word in zip(finding.fix, ("again", "CDI", "anew"), strict=True)] == [True] * 3

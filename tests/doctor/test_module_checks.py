@@ -209,6 +209,33 @@ def test_a_kernel_whose_modules_were_replaced_on_the_disk_is_restarted(matrix: M
 
 
 @pytest.mark.parametrize(
+    ("running", "restarts"), [("6.18.1-arch1-1", True), ("6.18.2-3-cachyos", False), ("6.12.1-2-lts", False)]
+)
+def test_only_a_kernel_of_the_same_kind_is_what_an_update_has_brought(
+    matrix: Matrix,
+    running: str,
+    restarts: bool,  # noqa: FBT001 - a table
+) -> None:
+    """Arch Linux and those made from it have several kernels side by side, each with its own package of the module."""
+    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), "cachyos", module_kernels=("6.18.2-arch2-1",))
+    snapshot = replace(snapshot, host=replace(snapshot.host, kernel=known(running, "uname")))
+    (finding,) = findings(snapshot, matrix)
+    assert finding.code == "DRV115"
+    assert (("sudo", "reboot") in {fix.command for fix in finding.fix}) is restarts
+    assert (("sudo", "dkms", "autoinstall", "-k", running) in {fix.command for fix in finding.fix}) is not restarts
+    assert not any(fix.command and "linux-headers" in fix.command for fix in finding.fix)
+
+
+def test_a_kernel_without_any_module_is_not_told_to_load_it_first(matrix: Matrix) -> None:
+    (finding,) = findings(host_without_module(Module.NOT_INSTALLED), matrix)
+    commands = [fix.command for fix in finding.fix]
+    assert finding.code == "DRV105"
+    assert commands.index(("sudo", "modprobe", "nvidia")) > commands.index(
+        ("sudo", "dkms", "autoinstall", "-k", KERNEL)
+    )
+
+
+@pytest.mark.parametrize(
     ("block", "distribution", "commands"),
     [
         ("/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo prime-select on-demand"]),

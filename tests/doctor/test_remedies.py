@@ -37,12 +37,15 @@ ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda", 
 FAILED = tuple(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda"))
 
 
+GENERIC = "6.8.0-45-generic"
+
+
 def machine(distribution: str, device: str = H100, container: Container = Container.NONE) -> Snapshot:
     return Snapshot(
         host=Host(
             os=known("linux", "uname"),
             distribution=known(distribution, "os-release"),
-            kernel=known("6.8.0-45-generic", "uname"),
+            kernel=known(GENERIC, "uname"),
             container=known(container, "marks"),
         ),
         pci_gpus=(PciGpu("0000:17:00.0", "10de", device),),
@@ -173,16 +176,17 @@ def test_where_a_restart_is_the_cure_nothing_is_installed(host: dict[str, object
 
 
 @pytest.mark.parametrize(
-    ("distribution", "headers", "build"),
+    ("distribution", "kernel", "headers", "build"),
     [
-        ("ubuntu 24.04", "sudo apt-get install linux-headers-6.8.0-45-generic", "sudo dkms autoinstall"),
-        ("fedora 42", "sudo dnf install kernel-devel-6.8.0-45-generic", "sudo akmods --force"),
-        ("arch", "sudo pacman -S linux-headers", "sudo dkms autoinstall"),
-        ("opensuse-leap 15.6", "sudo zypper install kernel-default-devel", "sudo dkms autoinstall"),
+        ("ubuntu 24.04", GENERIC, f"sudo apt-get install linux-headers-{GENERIC}", "sudo dkms autoinstall"),
+        ("fedora 42", GENERIC, f"sudo dnf install kernel-devel-{GENERIC}", "sudo akmods --force"),
+        ("arch", "6.18.2-arch2-1", "sudo pacman -S linux-headers", "sudo dkms autoinstall"),
+        ("opensuse-leap 15.6", GENERIC, "sudo zypper install kernel-default-devel", "sudo dkms autoinstall"),
     ],
 )
-def test_a_module_that_was_not_built(distribution: str, headers: str, build: str) -> None:
+def test_a_module_that_was_not_built(distribution: str, kernel: str, headers: str, build: str) -> None:
     snapshot = machine(distribution)
+    snapshot = replace(snapshot, host=replace(snapshot.host, kernel=known(kernel, "uname")))
     driver = Driver(
         module=known(Module.NOT_INSTALLED, "/lib/modules"),
         nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"),

@@ -12,6 +12,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
+from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
 
 GIVEN = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
@@ -70,3 +71,13 @@ def test_what_cupy_takes_is_no_matter(matrix: Matrix, name: str, value: str) -> 
 def test_an_empty_folder_is_refused_by_newer_releases_alone(matrix: Matrix) -> None:
     assert found(matrix, "cupy-cuda12x==14.0.1", CUPY_CACHE_DIR="") == []
     assert len(found(matrix, "cupy-cuda12x==14.1.0", CUPY_CACHE_DIR="")) == 1
+
+
+@pytest.mark.parametrize(("release", "code"), [("14.0.1", "CCH701"), ("14.1.0", "ENV402")])
+def test_an_empty_folder_is_told_once(matrix: Matrix, release: str, code: str) -> None:
+    """By the variable where CuPy cannot be imported, and else by the cache that cannot be written."""
+    snapshot = assume(Snapshot(), [*GIVEN, f"cupy=cupy-cuda12x=={release}"], matrix)
+    target = replace(snapshot.target, kernel_cache_fault=known("CUPY_CACHE_DIR is set, and names no folder", "x"))
+    snapshot = replace(snapshot, environment={"CUPY_CACHE_DIR": ""}, target=target)
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    assert [finding.code for finding in findings if finding.code in ("CCH701", "ENV402")] == [code]

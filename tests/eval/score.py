@@ -58,7 +58,13 @@ committed before any was scored:
 * fresh, by messages and words: first 60.4 %, among three 66.0 %, wrong and sure 1.9 %, silent 21.7 %; with the stated
   environment first 60.4 %, wrong and sure 2.8 %.
 
-They have been learnt from since, by the classes of what was missed.
+* fresh, once the words had been learnt from some 5000 texts more that were written for it, with neither these nor a
+  signature changed: first 67.0 %, among three 72.6 %, wrong and sure 1.9 %, silent 16.0 %. How near a text has to be
+  was chosen on texts left out, with these in sight.
+
+They have been learnt from since, by the classes of what was missed. Of 542 texts on other programs' faults and
+questions without any, written after that and learnt from by nothing, fifteen were claimed; of 498 on what healthy GPUs,
+drivers and tools say, written to be hard, 71.
 """
 
 from __future__ import annotations

@@ -92,6 +92,12 @@ def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
         (f"{RUNTIME}\nRUN uv pip install -n cupy-cuda12x==14.2.0 --python-platform linux", at(("DKF903", 2))),
         (f"{RUNTIME}\n{WHEEL}", at(("DKF903", 2))),
         (f"{RUNTIME}\nRUN pip install cupy-cuda12x==13.6.0", at(("DKF903", 2))),
+        (f"{PARTS.replace('-dev', '')}\nRUN pip install cupy-cuda12x==13.6.0", at(("DKF903", 3))),
+        (
+            f"{SLIM}\nRUN apt-get install -y cuda-libraries-12-6\nRUN pip install cupy-cuda12x==13.6.0",
+            at(("DKF903", 3)),
+        ),
+        (f"{SLIM}\nRUN apt-get install -y cuda-toolkit-12-6\nRUN pip install cupy-cuda12x==13.6.0", []),
         (f"{RUNTIME}\nRUN pip install cupy-cuda12x==13.6.0 nvidia-cuda-runtime-cu12==12.9.*", []),
         (f"{RUNTIME}\nRUN pip install cupy-cuda12x==13.4.1", at(("DKF903", 2))),
         ("FROM nvidia/cuda:11.8.0-runtime-ubuntu22.04\nRUN pip install cupy-cuda11x==13.6.0", []),

@@ -139,6 +139,16 @@ def test_a_fitting_toolkit_on_the_host_makes_the_extra_needless(matrix: Matrix) 
     assert "fits" in (wheel.needs_toolkit or "")
 
 
+@pytest.mark.parametrize(("toolkit", "line"), [("12.2", "cupy-cuda12x"), ("13.0", "cupy-cuda13x")])
+def test_of_two_lines_without_an_extra_the_one_whose_libraries_are_there_is_taken(
+    matrix: Matrix, toolkit: str, line: str
+) -> None:
+    """NumPy 1 goes with CuPy 13.6 at most, whose wheels bring no libraries: the other line would need a second CUDA."""
+    wheel = _resolve(matrix, "driver=580.95.05", "gpu=H100", "numpy=1.26.4", f"toolkit={toolkit}").wheel
+    assert wheel is not None
+    assert (wheel.distribution, wheel.version) == (line, "13.6.0")
+
+
 def test_a_toolkit_of_another_major_does_not_count(matrix: Matrix) -> None:
     wheel = _resolve(matrix, "driver=580.95.05", "gpu=H100", "toolkit=12.4").wheel
     assert wheel is not None

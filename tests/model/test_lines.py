@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.model.lines import cuda_major, cuda_minor, is_cupy, line_of_build
+from gpuenv.model.lines import cuda_major, cuda_major_of, cuda_minor, is_cupy, line_of_build
 from gpuenv.model.versions import CudaVersion
 
 
@@ -61,3 +61,19 @@ def test_lines_for_one_cuda_minor_ended_with_11_7(name: str, cuda: CudaVersion |
 )
 def test_a_build_is_of_the_line_of_its_cuda(release: str, cuda: CudaVersion, name: str | None) -> None:
     assert line_of_build(release, cuda) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "packages", "linked", "major"),
+    [
+        ("cupy", {"cuda-version": "13.0"}, 12, 12),
+        ("cupy", {"cuda-version": "13.0", "cudatoolkit": "11.8.0"}, None, 13),
+        ("cupy-core", {"cudatoolkit": "11.8.0"}, None, 11),
+        ("cupy", {}, None, None),
+        ("cupy-cuda12x", {"cuda-version": "13.0"}, None, 12),
+    ],
+)
+def test_what_a_build_is_linked_with_comes_before_what_lies_beside_it(
+    name: str, packages: dict[str, str], linked: int | None, major: int | None
+) -> None:
+    assert cuda_major_of(name, packages, linked) == major

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,7 +76,6 @@ def test_what_has_nothing_to_do_with_gpus_is_not_told(venv: Path) -> None:
     ("distributions", "soname"),
     [
         ((), None),
-        ((Distribution("cupy", "14.2.0"),), None),
         ((Distribution("cupy-rocm-7-0", "14.2.0"),), None),
         ((Distribution("cupy-xarray", "0.1"),), None),
         ((Distribution("cupy-cuda11x", "13.6.0"),), "libnvrtc.so.11.2"),
@@ -88,6 +89,45 @@ def test_libraries_are_asked_for_by_the_line_of_the_cupy_that_is_there(
     told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=distributions))
     assert source.state is (SourceState.ANSWERED if soname else SourceState.NOT_ASKED)
     assert [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"] == ([soname] if soname else [])
+
+
+@pytest.mark.parametrize("distributions", [(Distribution("cupy", "14.2.0"),), (Distribution("cupy-cuda101", "9.6.0"),)])
+def test_of_a_cupy_whose_cuda_is_not_known_its_own_module_is_asked_all_the_same(
+    venv: Path, distributions: tuple[Distribution, ...]
+) -> None:
+    """Its words on what it lacks need no list of libraries."""
+    core = f"cupy/_core/core{sysconfig.get_config_var('EXT_SUFFIX')}"
+    (site_packages(venv) / core).parent.mkdir(parents=True)
+    (site_packages(venv) / core).write_bytes(b"")
+    placed = tuple(replace(entry, location=str(site_packages(venv))) for entry in distributions)
+    told, source = ask_libraries(asking(), str(interpreter_of(venv)), TargetFacts(distributions=placed))
+    assert (source.state, told.libraries) == (SourceState.ANSWERED, ())
+    assert "file too short" in (told.extension_error or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "linked", "major", "release"),
+    [
+        ("cupy", "libcublas.so.12", 12, "libnvrtc.so.12"),
+        ("cupy_core", "libcublas.so.11", 11, "libnvrtc.so.11.2"),
+        ("cupy", "libcublas.so.9.0", None, None),
+        ("cupy_cuda12x", "libcublas.so.12", None, "libnvrtc.so.12"),
+    ],
+)
+def test_a_build_of_no_line_tells_its_cuda_by_what_it_is_linked_with(
+    venv: Path, name: str, linked: str, major: int | None, release: str | None
+) -> None:
+    distribution(site_packages(venv), name, "13.6.0")
+    (site_packages(venv) / "cupy").mkdir()
+    (site_packages(venv) / "cupy/__init__.py").write_text("", encoding="utf-8")
+    libs = site_packages(venv) / "cupy_backends/cuda/libs"
+    libs.mkdir(parents=True)
+    (libs / "cublas.cpython-312-x86_64-linux-gnu.so").write_bytes(b"\x7fELF\0" + linked.encode() + b"\0libc.so.6\0")
+    facts, _ = target_of(interpreter_of(venv))
+    assert [entry.cuda_major for entry in facts.distributions if entry.name.startswith("cupy")] == [major]
+    told, _ = ask_libraries(asking(), str(interpreter_of(venv)), facts)
+    wanted = [entry.soname for entry in told.libraries or () if entry.name == "nvrtc"]
+    assert wanted == ([release] if release else [])
 
 
 def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Path) -> None:

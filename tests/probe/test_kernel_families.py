@@ -269,6 +269,8 @@ def test_other_files_beside_cdis_are_left_alone(tmp_path: Path) -> None:
     [
         ({}, RawContainerToolkit()),
         ({"usr/bin/nvidia-ctk": ""}, RawContainerToolkit(there=True)),
+        ({"usr/bin/nvidia-container-runtime-hook": ""}, RawContainerToolkit(there=True)),
+        ({"usr/bin/docker": ""}, RawContainerToolkit()),
         ({**CTK, "var/lib/dpkg/status": PACKAGES}, RawContainerToolkit(there=True, release="1.17.8-1")),
         ({**CTK, "var/lib/dpkg/status": PACKAGES.replace("\nVersion: 1", "\nX: 1")}, RawContainerToolkit(there=True)),
     ],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gpuenv.simulate.records import CompatSpec, DeviceNodeSpec, Module
 from tests.scenarios.ground import Scenario, as_recorded, both, driver, files, host, nothing, stub, target, variables
 from tests.scenarios.spoiling import cache_below_a_file, without_base
+from tests.scenarios.states import DIFFERENT, NUMPY, NUMPY_1
 
 if TYPE_CHECKING:
     from tests.scenarios.ground import Change, Spoil
@@ -57,15 +58,11 @@ def required(words: str) -> tuple[str, ...]:
     return ("preflight", "--require", words)
 
 
-NUMPY, NUMPY_1 = "numpy==2.3.4", "numpy==1.26.4"
 LINE_12, LINE_13 = "cupy-cuda12x==14.2.0", "cupy-cuda13x==14.2.0"
 TWO_LINES, OLD_NUMPY = target(LINE_12, LINE_13, NUMPY), target(LINE_12, NUMPY_1)
 NEW_LINE = target(LINE_13, NUMPY, toolkit="13.0")
 HIDDEN = variables(CUDA_VISIBLE_DEVICES="-1")
 NOT_LOADED = driver(module=Module.INSTALLED_NOT_LOADED)
-DIFFERENT = stub(
-    nvml__return__nvmlInitWithFlags="18", nvml__return__nvmlInit_v2="18", cuda__return__cuInit="803", smi__exit="18"
-)
 WITHOUT_UVM = both(
     driver(nodes=(DeviceNodeSpec("nvidia0", 0o666), DeviceNodeSpec("nvidiactl", 0o666))),
     stub(cuda__return__cuInit="999"),

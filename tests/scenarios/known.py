@@ -22,10 +22,9 @@ from tests.scenarios.spoiling import (
     script_named_cupy,
     without_base,
 )
+from tests.scenarios.states import DIFFERENT, NOTHING, NUMPY, NUMPY_1
 
 L4, H100, H200, V100, GEFORCE = "l4-550", "h100-535", "h200-580", "v100-580", "rtx5090-570"
-NOTHING = {"nvml": False, "libcuda": False, "smi": False}
-NUMPY, NUMPY_1 = "numpy==2.3.4", "numpy==1.26.4"
 ARM, FOR_JETSONS = host(arch="aarch64"), "cupy-cuda102==12.3.0"
 JAX = ("jax==0.8.0", "jaxlib==0.8.0")
 CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
@@ -48,12 +47,7 @@ _DRIVER = (
         H200,
         both(
             driver(library="580.159.04", version="580.65.06"),
-            stub(
-                nvml__return__nvmlInitWithFlags="18",
-                nvml__return__nvmlInit_v2="18",
-                cuda__return__cuInit="803",
-                smi__exit="18",
-            ),
+            DIFFERENT,
         ),
     ),
     Scenario("driver-too-old-for-cuda", "R550 under cupy-cuda13x", L4, target("cupy-cuda13x==14.2.0", NUMPY)),

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from gpuenv.simulate.records import Container, DeviceNodeSpec, Module, Shown
-from tests.scenarios.ground import Change, Scenario, both, driver, files, gpus, host, stub, target
+from tests.scenarios.ground import Scenario, both, driver, gpus, host, stub, target
 from tests.scenarios.spoiling import numpy_of_another_python, requiring, script_named_cuda, script_named_numpy
+from tests.scenarios.states import NONE_LISTED, NOTHING, NUMPY, said
 
 L4, H100, GEFORCE = "l4-550", "h100-535", "rtx5090-570"
 CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
-NOTHING = {"nvml": False, "libcuda": False, "smi": False}
-NONE_LISTED = stub(cuda__return__cuInit="100", smi__exit="6", smi__text="No devices were found\\n")
 
 
-def said(*lines: str) -> Change:
-    """Lines in the kernel's buffer."""
-    return files(dev__kmsg="".join(f"4,{100 + number},{number},-;{line}\n" for number, line in enumerate(lines)))
-
-
-NUMPY = "numpy==2.3.4"
 OLD_FINDER = ("cupy-cuda12x==14.2.0", NUMPY, "cuda-pathfinder==1.0.0")
 FINDER = "cuda-pathfinder==1.*,>=1.3.4"
 REFUSED = (

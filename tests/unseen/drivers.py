@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, Shown
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
-from tests.unseen.table import (
-    ANSWERS_NOT,
-    DIFFERENT,
-    LXC,
-    NONE_LISTED,
-    NOTHING,
-    NUMPY,
-    placed,
-    said,
-    unseen,
-)
+from tests.scenarios.states import ANSWERS_NOT, DIFFERENT, NONE_LISTED, NOTHING, NUMPY, said
+from tests.unseen.table import LXC, placed, unseen
 
 NEW_KERNEL = "5.15.0-97-generic"
 OLD_KERNEL = "5.15.0-91-generic"

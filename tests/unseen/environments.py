@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuenv.simulate.records import Container, DeviceNodeSpec
 from tests.scenarios.ground import both, driver, host, stub, target, variables
+from tests.scenarios.states import NUMPY
 from tests.unseen.spoilt import (
     another_machines_python,
     cupy_of_the_user,
@@ -14,7 +15,7 @@ from tests.unseen.spoilt import (
     without_library,
     write_protected_home,
 )
-from tests.unseen.table import NUMPY, PODMAN, after, given, unseen
+from tests.unseen.table import PODMAN, after, given, unseen
 
 L4, H100, H200 = "l4-550", "h100-535", "h200-580"
 CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuenv.simulate.records import DeviceNodeSpec, Module, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
 from tests.scenarios.spoiling import conda_package
+from tests.scenarios.states import ANSWERS_NOT, NUMPY, beside, said
 from tests.unseen.spoilt import (
     another_release_of_libcuda,
     arch_package,
@@ -12,7 +13,7 @@ from tests.unseen.spoilt import (
     nothing_to_preload,
     wheels_of_cuda_that_nobody_finds,
 )
-from tests.unseen.table import ANSWERS_NOT, NUMPY, after, devices, given, placed, said, unseen
+from tests.unseen.table import after, given, placed, unseen
 
 L4, H100, H200, GEFORCE, PASCAL = "l4-550", "h100-535", "h200-580", "rtx5090-570", "gtx1080ti-580"
 NOT_LOADED = both(driver(module=Module.INSTALLED_NOT_LOADED), ANSWERS_NOT)
@@ -201,7 +202,7 @@ FURTHER = (
         "nouveau has the card for the display, NVIDIA's module the other",
         L4,
         both(
-            devices(PciSpec("0000:05:00.0", "0x030000", "10de", "1d01", "nouveau")),
+            beside(PciSpec("0000:05:00.0", "0x030000", "10de", "1d01", "nouveau")),
             placed({"proc/modules": "nvidia_uvm 1 0 - Live 0x0\nnvidia 1 1 - Live 0x0\nnouveau 1 1 - Live 0x0\n"}),
         ),
     ),
@@ -209,9 +210,9 @@ FURTHER = (
         "",
         "one of two cards is passed on to a virtual machine",
         L4,
-        devices(PciSpec("0000:65:00.0", "0x030200", "10de", "27b8", "vfio-pci")),
+        beside(PciSpec("0000:65:00.0", "0x030200", "10de", "27b8", "vfio-pci")),
     ),
-    unseen("", "a server's own display controller", H200, devices(ASPEED)),
+    unseen("", "a server's own display controller", H200, beside(ASPEED)),
     unseen("", "CuPy 13 from source, with its compiled modules", L4, target("cupy==13.6.0", NUMPY), arch_package("12")),
     unseen(
         "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuenv.simulate.records import CompatSpec, Container, MigSpec, Module, PciSpec, Shown
 from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
+from tests.scenarios.states import NUMPY, beside, said
 from tests.unseen.spoilt import (
     arch_package,
     cache_that_is_not_there_yet,
@@ -11,7 +12,7 @@ from tests.unseen.spoilt import (
     in_memory_on_a_read_only_home,
     left_by_pip,
 )
-from tests.unseen.table import LXC, NUMPY, devices, given, more_gpus, placed, said, unseen
+from tests.unseen.table import LXC, given, more_gpus, placed, unseen
 
 L4, H100, H200 = "l4-550", "h100-535", "h200-580"
 A_MIG = "MIG-6e7a3c10-52d4-5b1f-9c00-000000000001"
@@ -47,7 +48,7 @@ HEALTHY = (
         L4,
         both(
             gpus(name="NVIDIA GeForce RTX 4060 Laptop GPU", device="28e0", pci_class="0x030000"),
-            devices(PciSpec("0000:05:00.0", "0x038000", "1002", "15bf", "amdgpu")),
+            beside(PciSpec("0000:05:00.0", "0x038000", "1002", "15bf", "amdgpu")),
             placed(APU),
         ),
     ),

@@ -5,28 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tests.scenarios.ground import PYTHON, Scenario, as_recorded, both, files, nothing, stub
+from tests.scenarios.ground import PYTHON, Scenario, as_recorded, both, nothing
 from tests.scenarios.spoiling import write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tests.scenarios.ground import Change, Ground, Spoil
-
-NOTHING = {"nvml": False, "libcuda": False, "smi": False}
-NUMPY = "numpy==2.3.4"
-NO_DRIVER_SAID = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
-ANSWERS_NOT = stub(
-    nvml__return__nvmlInitWithFlags="9",
-    nvml__return__nvmlInit_v2="9",
-    cuda__return__cuInit="100",
-    smi__exit="9",
-    smi__text=NO_DRIVER_SAID,
-)
-DIFFERENT = stub(
-    nvml__return__nvmlInitWithFlags="18", nvml__return__nvmlInit_v2="18", cuda__return__cuInit="803", smi__exit="18"
-)
-NONE_LISTED = stub(cuda__return__cuInit="100", smi__exit="6", smi__text="No devices were found\\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +68,9 @@ def placed(texts: Mapping[str, str]) -> Change:
     return lambda profile: replace(profile, files={**profile.files, **texts})
 
 
-def said(*lines: str) -> Change:
-    """Lines in the kernel's buffer."""
-    return files(dev__kmsg="".join(f"4,{100 + number},{number},-;{line}\n" for number, line in enumerate(lines)))
-
-
 def given(**variables: str) -> Change:
     """Variables of the caller, which the stub driver sees as well."""
     return lambda profile: replace(profile, environment={**profile.environment, **variables})
-
-
-def devices(*found: Any) -> Change:  # noqa: ANN401 - records of the profile
-    return lambda profile: replace(profile, other_devices=(*profile.other_devices, *found))
 
 
 def more_gpus(*names_and_fields: Mapping[str, Any]) -> Change:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpuenv.simulate.records import Container, Module, Shown
 from tests.scenarios.ground import both, driver, gpus, host, target
+from tests.scenarios.states import ANSWERS_NOT, NUMPY
 from tests.unseen.spoilt import another_toolkit_first, modules_gone
-from tests.unseen.table import ANSWERS_NOT, NUMPY, more_gpus, placed, unseen
+from tests.unseen.table import more_gpus, placed, unseen
 
 L4, H100, H200, GEFORCE, PASCAL, V100 = "l4-550", "h100-535", "h200-580", "rtx5090-570", "gtx1080ti-580", "v100-580"
 LINE_12, LINE_13 = "cupy-cuda12x==14.2.0", "cupy-cuda13x==14.2.0"

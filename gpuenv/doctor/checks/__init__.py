@@ -3,6 +3,7 @@
 from gpuenv.doctor.checks import sources  # noqa: I001 - the order of runs
 from gpuenv.doctor.checks import presence
 from gpuenv.doctor.checks import container
+from gpuenv.doctor.checks import engine
 from gpuenv.doctor.checks import log
 from gpuenv.doctor.checks import gpu
 from gpuenv.doctor.checks import support
@@ -37,6 +38,7 @@ __all__ = [
     "container",
     "dependencies",
     "driver",
+    "engine",
     "fit",
     "gpu",
     "grant",

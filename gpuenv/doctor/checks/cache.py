@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.cupy_variables import RefusedVariable, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
 
 _NO_TEMPORARY = "there is no folder for temporary files"  # in which CuPy puts a source while it is compiled
@@ -26,6 +29,8 @@ def unwritable(facts: Facts) -> Outcome:
     if not target.kernel_cache_fault.known or not target.cupy:
         return
     told = facts.snapshot.environment.get("CUPY_CACHE_DIR")
+    if any(wrong.name == "CUPY_CACHE_DIR" for wrong in _refused(facts)):
+        return  # that variable is told by itself: import cupy ends there already
     temporary = (target.kernel_cache_fault.value or "").startswith(_NO_TEMPORARY)
     name, folder = ("TMPDIR", "/var/cupy-tmp") if temporary else ("CUPY_CACHE_DIR", "/tmp/cupy-cache")  # noqa: S108 - an example
     if facts.snapshot.host.os.value == "windows":
@@ -40,6 +45,10 @@ def unwritable(facts: Facts) -> Outcome:
             Fix("Or keep kernels in memory: CUPY_CACHE_IN_MEMORY=1."),
         ),
     )
+
+
+def _refused(facts: Facts) -> Iterator[RefusedVariable]:
+    return refused_variables(facts.snapshot.environment, facts.snapshot.target.cupy[0].release)
 
 
 @check("CCH702", Cause.KERNEL_CACHE_RACE, requires=("WHL503", "CCH701"))

@@ -17,7 +17,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import Library
+from gpuenv.model.snapshot import Library, Toolkit
 from gpuenv.model.versions import CudaVersion
 
 _LIBRARIES = ("LIB602", "LIB603", "LIB601")
@@ -71,7 +71,7 @@ def _nvrtc_fix(facts: Facts, nvrtc: Library) -> Fix:
     return Fix("Let the loader find NVRTC and its builtins in one folder, that of one CUDA toolkit.")
 
 
-@check("LIB605", Cause.CUDA_HEADERS_MISSING, requires=_LIBRARIES)
+@check("LIB605", Cause.CUDA_HEADERS_MISSING, Cause.CUDA_PATH_WRONG, requires=_LIBRARIES)
 def headers_missing(facts: Facts) -> Outcome:
     """The CUDA headers that run-time compilation needs are not found.
 
@@ -80,7 +80,8 @@ def headers_missing(facts: Facts) -> Outcome:
     either.
     How it is seen: CuPy's own code, and cuda-pathfinder, are asked in which folders they would be; then they are looked
     for there.
-    What to do: install the wheel with the headers of the CUDA runtime, of NVRTC's minor release, or a whole toolkit.
+    What to do: let CUDA_PATH name the toolkit that is there, or install the wheel with the headers of the CUDA runtime,
+    of NVRTC's minor release, or a whole toolkit.
     """
     target = facts.snapshot.target
     folders = target.headers.value
@@ -89,13 +90,30 @@ def headers_missing(facts: Facts) -> Outcome:
     if any(_BUNDLED in folder and not _WANTING.search(folder) for folder in folders):
         return
     searched = ", ".join(folders) or "no folder at all"
+    unnamed = _unnamed_toolkit(facts)
     yield Symptom(
-        f"CUDA's headers are not found: {searched} was searched",
+        f"CUDA's headers are not found: {searched} was searched"
+        + (f", and the toolkit in {unnamed.path} was not" if unnamed else ""),
         fact("target.headers", target.headers)
         + fact("target.cuda_path", target.cuda_path)
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(facts)),
-        (_headers_fix(facts),),
+        (*((_naming(unnamed),) if unnamed else ()), _headers_fix(facts)),
+        cause=Cause.CUDA_PATH_WRONG if unnamed else None,
     )
+
+
+def _unnamed_toolkit(facts: Facts) -> Toolkit | None:
+    """A toolkit with headers, of CuPy's major, that no variable names: CuPy was not led to it."""
+    if _variables(facts):
+        return None
+    major = installed_cuda_major(facts)
+    kits = (kit for kit in facts.needs.toolkits if kit.has_headers and kit.toolkit.value)
+    return next((kit for kit in kits if kit.toolkit.value and kit.toolkit.value.major == major), None)
+
+
+def _naming(kit: Toolkit) -> Fix:
+    words = ("env", f"CUDA_PATH={kit.path}", "python")
+    return Fix("Let CUDA_PATH name the toolkit that is there, before Python starts.", words)
 
 
 def _headers_fix(facts: Facts) -> Fix:
@@ -118,7 +136,10 @@ def headers_of_another_major(facts: Facts) -> Outcome:
     """
     target, nvrtc = facts.snapshot.target, _library(facts, "nvrtc")
     headers = target.headers_cuda.value
-    if headers is None or nvrtc is None or nvrtc.release is None or nvrtc.release.split(".")[0] == str(headers.major):
+    if headers is None or nvrtc is None or nvrtc.release is None:
+        return
+    if nvrtc.release.split(".")[0] == str(headers.major):
+        yield from _of_conda_not_activated(facts, nvrtc)
         return
     variables = _variables(facts)
     yield Symptom(
@@ -130,6 +151,35 @@ def headers_of_another_major(facts: Facts) -> Outcome:
         (Fix(f"Let CUDA_PATH name a toolkit of CUDA {nvrtc.release.split('.')[0]}: its headers are taken then."),),
         Severity.WARNING,
         cause=None if variables else Cause.LIBRARY_PATH_CONFLICT,
+    )
+
+
+def _of_conda_not_activated(facts: Facts, nvrtc: Library) -> Outcome:
+    """Conda's own compiler, and the headers of the system: what activating sets has not been set."""
+    target = facts.snapshot.target
+    prefix = target.prefix.value
+    folders = [folder for folder in target.headers.value or () if _BUNDLED not in folder]
+    if target.kind.value != "conda" or prefix is None or not folders or str(target.headers_cuda.value) == nvrtc.release:
+        return
+    activated = facts.snapshot.environment.get("CONDA_PREFIX") == prefix
+    if activated or not (nvrtc.path or "").startswith(f"{prefix}/") or folders[0].startswith(f"{prefix}/"):
+        return
+    yield Symptom(
+        f"NVRTC {nvrtc.release} is conda's, and the CUDA headers that it meets first are the system's, "
+        f"of {target.headers_cuda.value}: the environment is not activated",
+        fact("target.headers", target.headers)
+        + fact("target.headers_cuda", target.headers_cuda)
+        + (
+            Evidence(nvrtc.soname, f"{nvrtc.release} in {nvrtc.path}", "NVRTC itself"),
+            Evidence(
+                "environment.CONDA_PREFIX",
+                facts.snapshot.environment.get("CONDA_PREFIX") or "not set",
+                "the environment",
+            ),
+        ),
+        (Fix("Activate the environment before Python starts.", ("conda", "run", f"--prefix={prefix}", "python")),),
+        Severity.WARNING,
+        cause=Cause.LIBRARY_PATH_CONFLICT,
     )
 
 

@@ -203,17 +203,30 @@ def device_node_permission(facts: Facts) -> Outcome:
     yield Symptom(
         f"This user may not open {', '.join(node.path for node in closed)}",
         tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed),
-        (_opened(snapshot, closed),),
+        _opened(snapshot, closed),
     )
 
 
-def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> Fix:
-    """Who may open the nodes: a job that was granted GPUs; else by mode, by group or by the control group."""
+def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
+    """Who may open the nodes: a job that was granted GPUs; else by mode, by group or by the control group.
+
+    NVreg_DeviceFileUID, NVreg_DeviceFileGID and NVreg_DeviceFileMode: open-gpu-kernel-modules, nv-reg.h; openSUSE's
+    packages set them (modprobe.nvidia.install; both read 2026-11-22).
+    """
     if snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.value:
-        return Fix("This job was granted no GPU: ask Slurm for one.", ("srun", "--gpus=1", "COMMAND"))
+        return (Fix("This job was granted no GPU: ask Slurm for one.", ("srun", "--gpus=1", "COMMAND")),)
     if all(_open_to_all(node) for node in closed):
-        return Fix("Their mode lets everybody: let the control group or the security policy of this process do so too.")
-    return Fix("Add this user to the group that owns the nodes, and log in again; in a container use --group-add.")
+        said = "Their mode lets everybody: let the control group or the security policy of this process do so too."
+        return (Fix(said),)
+    groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
+    group = next(iter(sorted(groups)), None)
+    words = "Add this user to the group that owns the nodes, and log in again; in a container use --group-add."
+    if contained(snapshot):
+        by_docker = snapshot.host.container.value is Container.DOCKER
+        command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if group and by_docker else None
+        return (Fix(words, command),)
+    options = "Or take NVreg_DeviceFileUID, -GID and -Mode out of /etc/modprobe.d, and load the module anew."
+    return (Fix(words, ("sudo", "usermod", "-a", "-G", group, "USER") if group else None), Fix(options))
 
 
 def _cuda_fails(snapshot: Snapshot) -> bool:

@@ -52,7 +52,7 @@ def dependency_missing(facts: Facts) -> Outcome:
     cupy = target.cupy[0]
     told = " and ".join(f"{entry.words} (found {entry.release or 'none'})" for entry in unmet)
     yield Symptom(
-        f"{cupy.distribution} {cupy.release} needs {told}",
+        f"{cupy.label} needs {told}",
         tuple(Evidence(f"Requires-Dist of {cupy.distribution}", entry.words, "its metadata") for entry in unmet)
         + tuple(Evidence(f"target.packages.{entry.name}", entry.release or "none", "its metadata") for entry in unmet),
         (pip_fix(facts, "Install it.", "install", *(entry.words.replace(" ", "") for entry in unmet)),),

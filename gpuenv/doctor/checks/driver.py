@@ -14,17 +14,20 @@ from gpuenv.doctor.machine import (
     module_loaded,
     nvidia_on_bus,
     probed,
+    unfound_in_wsl,
 )
+from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, module_build, restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Module, Snapshot, SourceState
+from gpuenv.model.snapshot import Module, Snapshot, SourceState
 
+_IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
 _ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121")
+_LOAD = ("sudo", "modprobe", "nvidia")
 _SWITCHED_OFF = "alias nvidia off"  # canonical/nvidia-prime, prime-select, _blacklist_nvidia
-_OF_WSL = "/usr/lib/wsl/lib"
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
@@ -80,23 +83,28 @@ def module_not_loaded(facts: Facts) -> Outcome:
 
 
 def _loading(snapshot: Snapshot) -> Iterator[Fix]:
-    """How the module comes to be loaded, by what keeps it from it."""
+    """How the module comes to be loaded, by what keeps it from it, the likeliest first."""
     blocks = snapshot.driver.module_blocks.value or ()
     if _is_replaced(snapshot):
         yield restart(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
-        return
-    if any(_SWITCHED_OFF in line for line in blocks):
+    elif any(_SWITCHED_OFF in line for line in blocks):
         yield Fix("Switch the GPU on again, then restart.", ("sudo", "prime-select", "on-demand"))
-        return
-    if blocks:
-        yield Fix(f"Take out what keeps the module from being loaded: {blocks[0]}")
-        at_boot = blocks[0].startswith("/proc/cmdline")
-        words = "make the boot loader's configuration anew" if at_boot else "make the initial RAM disk anew"
-        yield Fix(f"Then {words}, and restart.", None if at_boot else initial_disk(snapshot))
-        return
-    yield Fix("Load the module and see what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia"))
-    yield Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
-    yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
+    elif blocks:
+        yield from _let_through(snapshot, blocks[0])
+    elif snapshot.driver.module.value is Module.NOT_INSTALLED and snapshot.host.kernel.value:
+        yield from into_this_kernel(snapshot, snapshot.host.kernel.value)
+        yield Fix("Then load it.", _LOAD)
+    else:
+        yield Fix("Load the module and see what the kernel says if it refuses.", _LOAD)
+        yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
+        yield Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
+
+
+def _let_through(snapshot: Snapshot, block: str) -> Iterator[Fix]:
+    yield Fix(f"Take out what keeps the module from being loaded: {block}")
+    at_boot = block.startswith("/proc/cmdline")
+    words = "make the boot loader's configuration anew" if at_boot else "make the initial RAM disk anew"
+    yield Fix(f"Then {words}, and restart.", None if at_boot else initial_disk(snapshot))
 
 
 def _is_replaced(snapshot: Snapshot) -> bool:
@@ -104,22 +112,21 @@ def _is_replaced(snapshot: Snapshot) -> bool:
     return bool(snapshot.driver.module_kernels.value) and snapshot.driver.module.value is None
 
 
-@check("DRV106", Cause.NO_DRIVER, Cause.WSL_LIBCUDA, requires=(*_ABSENT, "DRV104", "DRV105"))
+@check("DRV106", Cause.NO_DRIVER, requires=(*_ABSENT, "DRV104", "DRV105"))
 def no_driver(facts: Facts) -> Outcome:
     """No NVIDIA driver is installed.
 
     What it means: there is neither the kernel module nor libcuda. A CUDA toolkit, conda packages or CUDA wheels do not
-    contain the driver. Under WSL it may be there all the same, in a folder that the loader was not told of.
+    contain the driver.
     How it is seen: the loader finds neither libcuda.so.1 nor libnvidia-ml.so.1, and no nvidia module is loaded.
     What to do: install the driver with the system's package manager, then restart. Under WSL install the driver in
-    Windows, and none in Linux; where /usr/lib/wsl/lib has libcuda, tell the loader of that folder.
+    Windows, and none in Linux.
     """
     snapshot = facts.snapshot
     assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
     if not assumed and (module_loaded(snapshot) or not libraries_absent(snapshot) or not probed(snapshot)):
         return
-    if unheard := [entry for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.WSL]:
-        yield _unheard_of(snapshot, unheard)
+    if not assumed and unfound_in_wsl(snapshot):
         return
     on_bus = nvidia_on_bus(snapshot)
     seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
@@ -130,28 +137,6 @@ def no_driver(facts: Facts) -> Outcome:
         + source(snapshot, "nvml")
         + fact("driver.module", snapshot.driver.module),
         driver_fixes(facts),
-    )
-
-
-def _unheard_of(snapshot: Snapshot, there: list[DriverLibrary]) -> Symptom:
-    """The folder is there, and the loader has not been told of it.
-
-    WSL writes ld.wsl.conf itself, and says in it: "To stop automatic generation of this file, add the following entry
-    to /etc/wsl.conf: [automount] ldconfig = false" (a pull request of snapd's, on its interface opengl, quotes it).
-    """
-    return Symptom(
-        "Windows has put its driver's libraries into WSL, but the loader does not look there",
-        tuple(Evidence("driver.libraries", entry.path, "not on the loader's path") for entry in there)
-        + source(snapshot, "libcuda")
-        + source(snapshot, "nvml"),
-        (
-            Fix(
-                f"Tell the loader of {_OF_WSL}.",
-                ("sudo", "sh", "-c", f"echo {_OF_WSL} > /etc/ld.so.conf.d/ld.wsl.conf && ldconfig"),
-            ),
-            Fix("WSL writes that file at every start, unless /etc/wsl.conf has ldconfig = false: remove that line."),
-        ),
-        cause=Cause.WSL_LIBCUDA,
     )
 
 
@@ -171,7 +156,10 @@ def driver_incomplete(facts: Facts) -> Outcome:
     yield Symptom(
         "The driver is incomplete: libcuda.so.1 is not found",
         source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("driver.module", snapshot.driver.module),
-        (Fix("Install the compute part of the same driver, or reinstall the driver.", compute_part(snapshot)),),
+        (
+            Fix("Install the compute part of the same driver, or reinstall the driver.", compute_part(snapshot)),
+            *(() if snapshot.host.container.known else (_IN_A_CONTAINER,)),
+        ),
     )
 
 

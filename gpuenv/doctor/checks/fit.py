@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, pip_fix, why_not_known
+from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, is_condas, pip_fix, why_not_known
 from gpuenv.doctor.machine import driver_sees_gpu, newer_libcuda_to_come, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import whose
-from gpuenv.matrix.candidates import minors_of
+from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
 from gpuenv.matrix.installable import Rejected, in_range, libc, platform, python
 from gpuenv.matrix.needs import NeededGpu
-from gpuenv.matrix.support import outside
+from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.lines import is_rocm
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.lines import cuda_minor, is_rocm
+from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.versions import ComputeCapability
+
+_NUMPY = pattern(r"numpy\b(?!-)")
 
 
 @check("WHL509", Cause.ROCM_MISMATCH, requires=ONE_CUPY)
@@ -34,7 +37,7 @@ def rocm_build(facts: Facts) -> Outcome:
         return
     yield Symptom(
         f"{found[0].distribution} is built for AMD GPUs, but the GPU here is NVIDIA's",
-        (Evidence("target.cupy", f"{found[0].distribution} {found[0].release}", "its metadata"),)
+        (Evidence("target.cupy", found[0].label, "its metadata"),)
         + tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in facts.needs.gpus),
         install_fix(facts, "Install the wheel that fits."),
     )
@@ -64,10 +67,21 @@ def driver_too_old(facts: Facts) -> Outcome:
         + fact("driver.cuda", facts.snapshot.driver.cuda)
         + _installed_and_needed(there, verdict),
         (
+            *_older_toolkit(facts),
             *install_fix(facts, "Install the wheel that this driver runs."),
             *_newer_driver(verdict, facts),
         ),
     )
+
+
+def _older_toolkit(facts: Facts) -> tuple[Fix, ...]:
+    """What conda's builds went by before there was cuda-version; its solver takes the newest, whatever the driver."""
+    level, target = facts.needs.driver_cuda, facts.snapshot.target
+    if level is None or "cudatoolkit" not in target.conda_packages or not is_condas(target):
+        return ()
+    prefix = (f"--prefix={target.prefix.value}",) if target.prefix.value else ()
+    said = f"Let conda take the CUDA that this driver runs: cudatoolkit={level}."
+    return (Fix(said, ("conda", "install", *prefix, f"cudatoolkit={level}")),)
 
 
 def _newer_driver(verdict: Rejected, facts: Facts) -> tuple[Fix, ...]:
@@ -101,7 +115,7 @@ def gpu_outside_toolkit(facts: Facts) -> Outcome:
     """
     there = installed(facts)
     if there is None:
-        yield NotKnown(why_not_known(facts))
+        yield from _of_an_old_line(facts)
         return
     if without_gpu(facts.snapshot):
         return
@@ -116,12 +130,47 @@ def gpu_outside_toolkit(facts: Facts) -> Outcome:
                 f"{what} this GPU: {verdict.found}",
                 tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in facts.needs.gpus)
                 + _installed_and_needed(there, verdict),
-                install_fix(facts, "Install the wheel that knows every GPU here."),
+                (*install_fix(facts, "Install the wheel that knows every GPU here."), *_others(there, facts)),
                 cause=cause,
             )
             return
     if facts.needs.gpus and all(gpu.compute_capability is None for gpu in facts.needs.gpus):
         yield NotKnown("the GPU's compute capability is not known")
+
+
+def _of_an_old_line(facts: Facts) -> Outcome:
+    """A line of a CUDA before those that were measured; what CuPy of its time makes of a newer GPU is not known."""
+    cupy = next(iter(facts.snapshot.target.cupy), None)
+    cuda = cuda_minor(cupy.distribution) if cupy else None
+    newest = newest_of_old(cuda) if cuda else None
+    newer = [g for g in facts.needs.gpus if g.compute_capability and newest and g.compute_capability.major > newest]
+    if cupy is None or not newer or without_gpu(facts.snapshot):
+        yield NotKnown(why_not_known(facts))
+        return
+    yield Symptom(
+        f"CUDA {cuda} is older than this GPU: {', '.join(dict.fromkeys(gpu.label for gpu in newer))}",
+        tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in newer)
+        + (
+            Evidence("target.cupy", cupy.label, "its metadata"),
+            Evidence("compiles for", f"compute capability {newest}.x at most", OF_OLD),
+        ),
+        install_fix(facts, "Install the wheel that knows every GPU here.")
+        or (Fix("Install the CuPy of a newer CUDA, and the driver that it needs."),),
+        Severity.WARNING,
+        Cause.GPU_TOO_NEW_FOR_TOOLKIT,
+    )
+
+
+def _others(there: Installed, facts: Facts) -> tuple[Fix, ...]:
+    """The GPUs beside them that this CuPy does serve, where there are any."""
+    seen = [(gpu, gpu.compute_capability.value) for gpu in facts.snapshot.gpus if gpu.index.known]
+    served = [gpu for gpu, capability in seen if capability and serves(there.wheel, capability, facts.matrix)]
+    if not served:
+        return ()
+    indices = ",".join(str(gpu.index.value) for gpu in served)
+    names = ", ".join(dict.fromkeys(str(gpu.name.value or f"GPU {gpu.index.value}") for gpu in served))
+    words = ("env", "CUDA_DEVICE_ORDER=PCI_BUS_ID", f"CUDA_VISIBLE_DEVICES={indices}", "python")
+    return (Fix(f"Or keep to what it knows: {names}.", words),)
 
 
 def told_outside(
@@ -149,15 +198,15 @@ def numpy_outside_range(facts: Facts) -> Outcome:
     """The NumPy there does not fit this CuPy, or there is none.
 
     What it means: CuPy is compiled against a range of NumPy; outside it, import cupy fails or warns.
-    How it is seen: NumPy's version against the range in CuPy's metadata.
+    How it is seen: NumPy's version against the range in CuPy's metadata, as measured or as it is installed.
     What to do: install a NumPy of that range, or the CuPy that fits the NumPy.
     """
     there = installed(facts)
-    wanted, told_by = _numpy_wanted(there, facts) if there else (None, "")
-    if there is None or wanted is None:
+    wanted, cited = _numpy_of(there, facts)
+    if wanted is None:
         yield NotKnown(why_not_known(facts))
         return
-    numpy = facts.snapshot.target.numpy
+    numpy, label = facts.snapshot.target.numpy, facts.snapshot.target.cupy[0].label
     told = "target.packages.numpy" in facts.snapshot.assumed
     if numpy.value is None and not told and facts.snapshot.source("target").state is not SourceState.ANSWERED:
         yield NotKnown("the target was not asked")
@@ -168,8 +217,8 @@ def numpy_outside_range(facts: Facts) -> Outcome:
     if fits is not False:
         return
     yield Symptom(
-        f"{there.label} needs NumPy {wanted}, found {numpy.value or 'none'}",
-        fact("target.numpy", numpy) + (Evidence("needed", f"NumPy {wanted}", told_by),),
+        f"{label} needs NumPy {wanted}, found {numpy.value or 'none'}",
+        fact("target.numpy", numpy) + (Evidence("needed", f"NumPy {wanted}", cited),),
         (
             pip_fix(facts, "Install a NumPy that fits.", "install", f"numpy{wanted}"),
             *(install_fix(facts, "Or install the CuPy that fits this NumPy.") if numpy.known else ()),
@@ -177,12 +226,20 @@ def numpy_outside_range(facts: Facts) -> Outcome:
     )
 
 
-def _numpy_wanted(there: Installed, facts: Facts) -> tuple[str | None, str]:
-    """The range of NumPy, and who tells it: the matrix of its own releases, their own metadata of other builds."""
-    if there.exact:
+def _numpy_of(there: Installed | None, facts: Facts) -> tuple[str | None, str]:
+    """The range of NumPy that a CuPy asks for, and who says so; of a release that is not measured, its own metadata."""
+    if there is not None and there.exact:
         return there.wheel.release.numpy, facts.matrix.cite(there.wheel.release.source)
-    ranges = (words[len("numpy") :] for words in there.cupy.requires if words.startswith(("numpy>", "numpy<")))
-    return next(ranges, None), f"Requires-Dist of {there.cupy.distribution}"
+    cupy = next(iter(facts.snapshot.target.cupy), None)
+    words = next((text for text in (cupy.requires if cupy else ()) if _NUMPY.match(text)), None)
+    if words is None:
+        return None, ""
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few are not measured
+
+    try:
+        return str(Requirement(words).specifier) or None, "its own metadata"
+    except InvalidRequirement:
+        return None, ""
 
 
 @check("WHL507", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)

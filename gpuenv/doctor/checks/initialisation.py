@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuenv.doctor.events import troubles
-from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.machine import PASSED_ON, driver_sees_gpu, nvidia_on_bus
+from gpuenv.doctor.evidence import fact, searched, source
+from gpuenv.doctor.machine import PASSED_ON, driver_sees_gpu, nvidia_on_bus, unfound_in_wsl
 from gpuenv.doctor.mps import MPS_TROUBLES, by_mps
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import driver_fixes, fabric_manager, restart
@@ -15,7 +15,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import LibraryOrigin, PciGpu, Snapshot
+from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, PciGpu, Snapshot
 
 _UNREGISTERED: dict[str | None, str] = {
     "not-started": "no GPU's registration has begun, so the fabric manager does not run",
@@ -140,10 +140,14 @@ def wsl_libcuda(facts: Facts) -> Outcome:
     What it means: in WSL the driver lives in Windows, and its libcuda is mounted in /usr/lib/wsl/lib. A Linux driver
     package installs another one, which cannot work; and an old driver in Windows has none for WSL.
     How it is seen: CUDA cannot be initialised, and the libcuda in use is not below /usr/lib/wsl, or the driver is of a
-    branch before 495.
+    branch before 495; or the loader finds no libcuda, and there is one below /usr/lib/wsl.
     What to do: remove the Linux driver's packages; keep the driver in Windows up to date.
     """
     snapshot = facts.snapshot
+    unfound = unfound_in_wsl(snapshot)
+    if unfound is not None:
+        yield _not_found(snapshot, unfound)
+        return
     if not snapshot.host.wsl.value or not snapshot.driver.cuda_init.value:
         return
     if snapshot.driver.cuda_origin.value is LibraryOrigin.WSL:
@@ -153,6 +157,30 @@ def wsl_libcuda(facts: Facts) -> Outcome:
         "A Linux libcuda shadows the one that Windows brings",
         fact("driver.cuda_library", snapshot.driver.cuda_library) + source(snapshot, "libcuda"),
         (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(facts)),
+    )
+
+
+def _not_found(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
+    """The folder is there, and the loader has not been told of it.
+
+    WSL writes ld.wsl.conf itself, and says in it: "To stop automatic generation of this file, add the following entry
+    to /etc/wsl.conf: [automount] ldconfig = false" (a pull request of snapd's, on its interface opengl, quotes it).
+    """
+    folder = unfound.path.rpartition("/")[0]
+    return Symptom(
+        f"The loader does not find the libcuda that Windows brings, {unfound.path}",
+        (Evidence("driver.libraries", unfound.path, "the folders that drivers use"),)
+        + source(snapshot, "libcuda")
+        + source(snapshot, "nvml")
+        + searched(snapshot)[:1],
+        (
+            Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={folder}", "python")),
+            Fix(
+                "For every program: name the folder in /etc/ld.so.conf.d, then let the loader's cache be made anew.",
+                ("sudo", "sh", "-c", f"echo {folder} > /etc/ld.so.conf.d/ld.wsl.conf && ldconfig"),
+            ),
+            Fix("WSL writes that file at every start, unless /etc/wsl.conf has ldconfig = false: remove that line."),
+        ),
     )
 
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import cuda_bringers, searched, source
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed, installed_cuda_major, pip_fix
+from gpuenv.doctor.installed import (
+    ONE_CUPY,
+    install_fix,
+    installed,
+    installed_cuda_major,
+    pip_fix,
+    uses_pathfinder,
+)
 from gpuenv.doctor.refusal import refusal_of
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -14,6 +21,7 @@ from gpuenv.model.snapshot import Library, SourceState
 
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
 _NVRTC = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
+_OLD_AND_NEW_NAMES = (12, 13)  # CUDA majors: the names of the second are tried first
 _SONAME = pattern(r"(lib\w+\.so\.\d+)")
 
 
@@ -59,6 +67,8 @@ def other_major_first(facts: Facts) -> Outcome:
     """
     astray = [library for library in facts.snapshot.target.libraries if _is_of_other_major(library)]
     if not astray:
+        yield from _by_its_own_word(facts)
+        yield from _foreseen(facts)
         return
     bringers = cuda_bringers(facts.snapshot)
     named = ", ".join(f"{library.soname} ({library.finder_path})" for library in astray)
@@ -67,6 +77,50 @@ def other_major_first(facts: Facts) -> Outcome:
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray)
         + bringers
         + _cuda_wheels(facts),
+        (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
+        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+    )
+
+
+def _by_its_own_word(facts: Facts) -> Outcome:
+    """An NVRTC of another major than CuPy's, as cupy.show_config() tells without its file."""
+    major = installed_cuda_major(facts)
+    told = [entry for entry in facts.snapshot.target.libraries if entry.name == "nvrtc" and entry.release]
+    astray = [entry for entry in told if major and (entry.release or "").split(".")[0] != str(major)]
+    if not astray:
+        return
+    bringers = cuda_bringers(facts.snapshot)
+    yield Symptom(
+        f"{facts.snapshot.target.cupy[0].distribution} has loaded NVRTC {astray[0].release}, of another CUDA major",
+        tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in astray)
+        + bringers
+        + _cuda_wheels(facts),
+        (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
+        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+    )
+
+
+def _foreseen(facts: Facts) -> Outcome:
+    """What a list of packages tells where the libraries themselves were not asked for: a paste, or assumptions.
+
+    cuda-pathfinder tries the names of CUDA 13 before those of CUDA 12: shown with cupy-cuda12x 14 and both in wheels.
+    """
+    target, major = facts.snapshot.target, installed_cuda_major(facts)
+    wheels = {name: cuda_major_of_wheel(name, told) for name, told in target.packages.items() if _NVRTC.fullmatch(name)}
+    newer = tuple(
+        Evidence(f"target.packages.{name}", target.packages[name], "its metadata")
+        for name, of in wheels.items()
+        if (major, of) == _OLD_AND_NEW_NAMES
+    )
+    if not newer or target.libraries or not uses_pathfinder(target.cupy[0].release):
+        return
+    if facts.snapshot.source("libraries").state is not SourceState.NOT_ASKED:
+        return
+    bringers = cuda_bringers(facts.snapshot)
+    there = ", ".join(f"{entry.fact.removeprefix('target.packages.')} {entry.value}" for entry in newer)
+    yield Symptom(
+        f"{target.cupy[0].distribution} loads the CUDA wheels of another major version that are there: {there}",
+        newer + bringers,
         (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
         cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
     )
@@ -110,6 +164,9 @@ def library_missing(facts: Facts) -> Outcome:
         yield NotKnown("which CuPy the libraries are for was not told")
         return
     needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
+    if not needed:
+        yield NotKnown(f"which CUDA libraries {snapshot.target.cupy[0].distribution} loads is not known")
+        return
     missing = [library for library in needed if library.path is None and refusal_of(library) is None]
     if not missing:
         if state.state is not SourceState.ANSWERED:
@@ -118,7 +175,7 @@ def library_missing(facts: Facts) -> Outcome:
     if _finder_is_gone(facts):
         yield NotKnown("the CUDA wheels are there, and cuda.pathfinder, which would find them, cannot be imported")
         return
-    others = _other_toolkits(facts) + _cuda_wheels(facts)
+    others = _other_toolkits(facts) + _cuda_wheels(facts) + _frameworks(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
     if others and any(library.name == "nvrtc" for library in missing):
@@ -126,7 +183,7 @@ def library_missing(facts: Facts) -> Outcome:
             f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {installed_cuda_major(facts)}, "
             "but those there are of another major version",
             evidence,
-            (*_fixes(facts), *install_fix(facts, "Or install the CuPy that fits.")),
+            _of_what_is_there(facts),
             cause=Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
         )
         return
@@ -176,7 +233,27 @@ def _cuda_wheels(facts: Facts) -> tuple[Evidence, ...]:
     )
 
 
-def _fixes(facts: Facts, *, again: bool = False) -> tuple[Fix, ...]:
+def _frameworks(facts: Facts) -> tuple[Evidence, ...]:
+    """Frameworks that have brought CUDA of another major along, in wheels of their own or within themselves."""
+    major = installed_cuda_major(facts)
+    return tuple(
+        Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
+        for entry in facts.needs.brings
+        if not entry.is_library and entry.cuda_major != major
+    )
+
+
+def _of_what_is_there(facts: Facts) -> tuple[Fix, ...]:
+    """The CuPy of the CUDA that is there; first of all the libraries for the one that is installed, by its extra."""
+    there, chosen = installed(facts), facts.resolution.wheel
+    if chosen is None or (there is not None and chosen.distribution == there.cupy.distribution):
+        return _fixes(facts)
+    if there is not None and there.exact and there.wheel.release.extras:
+        return (*_fixes(facts), *install_fix(facts, "Or install the CuPy that fits."))
+    return (*install_fix(facts, "Install the CuPy that fits."), *_fixes(facts, other=True))
+
+
+def _fixes(facts: Facts, *, again: bool = False, other: bool = False) -> tuple[Fix, ...]:
     there = installed(facts)
     found = "CUDA_PATH name it" if facts.snapshot.host.os.value == "windows" else "the loader find its lib64 folder"
     what = f"nstall a CUDA {installed_cuda_major(facts)} toolkit, and let {found}."
@@ -190,6 +267,6 @@ def _fixes(facts: Facts, *, again: bool = False) -> tuple[Fix, ...]:
             toolkit,
         )
     chosen = facts.resolution.wheel
-    if chosen is not None and chosen.extra is not None:
+    if chosen is not None and chosen.extra is not None and not other:
         return (*install_fix(facts, "Install the release that brings its libraries along."), toolkit)
-    return (Fix(f"I{what}"),)
+    return (toolkit if other else Fix(f"I{what}"),)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, first_cuda_major
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed_cuda_major
+from gpuenv.doctor.linked import linked_library, without_library
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -12,25 +13,45 @@ from gpuenv.model.snapshot import Library
 
 _RUNTIME = pattern(r"(GLIBCXX|CXXABI)_[\d.]+")
 _REFUSALS = ("not found (required by", "cannot open shared object", "undefined symbol")  # the loader's own words
+_WINDOWS = ("DLL load failed", "Could not find module")  # of Python, and of its ctypes
+_OF_A_TOOLKIT = ("bin", "lib", "lib64", "include")
 _DRIVERS_OWN = pattern(r"libcuda\.so|libnvidia")
 # The distributions that bring an optional library for CuPy alone, by its name; NCCL comes with others, for themselves.
 _BRINGERS = {"cutensor": pattern(r"cutensor(-cu\d\d)?")}
 _ACCELERATORS = {"cutensor": "cutensor"}  # names in CUPY_ACCELERATORS that need a library
 
 
-@check("LIB607", Cause.LIBSTDCXX_MISMATCH, Cause.CORRUPT_INSTALLATION, requires=(*ONE_CUPY, "WHL510", "WHL512"))
+@check(
+    "LIB607",
+    Cause.LIBSTDCXX_MISMATCH,
+    Cause.CORRUPT_INSTALLATION,
+    Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
+    Cause.CUDA_LIBRARY_MISSING,
+    Cause.WINDOWS_DLL_LOAD_FAILURE,
+    requires=(*ONE_CUPY, "WHL510", "WHL512"),
+)
 def own_module(facts: Facts) -> Outcome:
     """CuPy's own compiled module cannot be loaded.
 
     What it means: import cupy fails. Where the C++ runtime is named, an older libstdc++ than CuPy was built with is
-    found first: by LD_LIBRARY_PATH, by LD_PRELOAD, or since a program that embeds Python has brought it along.
+    found first: by LD_LIBRARY_PATH, by LD_PRELOAD, or since a program that embeds Python has brought it along. Where a
+    library of CUDA is named, CuPy is linked with that very release: a build from source, of a distribution or of conda,
+    or a wheel before CuPy 13. Windows does not say which DLL it lacks.
     How it is seen: the target's loader is asked for the file of cupy._core; none of its functions is called.
-    What to do: take the folder with the old libstdc++ out of LD_LIBRARY_PATH, or in conda install libstdcxx-ng; where
-    something else is named, install CuPy again.
+    What to do: take the folder with the old libstdc++ out of LD_LIBRARY_PATH, or in conda install libstdcxx-ng; for a
+    library of CUDA, install the CuPy of the CUDA that is there; where something else is named, install CuPy again.
     """
     target, environment = facts.snapshot.target, facts.snapshot.environment
     reason = target.extension.reason or ""
+    if facts.snapshot.host.os.value == "windows":
+        yield from _lacks_a_dll(facts, reason)
+        return
     if target.extension.known or not any(words in reason for words in _REFUSALS) or _DRIVERS_OWN.search(reason):
+        return
+    lacking = linked_library(reason)
+    if lacking is not None:
+        if not any(entry.path is None and not entry.optional for entry in target.libraries):  # else that is told
+            yield without_library(facts, lacking, fact("target.extension", target.extension))
         return
     runtime = _RUNTIME.search(reason)
     yield Symptom(
@@ -49,9 +70,31 @@ def own_module(facts: Facts) -> Outcome:
     )
 
 
+def _lacks_a_dll(facts: Facts, reason: str) -> Outcome:
+    """Wheels before CuPy 13 are linked with CUDA's DLLs, which a toolkit alone brings.
+
+    Where there is one, CuPy itself adds its folder to those that are searched, which the question does not: nothing can
+    be said then.
+    """
+    snapshot = facts.snapshot
+    major = installed_cuda_major(facts)
+    if not any(words in reason for words in _WINDOWS) or snapshot.toolkits or "CUDA_PATH" in snapshot.environment:
+        return
+    yield Symptom(
+        f"A DLL that CuPy's compiled module depends on is not found, and no CUDA toolkit is there: {reason}",
+        fact("target.extension", snapshot.target.extension)
+        + (Evidence("environment.CUDA_PATH", "not set", "the environment"),),
+        (
+            Fix(f"Install a toolkit of CUDA {major or 'of its wheel line'}, which sets CUDA_PATH."),
+            *install_fix(facts, "Or install the CuPy that brings its libraries along."),
+        ),
+        cause=Cause.WINDOWS_DLL_LOAD_FAILURE,
+    )
+
+
 @check("LIB608", Cause.CUDA_PATH_WRONG, requires=ONE_CUPY)
 def path_to_nowhere(facts: Facts) -> Outcome:
-    """CUDA_PATH or CUDA_HOME names no toolkit, or one of another CUDA major than CuPy's.
+    """CUDA_PATH or CUDA_HOME names no toolkit, a folder inside of one, or one of another CUDA major than CuPy's.
 
     What it means: CuPy takes the headers and libraries of the toolkit that CUDA_PATH names, and build tools that of
     CUDA_HOME. A folder that is gone sends them elsewhere without a word, and one of another major gives errors of the
@@ -69,12 +112,32 @@ def path_to_nowhere(facts: Facts) -> Outcome:
             Severity.WARNING,
         )
     yield from _of_another_major(facts)
+    yield from _inside_a_toolkit(facts)
+
+
+def _inside_a_toolkit(facts: Facts) -> Outcome:
+    """A variable that names a folder of the toolkit, where CuPy and build tools look for its bin and include again."""
+    environment = facts.snapshot.environment
+    for name in ("CUDA_PATH", "CUDA_HOME"):
+        told = environment.get(name, "").rstrip("/\\")
+        root, _, last = told.replace("\\", "/").rpartition("/")
+        if not root or last.lower() not in _OF_A_TOOLKIT or name in facts.snapshot.pointing_nowhere:
+            continue
+        right = told[: len(root)]
+        yield Symptom(
+            f"{name} names the folder {last} of a toolkit, and not the toolkit: {told}",
+            (Evidence(f"environment.{name}", told, "the environment"),)
+            + fact("target.cuda_path", facts.snapshot.target.cuda_path),
+            (Fix(f"Let it name the toolkit itself: {name}={right}", ("env", f"{name}={right}", "python")),),
+            # On Windows CuPy adds its folder bin to those that are searched, and import cupy ends where there is none.
+            Severity.ERROR if facts.snapshot.host.os.value == "windows" and name == "CUDA_PATH" else Severity.WARNING,
+        )
 
 
 def _of_another_major(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     line = snapshot.target.cupy[0].distribution if snapshot.target.cupy else ""
-    major = first_cuda_major(snapshot.target)
+    major = installed_cuda_major(facts)
     for kit in snapshot.toolkits:
         release = kit.toolkit.value
         if kit.found_via != "CUDA_PATH" or release is None or major in (None, release.major):

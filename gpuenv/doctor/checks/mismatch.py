@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from gpuenv.doctor.checks.module import ABSENT
+from gpuenv.doctor.engines import libraries_of_the_host
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import baked_libraries, contained, like_a_machine
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import compute_part, restart
+from gpuenv.doctor.updates import to_finish
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
@@ -22,6 +24,7 @@ _ANEW = (
         "Where it is started by CDI, describe the host's driver anew first, there.",
         ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"),
     ),
+    Fix("Or make the container anew: the libraries that the host has now are mounted into it then."),
 )
 
 
@@ -40,9 +43,10 @@ def library_mismatch(facts: Facts) -> Outcome:
     that the host had when the container was started.
     How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that is a file of the image
     stands in no mount.
-    What to do: restart the machine; where a library is at fault, install or remove that one. In a container: take the
-    libraries out of the image, so that the host's are used, or start it again; in one that is set up like a machine
-    (LXC), install those of exactly the host's version.
+    What to do: restart the machine; where that brings the same back, let the package manager finish the update; where
+    a library is at fault, install or remove that one. In a container: take the libraries out of the image, so that the
+    host's are used, or start it again; in one that is set up like a machine (LXC), install those of exactly the host's
+    version.
     """
     snapshot = facts.snapshot
     if not versions_differ(snapshot, facts.matrix):
@@ -56,12 +60,14 @@ def _on_a_host(snapshot: Snapshot) -> Symptom:
     strays = [entry for entry in used if entry.release not in (None, module)]
     right = [entry for entry in driver.libraries if entry.release == module and _name(entry) in map(_name, strays)]
     libcuda = next((entry for entry in strays if _name(entry) == "libcuda"), None)
-    if right:
+    if right and _folder(right[0]) not in map(_folder, strays):
         named = " and ".join(dict.fromkeys(entry.path for entry in strays))
         words = f"Take {named} off the loader's path, or remove it: the one of {module} is {right[0].path}."
         title = f"The loader finds a library of another driver than {module}, which is loaded, first"
         return Symptom(title, _evidence(snapshot), (Fix(words),), cause=Cause.DRIVER_INSTALL_BROKEN)
     alone = driver.nvml_init.value == 0 and libcuda is not None
+    if right and (alone or _is_older(snapshot)):
+        return _left_over(snapshot, strays)
     if alone and libcuda is not None:
         fix = Fix(f"Install the libcuda of the same driver, {module}.", compute_part(snapshot))
         title = f"libcuda is of {libcuda.release}, and the rest of the driver of {module}"
@@ -69,7 +75,18 @@ def _on_a_host(snapshot: Snapshot) -> Symptom:
     return Symptom(
         "The loaded kernel module and the driver's libraries are of different versions",
         _evidence(snapshot),
-        (_restarted(snapshot),),
+        (*to_finish(snapshot), _restarted(snapshot)),
+    )
+
+
+def _left_over(snapshot: Snapshot, strays: list[DriverLibrary]) -> Symptom:
+    """Those of another driver lie beside the right ones, and the links lead to them."""
+    module, release = snapshot.driver.module_version.value, strays[0].release
+    words = f"The libraries of {module} are there too: remove those of {release}, and let the links lead to them."
+    return Symptom(
+        f"The loader finds the libraries of {release}, and beside them are those of {module}, which is loaded",
+        _evidence(snapshot),
+        (Fix(words, ("sudo", "ldconfig")),),
     )
 
 
@@ -99,8 +116,7 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
 
 def _fixes_like_a_machine(snapshot: Snapshot, *, of_its_own: bool) -> tuple[Fix, ...]:
     """Its libraries are packages of its own; where they may be the host's, newer ones wait for the host's restart."""
-    version = snapshot.driver.module_version.value or "the host's version"
-    install = Fix(f"Install the driver's libraries of exactly {version} in the container, without a kernel module.")
+    install = libraries_of_the_host(snapshot)
     return (install,) if of_its_own or _is_older(snapshot) else (install, _restarted(snapshot))
 
 
@@ -118,6 +134,10 @@ def _used(snapshot: Snapshot) -> list[DriverLibrary]:
     """The files that the loader takes, among those of the driver."""
     taken = [path for path in (snapshot.driver.cuda_library.value, snapshot.driver.nvml_library.value) if path]
     return [entry for entry in snapshot.driver.libraries if any(path.endswith(entry.path) for path in taken)]
+
+
+def _folder(entry: DriverLibrary) -> str:
+    return entry.path.rpartition("/")[0]
 
 
 def _name(entry: DriverLibrary) -> str:

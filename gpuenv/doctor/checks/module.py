@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded
-from gpuenv.doctor.prebuilt import for_this_kernel
+from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import family
 from gpuenv.model.causes import Cause
@@ -51,7 +51,7 @@ def module_not_built(facts: Facts) -> Outcome:
         + fact("driver.module", driver.module),
         (
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
-            *for_this_kernel(snapshot, kernel),
+            *into_this_kernel(snapshot, kernel),
             Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
         ),
     )
@@ -91,7 +91,7 @@ def _of_another_kernel(snapshot: Snapshot) -> Outcome:
         + fact("host.kernel", snapshot.host.kernel)
         + fact("driver.module", snapshot.driver.module),
         (
-            *(for_this_kernel(snapshot, kernel) if kernel else ()),
+            *(into_this_kernel(snapshot, kernel) if kernel else ()),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
         ),
     )

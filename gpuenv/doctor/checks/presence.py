@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus, probed
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.lines import is_rocm
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.lines import is_rocm, rocm_of
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.snapshot import Container, CupyInstallation, Snapshot
 from gpuenv.model.visible import listed, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
@@ -23,7 +23,8 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
 
     What it means: the PCI bus has no device of NVIDIA's, and no library of the driver shows a GPU either. CuPy cannot
     compute here; a CUDA toolkit on the machine does not change that.
-    Where AMD's driver shows a GPU and the CuPy in the target is one for CUDA, the two do not fit each other.
+    Where AMD's driver shows a GPU and the CuPy in the target is one for CUDA, or for another ROCm than the one that is
+    there, the two do not fit each other.
     How it is seen: the kernel's list of PCI devices, and AMD's nodes in it. Under WSL and on Jetson boards the GPU is
     not on the PCI bus, and there this is not asked; macOS itself says it, for which there is no driver. In a container
     the bus may be hidden: where NVIDIA's module is loaded, or the kernel is a sandbox's, an empty one tells nothing.
@@ -97,12 +98,16 @@ def _macos(snapshot: Snapshot) -> Symptom:
 def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symptom:
     """The GPU is AMD's: a CuPy for CUDA cannot use it, and one for ROCm is not for this program to examine."""
     for_cuda = [entry for entry in snapshot.target.cupy if not is_rocm(entry.distribution)]
-    installed = tuple(Evidence("target.cupy", f"{e.distribution} {e.release}", "its metadata") for e in for_cuda)
+    installed = tuple(Evidence("target.cupy", e.label, "its metadata") for e in for_cuda)
     nodes = tuple(
         Evidence("amd_gpus", f"{gpu.gfx or gpu.name} at {gpu.pci or 'an unknown place'}", "/sys/class/kfd")
         for gpu in snapshot.amd_gpus
     )
     title = f"This machine has no NVIDIA GPU, but AMD's {kinds}"
+    other = None if for_cuda else of_another_rocm(snapshot)
+    if other is not None:
+        title = f"{other.distribution} is for another ROCm than the {snapshot.rocm.value} that is there"
+        installed = (Evidence("target.cupy", other.label, "its metadata"),)
     return Symptom(
         f"{title}, which {for_cuda[0].distribution} cannot use" if for_cuda else title,
         nodes + installed + fact("rocm", snapshot.rocm) + evidence,
@@ -110,8 +115,15 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
             Fix("Build CuPy for ROCm from its source: CuPy's installation guide, Using CuPy on AMD GPU."),
             Fix("Or use a machine with an NVIDIA GPU; gpuenv examines those alone."),
         ),
-        cause=Cause.ROCM_MISMATCH if for_cuda else None,
+        cause=Cause.ROCM_MISMATCH if for_cuda or other else None,
     )
+
+
+def of_another_rocm(snapshot: Snapshot) -> CupyInstallation | None:
+    """A CuPy whose line is for another ROCm than the one that is there: they are for one minor release each."""
+    there = (snapshot.rocm.value or "").split(".")[:2]
+    lines = ((entry, rocm_of(entry.distribution)) for entry in snapshot.target.cupy)
+    return next((entry for entry, wanted in lines if wanted and there != [""] and wanted.split(".") != there), None)
 
 
 def _hidden(snapshot: Snapshot, told: str) -> Symptom:
@@ -134,10 +146,26 @@ def _hidden(snapshot: Snapshot, told: str) -> Symptom:
     )
 
 
+def _hides_any(told: str) -> bool:
+    """Whether it hides every GPU, whichever there are: its list ends where it begins."""
+    first = told.split(",", maxsplit=1)[0].strip()
+    return not first or first.startswith("-")
+
+
 def _cut_short(facts: Facts, told: str) -> Outcome:
     """A list of which CUDA reads the beginning alone."""
     snapshot = facts.snapshot
     found = listed(told, len(snapshot.gpus), uuids_of(snapshot.gpus))
+    instances = [entry for entry in found.entries if entry.startswith("MIG-")]
+    if len(instances) > 1:
+        yield Symptom(
+            f"CUDA_VISIBLE_DEVICES names {len(instances)} MIG instances, and a CUDA program sees one of them",
+            _evidence(snapshot, told),
+            (Fix("Name one instance for each process.", ("env", f"CUDA_VISIBLE_DEVICES={instances[0]}", "python")),),
+            Severity.WARNING,
+            Cause.MIG_MISCONFIGURED,
+        )
+        return
     if found.invalid is None:
         return
     yield Symptom(
@@ -182,6 +210,8 @@ def hidden_by_variable(facts: Facts) -> Outcome:
         yield _hidden(snapshot, told)
     elif told and snapshot.gpu_count.source == "nvml" and (snapshot.visible_count.value or 0) > 0:
         yield from _cut_short(facts, told)
+    elif told is not None and not probed(snapshot) and not snapshot.gpus and _hides_any(told):
+        yield _hidden(snapshot, told)
     mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
     if mounted == _NO_REQUEST and snapshot.host.container.value is Container.KUBERNETES:
         return  # the pod asked for no GPU: that is a matter of its specification

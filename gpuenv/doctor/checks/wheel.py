@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, keep_condas, pip_fix
+from gpuenv.doctor.installed import install_fix, keep_condas, older_than_the_matrix, pip_fix
 from gpuenv.doctor.machine import nvidia_on_bus, without_gpu
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
@@ -24,7 +26,7 @@ _INSTALLED_INTO = pattern(r"(?:local/)?[Ll]ib(?:64)?/(?:(?:python|pypy)[\d.]+t?/
 _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, ConstraintName.PYTHON)
 
 
-@check("WHL501", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=("ENV401",))
+@check("WHL501", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, Cause.JETSON_TEGRA, requires=("ENV401",))
 def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     """No release of CuPy has a wheel for this interpreter or platform.
 
@@ -36,6 +38,9 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
     if facts.snapshot.target.cupy or facts.resolution.wheel is not None:
         return
     wheels = [entry for entry in facts.resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
+    if facts.needs.tegra and _jetpack_is_too_old(facts, wheels):
+        yield _of_an_old_jetpack(facts)
+        return
     reasons = [entry for entry in wheels if entry.constraint in _INTERPRETER_CONSTRAINTS]
     every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
     if len({entry.candidate for entry in reasons}) < every:
@@ -51,6 +56,40 @@ def no_wheel_for_interpreter(facts: Facts) -> Outcome:
         + tuple(Evidence("the newest release needs", entry.needed, entry.source) for entry in newest),
         tuple(_other_environment(entry) for entry in newest),
         cause=Cause.PLATFORM_WHEEL_MISSING if platform else Cause.PYTHON_UNSUPPORTED,
+    )
+
+
+def _jetpack_is_too_old(facts: Facts, wheels: Sequence[Rejection]) -> bool:
+    """Whether no release has a wheel for the CUDA that JetPack brings, in whichever Python."""
+    refused = {entry.candidate for entry in wheels if entry.constraint is ConstraintName.DRIVER_MINIMUM}
+    every = sum(1 + len(release.extras) for line in facts.matrix.wheel_lines for release in line.releases)
+    return len(refused) == every
+
+
+def _of_an_old_jetpack(facts: Facts) -> Symptom:
+    level = facts.needs.driver_cuda
+    return Symptom(
+        f"No release of CuPy has a wheel for the CUDA {level} of this JetPack",
+        fact("host.tegra", facts.snapshot.host.tegra)
+        + fact("driver.cuda", facts.snapshot.driver.cuda)
+        + fact("target.python", facts.snapshot.target.python),
+        (
+            Fix("Install a newer JetPack: that with CUDA 10.2 is the first that CuPy has wheels for."),
+            Fix(
+                "Or build an older CuPy from its source, for this board alone, which takes long.",
+                (
+                    "env",
+                    "CUPY_NVCC_GENERATE_CODE=current",
+                    "python",
+                    "-m",
+                    "pip",
+                    "install",
+                    "--no-binary=cupy",
+                    "cupy",
+                ),
+            ),
+        ),
+        cause=Cause.JETSON_TEGRA,
     )
 
 
@@ -79,8 +118,9 @@ def nothing_fits(facts: Facts) -> Outcome:
 
     What it means: for every release, the driver is too old, or a GPU is outside what the driver or its CUDA supports,
     or the releases that this driver and GPU could run have no wheel for this Python.
-    How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter.
-    A CuPy that was built from its source is held to none of what wheels need: only whether the driver drives the GPUs.
+    How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter. Where the CuPy
+    that is there is older than all of these, it may run none the less; one that was built from its source is held to
+    nothing that wheels need, but only to whether the driver drives the GPUs.
     What to do: make the smallest change that the resolver names: a newer driver, or an older Python.
     """
     resolution = facts.resolution
@@ -100,11 +140,17 @@ def nothing_fits(facts: Facts) -> Outcome:
         yield NotKnown("what stands against CuPy here is neither the driver nor a GPU")
         return
     change = changes_text(better) if better else None
+    older = older_than_the_matrix(facts)
     yield Symptom(
-        "No release of CuPy fits this machine" + (f"; the smallest change is {change}" if change else ""),
+        ("No release of CuPy that the matrix covers" if older else "No release of CuPy")
+        + " fits this machine"
+        + (f"; the smallest change is {change}" if change else ""),
         fact("driver.version", facts.snapshot.driver.version)
+        + tuple(Evidence("target.cupy", e.label, "older than the matrix") for e in older)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
         _changes(resolution),
+        # What is there may be of the driver's own time, and run: nothing is known against it.
+        Severity.WARNING if older else Severity.ERROR,
         cause=cause,
     )
 

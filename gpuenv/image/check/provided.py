@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
@@ -45,6 +46,7 @@ class Provided:
         libraries: whether the image itself has CuPy's libraries; also where that is not known.
         lacking: the packages of libraries that are not there, where others of them are.
         headers: likewise the headers.
+        headers_known: whether it is known of the base and of the packages of CUDA whether they bring headers.
         wheels: the CUDA majors that wheels bring.
         frameworks: other frameworks and the CUDA major that they bring.
     """
@@ -54,6 +56,7 @@ class Provided:
     libraries: bool
     lacking: tuple[str, ...]
     headers: bool
+    headers_known: bool
     wheels: frozenset[int]
     frameworks: tuple[Framework, ...]
 
@@ -89,9 +92,21 @@ def provided(built: Built) -> Provided:
         libraries=whole or parts == set(_PARTS),
         lacking=tuple(name for name in _PARTS if name not in parts) if parts and not whole else (),
         headers=any(map(_brings_headers, images)) or conda or any(map(_WITH_HEADERS.fullmatch, packages)),
+        headers_known=_tells_of_headers(built, packages),
         wheels=frozenset({*_wheels(built), *(entry.cuda_major for entry in beside)}),
         frameworks=beside,
     )
+
+
+def _tells_of_headers(built: Built, packages: Iterable[str]) -> bool:
+    """Of what is copied from another image, parts may be left out or renamed."""
+    plain = built.base.plain and not built.copied and not any(map(_is_dev, packages))
+    return plain or built.base.flavour in (Flavour.RUNTIME, Flavour.BASE)
+
+
+def _is_dev(name: str) -> bool:
+    """A development package of another part of CUDA, of which it is not known what else it needs."""
+    return _VERSIONED.fullmatch(name) is not None and "-dev" in name
 
 
 def _brings_libraries(base: Base) -> bool:

@@ -81,6 +81,7 @@ def all_rules(family: str = "") -> tuple[Rule, ...]:
     import_module("gpuenv.image.check.rules_gpu")
     import_module("gpuenv.image.check.rules_frameworks")
     import_module("gpuenv.image.check.rules_variables")
+    import_module("gpuenv.image.check.rules_host")
     import_module("gpuenv.image.check.rules_docker")
     import_module("gpuenv.image.check.rules_settings")
     import_module("gpuenv.image.check.rules_pins")

@@ -126,7 +126,8 @@ def headers_missing(built: Built) -> FileOutcome:
     """CuPy finds no CUDA headers in the image.
 
     What it means: CuPy 14 needs the headers of the CUDA runtime to compile kernels, older releases from CUDA 12.2 on.
-    The base and runtime images of nvidia/cuda have none, so that every kernel fails: "Failed to find CUDA headers", or
+    The base and runtime images of nvidia/cuda have none, nor have NVIDIA's packages of libraries alone (cuda-cudart,
+    without cuda-cudart-dev), so that every kernel fails: "Failed to find CUDA headers", or
     a cuda_fp16.h or vector_types.h that cannot be opened.
     How it is seen: the flavour in the base image's tag, and no package or wheel that brings headers.
     What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
@@ -137,16 +138,21 @@ def headers_missing(built: Built) -> FileOutcome:
         if line is None or has.headers or has.wheels_of(line.cuda_major) or not has.libraries:
             continue
         own = has_own_headers(release.cupy, has.cuda) if release else True
-        if built.base.flavour is Flavour.RUNTIME and release is not None and own is not True:
+        if has.headers_known and release is not None and own is not True:
             extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""
             yield spot(
                 install.place,
                 f"CuPy {release.cupy} needs CUDA headers, and {built.base.text} has none",
-                f"Install {extra}{_runtime_wheel(line, has)}; or use the devel image.",
+                f"Install {extra}{_runtime_wheel(line, has)}{_dev_package(built, has)}; or use the devel image.",
                 Evidence("base image", built.base.text, f"line {built.first.line}"),
                 Evidence("CuPy", install.text, install.place.file),
                 severity=Severity.WARNING if own is None else _unless_perhaps(install),
             )
+
+
+def _dev_package(built: Built, has: Provided) -> str:
+    """NVIDIA's package with the headers, where the libraries are from such packages too."""
+    return f", or cuda-cudart-dev-{has.cuda.major}-{has.cuda.minor}" if built.base.plain and has.cuda else ""
 
 
 def _runtime_wheel(line: WheelLine, has: Provided) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
-from gpuenv.image.check.subject import Subject, read
+from gpuenv.image.check.subject import HostGpu, Subject, read
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
 from gpuenv.matrix.images import inside_container
@@ -13,7 +13,7 @@ from gpuenv.matrix.installable import Constraint, Rejected, Unknown, python
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import Flavour
 from gpuenv.matrix.records import CudaMinor
-from gpuenv.matrix.support import outside
+from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.record import replace
@@ -123,6 +123,10 @@ def _of_line(subject: Subject, wheel: WheelCandidate) -> Cause:
     return outside(supported, [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability])
 
 
+def _major_of(gpu: HostGpu) -> int:
+    return gpu.compute_capability.major if gpu.compute_capability else 0
+
+
 def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
     """Without CuPy's own limits: code runs on later GPUs of its own major, and on no other."""
     own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
@@ -131,6 +135,10 @@ def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
         if cuda < oldest.cuda and outside_cuda(subject, oldest) is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
             cited = subject.matrix.cite(oldest.source)  # what a later CUDA does not know yet, this one does not either
             yield _outside_symptom(subject, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, cited)
+            return
+        newest = newest_of_old(cuda)
+        if newest is not None and any(_major_of(gpu) > newest for gpu in subject.gpus):
+            yield _outside_symptom(subject, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, OF_OLD)
             return
         yield NotKnown(f"which GPUs CUDA {cuda} compiles for: the matrix has no such CUDA")
         return

@@ -20,7 +20,8 @@ from interpreter_cupy import (
     numpy_module,
     pathfinder_hidden_by,
 )
-from interpreter_packages import conda_packages, distributions, needs_of_cupy, read
+from interpreter_linked import linked_distributions
+from interpreter_packages import conda_packages, needs_of_cupy, read
 
 KERNEL_LIMIT = 100
 
@@ -219,7 +220,7 @@ def main():
         ("libc", libc),
         ("made_by", made_by),
         ("externally_managed", externally_managed),
-        ("distributions", distributions),
+        ("distributions", linked_distributions),
         ("conda_packages", conda_packages),
         ("writable", writable),
         ("user_site", user_site),

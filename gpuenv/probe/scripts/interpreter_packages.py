@@ -15,10 +15,6 @@ RELEVANT = re.compile(
     re.I,
 )
 
-# CuPy as conda, a distribution or its user has built it; its name does not tell the CUDA that it was built with.
-BUILT = ("cupy", "cupy-core")
-CUBLAS = re.compile(b"\\0libcublas\\.so\\.(\\d+)\\0")  # its number is CUDA's major version, from 10 on
-
 
 def metadata_folders():
     """Every metadata folder on the path, each once, in the order in which imports would meet them."""
@@ -64,25 +60,9 @@ def distributions():
                     "installer": read(os.path.join(folder, "INSTALLER")).strip() or None,
                     "tags": re.findall(r"^Tag: *(\S+)", read(os.path.join(folder, "WHEEL")), re.M),
                     "requires": required(head) if name.group(1).startswith("cupy") else [],
-                    "cuda_major": linked_with(os.path.dirname(folder)) if name.group(1) in BUILT else None,
                 }
             )
     return found
-
-
-def linked_with(folder):
-    """The CUDA major that CuPy's module of cuBLAS is linked with; None where there is none, or it does not tell."""
-    libs = os.path.join(folder, "cupy_backends", "cuda", "libs")
-    try:
-        modules = sorted(name for name in os.listdir(libs) if re.match(r"cublas\..*so$", name))
-        for name in modules:
-            with open(os.path.join(libs, name), "rb") as file:
-                found = CUBLAS.search(file.read())
-            if found:
-                return int(found.group(1))
-    except (IOError, OSError):
-        pass
-    return None
 
 
 def required(head):

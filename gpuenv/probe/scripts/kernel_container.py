@@ -15,6 +15,9 @@ _MOST_CDI, _MOST_DEVICES, _MOST_RULES = 32, 256, 64
 _NVIDIA_MAJOR = (
     "195"  # Linux, Documentation/admin-guide/devices.txt; the other majors are given when the driver is loaded
 )
+_DOCKER = ("/usr/bin/docker", "/usr/local/bin/docker", "/snap/bin/docker")
+# nvidia-container-toolkit, packaging: the first since 1.9, the others before.
+_TOOLKIT_PROGRAMS = ("nvidia-ctk", "nvidia-container-runtime-hook", "nvidia-container-toolkit", "nvidia-container-cli")
 _TOOLKIT_PACKAGE = "nvidia-container-toolkit"
 
 
@@ -139,10 +142,11 @@ def _json(text: str) -> Mapping[str, object]:
 
 
 def engine(root: str) -> dict[str, object]:
-    """What Docker's configuration says of its runtimes (Docker, dockerd: daemon configuration file)."""
+    """Docker's program, and what its configuration says of runtimes (Docker, dockerd: daemon configuration file)."""
     content = _json(read(root, "/etc/docker/daemon.json", 1_000_000) or "")
     runtimes, default = content.get("runtimes"), content.get("default-runtime")
     return {
+        "program": next((path for path in _DOCKER if exists(root, path)), None),
         "configured": exists(root, "/etc/docker/daemon.json"),
         "runtimes": sorted(runtimes) if isinstance(runtimes, dict) else None,
         "default_runtime": default if isinstance(default, str) else None,
@@ -151,7 +155,7 @@ def engine(root: str) -> dict[str, object]:
 
 def container_toolkit(root: str) -> dict[str, object]:
     """The release of the NVIDIA container toolkit by Debian's list of packages, which is read only where it has one."""
-    there = exists(root, "/usr/bin/nvidia-ctk")
+    there = any(exists(root, f"/usr/bin/{name}") for name in _TOOLKIT_PROGRAMS)
     if exists(root, f"/var/lib/dpkg/info/{_TOOLKIT_PACKAGE}.list"):
         listed = read(root, "/var/lib/dpkg/status", 16_000_000) or ""
         entry = re.search(rf"^Package: {_TOOLKIT_PACKAGE}\n((?:\S.*\n| .*\n)*)", listed, re.MULTILINE)

@@ -11,7 +11,7 @@ from telling import is_folder, names, place, read, real, word
 
 _MOST_BUILDS = 64
 _MOST_LIBRARIES = 64
-_DEVICES = re.compile(r"nvidia(\d+|ctl|-uvm|-modeset)|dxg")
+_DEVICES = re.compile(r"nvidia(\d+|ctl|-uvm|-modeset)|dxg|nvmap")  # nvmap is of Tegra
 _LIBRARY = re.compile(r"lib(cuda|nvidia-ml)\.so(\.\d[\d.]*)?")
 _LOG = re.compile(r"make\.log for \S+ for kernel (\S+)")
 

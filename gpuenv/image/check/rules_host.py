@@ -1,0 +1,34 @@
+"""What starts containers on a machine. Pure."""
+
+from __future__ import annotations
+
+from gpuenv.doctor.engines import hands_over_nothing
+from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.machine import contained
+from gpuenv.doctor.registry import Symptom
+from gpuenv.doctor.remedies import container_toolkit
+from gpuenv.image.check.rules import ImageOutcome, rule
+from gpuenv.image.check.subject import Subject
+from gpuenv.model.causes import Cause
+
+
+@rule("IMG920", Cause.CONTAINER_TOOLKIT_BROKEN)
+def no_container_toolkit(subject: Subject) -> ImageOutcome:
+    """Docker on the machine cannot hand GPUs to containers.
+
+    What it means: docker run --gpus ends with "could not select device driver", whatever the image. The NVIDIA
+    container toolkit, which gives a container the driver's nodes and libraries, is not on the machine.
+    How it is seen: Docker's program is there; none of the toolkit's programs, no runtime of its own in Docker's
+    configuration, and no file of the Container Device Interface.
+    What to do: install the NVIDIA container toolkit, tell Docker of it, and restart Docker.
+    """
+    snapshot, support = subject.snapshot, subject.snapshot.container_support
+    if not subject.contents.for_gpus or contained(snapshot) or not hands_over_nothing(snapshot):
+        return
+    yield Symptom(
+        "Docker on this machine cannot hand GPUs to containers: there is no NVIDIA container toolkit",
+        fact("container_support.docker", support.docker)
+        + fact("container_support.has_toolkit", support.has_toolkit)
+        + fact("container_support.runtimes", support.runtimes),
+        container_toolkit(snapshot),
+    )

@@ -1,0 +1,68 @@
+"""Docker on a host with a GPU: whether it can hand that over is a note, and an error for an image that needs one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.verdict import judge_machine
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import Severity
+from gpuenv.model.reading import Reading, known
+from gpuenv.model.snapshot import CdiFile, Container, ContainerSupport, Snapshot
+
+MATRIX = load(data_path("matrix.yaml"))
+GIVEN = (
+    *("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0"),
+    "cupy=cupy-cuda12x==14.2.0",
+)
+WITHOUT = ContainerSupport(docker=known("/usr/bin/docker", "x"), has_toolkit=known(value=False, source="x"))
+FOR_GPUS = ImageFacts(
+    "cupy/made", "registry", None, "linux/amd64", (), {"NVIDIA_VISIBLE_DEVICES": "all", "CUDA_VERSION": "12.4.1"}, {}
+)
+PLAIN = ImageFacts("debian:12", "registry", None, "linux/amd64", (), {}, {})
+SUPPORTS = [
+    (WITHOUT, True),
+    (replace(WITHOUT, docker=known("/snap/bin/docker", "x")), True),
+    (replace(WITHOUT, has_toolkit=known(value=True, source="x")), False),
+    (replace(WITHOUT, runtimes=known(("nvidia",), "x")), False),
+    (replace(WITHOUT, cdi_files=(CdiFile("/etc/cdi/nvidia.yaml", "nvidia.com/gpu"),)), False),
+    (replace(WITHOUT, cdi_files=(CdiFile("/etc/cdi/x.yaml", "example.com/x"),)), True),
+    (replace(WITHOUT, docker=Reading()), False),
+    (ContainerSupport(), False),
+]
+
+
+def machine(support: ContainerSupport) -> Snapshot:
+    return replace(assume(Snapshot(), GIVEN, MATRIX), container_support=support)
+
+
+@pytest.mark.parametrize(("support", "is_told"), SUPPORTS)
+def test_docker_without_the_toolkit_is_a_note(support: ContainerSupport, *, is_told: bool) -> None:
+    snapshot = machine(support)
+    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert [(entry.code, entry.severity) for entry in found] == ([("CTR307", Severity.NOTE)] if is_told else [])
+    of_snap = any("snap package" in fix.text for entry in found for fix in entry.fix)
+    assert of_snap is (support.docker.value == "/snap/bin/docker")
+
+
+def test_what_is_in_a_container_itself_starts_none() -> None:
+    snapshot = machine(WITHOUT)
+    snapshot = replace(snapshot, host=replace(snapshot.host, container=known(Container.DOCKER, "x")))
+    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert "CTR307" not in {entry.code for entry in found}
+
+
+@pytest.mark.parametrize(("support", "is_told"), SUPPORTS)
+def test_an_image_for_gpus_needs_an_engine_that_hands_them_over(support: ContainerSupport, *, is_told: bool) -> None:
+    told = judge_machine("made", FOR_GPUS, machine(support), MATRIX, lambda: 0.0).findings
+    assert ("IMG920" in {entry.code for entry in told}) is is_told
+    assert not {"IMG920"} & {
+        entry.code for entry in judge_machine("made", PLAIN, machine(support), MATRIX, lambda: 0.0).findings
+    }

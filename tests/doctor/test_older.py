@@ -1,0 +1,79 @@
+"""Environments older than all that the matrix covers: what is there may run, and is not called unfit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.snapshot import Snapshot
+from tests.doctor.reported import LINUX, libraries
+from tests.doctor.reported_lines import built
+from tests.doctor.test_users import conda
+
+SOUND = {
+    "CUDA 10.0 on R418": ("driver=418.87.00", "gpu=V100", "python=3.6", "numpy=1.16.6", "cupy=cupy-cuda100==7.8.0"),
+    "CUDA 10.2 on R440": ("driver=440.33.01", "gpu=V100", "python=3.6", "numpy=1.19.5", "cupy=cupy-cuda102==8.4.0"),
+    "CUDA 11.2 on R460": ("driver=460.91.03", "gpu=A100", "python=3.7", "numpy=1.20.0", "cupy=cupy-cuda112==9.6.0"),
+    "CUDA 8 on Pascal": ("driver=384.81", "gpu=P100", "python=3.5", "numpy=1.14.0", "cupy=cupy-cuda80==4.5.0"),
+    "CUDA 9 on Volta": ("driver=390.46", "gpu=V100", "python=3.6", "numpy=1.14.0", "cupy=cupy-cuda90==4.5.0"),
+}
+
+
+def findings(snapshot: Snapshot, matrix: Matrix) -> tuple[Finding, ...]:
+    return diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_is_of_its_drivers_time_is_not_unfit(name: str, matrix: Matrix) -> None:
+    found = findings(assume(Snapshot(), [*LINUX, *SOUND[name]], matrix), matrix)
+    assert [finding.code for finding in found if finding.severity is Severity.ERROR] == []
+    assert {finding.code for finding in found} <= {"WHL508"}
+
+
+@pytest.mark.parametrize(
+    ("release", "driver", "code"),
+    [("10.0", "418.87.00", None), ("11.2.2", "470.82.01", None), ("11.2.2", "440.33.01", "WHL504")],
+)
+def test_condas_toolkit_tells_the_cuda_of_a_cupy_before_there_was_cuda_version(
+    release: str, driver: str, code: str | None, matrix: Matrix
+) -> None:
+    given = (*LINUX, f"driver={driver}", "gpu=V100", "python=3.9", "numpy=1.21.0", "cupy=none")
+    snapshot = conda(cupy="9.6.0", cudatoolkit=release, numpy="1.21.0")(assume(Snapshot(), given, matrix))
+    primary = next((finding for finding in findings(snapshot, matrix) if finding.primary), None)
+    assert (primary and primary.code) == code
+
+
+@pytest.mark.parametrize(("cuda", "gpu", "code"), [(13, "V100", "WHL505"), (12, "V100", None), (13, "H100", None)])
+def test_a_build_is_judged_by_the_cuda_that_it_is_linked_with(
+    cuda: int, gpu: str, code: str | None, matrix: Matrix
+) -> None:
+    given = (*LINUX, "driver=580.95.05", f"gpu={gpu}", "python=3.12", "numpy=2.1.0", "cupy=cupy==13.6.0")
+    snapshot = libraries(cuda, release=f"{cuda}.0")(built("13.6.0", cuda)(assume(Snapshot(), given, matrix)))
+    primary = next((finding for finding in findings(snapshot, matrix) if finding.primary), None)
+    assert (primary and primary.code) == code
+
+
+@pytest.mark.parametrize(
+    ("words", "numpy", "is_told"),
+    [
+        (("numpy (<1.24,>=1.17)",), "1.24.4", True),
+        (("numpy<1.24,>=1.17",), "1.23.5", False),
+        (("numpy>=1.15",), "1.26.4", False),
+        (("numpy-stl>=1",), "1.26.4", False),
+        ((), "1.26.4", False),
+    ],
+)
+def test_the_range_of_numpy_in_cupys_own_metadata_counts_where_the_release_was_not_measured(
+    words: tuple[str, ...], numpy: str, matrix: Matrix, *, is_told: bool
+) -> None:
+    given = (*LINUX, "driver=470.82.01", "gpu=V100", "python=3.8", f"numpy={numpy}", "cupy=cupy-cuda112==9.6.0")
+    snapshot = assume(Snapshot(), given, matrix)
+    cupy = tuple(replace(entry, requires=words) for entry in snapshot.target.cupy)
+    snapshot = replace(snapshot, target=replace(snapshot.target, cupy=cupy))
+    assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is is_told

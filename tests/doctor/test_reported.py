@@ -1,0 +1,32 @@
+"""Environments of public reports are told as their threads have settled them: the cause, and the cure that helped."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import Severity
+from gpuenv.model.snapshot import Snapshot
+from tests.doctor.reported import REPORTED
+from tests.doctor.reported_lines import REPORTED_LINES
+
+EVERY = {**REPORTED, **REPORTED_LINES}
+FIRST = 3  # the removal of another line stands before what comes in its place
+
+
+@pytest.mark.parametrize("source", EVERY)
+def test_the_cause_and_the_cure_are_those_of_the_report(source: str, matrix: Matrix) -> None:
+    reported = EVERY[source]
+    snapshot = reported.change(assume(Snapshot(), reported.given, matrix))
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    told = [(finding.code, finding.cause.value, finding.severity.value, finding.primary) for finding in findings]
+    primary = [finding for finding in findings if finding.primary]
+    found = primary if reported.error else [entry for entry in findings if entry.severity is Severity.WARNING]
+    named = [finding for finding in found if finding.cause.value == reported.cause]
+    assert named, told
+    assert bool(primary) is reported.error, told
+    cures = " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in named[0].fix[:FIRST])
+    assert reported.cure.lower() in cures.lower(), cures

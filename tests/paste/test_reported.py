@@ -1,0 +1,47 @@
+"""What the users of public reports could have pasted: the doctor comes to the cause that their threads came to.
+
+A file is named after the cause and the report; the outputs are put together from what the report tells.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.finding import Finding
+from gpuenv.paste.read import read_paste
+from gpuenv.paste.snapshot import to_snapshot
+
+MATRIX = load(data_path("matrix.yaml"))
+REPORTED = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "reported").glob("*.txt")}
+TABLE = REPORTED["container-driver-capabilities--weaviate-helm-101"]
+
+
+def primary(text: str) -> Finding | None:
+    snapshot = to_snapshot(read_paste(text), MATRIX)
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return next((finding for finding in findings if finding.primary), None)
+
+
+@pytest.mark.parametrize("name", sorted(REPORTED))
+def test_a_paste_leads_to_the_cause_of_its_report(name: str) -> None:
+    found = primary(REPORTED[name])
+    assert (found and found.cause.value) == name.partition("--")[0]
+
+
+def test_without_a_word_of_a_container_its_way_out_is_told_too() -> None:
+    found = primary(TABLE.replace("NVIDIA_VISIBLE_DEVICES=all", ""))
+    assert found is not None
+    assert found.code == "DRV108"
+    assert any("NVIDIA_DRIVER_CAPABILITIES" in fix.text for fix in found.fix)
+
+
+@pytest.mark.parametrize("level", ["12.4", ""])
+def test_a_driver_that_tells_its_level_lacks_nothing(level: str) -> None:
+    told = f"CUDA Version: {level}" if level else ""
+    assert primary(TABLE.replace("CUDA Version: N/A", told)) is None

@@ -1,0 +1,204 @@
+"""Machines of public reports: the driver, its module and its libraries."""
+
+from __future__ import annotations
+
+from gpuenv.simulate.records import Container, Module
+from tests.scenarios.ground import both, driver, files, host, stub, target
+from tests.scenarios.reported import (
+    ASLEEP,
+    GEFORCE,
+    H100,
+    INTEL,
+    L4,
+    LINE_12,
+    SECURE,
+    T4,
+    V100,
+    card,
+    case,
+    libraries_beside,
+    on,
+    owned,
+)
+from tests.scenarios.states import ANSWERS_NOT, DIFFERENT, NUMPY, NUMPY_1, beside, said
+
+DRIVER = (
+    case(
+        "openSUSE/nvidia-driver-G06#52",
+        "device-node-permission",
+        L4,
+        both(
+            host(distribution="opensuse-leap 15.6"),
+            stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4", nvml__return__nvmlInit_v2="4"),
+        ),
+        owned(0o660),
+        cure="usermod",
+        without_rights=True,
+        root=True,
+    ),
+    case(
+        "NVIDIA/nvidia-docker#284",
+        "device-node-permission",
+        "gtx1080ti-580",
+        both(
+            host(distribution="opensuse-leap 42.2"),
+            on("375.26", level=8000),
+            stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4", nvml__return__nvmlInit_v2="4"),
+            target(toolkit=None),
+        ),
+        owned(0o660),
+        cure="usermod",
+        without_rights=True,
+        root=True,
+    ),
+    case(
+        "MicrosoftDocs/azure-docs#111536",
+        "driver-module-not-loaded",
+        T4,
+        both(driver(module=Module.INSTALLED_NOT_LOADED), SECURE),
+        cure="Secure Boot",
+    ),
+    case(
+        "CachyOS/linux-cachyos#118",
+        "driver-kernel-incompatible",
+        "gtx1080ti-580",
+        both(
+            host(distribution="cachyos", kernel="6.6.2-3-cachyos"),
+            driver(module=Module.NONE),
+            ANSWERS_NOT,
+            files(**{"lib__modules__6.6.1-arch1-1__modules.dep": "extramodules/nvidia.ko.zst:\n"}),
+        ),
+        cure="build",
+    ),
+    case(
+        "cupy/cupy#8395",
+        "nouveau-loaded",
+        "nouveau-gtx1080ti",
+        both(
+            host(kernel="6.5.0-41-generic", distribution="ubuntu 22.04"),
+            card("GA107M [GeForce RTX 3050 Mobile]", "8.6", "25a2"),
+            beside(INTEL),
+            target("cupy-cuda11x==13.2.0", NUMPY_1, toolkit="11.5"),
+        ),
+        cure="nvidia",
+    ),
+    case(
+        "illinois-scicomp/machine-shop-maintenance#70",
+        "driver-library-version-mismatch",
+        L4,
+        both(
+            host(distribution="debian 11", kernel="5.10.0-21-amd64"),
+            driver(version="520.56.06", library="525.85.12", cuda=12000),
+            DIFFERENT,
+            files(**{"var__lib__dkms__nvidia-current__520.56.06__5.10.0-21-amd64__x86_64__module__nvidia.ko": ""}),
+        ),
+        cure="apt",
+    ),
+    case(
+        "NVIDIA/nvidia-docker#584",
+        "driver-library-version-mismatch",
+        V100,
+        both(
+            host(distribution="rhel 7.4"),
+            driver(version="387.36", library="384.81", cuda=9000),
+            DIFFERENT,
+            libraries_beside("387.36", "libcuda", "libnvidia-ml"),
+            target(NUMPY_1, toolkit=None),
+        ),
+        cure="ldconfig",
+    ),
+    case(
+        "NVIDIA/nvidia-container-toolkit#394",
+        "driver-library-version-mismatch",
+        "gtx1080ti-580",
+        both(
+            driver(version="550.54.14", library="550.67", cuda=12040),
+            card("NVIDIA GeForce RTX 3060", "8.6", "2504"),
+            DIFFERENT,
+            target(LINE_12, NUMPY, toolkit="12.4"),
+        ),
+        cure="reboot",
+    ),
+    case(
+        "NVIDIA/nvidia-docker#737",
+        "driver-library-version-mismatch",
+        "gtx1080ti-580",
+        both(
+            host(container=Container.DOCKER),
+            driver(version="390.46", library="384.81", cuda=9000, module=Module.PROPRIETARY),
+            DIFFERENT,
+            target(NUMPY_1, toolkit=None),
+        ),
+        cure="Make the container anew",
+    ),
+    case(
+        "easydiffusion/easydiffusion#379",
+        "driver-library-version-mismatch",
+        "gtx1080ti-580",
+        both(
+            host(distribution="ubuntu 20.04"),
+            driver(version="470.141.03", library="515.65.01", cuda=11070),
+            DIFFERENT,
+            target("cupy-cuda11x==13.6.0", NUMPY_1, toolkit="11.8"),
+        ),
+        cure="reboot",
+    ),
+    case("cupy/cupy#1790", "no-driver", "no-driver-h100", cure="driver"),
+    case("gbionics/jaxsim#50", "suspend-resume-lost-gpu", GEFORCE, ASLEEP, cure="nvidia_uvm"),
+    case(
+        "pop-os/default-settings#64",
+        "suspend-resume-lost-gpu",
+        "gtx1080ti-580",
+        both(host(distribution="pop 22.04"), ASLEEP),
+        cure="nvidia_uvm",
+    ),
+    case(
+        "mumax/3#167",
+        "suspend-resume-lost-gpu",
+        "gtx1080ti-580",
+        both(host(distribution="ubuntu 16.04"), ASLEEP),
+        cure="nvidia_uvm",
+    ),
+    case(
+        "NVIDIA/open-gpu-kernel-modules#900",
+        "gpu-hardware-fault",
+        GEFORCE,
+        both(
+            host(distribution="arch", kernel="6.15.6-zen1-1-zen"),
+            on("575.64.03", level=12090),
+            stub(**{"nvml__return__*@0": "15", "cuda__return__cuInit": "101", "smi__exit": "15"}),
+            said(
+                "NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.",
+                "NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.",
+            ),
+        ),
+    ),
+    case(
+        "NVIDIA/open-gpu-kernel-modules#507",
+        "gpu-hardware-fault",
+        "rtx4090-545",
+        both(
+            host(distribution="gentoo", kernel="6.3.4-gentoo"),
+            on("530.41.03", level=12010),
+            card("NVIDIA GeForce RTX 3070 Ti Laptop GPU", "8.6", "24a0"),
+            stub(**{"nvml__return__*@0": "15", "cuda__return__cuInit": "101", "smi__exit": "15"}),
+            said("NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."),
+        ),
+    ),
+    case(
+        "vllm-project/vllm#5222",
+        "gpu-hardware-fault",
+        H100,
+        both(
+            stub(
+                gpu__0__ecc="1",
+                gpu__0__ecc__volatile__uncorrected="1",
+                gpu__0__remapped__uncorrected="1",
+                gpu__0__remapped__pending="1",
+            ),
+            said("NVRM: Xid (PCI:0000:3a:00): 95, pid=412, name=python3, Uncontained: FBHUB. RST: Yes, D-RST: No"),
+        ),
+        cure="estart",
+        error=False,
+    ),
+)
