@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuenv.doctor.checks.module import ABSENT, into_this_kernel, signing_fixes
+from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
     contained,
@@ -16,6 +16,7 @@ from gpuenv.doctor.machine import (
     probed,
     unfound_in_wsl,
 )
+from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, module_build, restart
 from gpuenv.model.causes import Cause
