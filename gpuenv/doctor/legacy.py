@@ -8,9 +8,6 @@ NixOS Wiki, NVIDIA, Legacy branches (all read November 2026).
 from __future__ import annotations
 
 from gpuenv.doctor.machine import contained
-from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.support import branches_for
 from gpuenv.model.finding import Fix
 from gpuenv.model.snapshot import Snapshot
 
@@ -22,12 +19,6 @@ _PACKAGES = {
     "ubuntu": ("apt-get", "install", "nvidia-driver-{0}"),
     "fedora": ("dnf", "install", "--allowerasing", "akmod-nvidia-{0}xx", "xorg-x11-drv-nvidia-{0}xx-cuda"),
 }
-
-
-def last_branch(needs: Needs, matrix: Matrix) -> int | None:
-    """The last branch that drives every GPU there; None where the newest does, or nothing is known."""
-    rows = (branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus)
-    return min((row.last for row in rows if row and row.last is not None), default=None)
 
 
 def older_driver(snapshot: Snapshot, kind: str | None, branch: int, words: str) -> Fix:

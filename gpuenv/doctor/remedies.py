@@ -7,7 +7,8 @@ ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Ins
 
 from __future__ import annotations
 
-from gpuenv.doctor.legacy import last_branch, older_driver
+from gpuenv.doctor.joint import OPEN, no_one_driver, to_drive, wanted, wants
+from gpuenv.doctor.legacy import older_driver
 from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.finding import Fix
@@ -47,10 +48,17 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
     if snapshot.host.wsl.value or snapshot.host.os.value == "windows":
         where = "; install none in Linux" if snapshot.host.wsl.value else ""
         return (Fix(f"Install the NVIDIA driver in Windows (NVIDIA's app or its download page){where}."),)
-    kind, last = family(snapshot), last_branch(facts.needs, facts.matrix)
-    if last is not None and (kind not in ("ubuntu", "debian") or (kind == "debian" and last < _LAST_BEFORE_TURING)):
-        words = f"Install the NVIDIA driver of branch {last} with its proprietary modules, then restart"
-        return (older_driver(snapshot, kind, last, words),)
+    return no_one_driver(facts) or _driver_package(facts)
+
+
+def _driver_package(facts: Facts) -> tuple[Fix, ...]:
+    snapshot = facts.snapshot
+    kind, needed = family(snapshot), wanted(facts)
+    if needed.last is not None and _chooses_newest(facts):
+        words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
+        return (older_driver(snapshot, kind, needed.last, words),)
+    if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
+        return (Fix(f"Install the NVIDIA driver of {needed.words}, then restart."),)
     if kind in ("ubuntu", "debian"):
         command = ("sudo", "ubuntu-drivers", "install") if kind == "ubuntu" else (*_APT, "nvidia-driver")
         needs = " (from the non-free component)" if kind == "debian" else ""
@@ -59,6 +67,18 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
         packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
         return (Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages)),)
     return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", _open_driver(snapshot)))
+
+
+def _chooses_newest(facts: Facts) -> bool:
+    """Whether the distribution's usual way may bring a driver that is too new for one of the GPUs.
+
+    Debian's releases have branches before 590; ubuntu-drivers goes by one GPU, and knows which of them it is for.
+    """
+    kind, needed = family(facts.snapshot), wanted(facts)
+    if kind == "debian":
+        return needed.last is not None and needed.last < _LAST_BEFORE_TURING
+    gpus = [gpu for part in to_drive(facts) for gpu in part]
+    return kind != "ubuntu" or len({wants((gpu,), facts.snapshot, facts.matrix) for gpu in gpus}) > 1
 
 
 def whose(snapshot: Snapshot) -> str:
@@ -141,12 +161,6 @@ def module_build(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ..
     if family(snapshot) == "fedora":
         return ("sudo", "akmods", "--force", *(("--kernels", kernel) if kernel else ()))
     return ("sudo", "dkms", "autoinstall", *(("-k", kernel) if kernel else ()))
-
-
-def module_package(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
-    """The command that installs the module that Ubuntu has built and signed for a kernel."""
-    branch = snapshot.driver.branch.value
-    return _package(snapshot, {"ubuntu": f"linux-modules-nvidia-{branch}-{kernel}"} if branch else {})
 
 
 def initial_disk(snapshot: Snapshot) -> tuple[str, ...] | None:

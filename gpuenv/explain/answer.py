@@ -9,7 +9,7 @@ from functools import lru_cache
 from gpuenv.doctor.diagnose import Diagnosis
 from gpuenv.doctor.registry import all_checks
 from gpuenv.explain.cures import CURES
-from gpuenv.explain.records import Explanation, LikelyCause, SaidLine
+from gpuenv.explain.records import Explanation, Hit, LikelyCause, SaidLine
 from gpuenv.explain.resemblance import Likeness, likenesses, telling_lines
 from gpuenv.explain.scan import Scanner
 from gpuenv.explain.weigh import NOTHING_KNOWN, Ranked, Verdict, Word, text_marks, weigh
@@ -86,19 +86,26 @@ def _likely_cause(
     word = verdict.found.get(entry.cause)
     telling = () if entry.hits else words.get(entry.cause, ())
     lines = tuple({hit.line.number: hit.line for hit in entry.hits}.values())
+    own = _of_a_check(entry)
     return LikelyCause(
         cause=entry.cause,
-        code=word.code if word else _code(entry),
+        code=word.code if word else (own and own.signature.code) or _code(entry),
         confidence=entry.confidence,
         lines=lines[:_LINES] or telling_lines(said, telling),
         title=_title(entry),
-        fix=CURES.get(entry.cause, ()),
+        fix=(own and own.signature.fix) or CURES.get(entry.cause, ()),
         would_decide=None if entry.confidence >= _CERTAIN else _decides(entry),
         surfaced_late=any(hit.signature.late for hit in entry.hits),
         signatures=tuple(dict.fromkeys(hit.signature.name for hit in entry.hits)),
         supported_by=(f"{word.code}: {word.title}",) if word else (),
         words=telling,
     )
+
+
+def _of_a_check(entry: Ranked) -> Hit | None:
+    """The message that says of this cause what one check of the doctor finds, if there is one."""
+    about = (hit for hit in entry.hits if hit.signature.code and hit.signature.causes[0][0] is entry.cause)
+    return next(about, None)
 
 
 def _code(entry: Ranked) -> str:
@@ -113,7 +120,7 @@ def _code(entry: Ranked) -> str:
 def _title(entry: Ranked) -> str:
     """The signature's sentence where it is about this cause first, else the cause's own."""
     cause = entry.cause
-    hit = entry.hits[0] if entry.hits else None
+    hit = _of_a_check(entry) or (entry.hits[0] if entry.hits else None)
     if hit is None or hit.signature.title is None or hit.signature.causes[0][0] is not cause:
         return _sentence(cause)
     title = hit.signature.title

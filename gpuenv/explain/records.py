@@ -60,6 +60,8 @@ class Signature:
         needs: marks one of which the text must show, where the message alone may be of any program.
         judge: the causes by the captured values, where these decide.
         unless: a regular expression like ``pattern``: where it holds too, the sentence is advice or good news.
+        code: the check of the doctor that finds on a machine what these words say, where it is not the cause's own.
+        fix: that check's cures, where they are more exact than those of the cause.
     """
 
     name: str
@@ -77,6 +79,8 @@ class Signature:
     needs: tuple[str, ...] = ()
     judge: Judge | None = None
     unless: str | None = None
+    code: str | None = None
+    fix: tuple[Fix, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from gpuenv.explain.lines import SEAM, LineFinder, shown
 from gpuenv.explain.literals import LiteralIndex, any_of, grams_of
 from gpuenv.explain.patterns import compiled
+from gpuenv.explain.quoted import names_only
 from gpuenv.explain.records import Hit, Level, SaidLine, Signature
 from gpuenv.explain.signatures import all_signatures
 from gpuenv.explain.stated import LITERALS, Stated
@@ -20,14 +21,6 @@ _REMEMBERED = 20_000  # lines that need no second look
 _WRAP = 38  # characters from which on a line may have been cut by a terminal in the midst of a word
 _LATEST = 80  # lines that are kept for what their words are like
 _DIGITS = re.compile(r"\d+")
-# Lines that name an error and say of none that it has come: what a program would print or catch, and what a list of
-# changes tells. A ``raise`` is left: a traceback that was cut may end with it.
-_OF_NO_RUN = re.compile(
-    r"\s*(?:(?:\w{1,40}\.){0,4}(?:log|logger|logging|warnings)\.(?:debug|info|warn|warning|error|exception|critical)\("
-    r"|case [\w:]{1,80}:|(?:static |const ){1,3}char\b|#\s?define |(?:std::)?f?printf\(|throw [\w:]{1,80}\("
-    r"|with pytest\.raises\(|self\.assertRaises|except [\w.(), ]{1,120}:"
-    r"|[-*+] (?:feat|fix|docs|chore|refactor|perf|test|ci|build)(?:\([\w./-]{1,40}\))?!?: )"
-)
 
 
 class Scanner:
@@ -129,7 +122,7 @@ def _matches(
         cut, most = len(line), _index().longest
         owners = sorted({*owners, *_index().owners(glued[max(0, cut - most) : cut + most].lower())})
     signatures = all_signatures()
-    marks_only = _OF_NO_RUN.match(line) is not None
+    marks_only = names_only(line)
     for owner in owners:
         if marks_only and signatures[owner].level is not Level.MARK:
             continue

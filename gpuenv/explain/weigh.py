@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
+from gpuenv.explain.apart import told_apart
 from gpuenv.explain.records import Hit, Level, Signature
 from gpuenv.model.causes import Cause
 from gpuenv.model.record import dataclass
@@ -107,17 +108,6 @@ _UNLIKELY: Mapping[str, tuple[tuple[tuple[Cause, ...], float], ...]] = {
     "aarch64": (((Cause.WSL_LIBCUDA,), 0.3),),
     "darwin": (((Cause.WINDOWS_DLL_LOAD_FAILURE, Cause.NOUVEAU_LOADED, Cause.CONTAINER_CGROUP_LOST_GPU), 0.1),),
 }
-# What is said of an NVIDIA GPU or its driver where only a card of AMD's is named: neither is there.
-_OF_NVIDIA = frozenset(
-    (
-        *(Cause.NO_DRIVER, Cause.DRIVER_MODULE_NOT_LOADED, Cause.DRIVER_KERNEL_INCOMPATIBLE, Cause.NOUVEAU_LOADED),
-        *(Cause.DRIVER_TOO_OLD_FOR_CUDA, Cause.DRIVER_INSTALL_BROKEN, Cause.CUDA_INITIALIZATION_FAILED),
-        *(Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.CONTAINER_WITHOUT_GPU, Cause.CONTAINER_DRIVER_CAPABILITIES),
-        *(Cause.DEVICE_NODE_MISSING, Cause.WSL_LIBCUDA),
-    )
-)
-_NVIDIA_NAMED = frozenset(("nvidia-card", "smi-table", "module-loaded", "gpu-known"))
-_OF_AMD = 0.8  # how much of such a cause is then another's
 _EXPLAINING = 0.6  # how likely a cause must be to explain others away
 
 
@@ -170,7 +160,7 @@ def weigh(
         likely: what the text is like by its words: causes that no hit names share what the hits leave open.
     """
     speaking = _speaking(hits, marks)
-    voices = [(hit, _of_the_card(dict(_weights(hit, marks)), marks)) for hit in speaking]
+    voices = [(hit, told_apart(dict(_weights(hit, marks)), marks)) for hit in speaking]
     errors = any(hit.signature.level is Level.ERROR for hit in speaking)
     chances: dict[Cause, float] = {}
     for hit, weights in voices:
@@ -219,16 +209,6 @@ def _weights(hit: Hit, marks: Collection[str]) -> list[tuple[Cause, float]]:
             causes.setdefault(sway.cause, 0.02)
     told = _updated(causes, {cause: _factor(signature, cause, marks) for cause in causes})
     return [(cause, weight) for cause, weight in told.items() if weight]
-
-
-def _of_the_card(weights: dict[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
-    """A message of CUDA's where the card is AMD's: there is no NVIDIA GPU, or a build for ROCm does not fit."""
-    if "amd-card" not in marks or _NVIDIA_NAMED.intersection(marks):
-        return weights
-    meant = Cause.ROCM_MISMATCH if "rocm-build" in marks else Cause.NO_NVIDIA_GPU
-    moved = {cause: weight * _OF_AMD for cause, weight in weights.items() if cause in _OF_NVIDIA}
-    kept = {cause: weight - moved.get(cause, 0.0) for cause, weight in weights.items()}
-    return {**kept, meant: kept.get(meant, 0.0) + sum(moved.values())} if moved else weights
 
 
 def _factor(signature: Signature, cause: Cause, marks: Collection[str]) -> float:

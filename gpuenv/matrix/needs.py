@@ -211,12 +211,12 @@ def _spelt(os: str, arch: str) -> str:
 
 def _gpus(snapshot: Snapshot, matrix: Matrix) -> tuple[NeededGpu, ...]:
     if snapshot.gpus:
-        return tuple(_needed(gpu, matrix) for gpu in visible_gpus(snapshot))
+        return tuple(gpu_listed(gpu, matrix) for gpu in visible_gpus(snapshot))
     on_bus = [device for device in snapshot.pci_gpus or () if device.vendor == NVIDIA]
-    return tuple(_on_bus(device, matrix) for device in on_bus)
+    return tuple(gpu_on_bus(device, matrix) for device in on_bus)
 
 
-def _on_bus(device: PciGpu, matrix: Matrix) -> NeededGpu:
+def gpu_on_bus(device: PciGpu, matrix: Matrix) -> NeededGpu:
     """A GPU of the PCI bus: by its id, else by the product that the list of ids has in brackets."""
     product = product_by_pci(device.device, matrix)
     if product is not None:
@@ -226,7 +226,8 @@ def _on_bus(device: PciGpu, matrix: Matrix) -> NeededGpu:
     return NeededGpu(f"{device.name or 'NVIDIA ' + device.device} at {device.pci}", capability)
 
 
-def _needed(gpu: Gpu, matrix: Matrix) -> NeededGpu:
+def gpu_listed(gpu: Gpu, matrix: Matrix) -> NeededGpu:
+    """A GPU that a source lists: by its own word, else by its name."""
     name = gpu.name.value
     capability = gpu.compute_capability.value
     if capability is None and name is not None:

@@ -96,6 +96,7 @@ class Driver:
         libraries: every file of libcuda and libnvidia-ml in the folders that drivers use.
         dkms: the driver's modules in DKMS's tree.
         module_kernels: kernels other than the running one for which a module is installed, where that has none.
+        module_files: the files of those modules, below ``/lib/modules``: where one lies tells what has put it there.
         module_blocks: files with the line, and kernel parameters, that keep the module from being loaded.
         nvml_init: return code of ``nvmlInit`` (0 is success).
         cuda_init: return code of ``cuInit`` (0 is success).
@@ -116,6 +117,7 @@ class Driver:
     libraries: tuple[DriverLibrary, ...] = ()
     dkms: tuple[DkmsBuild, ...] = ()
     module_kernels: Reading[tuple[str, ...]] = Reading()
+    module_files: Reading[tuple[str, ...]] = Reading()
     module_blocks: Reading[tuple[str, ...]] = Reading()
     nvml_init: Reading[int] = Reading()
     cuda_init: Reading[int] = Reading()

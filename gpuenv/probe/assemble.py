@@ -106,6 +106,7 @@ def _driver(raw: RawFacts) -> Driver:
         libraries=driver_libraries(kernel),
         dkms=kernel.dkms,
         module_kernels=fact("/lib/modules", kernel.module_kernels),
+        module_files=fact("/lib/modules", kernel.module_files),
         module_blocks=fact("modprobe.d and /proc/cmdline", kernel.module_blocks),
         nvml_init=fact("nvml", nvml.init),
         cuda_init=fact("libcuda", cuda.init, cuda.absent or cuda.unloadable),

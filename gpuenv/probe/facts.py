@@ -97,6 +97,7 @@ _DRIVER: Mapping[str, Sources] = {
     "driver.libraries[]": _one("the folders that drivers use"),
     "driver.dkms[]": _one("/var/lib/dkms"),
     "driver.module_kernels": _one("/lib/modules"),
+    "driver.module_files": _one("/lib/modules"),
     "driver.module_blocks": _one("modprobe.d and /proc/cmdline"),
     "driver.nvml_init": _one(_NVML),
     "driver.cuda_init": _one(_LIBCUDA),

@@ -149,6 +149,7 @@ class KernelFacts:
         suspends: how often it has gone to sleep since its start.
         dkms: the builds of the driver's module that DKMS knows.
         module_kernels: other kernels for which a module of the driver is installed, where the running one has none.
+        module_files: the files of those modules.
         module_blocks: what keeps the module from being loaded.
         libraries: the files of libcuda and libnvidia-ml where the loader may find them.
         amd_nodes: the nodes of AMD's compute driver.
@@ -182,6 +183,7 @@ class KernelFacts:
     suspends: int | None = None
     dkms: tuple[DkmsBuild, ...] = ()
     module_kernels: tuple[str, ...] | None = None
+    module_files: tuple[str, ...] | None = None
     module_blocks: tuple[str, ...] | None = None
     libraries: tuple[RawLibrary, ...] = ()
     amd_nodes: tuple[AmdNode, ...] = ()

@@ -185,7 +185,7 @@ def test_a_kernel_without_room_for_the_gpu_s_memory_is_named(matrix: Matrix, cod
     ("said", "code", "cause", "cure"),
     [
         (NO_POWER, "DRV120", Cause.GPU_HARDWARE_FAULT, "power cable"),
-        (NO_BAR, "DRV121", Cause.DRIVER_KERNEL_INCOMPATIBLE, "Above 4G Decoding"),
+        (NO_BAR, "DRV121", Cause.GPU_HARDWARE_FAULT, "Above 4G Decoding"),
     ],
 )
 def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
@@ -211,6 +211,38 @@ def test_a_gpu_that_the_driver_cannot_start_is_told_by_its_words(
     assert found(started, matrix) == [], "what was said before it was started is past"
 
 
+def beside_one_that_nvml_lists(said: str, cuda: int) -> Snapshot:
+    snapshot = machine(ADA, "open", said)
+    other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), name=known("NVIDIA L4", "nvml"))
+    nodes = tuple(DeviceNode(f"/dev/{name}", True, "", "") for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
+    return replace(
+        snapshot,
+        driver=replace(snapshot.driver, cuda_init=known(cuda, "libcuda"), device_nodes=nodes),
+        gpus=(other,),
+        gpu_count=known(1, "nvml"),
+        pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
+    )
+
+
+@pytest.mark.parametrize(("said", "code"), [(NO_POWER, "DRV120"), (NO_BAR, "DRV121")])
+@pytest.mark.parametrize("cuda", [100, 101, 999])
+def test_a_gpu_that_keeps_cuda_from_all_of_them_is_the_cause(matrix: Matrix, said: str, code: str, cuda: int) -> None:
+    (finding,) = found(beside_one_that_nvml_lists(said, cuda), matrix)
+    assert (finding.code, finding.severity, finding.primary) == (code, Severity.ERROR, True)
+
+
+def test_what_else_explains_that_cuda_fails_is_told_before_it(matrix: Matrix) -> None:
+    asleep = beside_one_that_nvml_lists(NO_POWER, 999)
+    asleep = replace(asleep, host=replace(asleep.host, suspends=known(1, "/sys/power")))
+    assert [finding.code for finding in found(asleep, matrix)] == ["DRV117", "DRV120"]
+    busy = beside_one_that_nvml_lists(NO_POWER, 2)
+    assert [finding.code for finding in found(busy, matrix)] == ["DRV113", "DRV120"]
+    split = beside_one_that_nvml_lists(NO_POWER, 100)
+    split = replace(split, gpus=tuple(replace(gpu, mig=known(True, "nvml")) for gpu in split.gpus))
+    (first, *_) = found(split, matrix)
+    assert first.cause is Cause.MIG_MISCONFIGURED
+
+
 def test_the_module_of_cuda_s_memory_has_no_part_in_listing_gpus(matrix: Matrix) -> None:
     (finding,) = found(machine(ADA, "open"), matrix)
     assert [fix.command for fix in finding.fix] == [("sudo", "dmesg")]
@@ -234,6 +266,7 @@ def test_modules_that_would_lose_a_gpu_that_works_are_not_advised(matrix: Matrix
     )
     (finding,) = [entry for entry in found(both, matrix) if entry.code == "GPU204"]
     assert finding.severity is Severity.WARNING
-    assert [fix.command for fix in finding.fix] == [None]
+    assert [fix.command for fix in finding.fix] == [None, None]
+    assert finding.fix[0].text.startswith("No one driver drives all these GPUs")
     (alone,) = found(snapshot, matrix)
     assert alone.fix[0].command == ("sudo", "apt-get", "install", "nvidia-driver-580-open")

@@ -22,7 +22,7 @@ from gpuenv.model.snapshot import (
     Toolkit,
 )
 from gpuenv.model.versions import CudaVersion
-from tests.doctor.installed_target import LIBRARIES, SITE, changed, faulty, found, healthy
+from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
 
 __all__ = ["healthy"]
 
@@ -117,6 +117,33 @@ def test_an_nvrtc_that_does_not_know_the_gpu(
     assert (said and said.cause) == cause
     if said is not None:
         assert any("cupy-cuda13x[ctk]==" in " ".join(fix.command or ()) for fix in said.fix)
+
+
+TOOLKIT = Toolkit("/usr/local/cuda-12.8", "searched", known(CudaVersion(12, 8), "x"), has_nvrtc=True)
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "cupy", "beginnings"),
+    [
+        (
+            TOOLKIT,
+            "14.1.0",
+            ("Take /opt/cuda-12.4/lib64 out of LD_LIBRARY_PATH", "Or remove the CuPy", "Or install a toolkit"),
+        ),
+        (replace(TOOLKIT, has_nvrtc=False), "14.1.0", ("Remove the CuPy", "Install the CuPy", "Or install a toolkit")),
+        (None, "14.1.0", ("Remove the CuPy", "Install the CuPy", "Or install a toolkit")),
+    ],
+)
+def test_the_ways_to_another_nvrtc_are_alternatives(
+    matrix: Matrix, healthy: Snapshot, toolkit: Toolkit | None, cupy: str, beginnings: tuple[str, ...]
+) -> None:
+    nvrtc = replace(LIBRARIES[0], release="12.4", path="/opt/cuda-12.4/lib64/libnvrtc.so.12")
+    snapshot = changed(healthy, libraries=(nvrtc, *LIBRARIES[1:6]), cupy=(replace(CUPY, release=cupy),))
+    there = assume(snapshot, ["gpu=RTX 5090", "env.LD_LIBRARY_PATH=/opt/cuda-12.4/lib64"], matrix)
+    told = found(matrix, replace(there, toolkits=(toolkit,) if toolkit else ()))["LIB610"]
+    ways = [fix.text for fix in told.fix if not fix.text.startswith("Then ")]
+    assert len(ways) == len(beginnings), told.fix
+    assert all(way.startswith(beginning) for way, beginning in zip(ways, beginnings, strict=True)), told.fix
 
 
 def test_an_nvrtc_older_than_the_gpu_will_do_where_ptx_is_asked_for(matrix: Matrix, healthy: Snapshot) -> None:

@@ -120,22 +120,74 @@ def with_reading(snapshot: Snapshot, distribution: str = "ubuntu 24.04", **readi
     return replace(snapshot, driver=driver, host=replace(snapshot.host, distribution=known(distribution, "x")))
 
 
+OTHER = "6.8.0-41-generic"
+
+
+def of_another_kernel(distribution: str, kernel: str, *files: str) -> Snapshot:
+    """The running kernel has no module; those of another one lie there."""
+    snapshot = host_without_module(Module.NOT_INSTALLED)
+    snapshot = replace(snapshot, host=replace(snapshot.host, kernel=known(kernel, "uname")))
+    return with_reading(snapshot, distribution, module_kernels=(OTHER,), module_files=files)
+
+
 @pytest.mark.parametrize(
-    ("distribution", "told"),
+    ("distribution", "folder", "told"),
     [
-        ("ubuntu 24.04", f"apt-get install linux-modules-nvidia-550-{KERNEL}"),
-        ("fedora 42", f"dnf install kernel-devel-{KERNEL}"),
-        ("debian 13", f"apt-get install linux-headers-{KERNEL}"),
+        ("ubuntu 24.04", "kernel/nvidia-550", f"apt-get install linux-modules-nvidia-550-{KERNEL}"),
+        ("ubuntu 24.04", "kernel/nvidia-550-open", f"apt-get install linux-modules-nvidia-550-open-{KERNEL}"),
+        ("ubuntu 24.04", "kernel/nvidia-550srv", f"apt-get install linux-modules-nvidia-550-server-{KERNEL}"),
+        ("ubuntu 24.04", "kernel/nvidia-550srv-open", f"apt-get install linux-modules-nvidia-550-server-open-{KERNEL}"),
+        ("fedora 42", "extra/nvidia", f"dnf install kernel-devel-{KERNEL}"),
+        ("debian 13", "updates/dkms", f"apt-get install linux-headers-{KERNEL}"),
+        ("ubuntu 24.04", "updates/dkms", f"apt-get install linux-headers-{KERNEL}"),
     ],
 )
 def test_a_module_that_another_kernel_has_is_brought_by_a_package_or_built(
-    matrix: Matrix, distribution: str, told: str
+    matrix: Matrix, distribution: str, folder: str, told: str
 ) -> None:
-    snapshot = host_without_module(Module.NOT_INSTALLED)
-    (finding,) = findings(with_reading(snapshot, distribution, module_kernels=("6.8.0-41-generic",)), matrix)
+    (finding,) = findings(of_another_kernel(distribution, KERNEL, f"{OTHER}/{folder}/nvidia.ko"), matrix)
     assert (finding.code, finding.cause) == ("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE)
-    assert told in " ".join(finding.fix[0].command or ())
-    assert "6.8.0-41-generic" in {entry.value for entry in finding.evidence}
+    assert " ".join(finding.fix[0].command or ()) == f"sudo {told}"
+    assert OTHER in {entry.value for entry in finding.evidence}
+
+
+OWN = f"{OTHER}/kernel/nvidia-550/nvidia.ko"
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "told"),
+    [
+        (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
+        (of_another_kernel("fedora 42", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
+        (of_another_kernel("ubuntu 24.04", "6.12.1-061201-generic", OWN), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.12.0-061200-generic", OWN), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.8.12-custom", OWN), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", "6.8.0-45-custom", OWN), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/nvidia-535/nvidia.ko"), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", KERNEL, OWN, OWN.replace("550", "550-open")), f"start {OTHER}"),
+        (of_another_kernel("ubuntu 24.04", KERNEL), f"start {OTHER}"),
+        (of_another_kernel("rocky 9.5", KERNEL, f"{OTHER}/extra/nvidia/nvidia.ko.xz"), f"start {OTHER}"),
+        (of_another_kernel("opensuse-leap 15.6", KERNEL, f"{OTHER}/updates/nvidia.ko"), f"start {OTHER}"),
+    ],
+)
+def test_where_it_is_not_certain_what_brings_the_module_no_command_is_told(
+    matrix: Matrix, snapshot: Snapshot, told: str
+) -> None:
+    (finding,) = findings(snapshot, matrix)
+    assert finding.code == "DRV115"
+    assert [fix.command for fix in finding.fix if fix.command] == []
+    assert told in finding.fix[0].text
+
+
+@pytest.mark.parametrize(("builds", "dkms"), [((BUILT,), True), ((), False)])
+def test_a_module_of_another_kernel_is_built_where_dkms_has_it(
+    matrix: Matrix, builds: tuple[DkmsBuild, ...], *, dkms: bool
+) -> None:
+    said = log("nvidia: disagrees about version of symbol module_layout")
+    snapshot = with_reading(replace(host_without_module(Module.NOT_LOADED, *builds), kernel_log=said), "rocky 9.5")
+    (finding,) = findings(snapshot, matrix)
+    assert finding.code == "DRV116"
+    assert any(fix.command and "dkms" in fix.command for fix in finding.fix) is dkms
 
 
 def test_what_a_removed_driver_has_left_for_another_kernel_is_no_driver(matrix: Matrix) -> None:

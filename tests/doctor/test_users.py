@@ -155,6 +155,24 @@ def of(*given: str) -> tuple[str, ...]:
 
 
 USERS = {
+    "a CuPy that was built here for a Python without wheels": Machine(
+        of("python=3.15", "driver=470.256.02", "gpu=A100", "cupy=none"), None, change=built(11)
+    ),
+    "a CuPy that was built here, where only the wheels for the driver want another Python": Machine(
+        of("python=3.14", "driver=470.256.02", "gpu=A100", "cupy=none"), None, change=built(11)
+    ),
+    "a CuPy that was built here with a CUDA older than any wheel's": Machine(
+        of("driver=440.64", "gpu=V100", "cupy=none"), None, change=built(10)
+    ),
+    "a CuPy that was built here with a CUDA newer than its driver": Machine(
+        of("driver=418.40.04", "gpu=V100", "cupy=none"), "driver-too-old-for-cuda", change=built(11)
+    ),
+    "a CuPy that was built here, and a driver without the GPU": Machine(
+        of("driver=595.58.03", "gpu=K80", "cupy=none"), "gpu-removed-from-driver", "branch 470", change=built(11)
+    ),
+    "a Python without wheels and without CuPy": Machine(
+        of("python=3.14", "driver=470.256.02", "gpu=A100", "cupy=none"), "python-unsupported", "Python 3.9"
+    ),
     "a desktop whose driver was never updated": Machine(
         of("driver=535.183.01", "gpu=RTX 4090", "cupy=cupy-cuda13x==14.2.0"), "driver-too-old-for-cuda", "cupy-cuda12x"
     ),

@@ -31,6 +31,105 @@ def told(text: str) -> list[str]:
             "hipInit: cannot open /dev/dri/renderD128: Permission denied",
         ),
         ("nvrm.xid", "xid: 79 committed, 12 rows", "the kernel's log has Xid: 79 of the GPU"),
+        ("nvrm.xid", "Xid 63: a row was remapped, no action is needed", "Xid 63: a row was remapped, then all hung"),
+        (
+            "node.permission",
+            "test -w /dev/nvidiactl && echo accessible\naccessible",
+            "cat /dev/nvidiactl: Permission denied",
+        ),
+        (
+            "target.bad-interpreter",
+            "bash: ./run.sh: /bin/bash^M: bad interpreter: No such file or directory",
+            "bash: /opt/env/bin/pip: /opt/gone/bin/python3.11: bad interpreter: No such file or directory",
+        ),
+        (
+            "target.bad-interpreter",
+            "zsh: ./tool.rb: /usr/bin/ruby: bad interpreter: No such file or directory",
+            "/opt/env/bin/python: bad interpreter: No such file or directory",
+        ),
+        (
+            "target.bad-interpreter",
+            "./deploy.py: /usr/bin/python3^M: bad interpreter: No such file or directory",
+            "./deploy.py: /usr/bin/python3: bad interpreter: No such file or directory",
+        ),
+        (
+            "cupy.sdist-building",
+            "Building wheel for cupy (setup.py): finished with status 'done'\nSuccessfully built cupy",
+            "Building wheels for collected packages: cupy\n  Building wheel for cupy (setup.py): started",
+        ),
+        (
+            "cupy.sdist-building",
+            "Building wheels for collected packages: cupy\nSuccessfully built cupy\nSuccessfully installed cupy-14.2.0",
+            "Building wheels for collected packages: fastrlock, cupy\nSuccessfully built fastrlock",
+        ),
+        (
+            "cupy.sdist-configuring",
+            "* CuPy Configuration Summary *\n  cuda      : Yes (version 12020)\n  nccl      : No",
+            "* CuPy Configuration Summary *\n  cuda      : No\n  nccl      : No",
+        ),
+        (
+            "told.set-in-time",
+            'os.environ["CUDA_VISIBLE_DEVICES"] = "1"  # must come before import torch\nimport torch',
+            'os.environ["CUDA_VISIBLE_DEVICES"] = "1"\nCUDA_VISIBLE_DEVICES counts only before import torch',
+        ),
+        (
+            "told.set-in-time",
+            "os.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\nCUDA_VISIBLE_DEVICES is set before import cupy, in time",
+            "os.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\nCUDA_VISIBLE_DEVICES=0,1 python a.py works",
+        ),
+        (
+            "cupy.api-changed",
+            "cuml 25.2 requires cupy-cuda12x>=12.0.0, you have 13.4.0, which is fine",
+            "cuml 25.2 requires cupy-cuda12x>=12.0.0, but you have cupy-cuda12x 11.6.0 which is incompatible.",
+        ),
+        (
+            "cupy.api-changed",
+            "rmm requires cupy>=12.0 and that is satisfied: the requirement is met",
+            "rmm requires cupy>=12.0, and 9.6.0 is there",
+        ),
+        (
+            "told.container-lost",
+            "after the daemon-reload the container lost its network and failed, the GPU did not",
+            "after the daemon-reload the container lost the GPU and failed",
+        ),
+        (
+            "told.container-lost",
+            "after daemon-reload containers are gone from the proxy",
+            "after daemon-reload containers with a GPU are broken",
+        ),
+        (
+            "told.nouveau",
+            "This old laptop uses nouveau on purpose, its NVIDIA card only drives the display",
+            "This old laptop uses nouveau, its NVIDIA card is not found",
+        ),
+        ("told.nouveau", "NVK is the default when nouveau is used", "nvidia-smi fails and nouveau is used"),
+        (
+            "told.driver-hangs",
+            "nvidia-smi runs in a thread, so that a hang of nvidia-smi stays there",
+            "in a thread or not, there is a hang of nvidia-smi",
+        ),
+        (
+            "told.quota",
+            "On a read-only file tree compiled kernels of CuPy: nothing is written, the cache is in memory",
+            "On a read-only root compiled kernels of CuPy cannot be cached in the home",
+        ),
+        (
+            "ld.libstdcxx",
+            "code: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by code)",
+            "ImportError: /lib64/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by /opt/a/cupy/core.so)",
+        ),
+        (
+            "nvidia-cli.ldcache",
+            "ps: nvidia-container-cli configure --ldconfig=@/sbin/ldconfig.real --device=all",
+            "nvidia-container-cli: ldcache error: process /sbin/ldconfig failed with error code: 1",
+        ),
+        ("build.cuda-home", "Set CUDA_PATH environment variable if CuPy fails to load.", "set CUDA_PATH or CUDA_HOME"),
+        (
+            "windows.dll-directory",
+            "os.add_dll_directory(os.environ['CUDA_PATH'] + r'\\bin')",
+            "os.add_dll_directory(os.path.join(cuda_path, 'bin'))",
+        ),
+        ("cuda.numbered", "cuInit(0) = 0 (CUDA_SUCCESS)", "cuInit(0) = 999"),
     ],
 )
 def test_a_sentence_that_comes_near_is_not_the_message(signature: str, healthy: str, fault: str) -> None:
@@ -48,8 +147,34 @@ def test_a_sentence_that_comes_near_is_not_the_message(signature: str, healthy: 
         "with pytest.raises(cupy.cuda.memory.OutOfMemoryError):",
         "    except cupy.cuda.memory.OutOfMemoryError:",
         "- fix(init): handle cudaErrorNoDevice",
+        "if status == NVML_ERROR_LIB_RM_VERSION_MISMATCH:",
+        "    } else if (code == cudaErrorIllegalAddress) {",
+        "    elif error in (CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NO_DEVICE):",
+        "case torch.cuda.OutOfMemoryError:",
+        '        return "CUDA driver version is insufficient for CUDA runtime version";',
+        "cudaErrorSystemNotReady = 802",
+        "    CUDA_ERROR_ILLEGAL_ADDRESS = 700, an instruction left the mapped memory",
+        "NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18",
+        "CUBLAS_STATUS_NOT_INITIALIZED: returned when the handle was not created",
+        "CUDNN_STATUS_NOT_INITIALIZED (1): the handle is missing; usually returned by the first call",
+        "cudaErrorInitializationError: this error indicates that CUDA could not start",
+        "cuInit returns CUDA_ERROR_NO_DEVICE, CUDA_ERROR_NOT_INITIALIZED or CUDA_SUCCESS",
     ],
 )
 def test_what_a_program_would_say_or_catch_has_not_come(line: str) -> None:
     assert told(line) == []
     assert told(f"{line}\ncupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,192 bytes") != []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if I run two of them, I get CUDA_ERROR_OUT_OF_MEMORY (on each):",
+        "cudaErrorSystemNotReady (802) returned from cudaGetDeviceCount",
+        "CUBLAS_STATUS_NOT_INITIALIZED (1) when calling cublasCreate",
+        "cuInit returns CUDA_ERROR_NO_DEVICE",
+        "status = CUDA_ERROR_ILLEGAL_ADDRESS",
+    ],
+)
+def test_what_a_program_or_a_person_reports_has_come(line: str) -> None:
+    assert told(line) != []

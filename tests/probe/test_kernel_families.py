@@ -115,6 +115,31 @@ def test_other_kernels_with_a_module_of_the_driver(
 
 
 @pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, ()),
+        (
+            {
+                "lib/modules/6.8.0-41-generic/modules.dep": (
+                    "kernel/nvidia-550srv-open/nvidia-drm.ko: kernel/nvidia-550srv-open/nvidia.ko\n"
+                    "kernel/nvidia-550srv-open/nvidia.ko:\nkernel/nvidia-535/nvidia.ko:\n"
+                )
+            },
+            ("6.8.0-41-generic/kernel/nvidia-535/nvidia.ko", "6.8.0-41-generic/kernel/nvidia-550srv-open/nvidia.ko"),
+        ),
+        (
+            {"lib/modules/6.8.1/modules.dep": "/lib/modules/6.8.1/kernel/drivers/video/nvidia.ko:\n"},
+            ("6.8.1/kernel/drivers/video/nvidia.ko",),
+        ),
+        ({"lib/modules/5.4.0/extra/nvidia/nvidia.ko.xz": ""}, ("5.4.0/extra/nvidia/nvidia.ko.xz",)),
+        ({f"lib/modules/{name}/modules.dep": "extra/nvidia.ko:\n" for name in ("5.4.0", RELEASE)}, ()),
+    ],
+)
+def test_where_the_module_of_another_kernel_lies(tmp_path: Path, files: dict[str, str], told: tuple[str, ...]) -> None:
+    assert kernel_of(lay(tmp_path, files)).module_files == told
+
+
+@pytest.mark.parametrize(
     ("files", "blocks"),
     [
         ({}, ()),

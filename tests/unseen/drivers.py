@@ -49,6 +49,31 @@ DRIVERS = (
         first="linux-modules-nvidia-550",
     ),
     unseen(
+        "driver-kernel-incompatible",
+        "Ubuntu's open modules for servers, and a new kernel without their package",
+        "l4-550",
+        both(
+            host(kernel=NEW_KERNEL),
+            driver(module=Module.NONE),
+            ANSWERS_NOT,
+            placed({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/nvidia-550srv-open/nvidia.ko:\n"}),
+        ),
+        first=f"linux-modules-nvidia-550-server-open-{NEW_KERNEL}",
+    ),
+    unseen(
+        "driver-kernel-incompatible",
+        "NVIDIA's own installer without DKMS on Ubuntu, and a new kernel",
+        "l4-550",
+        both(
+            host(kernel=NEW_KERNEL),
+            driver(module=Module.NONE),
+            ANSWERS_NOT,
+            placed({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/drivers/video/nvidia.ko:\n"}),
+        ),
+        first="Run the installer",
+        unsaid=("linux-modules-nvidia", "dkms"),
+    ),
+    unseen(
         "driver-install-broken",
         "Fedora with RPM Fusion's module and without its package for CUDA",
         "gtx1080ti-580",
@@ -227,7 +252,7 @@ DRIVERS = (
         first="power",
     ),
     unseen(
-        "driver-kernel-incompatible",
+        "gpu-hardware-fault",
         "a board whose firmware gave the GPU no room",
         "gtx1080ti-580",
         both(

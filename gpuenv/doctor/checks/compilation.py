@@ -228,22 +228,26 @@ def _to_another_nvrtc(facts: Facts, there: Installed, nvrtc: Library) -> Iterato
     serving = serving_minors(there.wheel, facts.needs, facts.matrix)
     first = (nvrtc.path or "").rpartition("/")[0]
     led = first in facts.snapshot.environment.get("LD_LIBRARY_PATH", "").split(":")
-    fitting = [kit for kit in facts.snapshot.toolkits if kit.toolkit.value in {row.cuda for row in serving}]
-    if led and fitting:
+    known = {row.cuda for row in serving}
+    fitting = [kit for kit in facts.snapshot.toolkits if kit.has_nvrtc and kit.toolkit.value in known]
+    instead = led and bool(fitting)
+    if instead:
         yield Fix(f"Take {first} out of LD_LIBRARY_PATH: the toolkit in {fitting[0].path} knows the GPU.")
     wheel = facts.resolution.wheel
     same = wheel and (wheel.distribution, wheel.version) == (there.cupy.distribution, there.cupy.release)
     if wheel is not None and (wheel.extra or not same):  # the very same would find the same NVRTC
-        yield from install_fix(facts, "Install the CuPy that brings such an NVRTC.")
-    yield from _newer_nvrtc(serving)
+        brought = install_fix(facts, f"{'Or install' if instead else 'Install'} the CuPy that brings such an NVRTC.")
+        instead = instead or bool(brought)
+        yield from brought
+    yield from _newer_nvrtc(serving, "Or install" if instead else "Install")
 
 
-def _newer_nvrtc(serving: Sequence[CudaMinor]) -> tuple[Fix, ...]:
+def _newer_nvrtc(serving: Sequence[CudaMinor], words: str) -> tuple[Fix, ...]:
     if not serving:
         return ()
     versions = sorted(row.cuda for row in serving)
     named = f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else str(versions[0])
-    return (Fix(f"Or install a toolkit of CUDA {named}, and let CUDA_PATH and the loader find it first."),)
+    return (Fix(f"{words} a toolkit of CUDA {named}, and let CUDA_PATH and the loader find it first."),)
 
 
 @check("LIB612", Cause.NVRTC_OUTPUT_INVALID, requires=("LIB602", "LIB603", "WHL504"))

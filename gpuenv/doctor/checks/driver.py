@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gpuenv.doctor.blocks import blocks, by_prime_select, keeps_out, let_through
-from gpuenv.doctor.checks.module import ABSENT, into_this_kernel, signing_fixes
+from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
     PASSED_ON,
@@ -19,6 +19,7 @@ from gpuenv.doctor.machine import (
     probed,
     unfound_in_wsl,
 )
+from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
 from gpuenv.model.causes import Cause

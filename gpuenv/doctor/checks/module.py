@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded
+from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import family, kernel_headers, module_build, module_package, restart
+from gpuenv.doctor.remedies import family
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
@@ -16,7 +17,6 @@ ABSENT = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 _REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected")
 # Linux, kernel/module/main.c (check_modinfo, simplify_symbols) and kernel/module/version.c (check_version).
 _OTHER_KERNEL = pattern(r"\bnvidia\w*: (?:version magic|disagrees about version of symbol|Unknown symbol)")
-_WORDS = pattern(r"[a-z]{2,}")
 _OF_ANOTHER = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the module
 
 
@@ -29,8 +29,8 @@ def module_not_built(facts: Facts) -> Outcome:
     packages bring it, the one for this kernel is not installed. The module of another kernel cannot be loaded.
     How it is seen: DKMS's tree, or the folder of another kernel, has the driver's module, and the folder of the running
     kernel has none.
-    What to do: install the headers of this kernel and build again, or install the package for this kernel; where the
-    build fails, read its log and install a newer driver, or start the kernel that the module was built for.
+    What to do: build it again where DKMS builds it, or install the module from where that of the other kernel comes;
+    where the build fails, read its log and install a newer driver, or start the kernel that the module was built for.
     """
     snapshot = facts.snapshot
     driver, kernel, builds = snapshot.driver, snapshot.host.kernel.value, snapshot.driver.dkms
@@ -55,27 +55,6 @@ def module_not_built(facts: Facts) -> Outcome:
             Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
         ),
     )
-
-
-def into_this_kernel(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
-    """How a kernel that has no module comes to one: Ubuntu's have packages of it; elsewhere it is built here."""
-    built = bool(snapshot.driver.dkms)
-    package = None if built else module_package(snapshot, kernel)
-    others = [other for other in snapshot.driver.module_kernels.value or () if _kind(other) == _kind(kernel)]
-    if package:
-        return (Fix("Install the driver's module for this kernel, then load it.", package),)
-    if others and not built and family(snapshot) == "arch":  # which keeps one release of each kernel: it was updated
-        return (restart(snapshot, f"so that the kernel starts that has the module, {others[-1]}"),)
-    return (
-        Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel)),
-        Fix("Build the module for this kernel.", module_build(snapshot, kernel)),
-        Fix("Or install the package that brings it for this kernel, or start the kernel that has one."),
-    )
-
-
-def _kind(kernel: str) -> list[str]:
-    """Which of a distribution's kernels it is: ``arch`` of 6.6.1-arch1-1, ``cachyos`` of 6.6.2-3-cachyos."""
-    return _WORDS.findall(kernel)
 
 
 def _told(build: DkmsBuild) -> str:
@@ -112,8 +91,8 @@ def _of_another_kernel(snapshot: Snapshot) -> Outcome:
         + fact("host.kernel", snapshot.host.kernel)
         + fact("driver.module", snapshot.driver.module),
         (
-            Fix("Install the headers of this kernel.", kernel_headers(snapshot, kernel) if kernel else None),
-            Fix("Build the module for this kernel, then load it.", module_build(snapshot, kernel)),
+            *(into_this_kernel(snapshot, kernel) if kernel else ()),
+            Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
         ),
     )
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.joint import BLACKWELL, TURING, kind_for, no_one_driver, wanted
 from gpuenv.doctor.legacy import older_driver
 from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import family, open_modules, proprietary_modules
 from gpuenv.matrix.products import product_by_pci, product_near_pci
-from gpuenv.matrix.records import Product
-from gpuenv.matrix.support import BranchRange, branch_of, branches_for
+from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import pci_key
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import PciGpu, Snapshot
-from gpuenv.model.versions import ComputeCapability
 
-# NVIDIA, Driver Installation Guide, Kernel Modules (read 2026-11-22): Maxwell, Pascal and Volta need the proprietary
-# modules. NVIDIA, Transitions Fully Towards Open-Source GPU Kernel Modules (17 July 2024): Grace Hopper and Blackwell
-# need the open ones.
-_TURING, _HOPPER, _BLACKWELL = ComputeCapability(7, 5), ComputeCapability(9, 0), ComputeCapability(10, 0)
 _KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
 # As the driver words it: open-gpu-kernel-modules, nv.c, and the strings of nv-kernel.o of the proprietary modules.
 _NEEDS_OPEN = pattern(r"requires? (?:the )?use of the (?:\S*NVRM: )?NVIDIA open kernel modules")
@@ -54,7 +49,7 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
             found = True
             yield symptom
     if not found and not driver_sees_gpu(facts.snapshot):
-        yield from _by_the_log_alone(facts.snapshot)
+        yield from _by_the_log_alone(facts)
 
 
 def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
@@ -66,26 +61,30 @@ def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
         return None
     row = branches_for(product.compute_capability, matrix)
     branch = branch_of(driver, matrix)
-    wanted = row.wants(branch) if row else None
-    if row is None or wanted is None:
+    needed = row.wants(branch) if row else None
+    if row is None or needed is None:
         return None
     old = row.last is not None and branch > row.last
     return Symptom(
         f"Driver branch {driver.branch} does not support {product.name} {'any more' if old else 'yet'}",
         fact("driver.version", snapshot.driver.version)
         + _device(device, matrix.cite(product.source))
-        + (Evidence("needed", wanted, row.source),),
-        (_other_branch(snapshot, row, wanted),),
+        + (Evidence("needed", needed, row.source),),
+        _other_branch(facts),
         _severity(snapshot),
         Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
     )
 
 
-def _other_branch(snapshot: Snapshot, row: BranchRange, wanted: str) -> Fix:
-    words = f"Install a driver of {wanted}"
-    if row.last is None:
-        return Fix(f"{words}.")
-    return older_driver(snapshot, family(snapshot), row.last, words)
+def _other_branch(facts: Facts) -> tuple[Fix, ...]:
+    """One that drives this GPU and loses none of those that work."""
+    snapshot, needed = facts.snapshot, wanted(facts)
+    words = f"Install a driver of {needed.branches}"
+    if not needed.possible:
+        return no_one_driver(facts)
+    if needed.last is None:
+        return (Fix(f"{words}."),)
+    return (older_driver(snapshot, family(snapshot), needed.last, words),)
 
 
 def _by_kind(device: PciGpu, facts: Facts) -> Symptom | None:
@@ -94,10 +93,10 @@ def _by_kind(device: PciGpu, facts: Facts) -> Symptom | None:
     product = product_by_pci(device.device, facts.matrix)
     if product is None or facts.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
         return None
-    kind, wanted = _kind_in_use(snapshot), _kind_for(product, snapshot)
-    if kind is None or wanted in (None, kind):
+    kind, needed = _kind_in_use(snapshot), kind_for(product.compute_capability, snapshot)
+    if kind is None or needed in (None, kind):
         return None
-    return _of_the_other_kind(product.name, wanted == "open", snapshot, _device(device, _KINDS))
+    return _of_the_other_kind(product.name, needed == "open", facts, _device(device, _KINDS))
 
 
 def _kind_in_use(snapshot: Snapshot) -> str | None:
@@ -110,25 +109,17 @@ def _kind_in_use(snapshot: Snapshot) -> str | None:
     return "open" if told[-1][1] else "proprietary"
 
 
-def _kind_for(product: Product, snapshot: Snapshot) -> str | None:
-    """The one kind of kernel modules that drives a GPU; None where both do."""
-    capability = product.compute_capability
-    if capability < _TURING:
-        return "proprietary"
-    grace = capability == _HOPPER and snapshot.host.arch.value == "aarch64"
-    return "open" if capability >= _BLACKWELL or grace else None
-
-
-def _of_the_other_kind(name: str, wants_open: bool, snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
-    used, wanted = ("proprietary", "open") if wants_open else ("open", "proprietary")
+def _of_the_other_kind(name: str, wants_open: bool, facts: Facts, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
+    snapshot = facts.snapshot
+    used, needed = ("proprietary", "open") if wants_open else ("open", "proprietary")
     said = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
     return Symptom(
-        f"The driver's {used} kernel modules cannot drive {name}: it needs the {wanted} ones",
+        f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
         fact("driver.flavor", snapshot.driver.flavor)
         + fact("driver.version", snapshot.driver.version)
         + evidence
         + _of_the_log(said[-2:], snapshot),
-        (_other_modules(snapshot, wants_open=wants_open),),
+        no_one_driver(facts) or (_other_modules(snapshot, wants_open=wants_open),),
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
@@ -137,7 +128,7 @@ def _of_the_other_kind(name: str, wants_open: bool, snapshot: Snapshot, evidence
 def _other_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
     """The kind that drives it, unless a GPU that works would be lost by that."""
     driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
-    if any(c is not None and (c < _TURING if wants_open else c >= _BLACKWELL) for c in driven):
+    if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):
         return Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
     return open_modules(snapshot) if wants_open else proprietary_modules(snapshot)
 
@@ -165,11 +156,12 @@ def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
     )
 
 
-def _by_the_log_alone(snapshot: Snapshot) -> Outcome:
+def _by_the_log_alone(facts: Facts) -> Outcome:
     """The driver says which kind of modules it needs, of a GPU that is not to be seen on the bus or in no table."""
+    snapshot = facts.snapshot
     for said, wants_open in ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False)):
         if any(said.search(line) for line in _lines(snapshot)):
-            yield _of_the_other_kind("the GPU", wants_open, snapshot, ())
+            yield _of_the_other_kind("the GPU", wants_open, facts, ())
             return
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
+from gpuenv.doctor.boards import CONNECT_POWER, GIVE_ROOM
 from gpuenv.doctor.checks.module import ABSENT
 from gpuenv.doctor.events import lines_with
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Snapshot
 
 _BEFORE = (*ABSENT, "GPU204")
+_OF_A_GPU = (Cuda.NO_DEVICE, Cuda.INVALID_DEVICE, Cuda.UNKNOWN)  # of cuInit, where one of the GPUs does not start
 # open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c, RmInitAdapter: NV_ERR_INSUFFICIENT_POWER.
 _NO_POWER = pattern(r"NVRM: .*does not have the necessary power cables connected")
 # open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c, nv_pci_probe.
@@ -34,17 +37,18 @@ def without_power(facts: Facts) -> Outcome:
         facts.snapshot,
         _NO_POWER,
         "A GPU is not started, since its power cables are not connected",
-        (Fix("Switch the machine off, and connect every power cable of the GPU, of the kind that its maker names."),),
+        CONNECT_POWER,
     )
 
 
-@check("DRV121", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=_BEFORE)
+@check("DRV121", Cause.GPU_HARDWARE_FAULT, requires=_BEFORE)
 def no_room_on_the_bus(facts: Facts) -> Outcome:
     """The machine has given a GPU no room for its memory on the PCI bus.
 
     What it means: a GPU shows its memory through windows (BARs) whose addresses the firmware, or the hypervisor, hands
     out. Where the room below 4 GiB is too small and none above it is used, the GPU gets none, and the module cannot
-    drive it.
+    drive it. It bears the cause of the hardware, since the machine has to be set up otherwise, and no other driver and
+    no other kernel would find the GPU: it is on the bus and cannot be reached there.
     How it is seen: the driver does not list the GPU, and says in the kernel's log that a region is invalid.
     What to do: turn on "Above 4G Decoding" in the firmware, or let the kernel hand the addresses out anew; for a
     virtual machine give it a larger 64-bit window.
@@ -53,10 +57,7 @@ def no_room_on_the_bus(facts: Facts) -> Outcome:
         facts.snapshot,
         _NO_ROOM,
         "A GPU cannot be driven: the machine's firmware has given its memory no room on the PCI bus",
-        (
-            Fix("Turn on Above 4G Decoding in the machine's firmware; for a virtual machine, a larger 64-bit window."),
-            Fix("Or let the kernel hand the addresses out anew: start it with pci=realloc."),
-        ),
+        GIVE_ROOM,
     )
 
 
@@ -72,5 +73,15 @@ def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tu
         title,
         lines + devices + fact("driver.version", snapshot.driver.version) + source(snapshot, "nvml"),
         fixes,
-        Severity.WARNING if driver_sees_gpu(snapshot) else Severity.ERROR,
+        Severity.WARNING if driver_sees_gpu(snapshot) and not _keeps_cuda_from_all(snapshot) else Severity.ERROR,
     )
+
+
+def _keeps_cuda_from_all(snapshot: Snapshot) -> bool:
+    """Whether CUDA starts for no GPU, the others included, and nothing else that was read explains that.
+
+    After a sleep it is the module of CUDA's memory that has lost its state, and a GPU in MIG mode may have no instance.
+    """
+    if snapshot.driver.cuda_init.value not in _OF_A_GPU or any(gpu.mig.value for gpu in snapshot.gpus):
+        return False
+    return not (snapshot.driver.cuda_init.value == Cuda.UNKNOWN and snapshot.host.suspends.value)

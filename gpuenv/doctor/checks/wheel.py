@@ -13,6 +13,7 @@ from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record
+from gpuenv.model.pattern import pattern
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection, Resolution
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.target import Target
@@ -20,6 +21,8 @@ from gpuenv.model.target import Target
 # After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
 # that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
 _DRIVER_CHANGES = ("DRV101", "GPU201", "GPU204", "DRV104", "DRV106", "DRV112", "DRV115")
+# Below the prefix, where installers put packages: venv and conda, Debian's folders, and Windows.
+_INSTALLED_INTO = pattern(r"(?:local/)?[Ll]ib(?:64)?/(?:(?:python|pypy)[\d.]+t?/)?(?:site|dist)-packages")
 _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, ConstraintName.PYTHON)
 
 
@@ -116,7 +119,8 @@ def nothing_fits(facts: Facts) -> Outcome:
     What it means: for every release, the driver is too old, or a GPU is outside what the driver or its CUDA supports,
     or the releases that this driver and GPU could run have no wheel for this Python.
     How it is seen: every release in the matrix is held against the driver, the GPUs and the interpreter. Where the CuPy
-    that is there is older than all of these, it may run none the less.
+    that is there is older than all of these, it may run none the less; one that was built from its source is held to
+    nothing that wheels need, but only to whether the driver drives the GPUs.
     What to do: make the smallest change that the resolver names: a newer driver, or an older Python.
     """
     resolution = facts.resolution
@@ -128,7 +132,10 @@ def nothing_fits(facts: Facts) -> Outcome:
         yield NotKnown("the interpreter or its platform has no wheel, whatever the driver and the GPU are")
         return
     reasons = [entry for entry in resolution.rejected if entry.candidate == subject]
-    cause = _cause_of(facts, {entry.constraint for entry in reasons})
+    constraints = {entry.constraint for entry in reasons}
+    if _is_no_wheel(facts) and ConstraintName.DRIVER_SUPPORTS_GPU not in constraints:
+        return
+    cause = _cause_of(facts, constraints)
     if cause is None:
         yield NotKnown("what stands against CuPy here is neither the driver nor a GPU")
         return
@@ -146,6 +153,12 @@ def nothing_fits(facts: Facts) -> Outcome:
         Severity.WARNING if older else Severity.ERROR,
         cause=cause,
     )
+
+
+def _is_no_wheel(facts: Facts) -> bool:
+    """Whether the CuPy that an import meets bears no wheel line's name: it was built here, or by conda."""
+    cupy = facts.snapshot.target.cupy
+    return bool(cupy) and cupy[0].distribution not in {line.name for line in facts.matrix.wheel_lines}
 
 
 def _changes(resolution: Resolution) -> tuple[Fix, ...]:
@@ -180,7 +193,7 @@ def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
     """The cause behind the constraints that stand against the nearest release."""
     covered = min(row.branch for row in facts.matrix.driver_branches)
     last = [row.last for gpu in facts.needs.gpus if (row := branches_for(gpu.compute_capability, facts.matrix))]
-    if any(branch is not None and branch < covered for branch in last):
+    if not _is_no_wheel(facts) and any(branch is not None and branch < covered for branch in last):
         return Cause.GPU_TOO_OLD_FOR_ANY_DRIVER  # its last branch is older than any that a CuPy runs on
     driver = facts.needs.driver
     if ConstraintName.DRIVER_SUPPORTS_GPU in constraints and driver is not None:
@@ -275,7 +288,12 @@ def cupy_missing(facts: Facts) -> Outcome:
 
 
 def _left_in(target: Target) -> str | None:
-    """The environment's own folder in which a package cupy lies that no distribution owns; None where there is none."""
+    """The installers' folder of the environment in which a package cupy lies that no distribution owns; else None.
+
+    Anywhere else below the prefix it is somebody's own: a source tree in PREFIX/src, say, that a variable leads to.
+    """
     package, _, file = (target.cupy_module.value or "").rpartition("/cupy/")
     prefix = target.prefix.value
-    return package if file == "__init__.py" and prefix and package.startswith(f"{prefix}/") else None
+    if file != "__init__.py" or not prefix or not package.startswith(f"{prefix}/"):
+        return None
+    return package if _INSTALLED_INTO.fullmatch(package[len(prefix) + 1 :]) else None

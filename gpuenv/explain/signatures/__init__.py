@@ -29,6 +29,7 @@ def all_signatures() -> tuple[Signature, ...]:
         cupy_imports,
         cupy_refusals,
         cupy_words,
+        damaged,
         devices_mixed,
         displays,
         driver,
@@ -45,6 +46,7 @@ def all_signatures() -> tuple[Signature, ...]:
         link_time,
         loader,
         marks,
+        marks_shown,
         marks_told,
         memory,
         nvml,
@@ -83,7 +85,7 @@ def all_signatures() -> tuple[Signature, ...]:
             cuda_rare,
             cuda_numbers,
         ),
-        *(compiler, toolkit, libraries, loader, system_libraries, link_time, windows),
+        *(compiler, toolkit, libraries, loader, damaged, system_libraries, link_time, windows),
         *(containers, runtimes, images, kubernetes),
         *(
             packages,
@@ -111,6 +113,7 @@ def all_signatures() -> tuple[Signature, ...]:
             told_work,
             marks,
             marks_told,
+            marks_shown,
             cards,
         ),
     )

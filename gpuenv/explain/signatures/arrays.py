@@ -81,17 +81,24 @@ SIGNATURES = (
             "expected cupy",
             "does not support",
             "only supports",
-            "non-scalar",
             "unsupported dtype",
         ),
         ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.82),),
         "CuPy, _core/_kernel.pyx and core.pyx; CuPy documentation, Differences between CuPy and NumPy",
         pattern=(
             r"(?:Unsupported|Invalid index) type:? <(?:class|type) '(?:list|tuple|str|range|NoneType|object|dict|set)'>|Unsupported dtype (?:object|<U\d*|\|S\d*|datetime\S*|\[|O)"
-            r"|cupy\S* (?:does not|doesn't|do not) (?:yet )?support(?! bfloat)|only cupy\.ndarray\S* (?:is|are) supported|non-scalar numpy\.ndarray cannot be used"
+            r"|cupy\S* (?:does not|doesn't|do not) (?:yet )?support(?! bfloat)|only cupy\.ndarray\S* (?:is|are) supported"
             r"|(?:operands?|arguments?|inputs?) must be (?:a )?cupy\.ndarray"
         ),
         title="NumPy does this, CuPy does not or does it differently",
+    ),
+    Signature(
+        "cupy.host-array-refused",
+        _CUPY,
+        ("non-scalar numpy",),
+        ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.7), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.2)),
+        "CuPy, _core/core.pyx: fill",
+        title="An array of NumPy's is given to one on the GPU",
     ),
     Signature(
         "cupy.semantics",

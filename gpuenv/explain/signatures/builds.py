@@ -58,7 +58,12 @@ SIGNATURES = (
         title="pip builds CuPy from source: the plain name cupy has no wheels",
         level=Level.WARNING,
         mark="building-cupy",
-        sways=(Sway("aarch64", Cause.JETSON_TEGRA, 12), Sway("jetson", Cause.JETSON_TEGRA, 40)),
+        sways=(
+            Sway("aarch64", Cause.JETSON_TEGRA, 12),
+            Sway("jetson", Cause.JETSON_TEGRA, 40),
+            Sway("cupy-built", Cause.CUPY_SDIST_BUILD_FAILURE, 0),
+            Sway("cupy-built", Cause.JETSON_TEGRA, 0),
+        ),
         decides="whether the build ended, and how: its last lines",
     ),
     Signature(
@@ -70,6 +75,10 @@ SIGNATURES = (
         title="CuPy is built from source: the plain name cupy has no wheels",
         level=Level.WARNING,
         mark="building-cupy",
+        sways=(
+            Sway("cupy-built", Cause.CUPY_SDIST_BUILD_FAILURE, 0),
+            Sway("cupy-configured", Cause.CUPY_SDIST_BUILD_FAILURE, 0),
+        ),
         decides="whether the build ended, and how: its last lines",
     ),
     Signature(

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.explain.signatures.packages import FIT
 from gpuenv.model.causes import Cause
 
 _TOOLS = "conda, mamba, pixi"
 _CONDA = "conda 4 to 25, exceptions.py"
 _SOLVER = "libmamba, satisfiability_error.cpp; libsolv; rattler, resolvo's conflicts"
+
+
+def _uninstallable(values: Mapping[str, str]) -> Weights:
+    """No package of conda's bears the name of a wheel line: its record is gone for another reason."""
+    if "wheel" in values:
+        return ((Cause.CORRUPT_INSTALLATION, 0.5), (Cause.MIXED_PIP_CONDA, 0.4))
+    return ((Cause.MIXED_PIP_CONDA, 0.8),)
+
 
 SIGNATURES = (
     Signature(
@@ -159,8 +169,10 @@ SIGNATURES = (
         ((Cause.MIXED_PIP_CONDA, 0.8),),
         f"{_CONDA}: ClobberWarning; pip, req/req_uninstall.py",
         pattern=(
-            r"Clobber(?:Error|Warning).*(?:cupy|cuda|nvidia)|Cannot uninstall '?cupy\S*'?|cannot uninstall.*cupy.*(?:no RECORD|distutils|conda)"
+            r"Clobber(?:Error|Warning).*(?:cupy|cuda|nvidia)|Cannot uninstall '?cupy(?P<wheel>[-_]cuda\S*)?'?|cannot uninstall.*cupy.*(?:no RECORD|distutils|conda)"
             r"|cupy.*(?:installed (?:by|with|from) (?:both )?(?:pip|conda).*(?:and|conda|pip))"
         ),
+        judge=_uninstallable,
+        sways=(Sway("pip-and-conda", Cause.MIXED_PIP_CONDA, 6),),
     ),
 )

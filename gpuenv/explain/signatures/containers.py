@@ -83,7 +83,7 @@ SIGNATURES = (
         ("ldcache error", "ldconfig"),
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.88),),
         "libnvidia-container, src/nvc_ldcache.c",
-        pattern=r"ldcache error|nvidia-container-cli.*ldconfig",
+        pattern=r"ldcache error|nvidia-container-cli(?!.{0,160}--ldconfig).*ldconfig",
         title="The container toolkit's hook cannot run ldconfig",
         mark="container",
     ),

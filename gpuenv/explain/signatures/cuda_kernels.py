@@ -17,6 +17,10 @@ _TORCH_NUMBERS = (  # torch, c10/cuda/CUDACachingAllocator.cpp, before and since
     rf"|\. GPU(?: \d+)? has a total capacity of (?P<capacity>{_SIZE}) of which (?P<left>{_SIZE}) is free\."
     rf"(?: Process \d+ has {_SIZE} memory in use\.)*(?: Including non-PyTorch memory, this process has (?P<process>{_SIZE}))?)"
 )
+_ANOTHERS = (  # where no more of the message is there; a container's own process has another number, too
+    rf"(?:this process has (?P<mine>{_SIZE}) memory in use\. )?Process \d+ has (?P<other>{_SIZE}) memory in use\b(?!\. Of the allocated)"
+    rf"(?:\. Including non-PyTorch memory, this process has (?P<ours>{_SIZE}))?"
+)
 _UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _MUCH = 0.5  # of a GPU's memory
 
@@ -38,6 +42,12 @@ def _memory(values: Mapping[str, str]) -> Weights:
         size, mine, asked = _bytes(total), max(map(_bytes, told)), _bytes(values["asked"])
         others = size - mine - _bytes(values.get("free") or values.get("left") or "0 bytes")
         if others >= _MUCH * size and mine + asked < _MUCH * size:
+            return ((Cause.GPU_BUSY, 0.7), (Cause.OUT_OF_MEMORY, 0.28))
+    if "other" in values:
+        own = values.get("mine") or values.get("ours")
+        if own is None:
+            return ((Cause.GPU_BUSY, 0.5), (Cause.OUT_OF_MEMORY, 0.44))
+        if _bytes(values["other"]) >= _bytes(own):
             return ((Cause.GPU_BUSY, 0.7), (Cause.OUT_OF_MEMORY, 0.28))
     return ((Cause.OUT_OF_MEMORY, 0.9), (Cause.GPU_BUSY, 0.06))
 
@@ -61,10 +71,9 @@ SIGNATURES = (
             r"|(?:cupy\S*|cuda\S*)\.OutOfMemoryError(?!: Out of memory allocating)|^OutOfMemoryError: out of memory|OutOfMemoryError: CUDA"
             r"|RESOURCE_EXHAUSTED: Out of memory|failed to allocate \S+ (?:\S+ )?\(\d+ bytes\) from device|out of memory to allocate"
             r"|(?:insufficient|not enough|out of) (?:GPU|VRAM|device|video) memory|GPU (?:is )?out of memory)"
-            rf"(?:.*?{_TORCH_NUMBERS})?"
+            rf"(?:.*?(?:{_TORCH_NUMBERS}|{_ANOTHERS}))?"
         ),
         judge=_memory,
-        sways=(Sway("others-hold", Cause.GPU_BUSY, 60),),
         title="An allocation on the GPU is larger than what is free",
         decides="how much is free and who holds the rest: nvidia-smi",
     ),

@@ -61,7 +61,8 @@ _CAUSES: Mapping[int, Weights] = {
 
 
 def _numbered(values: Mapping[str, str]) -> Weights:
-    return _CAUSES.get(int(next(iter(values.values()))), ((Cause.CUDA_INITIALIZATION_FAILED, 0.05),))
+    number = int(next(iter(values.values())))
+    return () if number == 0 else _CAUSES.get(number, ((Cause.CUDA_INITIALIZATION_FAILED, 0.05),))
 
 
 SIGNATURES = (
@@ -78,7 +79,7 @@ SIGNATURES = (
             r"\[(?P<bracket>\d{1,3})\] Call to cu\w+ results in UNKNOWN_CUDA_ERROR"
             r"|\bCUDA (?:runtime |driver )?(?:failure|error)(?: code)?[: ]*\(?(?P<after>\d{1,3})\b(?! ?(?:MiB|GiB|ms|%))"
             r"|THCudaCheck FAIL .*\berror=(?P<check>\d{1,3})\b|\bcode=(?P<code>\d{1,3})\(cudaError"
-            r"|(?:cudaGetDeviceCount|cuInit)(?:\(\))?\W{1,3}(?:failed|returned|Error)? ?\(?(?:with )?(?:error )?(?:code )?(?P<call>\d{1,3})\b"
+            r"|(?:cudaGetDeviceCount|cuInit)(?:\(\w{0,12}\))?\W{1,5}(?:failed|returned|Error)? ?\(?(?:with )?(?:error )?(?:code )?(?P<call>\d{1,3})\b"
         ),
         title="CUDA reports an error by its number",
         judge=_numbered,

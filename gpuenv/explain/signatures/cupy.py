@@ -29,6 +29,13 @@ def _missing_name(values: Mapping[str, str]) -> Weights:
     return ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.45), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.42))
 
 
+def _files_or_all(values: Mapping[str, str]) -> Weights:
+    """Who imports ``cupyx`` first is told of that name where all of CuPy is missing."""
+    if values.get("beside"):
+        return ((Cause.CUPY_NOT_INSTALLED, 0.6), (Cause.CORRUPT_INSTALLATION, 0.3))
+    return ((Cause.CORRUPT_INSTALLATION, 0.85), (Cause.MULTIPLE_CUPY_PACKAGES, 0.06))
+
+
 SIGNATURES = (
     Signature(
         "cupy.not-installed",
@@ -60,10 +67,11 @@ SIGNATURES = (
         ((Cause.CORRUPT_INSTALLATION, 0.85), (Cause.MULTIPLE_CUPY_PACKAGES, 0.06)),
         "CPython, ModuleNotFoundError, ImportError and AttributeError on names that every CuPy has",
         pattern=(
-            r"No module named '(?!cupy\.cuda\.(?:cublas|curand|cusolver|cusparse|nvrtc|driver)\b)(?:cupy\.(?:cuda|_core|_environment|_version|random|fft|linalg|_creation)[\w.]*|cupy_backends[\w.]*|cupyx)'(?<!nccl')(?<!cudnn')(?<!cutensor')"
+            r"No module named '(?!cupy\.cuda\.(?:cublas|curand|cusolver|cusparse|nvrtc|driver)\b)(?:cupy\.(?:cuda|_core|_environment|_version|random|fft|linalg|_creation)[\w.]*|cupy_backends[\w.]*|(?P<beside>cupyx))'(?<!nccl')(?<!cudnn')(?<!cutensor')"
             r"|cannot import name '(?:_core|_environment|_version|core|cuda|_kernel|ndarray|fusion)' from (?:partially initialized module )?'cupy"
         ),
         title="Files of CuPy are missing",
+        judge=_files_or_all,
         sways=(
             Sway("own-cupy-file", Cause.CORRUPT_INSTALLATION, 0.8),
             Sway("cupy-asks", Cause.CORRUPT_INSTALLATION, 0.35),
@@ -78,10 +86,11 @@ SIGNATURES = (
         "CuPy, Upgrade Guide: what each major version removed; chainer, backends/cuda.py",
         pattern=(
             rf"No module named '?cupy\.(?:{_OLD_MODULES})\b|cannot import name '\w+' from '(?:cupy|cupyx)[\w.]*'(?! \(unknown)"
-            rf"|module 'cupy\.cuda' has no attribute '(?!nccl|cudnn|cutensor)\w+'|module 'cupy(?:x)?(?:\.(?!cuda'|cuda\.nccl')\w+)+' has no attribute '\w+'"
+            rf"|module 'cupy\.cuda' has no attribute '(?!nccl|cudnn|cutensor)\w+'|module 'cupy(?:x)?(?:\.(?!cuda'|cuda\.nccl'|scipy\b)\w+)+' has no attribute '\w+'"
             rf"|(?<!you )(?<!project )(?:requires?|needs) cupy\S* ?(?:[<>=~!]=?) ?\d|cupy (?:version )?\d\S* is (?:not supported|too (?:old|new)|incompatible)"
             r"|\b\w+ \S+ requires cupy\S*[<>=~!]\S+, but you have"
         ),
+        unless=r"\b(?:which|that) (?:fits|is (?:fine|ok|compatible|new enough|allowed))\b|\b(?:is|are) (?:satisfied|met|fulfilled)\b|already satisfied",
         title="A library above CuPy needs another version of it",
         sways=(
             Sway("cupy-files", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.5),
@@ -90,6 +99,15 @@ SIGNATURES = (
             Sway("cupy-asks", Cause.CUPY_BUG, 50),
             Sway("cupy-asks", Cause.CORRUPT_INSTALLATION, 25),
         ),
+    ),
+    Signature(
+        "cupyx.scipy-name",
+        "programs above CuPy",
+        ("module 'cupyx.scipy",),
+        ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.6), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.3)),
+        "CPython, AttributeError; CuPy documentation, Routines (SciPy): a part of SciPy's",
+        pattern=r"module 'cupyx\.scipy[\w.]*' has no attribute '\w+'",
+        title="CuPy has a part of SciPy's functions, and this one not, or not in this release",
     ),
     Signature(
         "cupy.missing-name",

@@ -119,7 +119,6 @@ SIGNATURES = (
             r"|KV cache is needed, which is larger than the available KV cache memory"
         ),
         title="The model does not fit into what is free on the GPU",
-        sways=(Sway("others-hold", Cause.GPU_BUSY, 30),),
         decides="how much is free and who holds the rest: nvidia-smi",
     ),
 )

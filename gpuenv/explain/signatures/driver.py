@@ -54,6 +54,7 @@ SIGNATURES = (
             r"|JIT_?COMPILER_?NOT_?FOUND"
         ),
         title="libnvidia-ptxjitcompiler, a part of the driver, is missing",
+        sways=(Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 15),),
     ),
     Signature(
         "driver.packages-apart",

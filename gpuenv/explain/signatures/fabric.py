@@ -38,6 +38,8 @@ SIGNATURES = (
         sways=(
             Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_RUNNING, 20),
             Sway("nvswitch-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 6),
+            Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.05),
+            Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_NEEDED, 2),
         ),
         decides="whether the machine has NVSwitches: ls /dev/nvidia-nvswitch*",
     ),

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 
 from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
+from gpuenv.model.versions import ComputeCapability
 
 _LAST_BY_MINOR = 10  # up to CUDA 10 each wheel line of CuPy was for one minor version
+# CUDA Toolkit Release Notes, 12.0: Kepler (3.x) is removed; the PTX of XLA is of no CUDA before.
+_FIRST_OF_CUDA_12 = ComputeCapability(5, 0)
 
 
 def _other_wheel(values: Mapping[str, str]) -> Weights:
@@ -16,6 +19,14 @@ def _other_wheel(values: Mapping[str, str]) -> Weights:
     major, minor = (line[:-1], "x") if line.endswith("x") or int(line) < _LAST_BY_MINOR else (line[:-1], line[-1])
     same = int(major) == int(cuda[0]) and (int(major) > _LAST_BY_MINOR or len(cuda) == 1 or minor in {"x", cuda[1]})
     return () if same else ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.62),)
+
+
+def _ptxas(values: Mapping[str, str]) -> Weights:
+    """What a compiler does not know is newer than it, but for what later ones have dropped."""
+    older = ComputeCapability.parse(values["capability"]) < _FIRST_OF_CUDA_12 if "capability" in values else False
+    if older:
+        return ((Cause.GPU_REMOVED_FROM_TOOLKIT, 0.7), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.1))
+    return ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.8), (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.05))
 
 
 SIGNATURES = (
@@ -164,7 +175,8 @@ SIGNATURES = (
         ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.8), (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.05)),
         "xla/stream_executor/gpu/asm_compiler.cc and cuda/subprocess_compilation.cc",
         pattern=r"ptxas does not support CC (?P<capability>\d+\.\d)|ptxas ptxas too old",
-        title="The ptxas that is found is older than the GPU",
+        judge=_ptxas,
+        title="The ptxas that is found does not know the GPU",
         decides="which ptxas comes first in PATH, and of which CUDA it is",
     ),
     Signature(

@@ -269,9 +269,9 @@ SIGNATURES = (
         ((Cause.DEVICE_NODE_PERMISSION, 0.92),),
         "errno EACCES and EPERM on the driver's device files; NVRM, nvidia.ko",
         pattern=(
-            r"/dev/(?:nvidia|nvhost|nvmap|nvgpu|kfd)[\w/-]*.*(?:permission denied|(?<!operation )not permitted|EACCES)"
-            r"|^(?!libEGL|libGL|libva|MESA).*/dev/dri.{0,200}(?:permission denied|(?<!operation )not permitted|EACCES)"
-            r"|(?:permission denied|(?<!operation )not permitted|EACCES).*/dev/(?:nvidia|nvhost|nvmap|nvgpu|dri|kfd)"
+            r"/dev/(?:nvidia|nvhost|nvmap|nvgpu|kfd)[\w/-]*.*(?:permission denied|(?<!operation )not permitted|\bEACCES\b)"
+            r"|^(?!libEGL|libGL|libva|MESA).*/dev/dri.{0,200}(?:permission denied|(?<!operation )not permitted|\bEACCES\b)"
+            r"|(?:permission denied|(?<!operation )not permitted|\bEACCES\b).*/dev/(?:nvidia|nvhost|nvmap|nvgpu|dri|kfd)"
             r"|Nv\w{1,60}(?:Init|Open)\w{0,60} .*permission denied|user does not have permission to access.*GPU"
         ),
         title="This user may not open the driver's device nodes",

@@ -191,7 +191,7 @@ SIGNATURES = (
         _DLERROR,
         pattern=(
             r"lib(?P<library>nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*)\.so[.\d]*: cannot open shared object"
-            r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so|cudnn\w*64\w*\.dll|cutensor\.dll)"
+            r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so|cudnn\w*64\w*\.dll|cutensor\.dll)(?!.{0,200}undefined symbol)"
         ),
         title="An optional CUDA library is not found",
     ),
@@ -215,15 +215,6 @@ SIGNATURES = (
         title="A ROCm library of the version that the wheel wants is not found",
     ),
     Signature(
-        "ld.libstdcxx",
-        _LD,
-        ("glibcxx_", "cxxabi_"),
-        ((Cause.LIBSTDCXX_MISMATCH, 0.95),),
-        _DLERROR,
-        pattern=r"version [`'\"]?(?P<symbol>(?:GLIBCXX|CXXABI)_[\d.]+)['\"]? (?:is )?(?:not found|required)",
-        title="The libstdc++ that is found first is too old: it lacks {symbol}",
-    ),
-    Signature(
         "ld.wrong-symbol",
         _LD,
         ("undefined symbol", "not defined in file", "symbol lookup error"),
@@ -237,31 +228,6 @@ SIGNATURES = (
         ),
         title="Another version of a CUDA library is found first: it lacks a symbol",
         decides="which file is taken: LD_DEBUG=libs, or gpuenv doctor",
-    ),
-    Signature(
-        "ld.damaged",
-        _LD,
-        ("file too short", "invalid elf header", "elf load command", "elf file's phentsize"),
-        ((Cause.CORRUPT_INSTALLATION, 0.8),),
-        _DLERROR,
-        pattern=r"(?:lib(?:cu|nv)\w|cupy)\S*: (?:file too short|invalid ELF header|ELF load command)",
-        title="A library's file is damaged",
-        sways=(
-            Sway("empty-libcuda", Cause.CORRUPT_INSTALLATION, 0.1),
-            Sway("empty-libcuda", Cause.CONTAINER_WITHOUT_GPU, 1),
-        ),
-    ),
-    Signature(
-        "ld.empty-libcuda",
-        _LD,
-        ("file too short",),
-        ((Cause.CONTAINER_WITHOUT_GPU, 0.62), (Cause.DRIVER_INSTALL_BROKEN, 0.3)),
-        f"{_DLERROR}; libnvidia-container leaves empty files where it mounts the driver's libraries",
-        pattern=r"lib(?:cuda|nvidia-ml)\.so\S*: file too short",
-        title="libcuda is an empty file, as an image keeps that was committed from a GPU container",
-        mark="empty-libcuda",
-        sways=(Sway("host", Cause.DRIVER_INSTALL_BROKEN, 5), Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.1)),
-        decides="whether this is a container: --assume container=yes or no",
     ),
     Signature(
         "cupy.import-frames",

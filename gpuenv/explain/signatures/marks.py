@@ -275,7 +275,7 @@ SIGNATURES = (
         "said-not-loaded",
         ("driver", "module"),
         r"(?:do not|don't|did not|didn't|never|not) load(?:ed)? (?:the |my )?(?:nvidia )?(?:driver|(?:kernel )?module)"
-        r"|(?:disabled|unloaded|blacklisted) (?:the |my )?nvidia (?:driver|(?:kernel )?module)s?|(?<!not )without (?:loading )?the nvidia (?:driver|module)",
+        r"|(?:disabled|unloaded|blacklisted) (?:the |my )?nvidia (?:driver|(?:kernel )?module)s?|(?<!not )(?:without|w/o) (?:loading )?the nvidia (?:kernel )?(?:driver|module)",
     ),
     mark("nvswitch-gpu", ("sxm", "hgx", "dgx", "nvswitch"), r"\b(?:SXM\d?|HGX|DGX|NVSwitch)\b"),
     mark("driver-not-running", ("kernel driver does not appear to be running",)),

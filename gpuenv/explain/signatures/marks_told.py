@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from gpuenv.explain.signatures.marks import mark
 
+_SOMEONE = r"(?:some(?:body|one) else|an?other (?:user|person|team|group)|(?:my |a |one )(?:colleague|coworker))"
+_MUCH = r"(?:\w+ ){0,2}?(?:\d[\d.]*(?: of \d+)? ?[GM](?:i?B)?\b|\d{2} ?%|the rest|most of|all of|almost all)"
+
 SIGNATURES = (
     mark(
         "numpy-does",
@@ -23,19 +26,22 @@ SIGNATURES = (
     mark(
         "others-hold",
         (
-            "another user",
-            "another process",
-            "another program",
-            "another job",
-            "by another",
-            "by other",
-            "other user",
-            "other process",
-            "other program",
-            "other job",
-            "zombie process",
+            *("another user", "another process", "another program", "another job", "another pod", "another team"),
+            *("other user", "other process", "other program", "other job", "other pod", "by another", "by other"),
+            *("someone else", "somebody else", "colleague", "coworker", "zombie process", "the rest"),
+            *("taken by", "held by", "used by", "owned by", "occupied by", "preallocated by", "(user: "),
+            *("pod", "job", "pid ", "process"),
+            *("stale ", "earlier ", "orphan", "leftover", "forgotten", "previous "),
         ),
-        r"\b(?:another|other) (?:user|process|job|program)\w*\b.{0,60}\b(?:us(?:es?|ing|ed)|hold\w*|occup\w*|tak\w*)\b|\bin use by (?:another|other)\b|\b(?<!no )zombie process",
+        # "no other process uses it" is the contrary, and so is what somebody is told to look for.
+        r"\b(?<!no )(?<!any )(?<!whether )(?<!if )(?<!close )(?<!stop )(?<!kill )(?<!quit )(?<!check )(?<!check for )(?:another|other) (?:user|process|program|job|pod|container|team|person)\w*\b(?:(?!\bnot\b|n't\b).){0,60}\b(?:us(?:es?|ing|ed)|hold\w*|held|occup\w*|tak\w*|took|owns?)\b"
+        r"|\b(?<!not )in use by (?:another|other)\b|\b(?<!no )zombie process"
+        rf"|(?:\b(?:belongs? to|is|are)|'s|\b(?:owned|used|held|taken|occupied) by) {_SOMEONE}"
+        rf"|\b(?:{_SOMEONE}|(?:pods?|jobs?|pid|process(?:es)?) [#:]?\d[\d+,&-]{{0,20}}) (?:\([^()]{{1,40}}\) )?(?:already )?(?:took|takes?|ha[sv]e? taken|holds?|held|occup\w+|owns?|hogs?|uses?|keeps?) {_MUCH}(?!.{{0,20}}\b(?:mine|itself)\b)"
+        r"|\d ?[GM](?:i?B)? (?:is |are |was |were |already )*(?:taken|held|used|owned|occupied) by (?:(?:job|pid|process|pods?) [#:]?\d|another|other|some)|\d ?[GM]i?B \(user: "
+        r"|\([^()]{0,40}\b(?:another|other) (?:user|process|job|team)\b[^()]{0,40}\) (?:owns|holds|uses|takes) "
+        r"|\b(?:stale|earlier|orphaned|leftover|forgotten|previous) (?:[\w-]{1,20} )?(?:python|process|notebook|jupyter kernel|session|job|cluster|server|interpreter|worker)(?:e?s)?\b.{0,60}\b(?:keeps?|holds?|held|occup\w+|still (?:uses?|ha[sv]e?)|owns?)\b"
+        r"|\bpreallocated by an(?:other| earlier)",
     ),
     mark(
         "root-may",

@@ -20,6 +20,20 @@ def _limited(values: Mapping[str, str]) -> Weights:
     return ((Cause.OUT_OF_MEMORY, 0.92), (Cause.MEMORY_POOL_RETENTION, 0.05))
 
 
+def _refused(values: Mapping[str, str]) -> Weights:
+    """Windows refuses to replace a file that another process has open, as it does what nobody may write."""
+    if "moving" in values:
+        return ((Cause.KERNEL_CACHE_UNWRITABLE, 0.6), (Cause.KERNEL_CACHE_RACE, 0.3))
+    return ((Cause.KERNEL_CACHE_UNWRITABLE, 0.9),)
+
+
+def _collided(values: Mapping[str, str]) -> Weights:
+    """A folder that is there where it is to be made, and a server's file that is gone, may be out of order alone."""
+    if "folder" in values or "stale" in values:
+        return ((Cause.KERNEL_CACHE_RACE, 0.5), (Cause.KERNEL_CACHE_UNWRITABLE, 0.42))
+    return ((Cause.KERNEL_CACHE_RACE, 0.82), (Cause.KERNEL_CACHE_UNWRITABLE, 0.12))
+
+
 SIGNATURES = (
     Signature(
         "cupy.memory",
@@ -66,10 +80,12 @@ SIGNATURES = (
         ((Cause.KERNEL_CACHE_UNWRITABLE, 0.9),),
         "CuPy, cupy/cuda/compiler.py and jitify.pyx: the kernel cache; errno EACCES, EROFS, ENOSPC, EDQUOT",
         pattern=(
-            r"(?:(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded)(?!\s*(?:\.{0,2}/|\d))|\[WinError (?:123|3)\]|\[WinError 5\](?!.* -> )).*"
+            r"(?:(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded)(?!\s*(?:\.{0,2}/|\d))|\[WinError (?:123|3)\]|(?P<moving>\[WinError 5\])(?!.* -> )).*"
             rf"{_FOLDER}|{_FOLDER}.*(?:Permission denied|Read-only file system|No space left|Disk quota)"
         ),
         title="The cache of compiled kernels cannot be written",
+        judge=_refused,
+        sways=(Sway("many-workers", Cause.KERNEL_CACHE_RACE, 3),),
     ),
     Signature(
         "cupy.cache-race",
@@ -78,10 +94,16 @@ SIGNATURES = (
         ((Cause.KERNEL_CACHE_RACE, 0.82), (Cause.KERNEL_CACHE_UNWRITABLE, 0.12)),
         "CuPy, cupy/cuda/compiler.py: tempfile and shutil.move in the kernel cache; errno EEXIST, ESTALE, EBUSY",
         pattern=(
-            r"(?:\[WinError (?:32|183|17)\]|\[WinError 5\](?=.* -> )|used by another process|FileExistsError|File exists|Stale file handle|Text file busy|Device or resource busy|Resource temporarily unavailable|Directory not empty).*(?:kernel_cache|jitify_cache|\.cubin|cupy_cache|\.cupy\b)"
+            r"(?:\[WinError (?:32|183|17)\]|\[WinError 5\](?=.* -> )|used by another process|FileExistsError|File exists|(?P<stale>Stale file handle)|Text file busy|Device or resource busy|Resource temporarily unavailable|Directory not empty).*(?:kernel_cache|jitify_cache|\.cubin|cupy_cache|\.cupy\b)(?P<folder>(?<!cubin)/?['\"])?"
             r"|(?:kernel_cache|jitify_cache|\.cubin|cupy_cache).*(?:used by another process|File exists|Stale file handle|truncated|EOFError|corrupted)"
         ),
         title="Several processes write one kernel cache",
+        judge=_collided,
+        sways=(
+            Sway("many-workers", Cause.KERNEL_CACHE_RACE, 3),
+            Sway("dangling", Cause.KERNEL_CACHE_UNWRITABLE, 6),
+        ),
+        decides="whether several processes or users share the folder, and who may write it",
     ),
     Signature(
         "cupy.cache-vanished",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuenv.doctor.boards import CONNECT_POWER, GIVE_ROOM
 from gpuenv.explain.records import Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
@@ -42,7 +43,7 @@ SIGNATURES = (
         ((Cause.GPU_HARDWARE_FAULT, 0.88),),
         _XID_DOC,
         pattern=r"\bXid\b(?:=| ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?)(?P<xid>\d{1,3})\b",
-        unless=r"\b(?:transaction|vacuum\w*|commit\w*|rollback|session\w*|zookeeper|postgres\w*|rows)\b",  # theirs are called so too
+        unless=r"\b(?:transaction|vacuum\w*|commit\w*|rollback|session\w*|zookeeper|postgres\w*|rows)\b(?! was remapped)|\bno (?:further )?action (?:is )?(?:required|needed)|\bonly (?:records|informs)\b",  # theirs are called so too
         title="The driver reports Xid {xid}",
         judge=_xid,
         decides="the meaning of the Xid in NVIDIA's table, and whether it comes back with another program",
@@ -94,16 +95,38 @@ SIGNATURES = (
         decides="what lspci -k shows as the kernel driver in use",
     ),
     Signature(
+        "nvrm.no-power",
+        "the driver's log",
+        ("power cables connected",),
+        ((Cause.GPU_HARDWARE_FAULT, 0.95),),
+        "open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c, RmInitAdapter: NV_ERR_INSUFFICIENT_POWER",
+        pattern=r"does not have the necessary power cables connected",
+        title="A GPU is not started, since its power cables are not connected",
+        code="DRV120",
+        fix=CONNECT_POWER,
+    ),
+    Signature(
+        "nvrm.no-room",
+        "the driver's log",
+        ("pci i/o region assigned", "is 0m @ 0x0"),
+        ((Cause.GPU_HARDWARE_FAULT, 0.85), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.1)),
+        "open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c: nv_pci_validate_bars",
+        pattern=r"PCI I/O region assigned to your NVIDIA device is invalid|NVRM: BAR\d is 0M @ 0x0",
+        title="The machine's firmware has given the GPU's memory no room on the PCI bus",
+        code="DRV121",
+        fix=GIVE_ROOM,
+    ),
+    Signature(
         "nvrm.pci",
         "the driver's log",
-        ("pci i/o region assigned", "find an irq for your nvidia", "pci_enable_device failed"),
+        ("find an irq for your nvidia", "pci_enable_device failed"),
         (
             (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.4),
             (Cause.GPU_HARDWARE_FAULT, 0.32),
             (Cause.DRIVER_MODULE_NOT_LOADED, 0.08),
         ),
-        "open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c: nv_pci_validate_bars, nv_pci_probe",
-        pattern=r"PCI I/O region assigned to your NVIDIA device is invalid|find an IRQ for your NVIDIA|NVRM: pci_enable_device failed",
+        "open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c: nv_pci_probe",
+        pattern=r"find an IRQ for your NVIDIA|NVRM: pci_enable_device failed",
         title="The firmware or the kernel gave the GPU no usable PCI resources",
         decides="the firmware's settings (Above 4G decoding, resizable BAR), and the same with pci=realloc",
     ),

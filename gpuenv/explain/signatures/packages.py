@@ -39,6 +39,8 @@ _TAGGED = (
 _NAME_ENDS = r"(?=[=<>~! \[(;,]|$)"
 # Every line that CuPy's own distributions had or have.
 _LINES = r"(?:cuda(?:[789]\d|10[0-2]|11[0-7]|1[123]x)|rocm[-_]\d[-_]\d+)"
+# A name that only looks like one (cupy-cuda128, cupy-cuda-12) is another's.
+_A_LINE = rf"(?:[-_]{_LINES}(?![\w-]))"
 
 SIGNATURES = (
     Signature(
@@ -178,10 +180,11 @@ SIGNATURES = (
         ((Cause.UNTRUSTED_PACKAGE_NAME, 0.85),),
         "matrix.yaml, wheel lines: every distribution of CuPy's own ends in 11x, 12x, 13x, an old minor, or rocm-*",
         pattern=(
-            r"(?:Collecting|Successfully installed|Installing collected packages:|Downloading|\+) (?:.*[ ,])?"
-            r"(?P<name>cupy-?cuda(?:1[1234]|-?gpu)?|cupy-gpu|python-cupy|cupy-cu1[1234]|cupy-cuda-1\S+|cupy-nvidia)(?=[=-]\d|[ ,]|$)"
+            r"(?:(?:Collecting|Successfully installed|Installing collected packages:|Downloading|\+) (?:.*[ ,])?|^(?=\S+(?:==| +)\d[\w.]*(?: |$)))"
+            rf"(?P<name>cupy-?cuda(?:1[1234]|-?gpu)?|cupy[-_](?!{_LINES}(?![\w-])|cuda1\dx)cuda[-_]?\d[\w-]*?|cupy[-_]cu(?:dnn|dart|blas|fft)|cupy-gpu|python-cupy|cupy-cu1[1234]|cupy-cuda-1\S+|cupy-nvidia)(?==?[=-]\d|[ ,]|$)"
         ),
         title="{name} is not a distribution of CuPy's own",
+        mark="foreign-name",
     ),
     Signature(
         "python.other-abi",
@@ -200,9 +203,10 @@ SIGNATURES = (
         ((Cause.MULTIPLE_CUPY_PACKAGES, 0.92),),
         "pip, commands/list.py and freeze.py: the names are sorted, so the two stand together",
         pattern=(
-            r"^cupy(?P<one>[-_](?:cuda|rocm)[\w-]{2,8})?(?:==|\s+)v?\d[\w.]{2,20}(?: +\S{1,40}){0,2}? +cupy(?!(?P=one)\b)[-_](?:cuda|rocm)[\w-]{2,8}(?:==|\s+)v?\d[\w.]{2,20}\s*(?:\S{1,40}\s*){0,2}$"
-            r"|^cupy(?:==|\s+)v?\d[\w.]{2,20} +cupy[-_]cuda\w{2,4}(?:==|\s+)v?\d[\w.]{2,20}\s*$"
+            rf"^cupy(?P<one>{_A_LINE})?(?:==|\s+)v?\d[\w.]{{2,20}}(?: +\S{{1,40}}){{0,2}}? +cupy(?!(?P=one)\b){_A_LINE}(?:==|\s+)v?\d[\w.]{{2,20}}\s*(?:\S{{1,40}}\s*){{0,2}}$"
+            rf"|^cupy(?:==|\s+)v?\d[\w.]{{2,20}} +cupy{_A_LINE}(?:==|\s+)v?\d[\w.]{{2,20}}\s*$"
         ),
+        mark="two-cupys",
         title="Two distributions of CuPy are installed side by side",
     ),
 )

@@ -95,7 +95,7 @@ SIGNATURES = (
         ((Cause.TARGET_ENVIRONMENT_BROKEN, 0.86),),
         "bash; ld.so; CPython, PC/launcher2.c and venvlauncher",
         pattern=(
-            r"bad interpreter: No such file|error while loading shared libraries: libpython\S+: cannot open|Unable to create process using '?\"?\S*python"
+            r"(?:\bpython[\d.]*|\bpypy[\d.]*|/s?bin/pip[\d.]*)['\"]?: bad interpreter: No such file|error while loading shared libraries: libpython\S+: cannot open|Unable to create process using '?\"?\S*python"
             r"|No Python at '|python[\d.]*: cannot execute: required file not found"
         ),
         title="The interpreter of the environment cannot start: what it is based on is gone",

@@ -7,7 +7,19 @@ from gpuenv.model.causes import Cause
 
 _VERSIONS = "glibc 2.36, elf/dl-version.c, dl-lookup.c and dl-load.c"
 
+# A program that is neither Python nor of CUDA asks for its own: a browser, an editor, a JavaScript engine.
+_OF_A_PROGRAM = r"[^()]{0,20}\(required by (?!\S*(?:\.so|python|conda|mamba|nv\w|cuda|cupy|ptxas|jax|torch|tensorrt|trt))[^\s()]{1,120}\)"
+
 SIGNATURES = (
+    Signature(
+        "ld.libstdcxx",
+        "ld.so",
+        ("glibcxx_", "cxxabi_"),
+        ((Cause.LIBSTDCXX_MISMATCH, 0.95),),
+        _VERSIONS,
+        pattern=rf"version [`'\"]?(?P<symbol>(?:GLIBCXX|CXXABI)_[\d.]+)['\"]? (?:is )?(?:not found|required)(?!{_OF_A_PROGRAM})",
+        title="The libstdc++ that is found first is too old: it lacks {symbol}",
+    ),
     Signature(
         "ld.glibc",
         "ld.so",
@@ -16,6 +28,10 @@ SIGNATURES = (
         _VERSIONS,
         pattern=r"version [`'\"]?(?P<symbol>GLIBC_[\d.]+)['\"]? (?:is )?(?:not found|required)",
         title="The C library is older than the binaries need: it lacks {symbol}",
+        sways=(
+            Sway("python-itself", Cause.TARGET_ENVIRONMENT_BROKEN, 40),
+            Sway("python-itself", Cause.PLATFORM_WHEEL_MISSING, 0.15),
+        ),
         needs=("cupy", "cuda", "conda", "torch-error"),
     ),
     Signature(

@@ -188,7 +188,8 @@ SIGNATURES = (
         ),
         needs=("visible-in-code",),
         level=Level.WARNING,
-        unless=ADVICE,
+        # Code that does it right: before the import of the same snippet, or with a comment that says so.
+        unless=rf"{ADVICE}|CUDA_VISIBLE_DEVICES['\"\]]*\s*=\s*\S{{1,12}}\s*#[^#]{{0,20}}\bbefore\b|\b(?:in time|takes effect|is honou?red|set before)\b",
         title="The variable counts only where it is set before CUDA is initialised",
     ),
     Signature(
@@ -264,7 +265,7 @@ SIGNATURES = (
         ),
         needs=("cupy",),
         level=Level.WARNING,
-        unless=ADVICE,
+        unless=rf"{ADVICE}|CUPY_CACHE_IN_MEMORY|\bnothing (?:is|gets|has to be|needs to be) written",
         title="The cache of compiled kernels cannot be written",
     ),
     Signature(

@@ -66,21 +66,23 @@ SIGNATURES = (
             rf"\b(?:containers?|pods?)\b.{{0,60}}\b(?:los\w+|lost)\b (?:\w+ ){{0,3}}(?:GPUs?|CUDA|access to)|\bGPUs?\b.{{0,40}}\b(?:disappear\w*|gone|lost|vanish\w*)\b.{{0,40}}\b(?:from|in|inside|of) (?:the |a |my |our |running )*(?:containers?|pods?)\b"
             rf"|\bafter (?:\w+ ){{0,3}}daemon-reload\b.{{0,80}}\b(?:GPU|NVML|nvidia\S*|CUDA|containers?)\b.{{0,60}}{_BROKEN}"
         ),
+        needs=("gpu", "cuda"),
         level=Level.WARNING,
-        unless=ADVICE,
+        unless=rf"{ADVICE}|\b(?:lost|loses|losing) (?:its|their|the) (?:\w+ )?(?:ports?|network|address|mounts?|volumes?)\b",
         title="A running container has lost the GPU: its cgroup was set anew",
         decides="whether it comes back with a new container, and systemctl daemon-reload takes it away",
     ),
     Signature(
         "told.two-cupys",
         _REPORTS,
-        ("and cupy",),
+        ("and cupy", ", cupy"),
         ((Cause.MULTIPLE_CUPY_PACKAGES, 0.72),),
         "CuPy documentation, Installation: only one of its packages may be installed",
-        pattern=rf"\b(?:both|have|shows?|lists?|contains?|installed:?)\b.{{0,30}}\b(?P<one>{_CUPY})(?:[= ]+\d[\w.]*)?,? and (?P<other>{_CUPY})(?![\w-])",
+        pattern=rf"\b(?:both|have|shows?|lists?|contains?|installed:?|pip list:?)(?:(?<=:)|\b).{{0,30}}\b(?P<one>{_CUPY})(?:[= ]+\d[\w.]*)?(?:,? and|,(?= cupy\S* ?[= ]+\d)) (?P<other>{_CUPY})(?![\w-])",
         judge=lambda values: ((Cause.MULTIPLE_CUPY_PACKAGES, 0.72),) if values["one"] != values["other"] else (),
         level=Level.WARNING,
         unless=ADVICE,
+        mark="two-cupys",
         title="Two packages of CuPy own the same files",
     ),
     Signature(

@@ -74,7 +74,7 @@ SIGNATURES = (
         pattern=(
             r"(?:CUDA_HOME|CUDA_PATH|CUDA_ROOT|CUDAToolkit_ROOT|CUDA_TOOLKIT_ROOT_DIR)(?: environment variable)?.{0,40}"
             r"(?:is not set|not set|not found or specified|not defined|does not exist|is incorrect|points? to|invalid|is not a directory|must be set)"
-            r"|(?:set|specify|define) (?:the )?`?(?:CUDA_HOME|CUDA_PATH|CUDA_TOOLKIT_ROOT_DIR)"
+            r"|(?:set|specify|define) (?:the )?`?(?:CUDA_HOME|CUDA_PATH|CUDA_TOOLKIT_ROOT_DIR)(?! environment variable if CuPy)"
         ),
         title="CUDA_PATH or CUDA_HOME is not set, or points to nothing",
         sways=(
@@ -131,7 +131,7 @@ SIGNATURES = (
         ("add_dll_directory", "winerror"),
         ((Cause.CUDA_PATH_WRONG, 0.85),),
         "os.add_dll_directory, called by cupy/_environment.py with CUDA_PATH/bin",
-        pattern=r"\[WinError [23]\].*(?:CUDA|NVIDIA GPU Computing)|add_dll_directory.*cuda_path",
+        pattern=r"\[WinError [23]\].*(?:CUDA|NVIDIA GPU Computing)|add_dll_directory(?!.{0,40}environ).*cuda_path",
         title="CUDA_PATH names a folder that is not there",
     ),
 )

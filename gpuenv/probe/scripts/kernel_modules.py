@@ -11,6 +11,7 @@ _WHOLE = 8_000_000  # bytes; modules.dep has about one million
 _DEEP = 4  # folders below updates/ and extra/ in which modules are looked for
 _MOST_KERNELS, _MOST_BLOCKS = 16, 8
 _MODULE_FILE = re.compile(r"nvidia(-current)?\.ko(\.\w+)?")
+_LISTED = re.compile(r"(?:^|[\s:])((?:\S*/)?nvidia(?:-current)?\.ko[.\w]*)", re.MULTILINE)
 _TREE = "/lib/modules"
 # modprobe.d(5): of files with one name, that of the first folder counts; these commands name a module, and a command
 # that only fails, or does nothing, keeps it out.
@@ -38,22 +39,25 @@ def modules(root: str) -> dict[str, object]:
 def module_installed(root: str) -> bool | None:
     """Whether an nvidia module lies in the folder of the running kernel; None where that folder is not to be seen."""
     kernel = os.uname().release
-    return _of_kernel(root, kernel) or (False if is_folder(root, f"{_TREE}/{kernel}") else None)
+    return bool(_of_kernel(root, kernel)) or (False if is_folder(root, f"{_TREE}/{kernel}") else None)
 
 
-def _of_kernel(root: str, kernel: str) -> bool:
-    dependencies = read(root, f"{_TREE}/{kernel}/modules.dep", _WHOLE)
-    if dependencies is not None and re.search(r"(^|/)nvidia(-current)?\.ko", dependencies, re.MULTILINE):
-        return True
-    return any(_has_module(root, f"{_TREE}/{kernel}/{part}", _DEEP) for part in ("updates", "extra"))
+def _of_kernel(root: str, kernel: str) -> list[str]:
+    """The files of the module in a kernel's folder, as modules.dep names them, else as they are found."""
+    listed = _LISTED.findall(read(root, f"{_TREE}/{kernel}/modules.dep", _WHOLE) or "")
+    if listed:
+        return sorted({path.rpartition(f"/{kernel}/")[2] for path in listed})
+    found = [path for part in ("updates", "extra") for path in _below(root, f"{_TREE}/{kernel}/{part}", _DEEP)]
+    return [path[len(f"{_TREE}/{kernel}/") :] for path in found]
 
 
-def _has_module(root: str, folder: str, deep: int) -> bool:
+def _below(root: str, folder: str, deep: int) -> list[str]:
     found = names(root, folder)
-    if any(_MODULE_FILE.fullmatch(name) for name in found):
-        return True
-    below = [f"{folder}/{name}" for name in found if ".ko" not in name] if deep else []
-    return any(_has_module(root, path, deep - 1) for path in below if is_folder(root, path))
+    files = [f"{folder}/{name}" for name in found if _MODULE_FILE.fullmatch(name)]
+    if files or not deep:
+        return files
+    below = [f"{folder}/{name}" for name in found if ".ko" not in name]
+    return next((files for path in below if is_folder(root, path) and (files := _below(root, path, deep - 1))), [])
 
 
 def module_kernels(root: str) -> list[str]:
@@ -62,6 +66,11 @@ def module_kernels(root: str) -> list[str]:
     if module_installed(root):
         return []
     return [kernel for kernel in names(root, _TREE) if kernel != running and _of_kernel(root, kernel)][:_MOST_KERNELS]
+
+
+def module_files(root: str) -> list[str]:
+    """The files of those modules, each below its kernel's name: where one lies tells what has put it there."""
+    return [f"{kernel}/{path}" for kernel in module_kernels(root) for path in _of_kernel(root, kernel)][:_MOST_KERNELS]
 
 
 def module_blocks(root: str) -> list[str]:

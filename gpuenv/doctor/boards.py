@@ -1,0 +1,16 @@
+"""What to do about a board that the driver finds and cannot start: of the doctor's checks, and of the same words alone.
+
+Pure data.
+"""
+
+from __future__ import annotations
+
+from gpuenv.model.finding import Fix
+
+CONNECT_POWER = (
+    Fix("Switch the machine off, and connect every power cable of the GPU, of the kind that its maker names."),
+)
+GIVE_ROOM = (
+    Fix("Turn on Above 4G Decoding in the machine's firmware; for a virtual machine, a larger 64-bit window."),
+    Fix("Or let the kernel hand the addresses out anew: start it with pci=realloc."),
+)

@@ -1,0 +1,134 @@
+"""One driver for every GPU of a machine: the branches and the kind of kernel modules that drive all of them. Pure.
+
+NVIDIA, Driver Installation Guide, Kernel Modules (read 2026-11-22): Maxwell, Pascal and Volta need the proprietary
+modules. NVIDIA, Transitions Fully Towards Open-Source GPU Kernel Modules (17 July 2024): Grace Hopper and Blackwell
+need the open ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuenv.doctor.machine import PASSED_ON, nvidia_on_bus
+from gpuenv.doctor.registry import Facts
+from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.support import branch_of, branches_for
+from gpuenv.model.finding import Fix
+from gpuenv.model.identity import pci_key
+from gpuenv.model.record import dataclass
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.versions import ComputeCapability
+
+TURING, _HOPPER, BLACKWELL = ComputeCapability(7, 5), ComputeCapability(9, 0), ComputeCapability(10, 0)
+OPEN, PROPRIETARY = "open", "proprietary"
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What GPUs want of one driver.
+
+    Attributes:
+        first: the first branch that drives them all; null where nothing is known to be too old.
+        last: the last one; null where support goes on.
+        kinds: of kernel modules, those that one of them cannot do without; two that exclude each other are no driver.
+    """
+
+    first: int | None
+    last: int | None
+    kinds: frozenset[str]
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is such a driver."""
+        ordered = self.first is None or self.last is None or self.first <= self.last
+        return ordered and len(self.kinds) < 2  # noqa: PLR2004 - two kinds exclude each other
+
+    @property
+    def branches(self) -> str:
+        """``branch 570 or newer``."""
+        if self.last is None:
+            return "any branch" if self.first is None else f"branch {self.first} or newer"
+        if self.first is None:
+            return f"branch {self.last} or older"
+        return f"branch {self.first}" + (f" to {self.last}" if self.last != self.first else "")
+
+    @property
+    def words(self) -> str:
+        """The branches, and the kind of kernel modules where it matters."""
+        return self.branches + "".join(f" with its {kind} kernel modules" for kind in sorted(self.kinds))
+
+    def met_by(self, branch: int, kind: str | None) -> bool:
+        """Whether a driver is of that kind; modules of a kind that is not known may be."""
+        late = self.first is None or branch >= self.first
+        return late and (self.last is None or branch <= self.last) and (kind is None or self.kinds <= {kind})
+
+
+def kind_for(capability: ComputeCapability, snapshot: Snapshot) -> str | None:
+    """The one kind of kernel modules that drives a GPU; None where both do."""
+    if capability < TURING:
+        return PROPRIETARY
+    grace = capability == _HOPPER and snapshot.host.arch.value == "aarch64"
+    return OPEN if capability >= BLACKWELL or grace else None
+
+
+def to_drive(facts: Facts) -> tuple[tuple[NeededGpu, ...], tuple[NeededGpu, ...]]:
+    """The GPUs that the driver shows its user, and the others that are its to drive, as the bus has them."""
+    snapshot, matrix = facts.snapshot, facts.matrix
+    keys = {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
+    shown = [gpu for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
+    beside = [gpu for gpu in snapshot.gpus if gpu not in shown]
+    on_bus = [
+        device
+        for device in nvidia_on_bus(snapshot) or ()
+        if pci_key(device.pci) not in keys and device.kernel_driver != PASSED_ON
+    ]
+    others = (*(gpu_listed(gpu, matrix) for gpu in beside), *(gpu_on_bus(device, matrix) for device in on_bus))
+    return tuple(gpu_listed(gpu, matrix) for gpu in shown), others
+
+
+def wanted(facts: Facts) -> Wants:
+    """What all the GPUs of a machine want of a driver."""
+    shown, others = to_drive(facts)
+    return wants((*shown, *others), facts.snapshot, facts.matrix)
+
+
+def wants(gpus: Sequence[NeededGpu], snapshot: Snapshot, matrix: Matrix) -> Wants:
+    """What these GPUs together want of a driver; one of no known generation wants nothing."""
+    capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability is not None]
+    rows = [row for capability in capabilities if (row := branches_for(capability, matrix))]
+    return Wants(
+        max((row.first for row in rows if row.first is not None), default=None),
+        min((row.last for row in rows if row.last is not None), default=None),
+        frozenset(kind for capability in capabilities if (kind := kind_for(capability, snapshot))),
+    )
+
+
+def no_one_driver(facts: Facts) -> tuple[Fix, ...]:
+    """What to do where no one driver drives every GPU: which each needs, and which of them to keep; else nothing.
+
+    What works now is kept; beyond that, the newer GPUs are.
+    """
+    if wanted(facts).possible:
+        return ()
+    snapshot, matrix = facts.snapshot, facts.matrix
+    shown, others = to_drive(facts)
+    kept: list[NeededGpu] = []
+    lost: list[NeededGpu] = []
+    for gpu in (*shown, *sorted(others, key=_age, reverse=True)):
+        (kept if wants((*kept, gpu), snapshot, matrix).possible else lost).append(gpu)
+    each = "; ".join(f"{gpu.label} needs {wants((gpu,), snapshot, matrix).words}" for gpu in (*shown, *others))
+    return (Fix(f"No one driver drives all these GPUs: {each}."), _compromise(kept, lost, facts))
+
+
+def _age(gpu: NeededGpu) -> ComputeCapability:
+    return gpu.compute_capability or ComputeCapability(0, 0)
+
+
+def _compromise(kept: Sequence[NeededGpu], lost: Sequence[NeededGpu], facts: Facts) -> Fix:
+    needed, driver = wants(kept, facts.snapshot, facts.matrix), facts.snapshot.driver
+    version = driver.version.value
+    there = version is not None and needed.met_by(branch_of(version, facts.matrix), driver.flavor.value)
+    what = "Keep the driver that is there" if there else f"Install a driver of {needed.words}"
+    names, elsewhere = (" and ".join(gpu.label for gpu in gpus) for gpus in (kept, lost))
+    return Fix(f"{what}: it drives {names}. Use {elsewhere} in another machine: this driver does not drive it.")

@@ -1,0 +1,95 @@
+"""Messages that several causes have: what else a text shows tells which of them it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.record import dataclass
+
+# What is said of an NVIDIA GPU or its driver where only a card of AMD's is named: neither is there.
+_OF_NVIDIA = frozenset(
+    (
+        *(Cause.NO_DRIVER, Cause.DRIVER_MODULE_NOT_LOADED, Cause.DRIVER_KERNEL_INCOMPATIBLE, Cause.NOUVEAU_LOADED),
+        *(Cause.DRIVER_TOO_OLD_FOR_CUDA, Cause.DRIVER_INSTALL_BROKEN, Cause.CUDA_INITIALIZATION_FAILED),
+        *(Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.CONTAINER_WITHOUT_GPU, Cause.CONTAINER_DRIVER_CAPABILITIES),
+        *(Cause.DEVICE_NODE_MISSING, Cause.WSL_LIBCUDA),
+    )
+)
+_NVIDIA_NAMED = frozenset(("nvidia-card", "smi-table", "module-loaded", "gpu-known"))
+_OF_AMD = 0.8  # how much of such a cause is then another's
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Where a mark is shown, a share of what messages say of one cause is another's.
+
+    Attributes:
+        mark: something that the text or the machine shows.
+        causes: those that the messages name.
+        meant: the cause that has the share instead.
+        share: how much; below a half, the cause that the message names stays the first, but is not sure any more.
+    """
+
+    mark: str
+    causes: tuple[Cause, ...]
+    meant: Cause
+    share: float
+
+
+SHIFTS = (
+    Shift("others-hold", (Cause.OUT_OF_MEMORY,), Cause.GPU_BUSY, 0.8),
+    # A conflict of libraries has a cause of its own where the text shows who brought the two.
+    Shift("pip-and-conda", (Cause.LIBRARY_PATH_CONFLICT,), Cause.MIXED_PIP_CONDA, 0.6),
+    # TensorFlow from pip with conda's cuDNN was the way its guide told: a path may be all that is missing.
+    Shift("pip-and-conda", (Cause.OPTIONAL_LIBRARY_MISSING,), Cause.MIXED_PIP_CONDA, 0.4),
+    Shift("cupy-of-conda-and-pip", (Cause.MULTIPLE_CUPY_PACKAGES,), Cause.MIXED_PIP_CONDA, 0.2),
+    Shift("foreign-name", (Cause.CUPY_NOT_INSTALLED,), Cause.UNTRUSTED_PACKAGE_NAME, 0.6),
+    Shift("two-frameworks", (Cause.LIBRARY_PATH_CONFLICT,), Cause.TORCH_CUPY_CONFLICT, 0.6),
+    Shift("two-cupys", (Cause.CUPY_API_VERSION_INCOMPATIBLE,), Cause.MULTIPLE_CUPY_PACKAGES, 0.6),
+    # On a Tegra board, wheels, containers and CUDA are those of its platform.
+    Shift(
+        "jetson",
+        (
+            *(Cause.CPU_ONLY_FRAMEWORK, Cause.DRIVER_TOO_OLD_FOR_CUDA),
+            *(Cause.LIBRARY_PATH_CONFLICT, Cause.OPTIONAL_LIBRARY_MISSING),
+        ),
+        Cause.JETSON_TEGRA,
+        0.55,
+    ),
+    Shift("jetson", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.JETSON_TEGRA, 0.4),
+    Shift("rocm-image", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.ROCM_MISMATCH, 0.6),
+    # The container toolkit only repeats what it does not find.
+    Shift("mig-capability-missing", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.MIG_MISCONFIGURED, 0.7),
+    Shift("driver-file-missing", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.DRIVER_INSTALL_BROKEN, 0.7),
+    # What an image was made with cannot be right on the machine that made it.
+    Shift("driver-in-image", (Cause.DRIVER_LIBRARY_VERSION_MISMATCH,), Cause.DOCKERFILE_FAULT, 0.7),
+    Shift("stubs-in-image", (Cause.LIBRARY_PATH_CONFLICT,), Cause.DOCKERFILE_FAULT, 0.6),
+    Shift("building-image", (Cause.CUDA_PATH_WRONG, Cause.PLATFORM_WHEEL_MISSING), Cause.DOCKERFILE_FAULT, 0.4),
+    Shift("said-not-loaded", (Cause.DEVICE_NODE_MISSING,), Cause.DRIVER_MODULE_NOT_LOADED, 0.6),
+    Shift("exclusive", (Cause.INVALID_DEVICE_ORDINAL,), Cause.COMPUTE_MODE_EXCLUSIVE, 0.6),
+)
+
+
+def told_apart(weights: Mapping[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
+    """What a message says, moved to the causes that the rest of the text means."""
+    told = dict(weights)
+    for shift in SHIFTS:
+        moved = {cause: told[cause] * shift.share for cause in shift.causes if shift.mark in marks and cause in told}
+        _move(told, moved, shift.meant)
+    return _of_the_card(told, marks)
+
+
+def _of_the_card(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
+    """A message of CUDA's where the card is AMD's: there is no NVIDIA GPU, or a build for ROCm does not fit."""
+    if "amd-card" in marks and not _NVIDIA_NAMED.intersection(marks):
+        moved = {cause: weight * _OF_AMD for cause, weight in told.items() if cause in _OF_NVIDIA}
+        _move(told, moved, Cause.ROCM_MISMATCH if "rocm-build" in marks else Cause.NO_NVIDIA_GPU)
+    return told
+
+
+def _move(told: dict[Cause, float], moved: Mapping[Cause, float], meant: Cause) -> None:
+    for cause, weight in moved.items():
+        told[cause] -= weight
+    if moved:
+        told[meant] = told.get(meant, 0.0) + sum(moved.values())

@@ -1,0 +1,87 @@
+"""What a text shows beside an error that tells whose fault it is: whose libraries, which image, how a build ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuenv.explain.signatures.marks import mark
+
+_OTHER = r"(?:torch|tensorflow|jax|paddle|mxnet)"
+_OF_CONDA = (
+    r"(?:\bconda-forge\b|\bconda's\b|\bfrom (?:the )?(?:ana)?conda\b|\bthe conda channel\b|\(anaconda\)|\bcudatoolkit\b"
+    r"|\b(?:conda|mamba) (?:install|update|list)\b|\bconda: \w|conda\d?/(?:envs/[^/\s]{1,40}/)?lib/lib\w+\.so)"
+)
+_OF_PIP = (
+    r"(?:\bpypi(?:_0)?\b|\bpip3? install\b|\bpip's\b|\bpip-installed\b|\(pip\)|\bfrom pip\b|\bnvidia-cu\w+-cu1\d\b"
+    r"|site-packages/(?:\S{1,40}/)?nvidia/cu\w)"
+)
+
+SIGNATURES = (
+    # Whose library is whose: conda's beside pip's.
+    mark(
+        "pip-and-conda",
+        ("conda", "mamba", "cudatoolkit"),
+        rf"{_OF_CONDA}.{{0,160}}?{_OF_PIP}|{_OF_PIP}.{{0,160}}?{_OF_CONDA}",
+    ),
+    mark(
+        "cupy-of-conda-and-pip",
+        ("cupy",),
+        r"\bcupy(?:-core)?\s+\d\S*\s+(?:\S+\s+)?conda-forge\s+cupy-\S+\s+\d\S*\s+(?:\S+\s+)?pypi",
+    ),
+    # Both in one process, and not only both installed.
+    mark(
+        "two-frameworks",
+        ("cupy", "two frameworks", "same process", "one process", "same interpreter"),
+        rf"\bimport {_OTHER}\b.{{0,40}}\bimport cupy|\bimport cupy\b.{{0,40}}\bimport {_OTHER}\b|\bimport (?:cupy, ?{_OTHER}|{_OTHER}, ?cupy)\b"
+        rf"|\b(?:two|both) frameworks\b.{{0,20}}\b(?:one|same|single) (?:process|interpreter)|\bcupy and {_OTHER}\b.{{0,40}}\b(?:process|interpreter)|\b{_OTHER} and cupy\b.{{0,40}}\b(?:process|interpreter)"
+        rf"|{_OTHER}\b.{{0,160}}\bcupy\S* (?:was |is |had been )?(?:imported|loaded) (?:earlier|first|before)|\bcupy\b.{{0,160}}\b{_OTHER} (?:was |is |had been )?(?:imported|loaded) (?:earlier|first|before)",
+    ),
+    # What becomes of an image, as a Dockerfile and the log of its build show.
+    mark("driver-in-image", ("run ",), r"^RUN .*\binstall\b.*\bnvidia-(?:driver|utils|kernel|dkms)"),
+    mark("stubs-in-image", ("stubs",), r"^ENV LD_LIBRARY_PATH[ =]\S*/stubs\b"),
+    mark(
+        "building-image",
+        ("cuda_home", "cuda_path", "run pip", "from "),
+        r"^#\d+ (?:\d+\.\d+ )?\w|^FROM [\w./-]+:\S+.{0,80}\bRUN pip",
+    ),
+    mark("rocm-image", ("rocm/",), r"\b(?:docker|podman) (?:run|create|pull)\b.*\srocm/\w"),
+    mark("mig-capability-missing", ("/capabilities/",), r"/nvidia/capabilities/gpu\d+/mig\S*: no such file"),
+    mark(
+        "driver-file-missing",
+        ("libnvidia-", "libcuda"),
+        r"(?:open|stat|mount) (?:operation )?failed: \S*/lib(?:nvidia-[\w-]+|cuda)\.so[.\d]*: no such file",
+    ),
+    # A build that ended well, and a configuration in which CUDA was found.
+    mark(
+        "cupy-built",
+        ("cupy",),
+        r"Building wheel for cupy\b(?!-)(?!.{0,60}error).{0,60}\bdone\b|Successfully (?:built|installed) (?:\S+ ){0,20}?cupy\b(?!-cuda|-rocm)",
+    ),
+    mark("cupy-configured", (" yes",), r"^\W*cuda\s*: Yes\b"),
+    mark(
+        "no-nvswitch",
+        ("nvswitch",),
+        r"\bnvswitch\b[^\w]{1,12}(?:0\b|\(?(?:empty|nothing|none|no output)\b)|\b(?:no|without(?: an?| any)?|0|zero) nvswitch",
+    ),
+    mark("python-itself", ("required by",), r"\(required by \S*/python[\d.]*\)"),
+    # What uses one folder together.
+    mark(
+        "many-workers",
+        ("workers", "joblib", "loky", "n_jobs", "processpool", "mpirun", "srun", "dask", "ranks", "xdist", "array job"),
+        r"\b\d+ (?:parallel )?workers\b|\bjoblib\b|\bloky\b|\bn_jobs\b|ProcessPool|\bmpirun\b|\bsrun\b|dask[-_.](?:cuda|worker)|\b\d+ ranks\b|\bxdist\b|\barray job",
+    ),
+    mark(
+        "dangling",
+        ("symlink", "symbolic link"),
+        r"\b(?:dangling|broken|dead) (?:sym|symbolic )link|\bsymlink to .{0,60}\b(?:gone|missing|unmounted)",
+    ),
+    # CuPy's setup, and a compile of its sources.
+    replace(
+        mark(
+            "cupy-sources",
+            ("include files not found", "cupy"),
+            r"Include files not found: \[|\bcupy(?:_backends|x)?/\S{1,80}\.(?:h|hpp|c|cpp|cu|pyx):\d+(?::\d+)?: fatal error",
+        ),
+        mark="building-cupy",
+    ),
+)

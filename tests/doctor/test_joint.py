@@ -1,0 +1,134 @@
+"""GPUs of several ages in one machine: no cure may lose one that works, and what no driver can do is said in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.finding import Finding
+from gpuenv.model.gpu import Gpu
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import PciGpu, Snapshot
+from gpuenv.model.versions import ComputeCapability
+from tests.doctor.test_driver_support import found, machine
+from tests.doctor.test_remedies import commands, primary
+from tests.doctor.test_remedies import machine as without_driver
+
+K80, L4, GTX_1080_TI, RTX_5090, T4, V100 = "102d", "27b8", "1b06", "2b85", "1eb8", "1db6"
+WORKING = {"NVIDIA L4": (L4, (8, 9)), "Tesla K80": (K80, (3, 7)), "GeForce GTX 1080 Ti": (GTX_1080_TI, (6, 1))}
+
+
+def beside(name: str, device: str, driver: str, flavor: str = "proprietary") -> Snapshot:
+    """A GPU that works, and one on the bus that this driver does not list."""
+    snapshot, (own, capability) = machine(device, flavor, driver=driver), WORKING[name]
+    gpu = Gpu(
+        index=known(0, "nvml"),
+        ordinal=known(0, "libcuda"),
+        pci=known("0000:02:00.0", "nvml"),
+        name=known(name, "nvml"),
+        compute_capability=known(ComputeCapability(*capability), "nvml"),
+    )
+    return replace(
+        snapshot,
+        driver=replace(snapshot.driver, cuda_init=known(0, "libcuda")),
+        gpus=(gpu,),
+        gpu_count=known(1, "nvml"),
+        visible_count=known(1, "libcuda"),
+        pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", own, None, "nvidia")),
+    )
+
+
+def unknown_to_driver(snapshot: Snapshot, matrix: Matrix) -> Finding:
+    (finding,) = [entry for entry in found(snapshot, matrix) if entry.code == "GPU204"]
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "each", "use"),
+    [
+        (
+            beside("NVIDIA L4", K80, "550.54.14"),
+            ("Tesla K80 at 0000:01:00.0 needs branch 470 or older", "NVIDIA L4 (8.9) needs branch 520 or newer"),
+            "Use Tesla K80 at 0000:01:00.0 in another machine",
+        ),
+        (
+            beside("Tesla K80", RTX_5090, "470.256.02"),
+            ("Tesla K80 (3.7) needs branch 470 or older", "GeForce RTX 5090 at 0000:01:00.0 needs branch 570 or newer"),
+            "Use GeForce RTX 5090 at 0000:01:00.0 in another machine",
+        ),
+        (
+            beside("GeForce GTX 1080 Ti", RTX_5090, "550.54.14"),
+            ("branch 580 or older with its proprietary", "branch 570 or newer with its open"),
+            "Use GeForce RTX 5090 at 0000:01:00.0 in another machine",
+        ),
+    ],
+)
+def test_a_branch_that_would_lose_a_gpu_that_works_is_not_advised(
+    matrix: Matrix, snapshot: Snapshot, each: tuple[str, str], use: str
+) -> None:
+    told = unknown_to_driver(snapshot, matrix)
+    assert commands(told.fix) == []
+    assert told.fix[0].text.startswith("No one driver drives all these GPUs: ")
+    assert all(words in told.fix[0].text for words in each)
+    assert told.fix[1].text.startswith("Keep the driver that is there: ")
+    assert use in told.fix[1].text
+
+
+def test_a_branch_that_drives_both_is_advised(matrix: Matrix) -> None:
+    old = unknown_to_driver(beside("NVIDIA L4", GTX_1080_TI, "595.58.03"), matrix)
+    assert commands(old.fix) == ["sudo apt-get install nvidia-driver-580"]
+    new = unknown_to_driver(beside("GeForce GTX 1080 Ti", L4, "470.256.02"), matrix)
+    assert "branch 520 to 580" in new.fix[0].text, "a newer one would lose the older GPU"
+
+
+def test_a_gpu_that_is_passed_on_wants_nothing_of_the_driver(matrix: Matrix) -> None:
+    snapshot = beside("NVIDIA L4", GTX_1080_TI, "595.58.03")
+    third = PciGpu("0000:03:00.0", "10de", K80, None, "vfio-pci")
+    told = unknown_to_driver(replace(snapshot, pci_gpus=(*(snapshot.pci_gpus or ()), third)), matrix)
+    assert commands(told.fix) == ["sudo apt-get install nvidia-driver-580"]
+
+
+def of_both(distribution: str, *devices: str) -> Finding:
+    snapshot = without_driver(distribution)
+    return primary(
+        replace(snapshot, pci_gpus=tuple(PciGpu(f"0000:{n:02x}:00.0", "10de", d) for n, d in enumerate(devices)))
+    )
+
+
+@pytest.mark.parametrize("distribution", ["ubuntu 24.04", "debian 12", "fedora 42", "rocky 9.5", "arch"])
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (K80, L4, "Install a driver of branch 520 or newer: it drives NVIDIA L4 at 0000:01:00.0. Use Tesla K80"),
+        (
+            GTX_1080_TI,
+            RTX_5090,
+            "Install a driver of branch 570 or newer with its open kernel modules: it drives GeForce RTX 5090",
+        ),
+    ],
+)
+def test_without_a_driver_the_newer_gpus_one_is_named_where_none_drives_all(
+    distribution: str, old: str, new: str, told: str
+) -> None:
+    fixes = of_both(distribution, old, new).fix
+    assert commands(fixes) == []
+    assert fixes[0].text.startswith("No one driver drives all these GPUs: ")
+    assert fixes[1].text.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "devices", "told"),
+    [
+        ("ubuntu 24.04", (K80, T4), "nvidia-driver-470"),
+        ("ubuntu 24.04", (GTX_1080_TI, L4), "nvidia-driver-580"),
+        ("ubuntu 24.04", (L4, RTX_5090), "ubuntu-drivers install"),
+        ("fedora 42", (V100, L4), "akmod-nvidia-580xx"),
+        ("debian 12", (V100, L4), "apt-get install nvidia-driver"),
+        ("debian 12", (RTX_5090,), "branch 570 or newer with its open kernel modules"),
+    ],
+)
+def test_without_a_driver_one_that_drives_all_is_named(distribution: str, devices: tuple[str, ...], told: str) -> None:
+    fixes = of_both(distribution, *devices).fix
+    assert told in " ".join([fixes[0].text, *commands(fixes)])
