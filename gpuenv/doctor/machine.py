@@ -25,6 +25,12 @@ def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
     return tuple(gpu for gpu in snapshot.pci_gpus if gpu.vendor == NVIDIA)
 
 
+def passed_on(snapshot: Snapshot) -> tuple[PciGpu, ...]:
+    """The GPUs of a machine that keeps all of them for virtual machines; none where one is left for its own driver."""
+    on_bus = nvidia_on_bus(snapshot) or ()
+    return on_bus if all(gpu.kernel_driver == PASSED_ON for gpu in on_bus) else ()
+
+
 def left_out(snapshot: Snapshot) -> tuple[PciGpu, ...]:
     """The GPUs on the bus that the driver's libraries do not list, and that are the driver's to drive."""
     listed = {

@@ -172,7 +172,7 @@ class Cause(str, Enum):
     )
     WSL_LIBCUDA = (
         "wsl-libcuda",
-        "under WSL a Linux libcuda shadows the one of Windows, or the Windows driver is too old",
+        "under WSL Windows' libcuda is shadowed by a Linux one or not found by the loader, or its driver is too old",
     )
     # cache
     KERNEL_CACHE_UNWRITABLE = ("kernel-cache-unwritable", "CuPy cannot write its kernel cache")

@@ -249,8 +249,10 @@ def test_a_driver_that_hangs_is_told_with_the_event_behind_it(matrix: Matrix) ->
     [
         ("crw-rw-rw-", None, None, "control group"),
         ("crw-rw----", None, None, "group that owns"),
-        ("crw-rw-rw-", "slurm", None, "ask Slurm"),
-        ("crw-rw----", "slurm", None, "ask Slurm"),
+        ("crw-rw-rw-", "slurm", 0, "ask Slurm"),
+        ("crw-rw----", "slurm", 0, "ask Slurm"),
+        ("crw-rw-rw-", "slurm", None, "control group"),
+        ("crw-rw----", "slurm", None, "group that owns"),
         ("crw-rw----", "slurm", 1, "group that owns"),
     ],
 )
@@ -260,7 +262,8 @@ def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
     snapshot = working(cuda=100)
     nodes = (DeviceNode("/dev/nvidia0", accessible=False, mode=mode, owner="0:44"),)
     grant = Grant(
-        by=known(by, "SLURM_JOB_ID") if by else Reading(), gpus=known(gpus, "SLURM_JOB_GPUS") if gpus else Reading()
+        by=known(by, "SLURM_JOB_ID") if by else Reading(),
+        gpus=Reading() if gpus is None else known(gpus, "SLURM_GPUS_ON_NODE"),
     )
     driver = replace(
         snapshot.driver, device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
@@ -268,6 +271,8 @@ def test_who_may_open_the_nodes_is_told_by_mode_and_by_grant(
     (finding,) = findings(replace(snapshot, driver=driver, grant=grant), matrix)
     assert finding.code == "CTR304"
     assert told in finding.fix[0].text
+    perhaps = "Where this job has asked Slurm for no GPU"
+    assert any(perhaps in fix.text for fix in finding.fix) is (by == "slurm" and gpus is None)
     joins = told == "group that owns"
     assert (finding.fix[0].command == ("sudo", "usermod", "-a", "-G", "44", "USER")) is joins
     assert any("NVreg_DeviceFile" in fix.text for fix in finding.fix) is joins

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
@@ -58,6 +60,7 @@ def machine(container: Container, nvml: int, used: tuple[DriverLibrary, ...], *m
         host=Host(
             os=known("linux", "x"),
             distribution=known("ubuntu 22.04", "x"),
+            arch=known("x86_64", "x"),
             container=known(container, "x"),
             wsl=known(value=False, source="x"),
         ),
@@ -152,3 +155,108 @@ def test_a_container_that_is_older_than_its_host_is_started_or_made_anew(matrix:
     used = both(OLDER, mounted=True)
     finding = finding_of(machine(DOCKER, int(Nvml.LIB_RM_VERSION_MISMATCH), used), matrix)
     assert [word in fix.text for fix, word in zip(finding.fix, ("again", "CDI", "anew"), strict=True)] == [True] * 3
+
+
+def on(distribution: str, snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, host=replace(snapshot.host, distribution=known(distribution, "x")))
+
+
+def said(finding: Finding) -> str:
+    return " ".join(fix.text for fix in finding.fix)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "place", "left"),
+    [
+        ("ubuntu 22.04", PLACE, both(MODULE)),
+        (
+            "fedora 42",
+            "/usr/lib64",
+            (library("libcuda", MODULE, "/usr/lib"), library("libnvidia-ml", MODULE, "/usr/lib")),
+        ),
+        ("ubuntu 22.04", PLACE, (library("libcuda", MODULE, "/usr/local/cuda-12.4/compat"),)),
+        ("ubuntu 22.04", PLACE, (library("libcuda", MODULE, "/usr/local/cuda-12.4/lib64/stubs"),)),
+        ("ubuntu 22.04", PLACE, (library("libcuda", MODULE, "/usr/lib64"),)),
+        ("ubuntu 22.04", PLACE, (library("libcuda", MODULE),)),
+    ],
+)
+def test_after_an_update_a_restart_is_due_whatever_lies_about(
+    matrix: Matrix, distribution: str, place: str, left: tuple[DriverLibrary, ...]
+) -> None:
+    used = (library("libcuda", NEWER, place), library("libnvidia-ml", NEWER, place))
+    finding = finding_of(on(distribution, machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *left)), matrix)
+    assert finding.cause.value == MISMATCH
+    assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
+    assert "emove" not in said(finding)
+    assert {entry.path for entry in used} <= {entry.value for entry in finding.evidence}
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        (library("libcuda", MODULE),),  # and no NVML of the module's version
+        tuple(library(n, MODULE, "/usr/lib") for n in ("libcuda", "libnvidia-ml")),  # of 32 bits, for all one knows
+        tuple(
+            DriverLibrary(
+                f"/usr/local/cuda-12.4/compat/{n}.so.{MODULE}", DriverVersion.parse(MODULE), LibraryOrigin.COMPAT
+            )
+            for n in ("libcuda", "libnvidia-ml")
+        ),
+    ],
+)
+def test_nothing_is_removed_whose_counterpart_is_not_there(matrix: Matrix, there: tuple[DriverLibrary, ...]) -> None:
+    finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), both(OLDER), *there), matrix)
+    assert "emove" not in said(finding)
+    assert "off the loader" not in said(finding)
+
+
+def test_the_right_libraries_of_arch_lie_in_usr_lib(matrix: Matrix) -> None:
+    used = tuple(library(n, OLDER, "/usr/lib64") for n in ("libcuda", "libnvidia-ml"))
+    right = tuple(library(n, MODULE, "/usr/lib") for n in ("libcuda", "libnvidia-ml"))
+    finding = finding_of(on("arch", machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *right)), matrix)
+    assert all(entry.path in said(finding) for entry in (*used, *right))
+    assert {entry.path for entry in right} <= {entry.value for entry in finding.evidence}
+
+
+@pytest.mark.parametrize(("release", "known_there"), [(OLDER, True), (OLDER, False), (NEWER, True)])
+def test_a_libcuda_that_a_variable_leads_to_is_taken_off_the_path(
+    matrix: Matrix,
+    release: str,
+    known_there: bool,  # noqa: FBT001 - a table
+) -> None:
+    """NVML answers, so that it is of the module's version, and no restart would change that of libcuda."""
+    folder = "/home/someone/driver"
+    snapshot = machine(HOST, 0, (library("libcuda", release, folder), library("libnvidia-ml", MODULE)))
+    right = (library("libcuda", MODULE),) if known_there else ()
+    driver = replace(
+        snapshot.driver,
+        libraries=(library("libnvidia-ml", MODULE), *right),
+        cuda_origin=known(LibraryOrigin.OTHER, "x"),
+    )
+    finding = finding_of(replace(snapshot, driver=driver, environment={"LD_LIBRARY_PATH": folder}), matrix)
+    assert finding.cause.value == BROKEN
+    assert f"{folder}/libcuda.so.{release} off the loader's path" in finding.fix[0].text
+    assert [fix.command for fix in finding.fix] == [None] * len(finding.fix)
+    assert (right[0].path in said(finding)) if right else (MODULE in said(finding))
+    assert folder in {entry.value for entry in finding.evidence}
+
+
+@pytest.mark.parametrize(
+    ("distribution", "command"),
+    [("arch", None), ("ubuntu 22.04", ("sudo", "apt-get", "install", "libnvidia-compute-550"))],
+)
+def test_a_libcuda_that_was_held_back_is_named_with_its_release(
+    matrix: Matrix, distribution: str, command: tuple[str, ...] | None
+) -> None:
+    place = "/usr/lib" if distribution == "arch" else PLACE
+    used = (library("libcuda", OLDER, place), library("libnvidia-ml", MODULE, place))
+    finding = finding_of(on(distribution, machine(HOST, 0, used)), matrix)
+    assert [fix.command for fix in finding.fix] == [command]
+    assert f"exactly {MODULE}" in finding.fix[0].text
+
+
+def test_a_newer_libcuda_among_the_system_s_is_an_update_that_was_not_finished(matrix: Matrix) -> None:
+    used = (library("libcuda", NEWER), library("libnvidia-ml", MODULE))
+    finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
+    assert "emove" not in said(finding)
+    assert "update the whole driver and restart" in said(finding)

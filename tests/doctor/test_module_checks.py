@@ -239,9 +239,23 @@ def test_a_kernel_without_any_module_is_not_told_to_load_it_first(matrix: Matrix
     ("block", "distribution", "commands"),
     [
         ("/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo prime-select on-demand"]),
-        ("/etc/modprobe.d/x.conf: blacklist nvidia", "ubuntu 24.04", ["sudo update-initramfs -u"]),
+        (
+            "/usr/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off",
+            "linuxmint 22",
+            ["sudo prime-select on-demand"],
+        ),
+        ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo update-initramfs -u"]),
+        ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "fedora 42", ["sudo dracut --force"]),
+        ("/usr/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "fedora 42", ["sudo dracut --force"]),
+        ("/etc/modprobe.d/system76-power.conf: alias nvidia off", "pop 22.04", ["sudo update-initramfs -u"]),
+        (
+            "/etc/modprobe.d/x.conf: blacklist nvidia",
+            "ubuntu 24.04",
+            ["sudo modprobe nvidia", "sudo update-initramfs -u"],
+        ),
         ("/etc/modprobe.d/x.conf: install nvidia /bin/false", "fedora 42", ["sudo dracut --force"]),
-        ("/etc/modprobe.d/x.conf: blacklist nvidia", "arch", ["sudo mkinitcpio -P"]),
+        ("/etc/modprobe.d/x.conf: blacklist nvidia", "arch", ["sudo modprobe nvidia", "sudo mkinitcpio -P"]),
+        ("/proc/cmdline: modprobe.blacklist=nvidia", "arch", ["sudo modprobe nvidia"]),
         ("/proc/cmdline: module_blacklist=nvidia", "arch", []),
     ],
 )
@@ -269,3 +283,83 @@ def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
     (finding,) = findings(replace(snapshot, kernel_log=log(REFUSED)), matrix)
     assert finding.fix[0].command == ("sudo", "mokutil", "--import", key)
+
+
+@pytest.mark.parametrize(
+    ("module", "code"), [(Module.NOT_LOADED, "DRV105"), (Module.NOT_INSTALLED, "DRV105"), (None, "DRV106")]
+)
+@pytest.mark.parametrize("nouveau", [True, False])
+def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
+    matrix: Matrix,
+    module: Module | None,
+    code: str,
+    nouveau: bool,  # noqa: FBT001 - a table
+) -> None:
+    block = "/etc/modprobe.d/passthrough.conf: blacklist nvidia"
+    snapshot = with_reading(host_without_module(module or Module.NOT_INSTALLED), "debian 12", module_blocks=(block,))
+    driver = replace(snapshot.driver, nouveau=known(nouveau, "x"))
+    sources = snapshot.sources
+    if module is None:
+        driver = replace(driver, nvml_init=Reading())
+        sources = (sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")))
+    gpus = tuple(replace(BUS[0], pci=pci, kernel_driver="vfio-pci") for pci in ("0000:01:00.0", "0000:02:00.0"))
+    held = replace(snapshot, driver=driver, sources=sources, pci_gpus=gpus)
+    (finding,) = findings(held, matrix)
+    assert finding.code == code
+    assert "vfio-pci" in finding.title
+    assert {f"kernel driver of {gpu.pci}" for gpu in gpus} <= {entry.fact for entry in finding.evidence}
+    assert [fix.command for fix in finding.fix] == [None, None]
+    assert not any(word in fix.text for fix in finding.fix for word in ("Take out", "nstall", "Load"))
+    one_left = replace(held, pci_gpus=(gpus[0], replace(gpus[1], kernel_driver=None)))
+    assert not any("virtual machine" in fix.text for found in findings(one_left, matrix) for fix in found.fix)
+
+
+def test_a_line_that_only_hides_the_aliases_leaves_the_other_cures_standing(matrix: Matrix) -> None:
+    block = "/etc/modprobe.d/x.conf: blacklist nvidia"
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
+    secure = replace(snapshot, host=replace(snapshot.host, secure_boot=known(True, "SecureBoot")))
+    (finding,) = findings(secure, matrix)
+    assert [(fix.command or ("",) * 2)[1] for fix in finding.fix] == ["modprobe", "mokutil", "", "", "update-initramfs"]
+    assert any(block in fix.text for fix in finding.fix)
+
+
+def test_what_concerns_the_initial_disk_alone_does_not_keep_the_module_out(matrix: Matrix) -> None:
+    plain = with_reading(host_without_module(Module.NOT_LOADED, BUILT))
+    block = "/proc/cmdline: rd.driver.blacklist=nvidia"
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
+    (finding,), (usual,) = findings(snapshot, matrix), findings(plain, matrix)
+    assert finding.fix == usual.fix
+
+
+def test_a_blocked_module_that_is_not_installed_is_installed_first(matrix: Matrix) -> None:
+    block = "/etc/modprobe.d/x.conf: blacklist nvidia"
+    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_blocks=(block,))
+    (finding,) = findings(snapshot, matrix)
+    texts = [fix.text for fix in finding.fix]
+    (out,) = (number for number, text in enumerate(texts) if block in text)
+    assert 0 < out < texts.index("Then load it.")
+
+
+@pytest.mark.parametrize(
+    ("module", "block", "chosen"),
+    [
+        (Module.NOT_LOADED, "/etc/modprobe.d/x.conf: blacklist nvidia", True),
+        (Module.NOT_LOADED, "/proc/cmdline: modprobe.blacklist=nvidia", True),
+        (Module.NOT_LOADED, "/proc/cmdline: rd.driver.blacklist=nvidia", False),
+        (Module.NOT_INSTALLED, "/etc/modprobe.d/x.conf: blacklist nvidia", False),
+        (Module.NOT_LOADED, None, False),
+    ],
+)
+def test_where_nouveau_was_chosen_the_block_is_named_and_no_driver_installed(
+    matrix: Matrix,
+    module: Module,
+    block: str | None,
+    chosen: bool,  # noqa: FBT001 - a table
+) -> None:
+    snapshot = with_reading(host_without_module(module), module_blocks=(block,) if block else ())
+    held = replace(snapshot, pci_gpus=(replace(BUS[0], kernel_driver="nouveau"),))
+    (finding,) = findings(held, matrix)
+    assert finding.code == "DRV104"
+    assert any(block is not None and block in fix.text for fix in finding.fix) is chosen
+    assert any("Install the NVIDIA driver" in fix.text for fix in finding.fix) is not chosen
+    assert (block in {entry.value for entry in finding.evidence}) or not chosen

@@ -77,3 +77,26 @@ def test_the_range_of_numpy_in_cupys_own_metadata_counts_where_the_release_was_n
     cupy = tuple(replace(entry, requires=words) for entry in snapshot.target.cupy)
     snapshot = replace(snapshot, target=replace(snapshot.target, cupy=cupy))
     assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is is_told
+
+
+@pytest.mark.parametrize(
+    ("release", "numpy", "by_conda", "is_told"),
+    [
+        ("13.6.0", "2.3.4", True, False),  # the recipe has no upper bound
+        ("13.6.0", "1.21.0", True, True),
+        ("12.3.0", "2.3.4", True, False),  # no build of the matrix: not known
+        ("13.6.0", "2.3.4", False, True),
+        ("13.6.0", "2.2.0", False, False),
+    ],
+)
+def test_of_condas_own_cupy_the_recipe_counts_and_not_the_metadata_within(
+    release: str, numpy: str, matrix: Matrix, *, by_conda: bool, is_told: bool
+) -> None:
+    given = (*LINUX, "driver=580.95.05", "gpu=H100", "python=3.12", f"numpy={numpy}", "cupy=none")
+    ours = {"numpy": numpy, "cuda_version": "12.9"}
+    snapshot = conda(**ours, cupy=release, cupy_core=release)(assume(Snapshot(), given, matrix))
+    cupy = tuple(replace(entry, requires=("numpy<2.3,>=1.22",)) for entry in snapshot.target.cupy)
+    assert [entry.distribution for entry in cupy] == ["cupy"]
+    records = {name: told for name, told in snapshot.target.conda_packages.items() if by_conda or "cupy" not in name}
+    snapshot = replace(snapshot, target=replace(snapshot.target, cupy=cupy, conda_packages=records))
+    assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is is_told

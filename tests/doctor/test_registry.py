@@ -49,6 +49,12 @@ def test_the_causes_are_a_closed_list_with_a_sentence_each() -> None:
         assert len(cause.sentence) > 15
 
 
+def test_the_sentence_of_wsl_is_true_of_each_state_that_bears_it() -> None:
+    """A Linux libcuda before that of Windows, a loader that does not know the folder, and an old driver of Windows."""
+    for words in ("shadowed by a Linux one", "not found by the loader", "too old"):
+        assert words in Cause.WSL_LIBCUDA.sentence
+
+
 def _diagnose(matrix: Matrix, snapshot: Snapshot) -> runner.Diagnosis:
     return diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
 

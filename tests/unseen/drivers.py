@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, Shown
+from dataclasses import replace
+
+from gpuenv.simulate.records import CompatSpec, Container, DeviceNodeSpec, Module, PciSpec, Shown
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
-from tests.scenarios.states import ANSWERS_NOT, DIFFERENT, NONE_LISTED, NOTHING, NUMPY, said
+from tests.scenarios.states import ANSWERS_NOT, DIFFERENT, NONE_LISTED, NOTHING, NUMPY, beside, said
 from tests.unseen.table import LXC, placed, unseen
 
 NEW_KERNEL = "5.15.0-97-generic"
@@ -197,6 +199,50 @@ DRIVERS = (
             ),
         ),
         first="prime-select",
+    ),
+    unseen(
+        "driver-library-version-mismatch",
+        "an updated driver whose former libraries were left beside it, before the restart",
+        "l4-550",
+        both(
+            driver(library="580.95.05"),
+            DIFFERENT,
+            placed(
+                {
+                    f"{folder}/{name}.so.550.163.01": ""
+                    for folder in ("usr/lib/x86_64-linux-gnu", "usr/lib")
+                    for name in ("libcuda", "libnvidia-ml")
+                }
+            ),
+        ),
+        first="Restart the machine",
+        unsaid=("emove", "off the loader"),
+    ),
+    unseen(
+        "driver-module-not-loaded",
+        "a hypervisor that passes its only NVIDIA GPU on",
+        "l4-550",
+        both(
+            host(distribution="debian 12"),
+            driver(module=Module.INSTALLED_NOT_LOADED),
+            lambda profile: replace(profile, gpus=()),
+            beside(PciSpec("0000:65:00.0", "0x030200", "10de", "27b8", "vfio-pci")),
+            placed({"etc/modprobe.d/vfio.conf": "blacklist nvidia\nblacklist nouveau\n"}),
+        ),
+        first="virtual machine",
+        unsaid=("Take out", "nstall", "modprobe"),
+    ),
+    unseen(
+        "driver-module-not-loaded",
+        "EnvyControl on Fedora has switched the GPU off",
+        "l4-550",
+        both(
+            host(distribution="fedora 42"),
+            driver(module=Module.INSTALLED_NOT_LOADED),
+            placed({"etc/modprobe.d/blacklist-nvidia.conf": "blacklist nvidia\nalias nvidia off\n"}),
+        ),
+        first="/etc/modprobe.d/blacklist-nvidia.conf",
+        unsaid=("prime-select",),
     ),
     unseen(
         "nouveau-loaded",

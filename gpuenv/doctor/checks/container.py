@@ -203,8 +203,15 @@ def device_node_permission(facts: Facts) -> Outcome:
     yield Symptom(
         f"This user may not open {', '.join(node.path for node in closed)}",
         tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed),
-        _opened(snapshot, closed),
+        (*_opened(snapshot, closed), *_if_none_was_asked_for(snapshot)),
     )
+
+
+def _if_none_was_asked_for(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """What may be so in a job of Slurm's whose variables do not say what it was granted."""
+    if snapshot.grant.by.value != "slurm" or snapshot.grant.gpus.known:
+        return ()
+    return (Fix("Where this job has asked Slurm for no GPU, start it anew with one, as by --gpus=1."),)
 
 
 def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
@@ -213,7 +220,7 @@ def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
     NVreg_DeviceFileUID, NVreg_DeviceFileGID and NVreg_DeviceFileMode: open-gpu-kernel-modules, nv-reg.h; openSUSE's
     packages set them (modprobe.nvidia.install; both read 2026-11-22).
     """
-    if snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.value:
+    if snapshot.grant.by.value == "slurm" and snapshot.grant.gpus.value == 0:
         return (Fix("This job was granted no GPU: ask Slurm for one.", ("srun", "--gpus=1", "COMMAND")),)
     if all(_open_to_all(node) for node in closed):
         said = "Their mode lets everybody: let the control group or the security policy of this process do so too."

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from gpuenv.doctor.blocks import blocks, by_prime_select, keeps_out, let_through
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import (
+    PASSED_ON,
     contained,
     driver_sees_gpu,
     libcuda_absent,
     libraries_absent,
     module_loaded,
     nvidia_on_bus,
+    passed_on,
     probed,
     unfound_in_wsl,
 )
 from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, module_build, restart
+from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import Module, Snapshot, SourceState
+from gpuenv.model.snapshot import Module, PciGpu, Snapshot, SourceState
 
 _IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
 _ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121")
 _LOAD = ("sudo", "modprobe", "nvidia")
-_SWITCHED_OFF = "alias nvidia off"  # canonical/nvidia-prime, prime-select, _blacklist_nvidia
+_NOT_LOADED = "The NVIDIA driver is installed, but its kernel module is not loaded"
+_TITLE_AWAY = f"{PASSED_ON} keeps every NVIDIA GPU for virtual machines"
+_FOR_VIRTUAL_MACHINES = (
+    Fix(f"Use the GPU in the virtual machine that it is passed on to by {PASSED_ON}, and gpuenv there."),
+    Fix("Where none is expected on this host, gpuenv doctor --expect-no-gpu makes this a note."),
+)
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
@@ -37,18 +45,30 @@ def nouveau_loaded(facts: Facts) -> Outcome:
     What it means: the free driver drives the screen, but it cannot run CUDA, and NVIDIA's module cannot take the GPU
     while nouveau has it.
     How it is seen: the kernel binds an NVIDIA device to nouveau, and the nvidia module is not loaded.
-    What to do: install NVIDIA's driver (its package blocks nouveau), then restart.
+    What to do: install NVIDIA's driver (its package blocks nouveau), then restart. Where its module is there already,
+    and a line in modprobe.d or a kernel parameter keeps it out, take that out.
     """
     snapshot = facts.snapshot
     held = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
-    if module_loaded(snapshot) or not (held or (snapshot.driver.nouveau.value and nvidia_on_bus(snapshot))):
+    free = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver != PASSED_ON]
+    if module_loaded(snapshot) or not (held or (snapshot.driver.nouveau.value and free)):
         return
     yield Symptom(
         "The nouveau module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
-        tuple(Evidence(f"kernel driver of {gpu.pci}", "nouveau", "/sys/bus/pci/devices") for gpu in held)
-        + fact("driver.module", snapshot.driver.module),
-        (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU")),
+        _holders(held)
+        + fact("driver.module", snapshot.driver.module)
+        + (fact("driver.module_blocks", snapshot.driver.module_blocks) if blocks(snapshot) else ()),
+        _instead_of_nouveau(facts),
     )
+
+
+def _instead_of_nouveau(facts: Facts) -> tuple[Fix, ...]:
+    """Where the driver's own module is there for this kernel and blocked, somebody chose nouveau: that is undone."""
+    snapshot = facts.snapshot
+    if snapshot.driver.module.value is Module.NOT_LOADED and blocks(snapshot):
+        keep_out = Fix("Where nouveau comes back, keep it out: blacklist nouveau, in a file below /etc/modprobe.d.")
+        return (*let_through(snapshot), keep_out)
+    return (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU"))
 
 
 @check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104", "GPU204"))
@@ -60,7 +80,8 @@ def module_not_loaded(facts: Facts) -> Outcome:
     update that removed the modules of the running kernel, none can be loaded until the next start.
     How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded. Where
     DKMS's tree or the kernel's log tells why, a finding of its own says so.
-    What to do: take out what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
+    What to do: where all GPUs are passed on to virtual machines (vfio-pci holds them), use them there; else take out
+    what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
     update, rebuild it (DKMS) or restart.
     """
     snapshot = facts.snapshot
@@ -70,41 +91,44 @@ def module_not_loaded(facts: Facts) -> Outcome:
     installed = snapshot.driver.module.value is Module.NOT_LOADED
     if driver_sees_gpu(snapshot) or not (told or installed):
         return
+    away = passed_on(snapshot)
     yield Symptom(
-        "The NVIDIA driver is installed, but its kernel module is not loaded",
-        fact("driver.module", snapshot.driver.module)
+        f"{_TITLE_AWAY}, so the NVIDIA driver's module is not loaded" if away else _NOT_LOADED,
+        _holders(away)
+        + fact("driver.module", snapshot.driver.module)
         + source(snapshot, "nvml")
         + fact("host.kernel", snapshot.host.kernel)
         + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ())
         + (fact("driver.module_blocks", snapshot.driver.module_blocks) if snapshot.driver.module_blocks.value else ())
         + (fact("driver.module_kernels", snapshot.driver.module_kernels) if _is_replaced(snapshot) else ()),
-        tuple(_loading(snapshot)),
+        _FOR_VIRTUAL_MACHINES if away else tuple(_loading(snapshot)),
+    )
+
+
+def _holders(gpus: Iterable[PciGpu]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in gpus
     )
 
 
 def _loading(snapshot: Snapshot) -> Iterator[Fix]:
     """How the module comes to be loaded, by what keeps it from it, the likeliest first."""
-    blocks = snapshot.driver.module_blocks.value or ()
+    kernel = snapshot.host.kernel.value
     if _is_replaced(snapshot):
         yield restart(snapshot, "for the modules of the running kernel are gone from the disk, as after an update")
-    elif any(_SWITCHED_OFF in line for line in blocks):
-        yield Fix("Switch the GPU on again, then restart.", ("sudo", "prime-select", "on-demand"))
-    elif blocks:
-        yield from _let_through(snapshot, blocks[0])
-    elif snapshot.driver.module.value is Module.NOT_INSTALLED and snapshot.host.kernel.value:
-        yield from into_this_kernel(snapshot, snapshot.host.kernel.value)
+    elif by_prime_select(snapshot):
+        yield from let_through(snapshot)
+    elif snapshot.driver.module.value is Module.NOT_INSTALLED and kernel:
+        yield from into_this_kernel(snapshot, kernel)
+        yield from let_through(snapshot)
         yield Fix("Then load it.", _LOAD)
+    elif any(map(keeps_out, blocks(snapshot))):
+        yield from let_through(snapshot)
     else:
         yield Fix("Load the module and see what the kernel says if it refuses.", _LOAD)
         yield from signing_fixes(snapshot) if snapshot.host.secure_boot.value else ()
-        yield Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
-
-
-def _let_through(snapshot: Snapshot, block: str) -> Iterator[Fix]:
-    yield Fix(f"Take out what keeps the module from being loaded: {block}")
-    at_boot = block.startswith("/proc/cmdline")
-    words = "make the boot loader's configuration anew" if at_boot else "make the initial RAM disk anew"
-    yield Fix(f"Then {words}, and restart.", None if at_boot else initial_disk(snapshot))
+        built = Fix("After a kernel update, build the module for this kernel.", module_build(snapshot))
+        yield from let_through(snapshot) if blocks(snapshot) else (built,)
 
 
 def _is_replaced(snapshot: Snapshot) -> bool:
@@ -120,7 +144,7 @@ def no_driver(facts: Facts) -> Outcome:
     contain the driver.
     How it is seen: the loader finds neither libcuda.so.1 nor libnvidia-ml.so.1, and no nvidia module is loaded.
     What to do: install the driver with the system's package manager, then restart. Under WSL install the driver in
-    Windows, and none in Linux.
+    Windows, and none in Linux. On a host that passes its GPUs on to virtual machines none is needed.
     """
     snapshot = facts.snapshot
     assumed = "driver.version" in snapshot.assumed and not snapshot.driver.version.known
@@ -128,15 +152,18 @@ def no_driver(facts: Facts) -> Outcome:
         return
     if not assumed and unfound_in_wsl(snapshot):
         return
-    on_bus = nvidia_on_bus(snapshot)
+    on_bus, away = nvidia_on_bus(snapshot), passed_on(snapshot)
     seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
     yield Symptom(
-        "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
-        (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
+        f"{_TITLE_AWAY}, and no NVIDIA driver is installed here"
+        if away
+        else "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
+        _holders(away)
+        + (Evidence("NVIDIA GPUs on the PCI bus", seen or "unknown", "/sys/bus/pci/devices"),)
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml")
         + fact("driver.module", snapshot.driver.module),
-        driver_fixes(facts),
+        _FOR_VIRTUAL_MACHINES if away else driver_fixes(facts),
     )
 
 

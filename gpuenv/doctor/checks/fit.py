@@ -16,7 +16,7 @@ from gpuenv.matrix.needs import NeededGpu
 from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import cuda_minor, is_rocm
+from gpuenv.model.lines import conda_record, cuda_minor, is_rocm
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import SourceState
 from gpuenv.model.versions import ComputeCapability
@@ -198,7 +198,8 @@ def numpy_outside_range(facts: Facts) -> Outcome:
     """The NumPy there does not fit this CuPy, or there is none.
 
     What it means: CuPy is compiled against a range of NumPy; outside it, import cupy fails or warns.
-    How it is seen: NumPy's version against the range in CuPy's metadata, as measured or as it is installed.
+    How it is seen: NumPy's version against the range in CuPy's metadata, as measured or as it is installed; of
+    conda's build, against the range in its recipe.
     What to do: install a NumPy of that range, or the CuPy that fits the NumPy.
     """
     there = installed(facts)
@@ -227,10 +228,15 @@ def numpy_outside_range(facts: Facts) -> Outcome:
 
 
 def _numpy_of(there: Installed | None, facts: Facts) -> tuple[str | None, str]:
-    """The range of NumPy that a CuPy asks for, and who says so; of a release that is not measured, its own metadata."""
+    """The range of NumPy that a CuPy asks for, and who says so; of a release that is not measured, its own metadata.
+
+    Of what conda put there the recipe counts.
+    """
     if there is not None and there.exact:
         return there.wheel.release.numpy, facts.matrix.cite(there.wheel.release.source)
     cupy = next(iter(facts.snapshot.target.cupy), None)
+    if cupy is not None and conda_record(cupy.distribution, facts.snapshot.target.conda_packages):
+        return _numpy_of_conda(cupy.release, facts)
     words = next((text for text in (cupy.requires if cupy else ()) if _NUMPY.match(text)), None)
     if words is None:
         return None, ""
@@ -240,6 +246,13 @@ def _numpy_of(there: Installed | None, facts: Facts) -> tuple[str | None, str]:
         return str(Requirement(words).specifier) or None, "its own metadata"
     except InvalidRequirement:
         return None, ""
+
+
+def _numpy_of_conda(release: str, facts: Facts) -> tuple[str | None, str]:
+    """What the recipe of conda's build asks for: its solver went by that, and not by the metadata within the build."""
+    rows = [build for build in facts.matrix.conda_builds if build.cupy == release]
+    ranges = {row.numpy for row in rows}
+    return (ranges.pop(), facts.matrix.cite(rows[0].source)) if len(ranges) == 1 else (None, "")
 
 
 @check("WHL507", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)

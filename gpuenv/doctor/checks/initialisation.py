@@ -135,13 +135,13 @@ def forward_compatibility(facts: Facts) -> Outcome:
 
 @check("DRV112", Cause.WSL_LIBCUDA, requires=_BEFORE)
 def wsl_libcuda(facts: Facts) -> Outcome:
-    """Under WSL, a Linux libcuda shadows the one of Windows, or the driver in Windows is too old.
+    """Under WSL, the libcuda of Windows is shadowed by a Linux one or not found, or Windows' driver is too old.
 
     What it means: in WSL the driver lives in Windows, and its libcuda is mounted in /usr/lib/wsl/lib. A Linux driver
-    package installs another one, which cannot work; and an old driver in Windows has none for WSL.
+    package installs another one, which cannot work; the loader may not know that folder; an old driver has none.
     How it is seen: CUDA cannot be initialised, and the libcuda in use is not below /usr/lib/wsl, or the driver is of a
     branch before 495; or the loader finds no libcuda, and there is one below /usr/lib/wsl.
-    What to do: remove the Linux driver's packages; keep the driver in Windows up to date.
+    What to do: remove the Linux driver's packages; tell the loader of that folder; keep Windows' driver up to date.
     """
     snapshot = facts.snapshot
     unfound = unfound_in_wsl(snapshot)

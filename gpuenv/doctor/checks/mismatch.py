@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from gpuenv.doctor.checks.module import ABSENT
 from gpuenv.doctor.engines import libraries_of_the_host
-from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.evidence import fact, searched, source
 from gpuenv.doctor.machine import baked_libraries, contained, like_a_machine
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, restart
+from gpuenv.doctor.remedies import compute_part, family, restart
+from gpuenv.doctor.strays import counterparts, folder, is_foreign, is_newer, name, strays, used
 from gpuenv.doctor.updates import to_finish
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
@@ -55,23 +56,14 @@ def library_mismatch(facts: Facts) -> Outcome:
 
 
 def _on_a_host(snapshot: Snapshot) -> Symptom:
-    driver = snapshot.driver
-    module, used = driver.module_version.value, _used(snapshot)
-    strays = [entry for entry in used if entry.release not in (None, module)]
-    right = [entry for entry in driver.libraries if entry.release == module and _name(entry) in map(_name, strays)]
-    libcuda = next((entry for entry in strays if _name(entry) == "libcuda"), None)
-    if right and _folder(right[0]) not in map(_folder, strays):
-        named = " and ".join(dict.fromkeys(entry.path for entry in strays))
-        words = f"Take {named} off the loader's path, or remove it: the one of {module} is {right[0].path}."
-        title = f"The loader finds a library of another driver than {module}, which is loaded, first"
-        return Symptom(title, _evidence(snapshot), (Fix(words),), cause=Cause.DRIVER_INSTALL_BROKEN)
-    alone = driver.nvml_init.value == 0 and libcuda is not None
-    if right and (alone or _is_older(snapshot)):
-        return _left_over(snapshot, strays)
-    if alone and libcuda is not None:
-        fix = Fix(f"Install the libcuda of the same driver, {module}.", compute_part(snapshot))
-        title = f"libcuda is of {libcuda.release}, and the rest of the driver of {module}"
-        return Symptom(title, _evidence(snapshot), (fix,), cause=Cause.DRIVER_INSTALL_BROKEN)
+    found = strays(snapshot)
+    libcuda = [entry for entry in found if name(entry) == "libcuda"]
+    if libcuda and snapshot.driver.nvml_init.value == 0:  # then NVML is of the module's version: no restart helps
+        return _of_libcuda_alone(snapshot, libcuda)
+    right = counterparts(snapshot, found)
+    if right and not any(is_newer(snapshot, entry) and not is_foreign(snapshot, entry) for entry in found):
+        return _beside_the_right(snapshot, found, right)
+    # Newer ones wait for the restart that follows an update, whatever else lies about.
     return Symptom(
         "The loaded kernel module and the driver's libraries are of different versions",
         _evidence(snapshot),
@@ -79,15 +71,38 @@ def _on_a_host(snapshot: Snapshot) -> Symptom:
     )
 
 
-def _left_over(snapshot: Snapshot, strays: list[DriverLibrary]) -> Symptom:
-    """Those of another driver lie beside the right ones, and the links lead to them."""
-    module, release = snapshot.driver.module_version.value, strays[0].release
-    words = f"The libraries of {module} are there too: remove those of {release}, and let the links lead to them."
-    return Symptom(
-        f"The loader finds the libraries of {release}, and beside them are those of {module}, which is loaded",
-        _evidence(snapshot),
-        (Fix(words, ("sudo", "ldconfig")),),
-    )
+def _of_libcuda_alone(snapshot: Snapshot, libcuda: list[DriverLibrary]) -> Symptom:
+    """The rest of the driver is whole: libcuda is another driver's, or its package was held back."""
+    module, stray = snapshot.driver.module_version.value, libcuda[0]
+    to_finish_first = is_newer(snapshot, stray) and not is_foreign(snapshot, stray)  # an update of some packages
+    if not to_finish_first and (right := counterparts(snapshot, libcuda)):
+        return _beside_the_right(snapshot, libcuda, right)
+    # A package brings the release of its repository: Arch Linux has but the newest, Ubuntu the newest of a branch.
+    command = None if family(snapshot) == "arch" else compute_part(snapshot)
+    later = "Where its package is of another release by now, update the whole driver and restart."
+    install = Fix(f"Install the libcuda of the same driver, of exactly {module}. {later}", command)
+    if is_foreign(snapshot, stray):
+        words = f"Take {stray.path} off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d)."
+        missing = Fix(f"Where no libcuda is found then, install that of the same driver, of exactly {module}.")
+        title = f"The loader finds a libcuda of another driver than {module}, which is loaded: {stray.path}"
+        evidence = _evidence(snapshot) + searched(snapshot)[:1]
+        return Symptom(title, evidence, (Fix(words), missing), cause=Cause.DRIVER_INSTALL_BROKEN)
+    title = f"libcuda is of {stray.release}, and the rest of the driver of {module}"
+    return Symptom(title, _evidence(snapshot), (install,), cause=Cause.DRIVER_INSTALL_BROKEN)
+
+
+def _beside_the_right(snapshot: Snapshot, found: list[DriverLibrary], right: list[DriverLibrary]) -> Symptom:
+    """The loader takes those of another driver, and each of the right ones is there too."""
+    module, release = snapshot.driver.module_version.value, found[0].release
+    named, meant = (" and ".join(dict.fromkeys(entry.path for entry in entries)) for entries in (found, right))
+    evidence = _evidence(snapshot) + tuple(Evidence("driver.libraries", e.path, f"of {module}") for e in right)
+    if list(map(folder, found)) == list(map(folder, right)):
+        words = f"Remove {named}, and let the links lead to {meant}."
+        title = f"The loader finds the libraries of {release}, and beside them are those of {module}, which is loaded"
+        return Symptom(title, evidence, (Fix(words, ("sudo", "ldconfig")),))
+    words = f"Take {named} off the loader's path, or remove it: the one of {module} is {meant}."
+    title = f"The loader finds a library of another driver than {module}, which is loaded, first"
+    return Symptom(title, evidence + searched(snapshot)[:1], (Fix(words),), cause=Cause.DRIVER_INSTALL_BROKEN)
 
 
 def _in_a_container(snapshot: Snapshot) -> Symptom:
@@ -130,24 +145,11 @@ def _restarted(snapshot: Snapshot) -> Fix:
     return restart(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
 
 
-def _used(snapshot: Snapshot) -> list[DriverLibrary]:
-    """The files that the loader takes, among those of the driver."""
-    taken = [path for path in (snapshot.driver.cuda_library.value, snapshot.driver.nvml_library.value) if path]
-    return [entry for entry in snapshot.driver.libraries if any(path.endswith(entry.path) for path in taken)]
-
-
-def _folder(entry: DriverLibrary) -> str:
-    return entry.path.rpartition("/")[0]
-
-
-def _name(entry: DriverLibrary) -> str:
-    return entry.path.rpartition("/")[2].partition(".so")[0]
-
-
 def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return (
         fact("driver.module_version", snapshot.driver.module_version)
         + fact("driver.library_version", snapshot.driver.library_version)
+        + tuple(Evidence("driver.libraries", entry.path, "the loader takes it") for entry in used(snapshot))
         + source(snapshot, "nvml")
         + source(snapshot, "libcuda")
     )

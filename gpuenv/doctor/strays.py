@@ -1,0 +1,90 @@
+"""Which of the driver's libraries are of another driver than the loaded module, and where the right ones lie. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuenv.doctor.remedies import family
+from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
+from gpuenv.model.versions import DriverVersion
+
+# Never a driver's own library: what a toolkit brings for older drivers, and what programs are linked with.
+_NO_DRIVERS = (LibraryOrigin.COMPAT, LibraryOrigin.STUB)
+_OF_64_BITS = ("/usr/lib64", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64")
+
+
+def strays(snapshot: Snapshot) -> list[DriverLibrary]:
+    """The files that the loader takes and that are known to be of another version than the module."""
+    module = snapshot.driver.module_version.value
+    return [entry for entry in used(snapshot) if module is not None and entry.release not in (None, module)]
+
+
+def used(snapshot: Snapshot) -> list[DriverLibrary]:
+    """The files that the loader takes; one outside of the folders that drivers use is judged by its name."""
+    driver = snapshot.driver
+    taken = ((driver.cuda_library.value, driver.cuda_origin.value), (driver.nvml_library.value, None))
+    found = [_entry(snapshot, path, origin) for path, origin in taken if path]
+    return list({entry.path: entry for entry in found}.values())
+
+
+def _entry(snapshot: Snapshot, path: str, origin: LibraryOrigin | None) -> DriverLibrary:
+    listed = [entry for entry in snapshot.driver.libraries if path.endswith(entry.path)]
+    if listed:
+        return max(listed, key=lambda entry: len(entry.path))
+    return DriverLibrary(path, _release(path), origin or LibraryOrigin.OTHER)
+
+
+def _release(path: str) -> DriverVersion | None:
+    ending = path.rpartition(".so.")[2]
+    try:
+        return DriverVersion.parse(ending) if "." in ending else None  # libcuda.so.1 is a link's name
+    except ValueError:
+        return None
+
+
+def counterparts(snapshot: Snapshot, of: Sequence[DriverLibrary]) -> list[DriverLibrary]:
+    """For each of these libraries that of the module's version; empty where one of them has none."""
+    module = snapshot.driver.module_version.value
+    fit = [
+        entry
+        for entry in snapshot.driver.libraries
+        if entry.release == module and entry.origin not in _NO_DRIVERS and _loadable(snapshot, entry)
+    ]
+    found = []
+    for stray in of:
+        same = sorted((e for e in fit if name(e) == name(stray)), key=lambda e: folder(e) != folder(stray))
+        if not same:
+            return []
+        found.append(same[0])
+    return found
+
+
+def _loadable(snapshot: Snapshot, entry: DriverLibrary) -> bool:
+    """Whether it lies in a folder that is sure to be of this architecture; /usr/lib is of 32 bits on many systems."""
+    place, arch = folder(entry), snapshot.host.arch.value
+    if place in [folder(other) for other in used(snapshot)] or entry.origin is LibraryOrigin.NIXOS:
+        return True
+    if place == "/usr/lib":
+        return family(snapshot) == "arch"
+    return place in _OF_64_BITS or (arch is not None and f"/{arch}-linux-gnu" in place)
+
+
+def is_foreign(snapshot: Snapshot, entry: DriverLibrary) -> bool:
+    """Whether it lies where no driver is installed to: a variable or the loader's configuration leads there."""
+    return bool(snapshot.driver.libraries) and entry.origin is LibraryOrigin.OTHER
+
+
+def is_newer(snapshot: Snapshot, entry: DriverLibrary) -> bool:
+    """Whether it is newer than the module, as after an update that waits for the restart."""
+    module = snapshot.driver.module_version.value
+    return entry.release is not None and module is not None and entry.release > module
+
+
+def folder(entry: DriverLibrary) -> str:
+    """The folder that a library lies in."""
+    return entry.path.rpartition("/")[0]
+
+
+def name(entry: DriverLibrary) -> str:
+    """``libcuda`` of /usr/lib64/libcuda.so.550.163.01."""
+    return entry.path.rpartition("/")[2].partition(".so")[0]
