@@ -310,6 +310,9 @@ def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
     assert {f"kernel driver of {gpu.pci}" for gpu in gpus} <= {entry.fact for entry in finding.evidence}
     assert [fix.command for fix in finding.fix] == [None, None]
     assert not any(word in fix.text for fix in finding.fix for word in ("Take out", "nstall", "Load"))
+    unbuilt = DkmsBuild("nvidia", "550.163.01")
+    (finding,) = findings(replace(held, driver=replace(driver, dkms=(unbuilt,))), matrix)
+    assert (finding.code, "vfio-pci" in finding.title) == (code, True)
     one_left = replace(held, pci_gpus=(gpus[0], replace(gpus[1], kernel_driver=None)))
     assert not any("virtual machine" in fix.text for found in findings(one_left, matrix) for fix in found.fix)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded
+from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded, passed_on
 from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import family
@@ -35,7 +35,7 @@ def module_not_built(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     driver, kernel, builds = snapshot.driver, snapshot.host.kernel.value, snapshot.driver.dkms
     others = driver.module_kernels.value if not libraries_absent(snapshot) else ()  # else it was removed, but for this
-    if kernel is None or not (builds or others) or _is_usable(snapshot):
+    if kernel is None or not (builds or others) or _is_usable(snapshot) or passed_on(snapshot):
         return
     if driver.module.value is not Module.NOT_INSTALLED or ("built", kernel) in {(b.state, b.kernel) for b in builds}:
         return
