@@ -8,18 +8,15 @@ import pytest
 
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.codes import Nvml
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
-    Container,
     DkmsBuild,
-    Driver,
-    Host,
     Module,
     Snapshot,
     Source,
     SourceState,
 )
+from tests.doctor.module_hosts import host_without_module, with_reading
 from tests.doctor.test_kernel_checks import (
     ADDED,
     BUILT,
@@ -33,28 +30,6 @@ from tests.doctor.test_kernel_checks import (
     findings,
     log,
 )
-
-
-def host_without_module(module: Module, *builds: DkmsBuild) -> Snapshot:
-    """A driver whose libraries are there while its module is not loaded."""
-    return Snapshot(
-        host=Host(
-            os=known("linux", "uname"),
-            kernel=known(KERNEL, "uname"),
-            container=known(Container.NONE, "marks"),
-            distribution=known("ubuntu 24.04", "os-release"),
-        ),
-        driver=Driver(
-            module=known(module, "/lib/modules"),
-            nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"),
-            dkms=builds,
-        ),
-        pci_gpus=BUS,
-        sources=(
-            Source("kernel", SourceState.ANSWERED),
-            *(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda")),
-        ),
-    )
 
 
 @pytest.mark.parametrize(
@@ -113,11 +88,6 @@ def test_secure_boot_without_a_log_is_told_beside_the_module(matrix: Matrix) -> 
     assert "host.secure_boot" in {entry.fact for entry in finding.evidence}
     assert any(fix.command and "mokutil" in fix.command for fix in finding.fix)
     assert not any(fix.command and "mokutil" in fix.command for f in findings(snapshot, matrix) for fix in f.fix)
-
-
-def with_reading(snapshot: Snapshot, distribution: str = "ubuntu 24.04", **readings: tuple[str, ...]) -> Snapshot:
-    driver = replace(snapshot.driver, branch=known(550, "x"), **{n: known(v, "x") for n, v in readings.items()})  # type: ignore[arg-type]
-    return replace(snapshot, driver=driver, host=replace(snapshot.host, distribution=known(distribution, "x")))
 
 
 OTHER = "6.8.0-41-generic"
@@ -236,42 +206,6 @@ def test_a_kernel_without_any_module_is_not_told_to_load_it_first(matrix: Matrix
 
 
 @pytest.mark.parametrize(
-    ("block", "distribution", "commands"),
-    [
-        ("/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo prime-select on-demand"]),
-        (
-            "/usr/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off",
-            "linuxmint 22",
-            ["sudo prime-select on-demand"],
-        ),
-        ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "ubuntu 24.04", ["sudo update-initramfs -u"]),
-        ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "fedora 42", ["sudo dracut --force"]),
-        ("/usr/lib/modprobe.d/blacklist-nvidia.conf: alias nvidia off", "fedora 42", ["sudo dracut --force"]),
-        ("/etc/modprobe.d/system76-power.conf: alias nvidia off", "pop 22.04", ["sudo update-initramfs -u"]),
-        (
-            "/etc/modprobe.d/x.conf: blacklist nvidia",
-            "ubuntu 24.04",
-            ["sudo modprobe nvidia", "sudo update-initramfs -u"],
-        ),
-        ("/etc/modprobe.d/x.conf: install nvidia /bin/false", "fedora 42", ["sudo dracut --force"]),
-        ("/etc/modprobe.d/x.conf: blacklist nvidia", "arch", ["sudo modprobe nvidia", "sudo mkinitcpio -P"]),
-        ("/proc/cmdline: modprobe.blacklist=nvidia", "arch", ["sudo modprobe nvidia"]),
-        ("/proc/cmdline: module_blacklist=nvidia", "arch", []),
-    ],
-)
-def test_what_keeps_the_module_out_is_taken_out(
-    matrix: Matrix, block: str, distribution: str, commands: list[str]
-) -> None:
-    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution, module_blocks=(block,))
-    (finding,) = findings(snapshot, matrix)
-    assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
-    assert block in {entry.value for entry in finding.evidence}
-    assert [" ".join(fix.command) for fix in finding.fix if fix.command] == commands
-    loaded = replace(snapshot, driver=replace(snapshot.driver, module=known(Module.LOADED, "x"), nvml_init=Reading()))
-    assert not any(entry.code == "DRV105" for entry in findings(loaded, matrix))
-
-
-@pytest.mark.parametrize(
     ("distribution", "key"),
     [
         ("ubuntu 24.04", "/var/lib/shim-signed/mok/MOK.der"),
@@ -283,86 +217,3 @@ def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
     (finding,) = findings(replace(snapshot, kernel_log=log(REFUSED)), matrix)
     assert finding.fix[0].command == ("sudo", "mokutil", "--import", key)
-
-
-@pytest.mark.parametrize(
-    ("module", "code"), [(Module.NOT_LOADED, "DRV105"), (Module.NOT_INSTALLED, "DRV105"), (None, "DRV106")]
-)
-@pytest.mark.parametrize("nouveau", [True, False])
-def test_a_host_that_passes_its_gpus_on_is_not_told_to_take_them_back(
-    matrix: Matrix,
-    module: Module | None,
-    code: str,
-    nouveau: bool,  # noqa: FBT001 - a table
-) -> None:
-    block = "/etc/modprobe.d/passthrough.conf: blacklist nvidia"
-    snapshot = with_reading(host_without_module(module or Module.NOT_INSTALLED), "debian 12", module_blocks=(block,))
-    driver = replace(snapshot.driver, nouveau=known(nouveau, "x"))
-    sources = snapshot.sources
-    if module is None:
-        driver = replace(driver, nvml_init=Reading())
-        sources = (sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")))
-    gpus = tuple(replace(BUS[0], pci=pci, kernel_driver="vfio-pci") for pci in ("0000:01:00.0", "0000:02:00.0"))
-    held = replace(snapshot, driver=driver, sources=sources, pci_gpus=gpus)
-    (finding,) = findings(held, matrix)
-    assert finding.code == code
-    assert "vfio-pci" in finding.title
-    assert {f"kernel driver of {gpu.pci}" for gpu in gpus} <= {entry.fact for entry in finding.evidence}
-    assert [fix.command for fix in finding.fix] == [None, None]
-    assert not any(word in fix.text for fix in finding.fix for word in ("Take out", "nstall", "Load"))
-    unbuilt = DkmsBuild("nvidia", "550.163.01")
-    (finding,) = findings(replace(held, driver=replace(driver, dkms=(unbuilt,))), matrix)
-    assert (finding.code, "vfio-pci" in finding.title) == (code, True)
-    one_left = replace(held, pci_gpus=(gpus[0], replace(gpus[1], kernel_driver=None)))
-    assert not any("virtual machine" in fix.text for found in findings(one_left, matrix) for fix in found.fix)
-
-
-def test_a_line_that_only_hides_the_aliases_leaves_the_other_cures_standing(matrix: Matrix) -> None:
-    block = "/etc/modprobe.d/x.conf: blacklist nvidia"
-    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
-    secure = replace(snapshot, host=replace(snapshot.host, secure_boot=known(True, "SecureBoot")))
-    (finding,) = findings(secure, matrix)
-    assert [(fix.command or ("",) * 2)[1] for fix in finding.fix] == ["modprobe", "mokutil", "", "", "update-initramfs"]
-    assert any(block in fix.text for fix in finding.fix)
-
-
-def test_what_concerns_the_initial_disk_alone_does_not_keep_the_module_out(matrix: Matrix) -> None:
-    plain = with_reading(host_without_module(Module.NOT_LOADED, BUILT))
-    block = "/proc/cmdline: rd.driver.blacklist=nvidia"
-    snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
-    (finding,), (usual,) = findings(snapshot, matrix), findings(plain, matrix)
-    assert finding.fix == usual.fix
-
-
-def test_a_blocked_module_that_is_not_installed_is_installed_first(matrix: Matrix) -> None:
-    block = "/etc/modprobe.d/x.conf: blacklist nvidia"
-    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_blocks=(block,))
-    (finding,) = findings(snapshot, matrix)
-    texts = [fix.text for fix in finding.fix]
-    (out,) = (number for number, text in enumerate(texts) if block in text)
-    assert 0 < out < texts.index("Then load it.")
-
-
-@pytest.mark.parametrize(
-    ("module", "block", "chosen"),
-    [
-        (Module.NOT_LOADED, "/etc/modprobe.d/x.conf: blacklist nvidia", True),
-        (Module.NOT_LOADED, "/proc/cmdline: modprobe.blacklist=nvidia", True),
-        (Module.NOT_LOADED, "/proc/cmdline: rd.driver.blacklist=nvidia", False),
-        (Module.NOT_INSTALLED, "/etc/modprobe.d/x.conf: blacklist nvidia", False),
-        (Module.NOT_LOADED, None, False),
-    ],
-)
-def test_where_nouveau_was_chosen_the_block_is_named_and_no_driver_installed(
-    matrix: Matrix,
-    module: Module,
-    block: str | None,
-    chosen: bool,  # noqa: FBT001 - a table
-) -> None:
-    snapshot = with_reading(host_without_module(module), module_blocks=(block,) if block else ())
-    held = replace(snapshot, pci_gpus=(replace(BUS[0], kernel_driver="nouveau"),))
-    (finding,) = findings(held, matrix)
-    assert finding.code == "DRV104"
-    assert any(block is not None and block in fix.text for fix in finding.fix) is chosen
-    assert any("Install the NVIDIA driver" in fix.text for fix in finding.fix) is not chosen
-    assert (block in {entry.value for entry in finding.evidence}) or not chosen

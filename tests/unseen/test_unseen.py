@@ -13,6 +13,7 @@ from tests.unseen.drivers import DRIVERS
 from tests.unseen.environments import ENVIRONMENTS
 from tests.unseen.further import FURTHER
 from tests.unseen.healthy import HEALTHY
+from tests.unseen.kernels import KERNELS
 from tests.unseen.wheels import WHEELS
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("machine", [*DRIVERS, *ENVIRONMENTS, *HEALTHY, *FURTHER, *WHEELS], ids=str)
+@pytest.mark.parametrize("machine", [*DRIVERS, *KERNELS, *ENVIRONMENTS, *HEALTHY, *FURTHER, *WHEELS], ids=str)
 def test_the_one_true_cause(
     machine: Unseen, tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries
 ) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuenv.explain.signatures.marks import mark
+from gpuenv.model.record import replace
 
 _OTHER = r"(?:torch|tensorflow|jax|paddle|mxnet)"
 _OF_CONDA = (

@@ -1,0 +1,49 @@
+"""Machines whose driver is installed and whose kernel module is not loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuenv.model.codes import Nvml
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import (
+    Container,
+    DkmsBuild,
+    Driver,
+    Host,
+    Module,
+    Snapshot,
+    Source,
+    SourceState,
+)
+from tests.doctor.test_kernel_checks import (
+    BUS,
+    KERNEL,
+)
+
+
+def host_without_module(module: Module, *builds: DkmsBuild) -> Snapshot:
+    """A driver whose libraries are there while its module is not loaded."""
+    return Snapshot(
+        host=Host(
+            os=known("linux", "uname"),
+            kernel=known(KERNEL, "uname"),
+            container=known(Container.NONE, "marks"),
+            distribution=known("ubuntu 24.04", "os-release"),
+        ),
+        driver=Driver(
+            module=known(module, "/lib/modules"),
+            nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"),
+            dkms=builds,
+        ),
+        pci_gpus=BUS,
+        sources=(
+            Source("kernel", SourceState.ANSWERED),
+            *(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda")),
+        ),
+    )
+
+
+def with_reading(snapshot: Snapshot, distribution: str = "ubuntu 24.04", **readings: tuple[str, ...]) -> Snapshot:
+    driver = replace(snapshot.driver, branch=known(550, "x"), **{n: known(v, "x") for n, v in readings.items()})  # type: ignore[arg-type]
+    return replace(snapshot, driver=driver, host=replace(snapshot.host, distribution=known(distribution, "x")))
