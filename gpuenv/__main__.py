@@ -36,12 +36,13 @@ def _main(arguments: list[str]) -> int:
             sys.stdout.write(f"gpuenv {__version__}\n")
         return 0
     import gc  # noqa: PLC0415 - --version needs none of these
+
+    gc.set_threshold(_COLLECT_AFTER)
     import signal  # noqa: PLC0415
 
     from gpuenv.cli import ahead  # noqa: PLC0415
     from gpuenv.interrupt import heed  # noqa: PLC0415
 
-    gc.set_threshold(_COLLECT_AFTER)
     heed()
     if hasattr(signal, "SIGCHLD"):
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller that ignores it would leave no child's end to be told

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import chain
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.packages import Release, WheelLine
+from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor, is_cupy
@@ -97,16 +97,11 @@ def first_cuda_major(target: Target) -> int | None:
     return cuda_major_of(first.distribution, target.packages, first.cuda_major)
 
 
-@lru_cache(maxsize=1024)
-def _version(text: str) -> Version:
-    return Version(text)
-
-
 def _nearest(line: WheelLine, release: str) -> Release | None:
     """The newest release that is no newer, else the oldest."""
-    ordered = sorted(line.releases, key=lambda entry: _version(entry.cupy))
+    ordered = sorted(line.releases, key=lambda entry: version_of(entry.cupy))
     try:
-        older = [entry for entry in ordered if _version(entry.cupy) <= _version(release)]
+        older = [entry for entry in ordered if version_of(entry.cupy) <= version_of(release)]
     except InvalidVersion:
         return None
     return older[-1] if older else next(iter(ordered), None)
@@ -115,9 +110,9 @@ def _nearest(line: WheelLine, release: str) -> Release | None:
 def older_than_the_matrix(facts: Facts) -> tuple[CupyInstallation, ...]:
     """Every CuPy that is there, where each is older than all releases of the matrix, which tells nothing of them."""
     there = facts.snapshot.target.cupy
-    oldest = min(_version(release.cupy) for line in facts.matrix.wheel_lines for release in line.releases)
+    oldest = min(version_of(release.cupy) for line in facts.matrix.wheel_lines for release in line.releases)
     try:
-        return there if all(_version(entry.release) < oldest for entry in there) else ()
+        return there if all(version_of(entry.release) < oldest for entry in there) else ()
     except InvalidVersion:
         return ()
 
@@ -125,7 +120,7 @@ def older_than_the_matrix(facts: Facts) -> tuple[CupyInstallation, ...]:
 def uses_pathfinder(release: str) -> bool:
     """Whether a CuPy finds CUDA by cuda-pathfinder: 14 and newer do, 13 and older leave it to the loader."""
     try:
-        return _version(release).major >= _FIRST_WITH_PATHFINDER
+        return version_of(release).major >= _FIRST_WITH_PATHFINDER
     except InvalidVersion:
         return False
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TypeAlias
-
-from packaging.version import Version
+from typing import TYPE_CHECKING, TypeAlias
 
 from gpuenv.matrix.companions import advisories_for
 from gpuenv.matrix.needs import NeededGpu, Needs
 from gpuenv.matrix.packages import Extra, Platform, Release, WheelLine, in_span
+from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import CudaMinor, Matrix
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 # CuPy never lowers these Tegra capabilities to the cap (cupy.cuda.compiler), and on Tegra a cubin runs on its own
 # capability alone (CUDA C++ Programming Guide, Binary Compatibility).
@@ -94,12 +96,7 @@ def _rank(wheel: WheelCandidate, *, wants_extra: bool) -> tuple[Version, CudaVer
 
     On Tegra the toolkit is JetPack's: no document says that the CUDA wheels behind the extra run there.
     """
-    return (_version(wheel.release.cupy), wheel.line.first_cuda, (wheel.extra is not None) == wants_extra)
-
-
-@lru_cache(maxsize=1024)
-def _version(text: str) -> Version:
-    return Version(text)
+    return (version_of(wheel.release.cupy), wheel.line.first_cuda, (wheel.extra is not None) == wants_extra)
 
 
 def minors_of(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:

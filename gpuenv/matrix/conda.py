@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from packaging.version import Version
-
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import CondaBuild, Platform, WheelLine
+from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import replace
 from gpuenv.model.resolution import Assumption, CandidateKind, CondaChoice
@@ -21,7 +20,7 @@ def conda_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
     What CuPy makes of each NVRTC comes from the wheel of the same release; what GPU code is in the build is unknown.
     """
     found = [candidate for build in matrix.conda_builds if (candidate := _candidate(build, matrix)) is not None]
-    return tuple(sorted(found, key=lambda wheel: (Version(wheel.release.cupy), wheel.line.cuda_major), reverse=True))
+    return tuple(sorted(found, key=lambda wheel: (version_of(wheel.release.cupy), wheel.line.cuda_major), reverse=True))
 
 
 def _candidate(build: CondaBuild, matrix: Matrix) -> WheelCandidate | None:

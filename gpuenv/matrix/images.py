@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-
-from packaging.version import Version
+from typing import TYPE_CHECKING
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, serving_minors, wheel_candidates
 from gpuenv.matrix.constraints import CONSTRAINTS
 from gpuenv.matrix.installable import Rejected
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import Flavour, Image
+from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection
 from gpuenv.model.versions import CudaVersion
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 # Brands that NVML and NVIDIA_REQUIRE_CUDA know, by the words in the product's name.
 _CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}
@@ -137,6 +140,6 @@ def _rank(entry: JudgedImage, needs: Needs) -> tuple[int, Version, bool, bool, b
     """The sort key, best last: CUDA major, CuPy, one to install into, no compat package, the smallest, the CUDA."""
     image, wheel = entry.image, entry.wheel
     plain = needs.driver_cuda is None or needs.driver_cuda >= image.cuda
-    cupy = Version(wheel.release.cupy) if wheel else Version("0")
+    cupy = version_of(wheel.release.cupy if wheel else "0")
     smallest = (image.flavour is Flavour.BASE) == (wheel is not None and wheel.extra is not None)
     return (image.cuda.major, cupy, image.line is None, plain, smallest, (image.cuda.major, image.cuda.minor))

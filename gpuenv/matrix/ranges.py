@@ -15,7 +15,22 @@ def within(release: str, wanted: str) -> bool:
     Raises:
         InvalidVersion: where it is no version.
     """
-    return SpecifierSet(wanted).contains(Version(release), prereleases=True)
+    return _range(wanted).contains(version_of(release), prereleases=True)
+
+
+@lru_cache(maxsize=1024)
+def version_of(release: str) -> Version:
+    """A release as a version, to be compared: the same few are asked for many times.
+
+    Raises:
+        InvalidVersion: where it is none.
+    """
+    return Version(release)
+
+
+@lru_cache(maxsize=1024)
+def _range(wanted: str) -> SpecifierSet:
+    return SpecifierSet(wanted)
 
 
 def is_version(text: str) -> bool:

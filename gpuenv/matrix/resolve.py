@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from packaging.version import Version
-
 from gpuenv.matrix.candidates import (
     WheelCandidate,
     by_preference,
@@ -20,6 +18,7 @@ from gpuenv.matrix.explanation import explain
 from gpuenv.matrix.images import JudgedImage, judge_images
 from gpuenv.matrix.installable import Rejected, Unknown, in_range
 from gpuenv.matrix.needs import Needs, needs_of
+from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.rocm import experimental
 from gpuenv.model.record import dataclass, replace
@@ -96,7 +95,7 @@ def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
     branch = min(row.branch for row in matrix.driver_branches)
     if needs.driver is not None and needs.driver.branch < branch and not needs.tegra:
         yield f"Driver {needs.driver} is below what the matrix covers: branch {branch} and newer."
-    oldest = min((release.cupy for line in matrix.wheel_lines for release in line.releases), key=Version)
+    oldest = min((release.cupy for line in matrix.wheel_lines for release in line.releases), key=version_of)
     for entry in snapshot.target.cupy:
         if in_range(entry.release, f"<{oldest}"):
             yield f"{entry.label} is below what the matrix covers: CuPy {oldest} and newer."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -142,6 +141,8 @@ def start_files(asking: Asking) -> Callable[[str], ChildResult]:
 
 def start_smi(asking: Asking) -> tuple[str, Answer] | None:
     """Starts nvidia-smi for its banner, and answers its path and what waits for it; None where it is not on PATH."""
+    import shutil  # noqa: PLC0415 - with three libraries of compression, which would keep the first children waiting
+
     path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(_WSL_SMI)
     if path is None:
         return None

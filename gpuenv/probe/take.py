@@ -79,6 +79,9 @@ class Inquiry:
     def begin(self) -> None:
         """Starts every child; an asking that was interrupted meanwhile is closed like any other."""
         tasks = _tasks(self._asking, self._interpreter, self._early, deep=self._request.deep)
+        # What understands the answers is imported while there is one thread: threads that import hold each other up.
+        from gpuenv.probe import ask_programs, ask_target, driver_facts  # noqa: F401, PLC0415
+
         self._threads = {
             name: threading.Thread(target=self._work, args=(name, task), daemon=True) for name, task in tasks.items()
         }
