@@ -19,6 +19,7 @@ from gpuenv.model.finding import CheckStatus, Severity
 _MOST = 5  # causes of one answer
 _LINES = 5  # lines of one cause
 _CERTAIN = 0.8  # from here on no further fact is asked for
+_MUCH = 20  # known words and pairs: a message alone has fewer, mostly
 _BLANK = re.compile(r"\{\w+\}")
 
 
@@ -60,7 +61,8 @@ def _ranked(
     likely: Sequence[Likeness] = (),
 ) -> tuple[Ranked, ...]:
     by_words = {likeness.cause: likeness.chance for likeness in likely}
-    return weigh(scanner.hits, text_marks(scanner.hits) | marks, verdict, by_words)
+    says_much = any(likeness.known >= _MUCH for likeness in likely)
+    return weigh(scanner.hits, text_marks(scanner.hits) | marks, verdict, by_words, words_decide=says_much)
 
 
 def verdict_of(diagnosis: Diagnosis, *, probed: bool) -> Verdict:

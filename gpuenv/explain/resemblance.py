@@ -27,7 +27,7 @@ _STEEPNESS = 8.0  # of a margin's likelihood: sums up to as much as is right, of
 # five of a hundred are as near.
 _ON_TOPIC, _NEAR = 1.4, 1.5
 _ENOUGH = 4  # words and pairs that are known
-_MOST_LIKE = 3  # causes that a text is said to be like
+_MOST_LIKE = 10  # causes
 _SHOWN = 2  # lines of such a cause
 _TELLING = 4  # words that are shown
 
@@ -55,15 +55,17 @@ class Likeness:
         cause: the cause.
         chance: 0 to 1; those of all causes together are at most 1.
         words: what speaks for it, the most telling first.
+        known: how many words and pairs of the text are known, whatever they speak for.
     """
 
     cause: Cause
     chance: float
     words: tuple[str, ...]
+    known: int
 
 
 def likenesses(text: str, table: Table | None = None, *, near: bool = True) -> tuple[Likeness, ...]:
-    """The three causes that a text is most like, the likeliest first.
+    """The ten causes that a text is most like, the likeliest first.
 
     Args:
         text: what was read, plain.
@@ -81,7 +83,7 @@ def likenesses(text: str, table: Table | None = None, *, near: bool = True) -> t
         return ()
     chances = _chances(margins)
     ranked = sorted(chances, key=lambda name: -chances[name])[:_MOST_LIKE]
-    return tuple(Likeness(_CAUSES[name], chances[name], _telling(name, shares, table)) for name in ranked)
+    return tuple(Likeness(_CAUSES[name], chances[name], _telling(name, shares, table), len(shares)) for name in ranked)
 
 
 def _tells_of_trouble(text: str) -> bool:

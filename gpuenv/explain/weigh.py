@@ -17,6 +17,11 @@ _CORROBORATION = 0.25  # how much of the doubt that is left another signature of
 _SUPPORTED, _RULED_OUT = 5.0, 0.35
 _CONSEQUENCE = 0.25
 _MOST_BY_WORDS = 0.6  # of a text's doubt that its words alone share out, however alike it is to others
+_MOST_GUESSES = 3  # causes that no message names
+# Where no message speaks for one cause by as much, the words of the whole text have a say between those that are named.
+# Chosen on reports that neither messages nor words had learnt from: 57 of 100 came right without it, 60 with it.
+_UNDECIDED, _SAY = 0.45, 0.5
+_UNLIKE = 0.002  # of a cause that the words do not speak for
 # What a cause brings about: the messages of these are its consequences, where both are in one text.
 _EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
     Cause.OUT_OF_MEMORY: (
@@ -150,6 +155,8 @@ def weigh(
     marks: Collection[str],
     verdict: Verdict = NOTHING_KNOWN,
     likely: Mapping[Cause, float] = _NOTHING_LIKELY,
+    *,
+    words_decide: bool = False,
 ) -> tuple[Ranked, ...]:
     """Ranks the causes; the confidences add up to 1 at most.
 
@@ -157,7 +164,10 @@ def weigh(
         hits: what was found in the text.
         marks: of the text and of the machine.
         verdict: what the doctor says of the machine.
-        likely: what the text is like by its words: causes that no hit names share what the hits leave open.
+        likely: what the text is like by its words, the likeliest first: causes that no hit names share what the hits
+            leave open.
+        words_decide: whether the text says enough for its words to decide between causes that the hits leave open,
+            where the doctor has found none of them.
     """
     speaking = _speaking(hits, marks)
     voices = [(hit, told_apart(dict(_weights(hit, marks)), marks)) for hit in speaking]
@@ -170,9 +180,8 @@ def weigh(
             before = chances.get(cause, 0.0)
             high, low = max(before, chance), min(before, chance)
             chances[cause] = high + (1 - high) * low * _CORROBORATION
-    left = max(0.0, 1 - sum(chances.values()))
-    for cause in likely.keys() - chances.keys():
-        chances[cause] = min(left, _MOST_BY_WORDS) * likely[cause]
+    words_decide = words_decide and not chances.keys() & verdict.found.keys()
+    chances = _swayed(chances, likely) if words_decide else _with_guesses(chances, likely)
     chances = _updated(chances, {cause: _doctor(cause, verdict) * _likely_there(cause, marks) for cause in chances})
     chances = _without_consequences(chances)
     total = max(1.0, sum(chances.values()))
@@ -181,6 +190,23 @@ def weigh(
         for cause, chance in sorted(chances.items(), key=lambda item: -item[1])
     ]
     return tuple(entry for entry in ranked if entry.confidence >= _LEAST or entry is ranked[0])
+
+
+def _with_guesses(chances: Mapping[Cause, float], likely: Mapping[Cause, float]) -> dict[Cause, float]:
+    """With the causes that no message names and the words speak for."""
+    left = min(max(0.0, 1 - sum(chances.values())), _MOST_BY_WORDS)
+    guesses = [cause for cause in likely if cause not in chances][:_MOST_GUESSES]
+    return {**chances, **{cause: left * likely[cause] for cause in guesses}}
+
+
+def _swayed(chances: Mapping[Cause, float], likely: Mapping[Cause, float]) -> dict[Cause, float]:
+    """Likewise; where the messages leave it open, the words have a say on the causes that they name too."""
+    told = _with_guesses(chances, likely)
+    if not chances or max(chances.values()) >= _UNDECIDED:
+        return told
+    swayed = {cause: chance * (likely.get(cause, 0.0) + _UNLIKE) ** _SAY for cause, chance in told.items()}
+    scale = sum(told.values()) / sum(swayed.values())
+    return {cause: min(_MOST_BY_WORDS, chance * scale) for cause, chance in swayed.items()}
 
 
 def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:

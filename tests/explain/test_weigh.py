@@ -11,7 +11,7 @@ from gpuenv.explain.answer import explanation, verdict_of
 from gpuenv.explain.records import LikelyCause
 from gpuenv.explain.scan import scan
 from gpuenv.explain.situation import MARKS, marks_of
-from gpuenv.explain.weigh import Verdict, Word
+from gpuenv.explain.weigh import Verdict, Word, weigh
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.model.causes import Cause
@@ -274,3 +274,24 @@ def test_a_sentence_that_says_the_opposite_yields_nothing(text: str) -> None:
 )
 def test_of_a_wheel_line_any_minor_may_be_the_one_that_is_there(facts: tuple[str, ...], *, newer: bool) -> None:
     assert ("gpu-newer" in marks_of(assume(Snapshot(), facts, MATRIX), MATRIX, ())) is newer
+
+
+def test_words_decide_between_causes_that_a_message_leaves_open() -> None:
+    hits = scan(NO_DEVICE.encode()).hits
+    likely = {Cause.CONTAINER_WITHOUT_GPU: 0.9, Cause.STREAM_RACE: 0.05}
+    order = [entry.cause for entry in weigh(hits, frozenset())]
+    assert order.index(Cause.CONTAINER_WITHOUT_GPU) > 0
+    swayed = weigh(hits, frozenset(), likely=likely, words_decide=True)
+    assert swayed[0].cause is Cause.CONTAINER_WITHOUT_GPU
+    assert swayed[0].confidence <= 0.6
+    unswayed = weigh(hits, frozenset(), likely=likely)
+    assert [entry.cause for entry in unswayed if entry.cause is not Cause.STREAM_RACE] == order
+    found = Verdict({order[0]: Word("DRV106", "found on the machine")})
+    assert weigh(hits, frozenset(), found, likely, words_decide=True)[0].cause is order[0]
+
+
+def test_words_are_not_asked_where_a_message_names_one_cause() -> None:
+    hits = scan(b"Failed to initialize NVML: Driver/library version mismatch").hits
+    plain = weigh(hits, frozenset())
+    swayed = weigh(hits, frozenset(), likely={Cause.CONTAINER_WITHOUT_GPU: 0.99}, words_decide=True)
+    assert swayed[0] == plain[0]
