@@ -49,6 +49,12 @@ def assert_refused(*arguments: str | Path, names: Sequence[str], code: int = 2) 
         (["matrix", "chekc"], "chekc"),
         (["doctor", "--no-probe", "--snapshot", "x.json"], "--snapshot and --no-probe"),
         pytest.param(["doctor", "--timeout", "nan"], "--timeout"),
+        (["run", "--format", "json", "--", "true"], "--format"),
+        (["run", "-v", "--", "true"], "-v"),
+        (["run", "--nonsense", "--", "true"], "--nonsense"),
+        (["run", "--nonsense=1", "true"], "--nonsense"),
+        (["simulate", "-v", "no-gpu", "--", "true"], "-v"),
+        (["simulate", "no-gpu", "--nonsense", "--", "true"], "--nonsense"),
     ],
     ids=" ".join,
 )
