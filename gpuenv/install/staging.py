@@ -10,7 +10,8 @@ from pathlib import Path
 from gpuenv.install.errors import InstallFailed
 from gpuenv.install.preparing import Prepared
 from gpuenv.install.records import Plan
-from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.refusing import cure
+from gpuenv.install.resolving import complaint
 from gpuenv.install.staged import Staged, broken, read_stage
 from gpuenv.probe.children import ChildResult, Ending
 
@@ -36,7 +37,7 @@ def put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announ
     result = _filled(prepared, lock, stage, announce)
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
-        raise InstallFailed(f"{prepared.plan.installer} failed: {why}; nothing was changed", remedy_for(why))
+        raise InstallFailed(f"{prepared.plan.installer} failed: {why}", cure(why, prepared.caller))
 
 
 def _filled(prepared: Prepared, lock: Path, stage: Path, announce: Announce) -> ChildResult:
@@ -65,7 +66,7 @@ def checked(prepared: Prepared, stage: Path) -> Staged:
     if bad:
         links = any(stat.S_ISLNK(file.told.st_mode) for file in staged.files)
         raise InstallFailed(
-            f"{len(bad)} files are not what their RECORD says, {bad[0]} first; nothing was changed",
+            f"{len(bad)} files are not what their RECORD says, {bad[0]} first",
             _LINKS if links else None,
         )
     return staged
@@ -77,10 +78,7 @@ def _as_asked(plan: Plan, staged: Staged) -> None:
     wanted = {pin.name: pin.release for pin in plan.install}
     if found != wanted:
         odd = sorted(set(found.items()) ^ set(wanted.items()))
-        raise InstallFailed(
-            f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}; "
-            "nothing was changed"
-        )
+        raise InstallFailed(f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}")
 
 
 def _lines(announce: Announce) -> Callable[[str], None]:
