@@ -16,9 +16,8 @@ from gpuenv.model.record import replace
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.cli.gpu_tests import Alone
     from gpuenv.model.smoke import SmokeResult
-    from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
     from gpuenv.smoke.prove import Order
 
@@ -73,7 +72,7 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.formats import How, emit_report, read_formats
+    from gpuenv.cli.formats import How, Wanted, emit_report, read_formats
     from gpuenv.smoke.prove import Order
 
     wanted = read_formats(formats, output)
@@ -93,14 +92,18 @@ def smoke(
     elif demo is not None:
         raise typer.Exit(_demonstrate(demo, python))
     else:
-        result, report = _prove(order, python, driver_root, _read(compare))
-        if save_baseline is not None:
+        done = _prove(order, python, driver_root, _read(compare))
+        if save_baseline is not None and done.unusable is None:
             from gpuenv.cli.output import emit_json
 
-            emit_json(result, save_baseline, redacted=redact)
+            emit_json(done.result, save_baseline, redacted=redact)
         how = How(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
-        emit_report(report, wanted, how)
-        raise typer.Exit(result.exit_code)
+        # Where nothing ran, the reason on standard error says it all; a form that was asked for tells it too.
+        forms = wanted if done.unusable is None else [entry for entry in wanted if entry != Wanted("text", None)]
+        emit_report(_report(done), forms, how)
+        if done.unusable is not None:
+            raise CommandError(done.result.exit_code, str(done.unusable), done.unusable.remedy)
+        raise typer.Exit(done.result.exit_code)
 
 
 def _check(order: Order) -> None:
@@ -154,42 +157,41 @@ def _demonstrate(name: str, python: str | None) -> int:
 
 
 def _interpreter(python: str | None) -> str:
-    from gpuenv.probe.target import TargetError, find_interpreter
-
-    try:
-        found = find_interpreter(python, os.environ)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
+    found = _found(python)
     if found is None:
         raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name the target with --python PATH")
     return found
 
 
-def _prove(
-    order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None
-) -> tuple[SmokeResult, Report]:
-    """The result, and the same as a report, whose findings are those of the tests alone."""
+def _found(python: str | None) -> str | None:
+    from gpuenv.probe.target import TargetError, find_interpreter
+
+    try:
+        return find_interpreter(python, os.environ)
+    except TargetError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+
+
+def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> Alone:
     from gpuenv.cli.gpu_tests import prove_alone
     from gpuenv.cli.inputs import Subject
-    from gpuenv.smoke.prove import Unusable
 
-    interpreter = _interpreter(python)
+    interpreter = _found(python) or ""
     subject = Subject(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
     try:
-        result, snapshot, matrix = prove_alone(order, subject, interpreter, baseline)
-    except Unusable as error:
-        raise CommandError(ExitCode.TARGET_UNUSABLE, str(error), error.remedy) from error
+        return prove_alone(order, subject, interpreter, baseline)
     except ValueError as error:  # --gpu names none
         raise CommandError(ExitCode.USAGE, str(error)) from error
-    return result, _report(result, snapshot, matrix)
 
 
-def _report(result: SmokeResult, snapshot: Snapshot, matrix: Matrix) -> Report:
+def _report(done: Alone) -> Report:
+    """The result as a report, whose findings are those of the tests alone."""
     from gpuenv.doctor.diagnose import Terms, diagnose
     from gpuenv.doctor.registry import all_checks
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 
+    result, snapshot, matrix = done.result, done.snapshot, done.matrix
     of_the_tests = {check.code for check in all_checks() if check.of_the_tests}
     terms = Terms(left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests))
     resolution = resolve(snapshot, matrix)
