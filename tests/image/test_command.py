@@ -103,7 +103,11 @@ def test_help_names_the_kinds() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("--tag", "x:1"), 4, "there is no engine: its socket is not there; nothing was built, and no name was changed"),
+        (
+            ("--tag", "x:1"),
+            4,
+            "there is no engine: its socket is not there; nothing was built, and no name was changed",
+        ),
         (("--cuda", "11.8"), 3, "nothing was built"),
         (("--cuda", "11.8", "--print"), 3, "from 14.0 on"),
     ],

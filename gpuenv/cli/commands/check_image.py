@@ -20,7 +20,7 @@ from gpuenv.model.record import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuenv.image.check.facts import ImageFacts, Platform
+    from gpuenv.image.check.facts import ImageError, ImageFacts, Platform
     from gpuenv.image.check.fetch import Fetching
     from gpuenv.image.check.records import ImageReport
     from gpuenv.matrix.records import Matrix
@@ -192,20 +192,25 @@ def _of_image(
 ) -> ImageReport:
     from gpuenv.image.check.facts import ImageError
     from gpuenv.image.check.rules_image import wanted_platform
-    from gpuenv.image.check.verdict import image_report, judge_machine
+    from gpuenv.image.check.verdict import image_report, judge_machine, untold
     from gpuenv.matrix.needs import needs_of
 
     asked = _platform(platform)
     images: dict[str, ImageFacts] = {}
     verdicts = []
-    try:
-        for name, facts in machines.items():
-            wanted = asked or wanted_platform(needs_of(facts, rows))
-            found = _fetched(reference, wanted, how, images)
+    failed: dict[str, ImageError] = {}
+    for name, facts in machines.items():
+        wanted = asked or wanted_platform(needs_of(facts, rows))
+        try:
+            found = _fetched(reference, wanted, how, images, failed)
+        except ImageError as error:
+            if error.is_input:
+                raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
+            verdicts.append(untold(name, reference, str(error), facts, rows))
+        else:
             verdicts.append(judge_machine(name, found, facts, rows, time.monotonic))
-    except ImageError as error:
-        code = ExitCode.USAGE if error.is_input else ExitCode.COULD_NOT_CHECK
-        raise CommandError(code, str(error), error.remedy) from error
+    for told in failed.values():
+        announce("\n".join(filter(None, (str(told), told.remedy))))
     unique = {image.platform or wanted: image for wanted, image in images.items()}
     return image_report(reference, unique, tuple(verdicts), rows)
 
@@ -219,10 +224,20 @@ def _platform(text: str | None) -> Platform | None:
         raise CommandError(ExitCode.USAGE, f"--platform: {error}") from error
 
 
-def _fetched(reference: str, wanted: Platform, how: Fetching, images: dict[str, ImageFacts]) -> ImageFacts:
-    """The image for a platform, fetched once."""
+def _fetched(
+    reference: str, wanted: Platform, how: Fetching, images: dict[str, ImageFacts], failed: dict[str, ImageError]
+) -> ImageFacts:
+    """The image for a platform, asked for once."""
+    from gpuenv.image.check.facts import ImageError
     from gpuenv.image.check.fetch import fetch
 
-    if str(wanted) not in images:
-        images[str(wanted)] = fetch(reference, wanted, how)
-    return images[str(wanted)]
+    key = str(wanted)
+    if key in failed:
+        raise failed[key]
+    if key not in images:
+        try:
+            images[key] = fetch(reference, wanted, how)
+        except ImageError as error:
+            failed[key] = error
+            raise
+    return images[key]
