@@ -8,12 +8,13 @@ from gpuenv.model.record import dataclass
 
 
 class RepairStatus(str, Enum):
-    """How mending ended: nothing that gpuenv may mend, done, or put back as it was."""
+    """How mending ended: nothing that gpuenv may mend, done, put back, or failed before anything was changed."""
 
     NOTHING = "nothing-to-mend"
     MENDED = "mended"
     RESTORED = "restored"
     NOT_RESTORED = "not-restored"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
