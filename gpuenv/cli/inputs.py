@@ -74,7 +74,7 @@ def _revision(path: Path) -> str:
     return next((line.split(":", 1)[1].strip(" '\n") for line in head if line.startswith("revision:")), "")
 
 
-def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
+def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) -> Matrix:
     """The matrix that travels with the program, the user's own refreshed one, or another one.
 
     What is not the shipped one is said, and so is one that is old.
@@ -82,6 +82,7 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
     Args:
         path: another matrix than the usual one.
         anew: read and validate it, though it was before.
+        quiet: nothing is decided by it yet, and nothing said of it.
 
     Raises:
         CommandError: when it cannot be read, or is invalid, with every fault.
@@ -103,6 +104,8 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
     except MatrixError as error:
         said = "the matrix is invalid:\n  " + "\n  ".join(error.faults)
         raise CommandError(ExitCode.MATRIX_INVALID, said, remedy) from error
+    if quiet:
+        return matrix
     if own:
         announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
     if path is None and _DAY.fullmatch(matrix.revision) and matrix.revision < today(days_ago=OLD):
@@ -121,6 +124,8 @@ class Beginning:
         """
         self._subject = subject
         self._asked = _begin(subject)
+        if subject.assume:
+            _look_over(subject.assume)
 
     def close(self) -> None:
         """Ends every child that still runs."""
@@ -165,6 +170,17 @@ def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
     """
     with closing(Beginning(subject)) as beginning:
         return beginning.finish(matrix)
+
+
+def _look_over(assumed: Sequence[str]) -> None:
+    """A fault of usage goes before one of the matrix, so that it is told before the matrix is read."""
+    from gpuenv.matrix.assume import AssumeError
+    from gpuenv.matrix.assume_early import refuse_unread
+
+    try:
+        refuse_unread(assumed)
+    except AssumeError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 def _assuming(snapshot: Snapshot, subject: Subject, matrix: Matrix) -> Snapshot:

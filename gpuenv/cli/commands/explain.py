@@ -61,16 +61,18 @@ def explain(
     from gpuenv.cli.explaining import explained, scanned
     from gpuenv.cli.inputs import Subject
     from gpuenv.cli.output import Output, emit_lines
+    from gpuenv.cli.understood import refuse_unread
     from gpuenv.report.explanation import explanation_text
 
+    asks = probe or (python is not None and snapshot is None)
+    subject = Subject(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
     known = _known(what) or _of_a_plugin(what, timeout)
     if known is not None:
+        refuse_unread(subject, matrix)
         emit_lines(known, output, color=not no_color)
         return
     if what != "-" and not _exists(what):
         raise _unknown(what)
-    asks = probe or (python is not None and snapshot is None)
-    subject = Subject(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
     explanation = explained(scanned(_pieces(what)), subject, matrix)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)
     out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))

@@ -116,7 +116,9 @@ def install(
     back, 7 the target cannot be used.
     """
     from gpuenv.cli.changing.ending import ending
+    from gpuenv.cli.changing.lockfile import read_lock
     from gpuenv.cli.output import Output
+    from gpuenv.cli.understood import usage_first
 
     subject = Subject(target_of(python, kernel), None, assume or (), False, timeout, driver_root)
     if locked is not None and bundle is not None:
@@ -124,7 +126,7 @@ def install(
     means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
     wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    with ending(out) as recovered:
+    with ending(out) as recovered, usage_first(lambda: read_lock(locked) if locked is not None else None):
         code = run_install(subject, matrix, (wishes, means), out, recovered)
     raise typer.Exit(code)
 

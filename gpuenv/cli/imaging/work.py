@@ -16,7 +16,7 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.imaging.ending import ending
 from gpuenv.cli.imaging.site import Making, Site, host_ways, site_of, site_or_none
 from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
-from gpuenv.cli.inputs import Subject, get_matrix
+from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import replace
 
@@ -39,10 +39,11 @@ def run(asked: Asked, machine: tuple[Subject, Path | None], making: Making, out:
         CommandError: when it ended early.
     """
     refuse_unreadable(making.secrets)
-    rows = get_matrix(machine[1])
     wishes = wishes_of(asked)
+    labels_of(asked.labels)
     with ending(out, building=end == "build"), ExitStack() as stack:
-        choices, left_out = _choices(asked, wishes, machines_of(asked, machine[0], rows), rows)
+        machines, rows = machines_of(asked, *machine)
+        choices, left_out = _choices(asked, wishes, machines, rows)
         if end in ("print", "plan") or isinstance(end, Path):
             return _planned((asked, making, rows), (choices, left_out), out, end, stack)
         return _build_all((asked, making, rows), choices, machine[0], out, stack)
