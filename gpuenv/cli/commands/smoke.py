@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -16,6 +17,7 @@ from gpuenv.model.record import replace
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
+    from gpuenv.cli.formats import Wanted
     from gpuenv.cli.gpu_tests import Alone
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.report.report import Report
@@ -72,10 +74,10 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.formats import How, Wanted, emit_report, read_formats
+    from gpuenv.cli.formats import NAMES, OWN, How, Wanted, emit_report, read_formats
     from gpuenv.smoke.prove import Order
 
-    wanted = read_formats(formats, output)
+    wanted = read_formats(formats, output, OWN if list_tests or demo is not None else NAMES)
     order = Order(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
@@ -88,9 +90,12 @@ def smoke(
     )
     _check(order)
     if list_tests:
-        _list(order, no_color=no_color)
+        _found(python)  # what cannot be read is told in any case
+        _read(compare)
+        _list(order, wanted, color=not no_color)
     elif demo is not None:
-        raise typer.Exit(_demonstrate(demo, python))
+        _read(compare)
+        raise typer.Exit(_demonstrate(demo, python, wanted, redact=redact))
     else:
         done = _prove(order, python, driver_root, _read(compare))
         if save_baseline is not None and done.unusable is None:
@@ -127,8 +132,9 @@ def _check(order: Order) -> None:
                 raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{listed}")
 
 
-def _list(order: Order, *, no_color: bool) -> None:
-    from gpuenv.cli.output import emit_lines
+def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
+    from gpuenv.cli.formats import emit_record
+    from gpuenv.model.listing import ListedTest, Tests
     from gpuenv.report.text import Line
     from gpuenv.smoke.catalogue import chosen
 
@@ -136,24 +142,28 @@ def _list(order: Order, *, no_color: bool) -> None:
     tests = chosen(order.groups, order.only, Level.DEEP)
     width = max(len(test.name) for test in tests)
     lines = [Line("Tests, with the levels that they are in from")]
+    listed = []
     for test in tests:
         first = next(entry.value for entry in Level if test.size(entry) is not None)
+        listed.append(ListedTest(test.name, test.group, first, test.title, test.tolerance, test.needs))
         lines.append(Line(f"  {test.name:<{width}}  {first:<6}  {test.title}", hang=width + 12))
         if named:
             lines.append(Line(f"    tolerance: {test.tolerance}", hang=6))
             lines += [Line(f"    needs {need}") for need in test.needs]
-    emit_lines(lines, None, color=not no_color)
+    emit_record(Tests(tuple(listed)), lambda: lines, wanted, color=color)
 
 
-def _demonstrate(name: str, python: str | None) -> int:
-    from gpuenv.cli.output import write_stdout
-    from gpuenv.smoke.demos import DEMOS, demonstrate
+def _demonstrate(name: str, python: str | None, wanted: Sequence[Wanted], *, redact: bool) -> int:
+    from gpuenv.cli.formats import emit_record
+    from gpuenv.report.text import Line
+    from gpuenv.smoke.demos import DEMOS, demonstrate, demonstration_text
 
     if name not in DEMOS:
         raise CommandError(ExitCode.USAGE, f"there is no demonstration of {name}", f"one of {', '.join(DEMOS)}")
-    text, code = demonstrate(name, _interpreter(python), dict(os.environ), str(Path.cwd()))
-    write_stdout(text)
-    return code
+    told = demonstrate(name, _interpreter(python), dict(os.environ), str(Path.cwd()))
+    lines = [Line(text) for text in demonstration_text(told).splitlines()]
+    emit_record(told, lambda: lines, wanted, color=False, redact=redact)
+    return told.exit_code
 
 
 def _interpreter(python: str | None) -> str:
