@@ -14,6 +14,7 @@ from gpuenv.doctor.machine import (
     probed,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.strays import unfound
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
@@ -59,7 +60,7 @@ def driver_not_mounted(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     there = driver_nodes(snapshot) or module_loaded(snapshot)
-    if not contained(snapshot) or not there or not libraries_absent(snapshot):
+    if not contained(snapshot) or not there or not libraries_absent(snapshot) or unfound(snapshot):
         return
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
@@ -143,6 +144,7 @@ def container_without_compute(facts: Facts) -> Outcome:
     if (
         not contained(snapshot)
         or not libcuda_absent(snapshot)
+        or unfound(snapshot)
         or snapshot.source("nvml").state is not SourceState.ANSWERED
     ):
         return

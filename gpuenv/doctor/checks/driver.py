@@ -22,6 +22,8 @@ from gpuenv.doctor.machine import (
 from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
+from gpuenv.doctor.strays import unfound
+from gpuenv.doctor.unlooked import not_looked_in
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -173,10 +175,17 @@ def driver_incomplete(facts: Facts) -> Outcome:
 
     What it means: the kernel module is loaded or NVML answers, but CUDA's own driver library is not found, so no CUDA
     program can start. Server packages without compute parts, or a removed package, leave it so.
+    Or it is there, in a folder that the loader was not told of: that of a cloud's image, NixOS' own, or the one in
+    which NVIDIA's GPU Operator keeps the driver of a node.
     How it is seen: the loader does not find libcuda.so.1 while another part of the driver is there.
-    What to do: install the driver's compute package of the same version, or reinstall the driver.
+    What to do: install the driver's compute package of the same version, or reinstall the driver; where the library of
+    the loaded module is there, let the loader look in its folder.
     """
     snapshot = facts.snapshot
+    lying = unfound(snapshot)
+    if lying is not None:
+        yield not_looked_in(snapshot, lying)
+        return
     other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
     if contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
         return

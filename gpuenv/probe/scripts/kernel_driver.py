@@ -100,7 +100,8 @@ def library_folders(root: str) -> list[str]:
 
     Debian's and Ubuntu's multiarch folders, /usr/lib64 (Fedora, openSUSE), /usr/lib (Arch); lib64-nvidia (Colab);
     /usr/local/nvidia (GKE); /run/opengl-driver (NixOS); wsl (Windows); tegra and nvidia (Jetson); GL/nvidia-*
-    (Flatpak); /.singularity.d/libs (Apptainer's --nv); compat and stubs (a toolkit's).
+    (Flatpak); /.singularity.d/libs (Apptainer's --nv); /run/nvidia/driver (the driver container of NVIDIA's GPU
+    Operator); compat and stubs (a toolkit's).
     """
     archs = [f"/usr/lib/{arch}-linux-gnu" for arch in ("x86_64", "aarch64")]
     folders = [
@@ -115,6 +116,7 @@ def library_folders(root: str) -> list[str]:
     for arch in archs:
         folders += [f"{arch}/tegra", f"{arch}/nvidia", f"{arch}/nvidia/current"]
         folders += [f"{arch}/GL/{name}/lib" for name in names(root, f"{arch}/GL", begin="nvidia-")]
+    folders += [f"/run/nvidia/driver{folder}" for folder in (*archs, "/usr/lib64")]
     for name in names(root, "/usr/local", begin="cuda"):
         folders += [f"/usr/local/{name}/{part}" for part in ("compat", "lib64/stubs")]
     return folders
