@@ -96,7 +96,7 @@ SPOKEN = (
             ),
         ),
         error=False,
-        first="ool",
+        first="Cool it",
         unsaid=("pdate the driver", "-pl"),
     ),
     unseen(
