@@ -183,3 +183,20 @@ def empty_module(ground: Ground) -> Mapping[str, str]:
     with record.open("a", encoding="utf-8") as file:
         file.write(f"cupy/_core/core{SUFFIX},sha256=Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm8,3948712\n")
     return {}
+
+
+def loader_without(part: str) -> Spoil:
+    """The loader is told of no folder with this part in its path."""
+
+    def spoil(ground: Ground) -> Mapping[str, str]:
+        folders = ground.machine.environment["LD_LIBRARY_PATH"].split(":")
+        assert any(part in folder for folder in folders), folders
+        return {"LD_LIBRARY_PATH": ":".join(folder for folder in folders if part not in folder)}
+
+    return spoil
+
+
+def without_headers(ground: Ground) -> Mapping[str, str]:
+    for folder in ground.machine.root.glob("usr/local/cuda-*/include"):
+        shutil.rmtree(folder)
+    return {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.scenarios.ground import Workshop, show
+from tests.unseen.again import AGAIN
 from tests.unseen.drivers import DRIVERS
 from tests.unseen.environments import ENVIRONMENTS
 from tests.unseen.further import FURTHER
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tests.support.target import CudaLibraries
     from tests.unseen.table import Unseen
 
-MACHINES = (*DRIVERS, *KERNELS, *ENVIRONMENTS, *HEALTHY, *FURTHER, *WHEELS, *QUIET, *UNBOOTED, *SPOKEN)
+MACHINES = (*DRIVERS, *KERNELS, *ENVIRONMENTS, *HEALTHY, *FURTHER, *WHEELS, *QUIET, *UNBOOTED, *SPOKEN, *AGAIN)
 
 
 @pytest.mark.long
