@@ -3,7 +3,8 @@
 NixOS Wiki, NVIDIA: services.xserver.videoDrivers, hardware.nvidia.open, and unfree packages. Universal Blue's images
 are changed for each other by rpm-ostree rebase; of those with the driver the names end in -nvidia, or in -nvidia-open
 for Turing and newer (ublue-os/bazzite-dx#150, ublue-os/bluefin, discussion 3081). RPM Fusion, Howto NVIDIA, OSTree:
-the kernel's parameters (all read November 2026).
+the kernel's parameters. openSUSE's forum, 190227, of MicroOS: transactional-update has no modules of DKMS (all read
+November 2026).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from gpuenv.doctor.legacy import OF_NIXOS
 from gpuenv.model.finding import Fix
 from gpuenv.model.snapshot import Snapshot
 
+_BUILT = ("sudo", "nixos-rebuild", "boot")
 _OF_UNIVERSAL_BLUE = ("bazzite", "bluefin", "aurora", "ucore")
+_TRANSACTIONAL = ("opensuse-microos", "opensuse-leap-micro", "sle-micro", "sl-micro")
 _WITHOUT_NOUVEAU = Fix(
     "Keep nouveau out by the kernel's parameters, before that restart.",
     (
@@ -38,7 +41,7 @@ def declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[Fi
     if name == "nixos":
         lines = " ".join(_of_nixos(needed, older))
         words = f"Write {lines} into configuration.nix (the driver is unfree), let it be built, and restart."
-        return (Fix(words, ("sudo", "nixos-rebuild", "boot")),)
+        return (Fix(words, _BUILT),)
     if name in _OF_UNIVERSAL_BLUE:
         ending = {True: "-nvidia-open", False: "-nvidia", None: "-nvidia-open, or -nvidia for a GPU before Turing"}
         words = "Change to this system's image with the driver (rpm-ostree rebase): its name ends in"
@@ -46,7 +49,18 @@ def declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[Fi
             Fix(f"{words} {ending[_open(needed)]}. Then restart."),
             Fix("See which image it is now.", ("rpm-ostree", "status")),
         )
+    if name in _TRANSACTIONAL:
+        words = "Install the NVIDIA driver with a module that is built already, as DKMS builds none there"
+        return (Fix(f"{words}: transactional-update pkg install, then restart."),)
     return ()
+
+
+def modules_of_the_other_kind(snapshot: Snapshot, *, wants_open: bool) -> tuple[Fix, ...]:
+    """What to write for the open kernel modules, or against them; nothing where a package manager brings them."""
+    if not (snapshot.host.distribution.value or "").startswith("nixos"):
+        return ()
+    words = f"Write hardware.nvidia.open = {'true' if wants_open else 'false'}; into configuration.nix"
+    return (Fix(f"{words}, let it be built, and restart.", _BUILT),)
 
 
 def _open(needed: Wants) -> bool | None:

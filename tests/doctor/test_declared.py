@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpuenv.doctor.declared import modules_of_the_other_kind
 from gpuenv.doctor.systems import on_an_image
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Finding, Fix
@@ -84,3 +85,17 @@ def test_an_image_is_changed_for_another(matrix: Matrix, name: str, device: str,
     (finding,) = findings(replace(snapshot), matrix)
     assert ending in told(finding)
     assert "rebase" in told(finding)
+
+
+@pytest.mark.parametrize("name", ["opensuse-microos 20261110", "sl-micro 6.1"])
+def test_what_is_changed_by_transactions_gets_no_module_that_is_built_there(matrix: Matrix, name: str) -> None:
+    (finding,) = findings(without_driver(name, ADA), matrix)
+    assert "transactional-update" in told(finding)
+    assert not any(fix.command and "zypper" in fix.command for fix in finding.fix)
+
+
+@pytest.mark.parametrize(("wants_open", "value"), [(True, "true"), (False, "false")])
+def test_the_kind_of_the_modules_is_a_line_of_nixos(wants_open: bool, value: str) -> None:  # noqa: FBT001 - a table
+    (fix,) = modules_of_the_other_kind(without_driver("nixos 25.05", ADA), wants_open=wants_open)
+    assert f"hardware.nvidia.open = {value};" in fix.text
+    assert modules_of_the_other_kind(without_driver("fedora 43", ADA), wants_open=wants_open) == ()

@@ -7,7 +7,7 @@ from tests.scenarios.ground import both, driver, gpus, host, target
 from tests.scenarios.spoiling import listed_and_gone
 from tests.scenarios.states import DIFFERENT, NONE_LISTED, NOTHING, NUMPY, beside, said
 from tests.unseen.quiet import INTEL
-from tests.unseen.spoilt import loader_without, without_headers
+from tests.unseen.spoilt import loader_without
 from tests.unseen.table import given, placed, unseen
 from tests.unseen.unbooted import NOUVEAU_ALONE
 
@@ -123,14 +123,6 @@ AGAIN = (
         target("cupy-cuda11x==13.6.0", NUMPY),
         first="cupy-cuda12x",
         unsaid=("pdate the driver",),
-    ),
-    unseen(
-        "cuda-headers-missing",
-        "CUDA's runtime image",
-        L4,
-        host(container=Container.DOCKER),
-        spoil=without_headers,
-        first="[ctk]",
     ),
     unseen(
         "",

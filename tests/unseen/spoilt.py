@@ -194,9 +194,3 @@ def loader_without(part: str) -> Spoil:
         return {"LD_LIBRARY_PATH": ":".join(folder for folder in folders if part not in folder)}
 
     return spoil
-
-
-def without_headers(ground: Ground) -> Mapping[str, str]:
-    for folder in ground.machine.root.glob("usr/local/cuda-*/include"):
-        shutil.rmtree(folder)
-    return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.declared import modules_of_the_other_kind
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.joint import BLACKWELL, TURING, kind_for, no_one_driver, wanted
 from gpuenv.doctor.legacy import older_driver
@@ -138,7 +139,9 @@ def _other_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
     driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
     if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):
         return Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
-    return open_modules(snapshot) if wants_open else proprietary_modules(snapshot)
+    written = modules_of_the_other_kind(snapshot, wants_open=wants_open)
+    by_package = open_modules(snapshot) if wants_open else proprietary_modules(snapshot)
+    return written[0] if written else by_package
 
 
 def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
