@@ -11,7 +11,7 @@ from tests.unseen.spoilt import loader_without
 from tests.unseen.table import given, placed, unseen
 from tests.unseen.unbooted import NOUVEAU_ALONE
 
-L4, H100, H200, PASCAL, GEFORCE = "l4-550", "h100-535", "h200-580", "gtx1080ti-580", "rtx5090-570"
+L4, H200, PASCAL, GEFORCE = "l4-550", "h200-580", "gtx1080ti-580", "rtx5090-570"
 NSPAWN = {"run/systemd/container": "systemd-nspawn\n", "proc/1/environ": "container=systemd-nspawn\0"}
 
 AGAIN = (

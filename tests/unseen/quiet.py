@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuenv.simulate.records import Container, DeviceNodeSpec, MigSpec, Module, PciSpec
+from gpuenv.simulate.records import Module, PciSpec
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.states import NUMPY, beside, said
-from tests.unseen.table import PODMAN, given, more_gpus, placed, unseen
+from tests.unseen.table import more_gpus, placed, unseen
 
-L4, H100, H200, PASCAL, V100 = "l4-550", "h100-535", "h200-580", "gtx1080ti-580", "v100-580"
+L4, H200, PASCAL = "l4-550", "h200-580", "gtx1080ti-580"
 INTEL = PciSpec("0000:00:02.0", "0x030000", "8086", "a7a0", "i915")
 ASPEED = PciSpec("0004:02:00.0", "0x030000", "1a03", "2000", "ast")
 HYPER_V = PciSpec("0000:00:08.0", "0x030000", "1414", "5353", "hyperv_drm")
@@ -18,8 +18,6 @@ SECURE_BOOT = {
     "sys/kernel/security/lockdown": "none [integrity] confidentiality\n",
     "sys/module/module/parameters/sig_enforce": "N\n",
 }
-THREE = tuple(DeviceNodeSpec(name, 0o666) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
-SLICE = (*THREE, DeviceNodeSpec("nvidia-caps/nvidia-cap30", 0o444), DeviceNodeSpec("nvidia-caps/nvidia-cap31", 0o444))
 KERNEL = "5.15.0-119-generic"
 TAINTED = said(
     "nvidia: loading out-of-tree module taints kernel.",
@@ -35,8 +33,6 @@ install nvidia-drm modprobe nvidia-modeset ; modprobe -i nvidia-current-drm $CMD
 install nvidia-uvm modprobe nvidia ; modprobe -i nvidia-current-uvm $CMDLINE_OPTS
 alias char-major-195* nvidia
 """
-OF_L4 = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
-SECOND_L4 = {"pci": "0000:4b:00.0", "uuid": "GPU-1f2e3d4c-0000-4b1f-9c00-0000000000dd"}
 P40 = {
     "name": "Tesla P40",
     "capability": "6.1",
@@ -86,64 +82,6 @@ QUIET = (
                         "550.163.01  Tue Apr  8 12:41:17 UTC 2025\n"
                     ),
                 }
-            ),
-        ),
-    ),
-    unseen(
-        "",
-        "a pod with a slice of an H100 under CDI, which says void",
-        H100,
-        both(
-            host(container=Container.KUBERNETES),
-            driver(nodes=SLICE),
-            gpus(mig=(MigSpec("1g.10gb", 9728 << 20, 1),)),
-            given(NVIDIA_VISIBLE_DEVICES="void", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
-        ),
-    ),
-    unseen(
-        "",
-        "rootless Podman with CDI on Fedora CoreOS",
-        L4,
-        both(PODMAN, host(distribution="debian 12"), driver(nodes=THREE), given(NVIDIA_VISIBLE_DEVICES="void")),
-    ),
-    unseen(
-        "",
-        "Apptainer with --nv in a job of Slurm's that has the fourth GPU",
-        L4,
-        both(
-            host(container=Container.APPTAINER, distribution="rocky 8.10", kernel="4.18.0-553.el8_10.x86_64"),
-            driver(folder=".singularity.d/libs"),
-            given(
-                SLURM_JOB_ID="881",
-                SLURM_JOB_GPUS="3",
-                SLURM_GPUS_ON_NODE="1",
-                CUDA_VISIBLE_DEVICES="0",
-                APPTAINER_NAME="cupy.sif",
-                SINGULARITY_CONTAINER="/images/cupy.sif",
-            ),
-        ),
-    ),
-    unseen(
-        "",
-        "enroot with an image that brings cuda-compat and does not use it",
-        H200,
-        both(
-            placed(
-                {
-                    "usr/local/cuda-13.0/compat/lib.real/libcuda.so.580.65.06": "",
-                    "usr/local/cuda-13.0/compat/lib.real/libcuda.so.1": "",
-                    "etc/rc.d/10-devices": "",
-                    "etc/nvidia/nvidia_entrypoint.d/50-gpu-driver-check.sh": "",
-                }
-            ),
-            given(
-                NVIDIA_VISIBLE_DEVICES="all",
-                NVIDIA_DRIVER_CAPABILITIES="compute,utility",
-                NVIDIA_REQUIRE_CUDA="cuda>=9.0",
-                _CUDA_COMPAT_PATH="/usr/local/cuda/compat",
-                SLURM_JOB_ID="99",
-                SLURM_JOB_GPUS="5",
-                SLURM_GPUS_ON_NODE="1",
             ),
         ),
     ),
@@ -231,23 +169,6 @@ QUIET = (
     ),
     unseen(
         "",
-        "a container of Incus with the driver of its host, whose variable says none",
-        L4,
-        both(
-            placed(
-                {
-                    "run/systemd/container": "lxc\n",
-                    "dev/.lxc-boot-id": "",
-                    "dev/incus/sock": "",
-                    "proc/1/environ": "container=lxc\0NVIDIA_VISIBLE_DEVICES=none\0",
-                    "proc/1/cgroup": "0::/init.scope\n",
-                }
-            ),
-            given(NVIDIA_VISIBLE_DEVICES="none", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
-        ),
-    ),
-    unseen(
-        "",
         "an Ampere Altra with an L40S",
         "gb200-580",
         both(
@@ -300,19 +221,6 @@ QUIET = (
     ),
     unseen(
         "",
-        "the second distribution of a WSL, whose Windows has kept the folders of former drivers",
-        "wsl-rtx3060-560",
-        placed(
-            {
-                "usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/libcuda.so.1.1": "",
-                "usr/lib/wsl/drivers/nv_dispi.inf_amd64_7c8b1e2fd30ae8b4/libcuda.so.1.1": "",
-                "etc/ld.so.conf.d/ld.wsl.conf": "# This file was automatically generated by WSL\n/usr/lib/wsl/lib\n",
-                "mnt/wsl/docker-desktop/.keep": "",
-            }
-        ),
-    ),
-    unseen(
-        "",
         "a P40 beside the L4, of which one release serves both",
         L4,
         more_gpus(P40),
@@ -341,16 +249,6 @@ QUIET = (
                 f"usr/lib/i386-linux-gnu/{name}": ""
                 for name in ("libcuda.so.535.183.01", "libnvidia-ml.so.535.183.01", "libcuda.so.1")
             }
-        ),
-    ),
-    unseen(
-        "",
-        "HTCondor, which names the GPU by the first digits of its UUID",
-        L4,
-        both(
-            gpus(uuid=OF_L4),
-            more_gpus(SECOND_L4),
-            given(CUDA_VISIBLE_DEVICES="GPU-8cbaba1c", _CONDOR_AssignedGPUs="GPU-8cbaba1c"),
         ),
     ),
 )

@@ -10,14 +10,16 @@ import pytest
 
 from tests.scenarios.ground import Workshop, show
 from tests.unseen.again import AGAIN
+from tests.unseen.astray import ASTRAY
+from tests.unseen.content import CONTENT
 from tests.unseen.drivers import DRIVERS
 from tests.unseen.environments import ENVIRONMENTS
 from tests.unseen.further import FURTHER
 from tests.unseen.healthy import HEALTHY
 from tests.unseen.kernels import KERNELS
 from tests.unseen.quiet import QUIET
-from tests.unseen.spoken import SPOKEN
 from tests.unseen.unbooted import UNBOOTED
+from tests.unseen.unbuilt import UNBUILT
 from tests.unseen.wheels import WHEELS
 
 if TYPE_CHECKING:
@@ -27,7 +29,20 @@ if TYPE_CHECKING:
     from tests.support.target import CudaLibraries
     from tests.unseen.table import Unseen
 
-MACHINES = (*DRIVERS, *KERNELS, *ENVIRONMENTS, *HEALTHY, *FURTHER, *WHEELS, *QUIET, *UNBOOTED, *SPOKEN, *AGAIN)
+MACHINES = (
+    *DRIVERS,
+    *KERNELS,
+    *ENVIRONMENTS,
+    *HEALTHY,
+    *FURTHER,
+    *WHEELS,
+    *QUIET,
+    *CONTENT,
+    *UNBOOTED,
+    *UNBUILT,
+    *ASTRAY,
+    *AGAIN,
+)
 
 
 @pytest.mark.long

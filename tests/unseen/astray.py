@@ -7,11 +7,11 @@ from dataclasses import replace
 from gpuenv.simulate.records import Container, DeviceNodeSpec, MigSpec, Module
 from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
 from tests.scenarios.states import ANSWERS_NOT, DIFFERENT, NOTHING, NUMPY, said
-from tests.unseen.quiet import OF_L4, SECOND_L4
+from tests.unseen.content import OF_L4, SECOND_L4
 from tests.unseen.spoilt import empty_module
 from tests.unseen.table import PODMAN, given, more_gpus, placed, unseen
 
-L4, H100, H200, PASCAL, V100 = "l4-550", "h100-535", "h200-580", "gtx1080ti-580", "v100-580"
+L4, H200, PASCAL = "l4-550", "h200-580", "gtx1080ti-580"
 GRANTED = {"SLURM_JOB_ID": "4711", "SLURM_JOB_GPUS": "3", "SLURM_GPUS_ON_NODE": "1", "SLURM_JOB_USER": "somebody"}
 EARLIER_XID = (
     "Nov 20 07:00:00 node17 kernel: [    0.000000] Linux version 5.15.0-119-generic (buildd@lcy02-amd64-075)\n"
@@ -23,7 +23,7 @@ TWO_NODES = (DeviceNodeSpec("nvidia0", 0o666), DeviceNodeSpec("nvidiactl", 0o666
 WITHOUT_UVM = {"proc/modules": "nvidia_drm 1 0 - Live 0x0\nnvidia_modeset 1 1 - Live 0x0\nnvidia 1 1 - Live 0x0\n"}
 
 
-SPOKEN = (
+ASTRAY = (
     unseen(
         "driver-install-broken",
         "a node whose driver lives in the GPU operator's container",
