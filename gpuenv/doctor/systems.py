@@ -14,7 +14,18 @@ _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper")
 _OF_LINUX = frozenset(
     (
         *_INSTALLERS,
-        *("akmods", "dkms", "dmesg", "dracut", "mkinitcpio", "mokutil", "modprobe", "nvidia-ctk", "nvidia-modprobe"),
+        *(
+            "akmods",
+            "dkms",
+            "dmesg",
+            "dracut",
+            "mkinitcpio",
+            "modinfo",
+            "mokutil",
+            "modprobe",
+            "nvidia-ctk",
+            "nvidia-modprobe",
+        ),
         *("prime-select", "rmmod", "sh", "systemctl", "update-initramfs", "which"),
     )
 )

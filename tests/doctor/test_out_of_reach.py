@@ -133,3 +133,21 @@ def test_where_the_driver_is_installed_nouveau_goes_and_no_driver_comes(matrix: 
     absent = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
     bare = replace(snapshot, sources=(snapshot.sources[0], *absent))
     assert "ubuntu-drivers install" in told(findings(bare, matrix)[0])
+
+
+@pytest.mark.parametrize(("device", "kind"), [("1b06", "proprietary"), ("2b85", "open"), ("2684", None)])
+def test_nouveau_is_not_kept_out_for_modules_that_do_not_drive_the_gpu(
+    matrix: Matrix, device: str, kind: str | None
+) -> None:
+    held = (PciGpu("0000:01:00.0", "10de", device, None, "nouveau"),)
+    (finding,) = findings(replace(host_without_module(Module.NOT_LOADED), pci_gpus=held), matrix)
+    assert ("modinfo" in (finding.fix[0].command or ())) is (kind is not None)
+    assert kind is None or f"the {kind} ones" in finding.fix[0].text
+
+
+def test_the_module_of_cudas_memory_is_loaded_with_its_node(matrix: Matrix) -> None:
+    snapshot = working(cuda=999)
+    nodes = snapshot.driver.device_nodes
+    lacking = replace(snapshot, driver=replace(snapshot.driver, device_nodes=nodes[:2]))
+    (finding,) = findings(lacking, matrix)
+    assert "nvidia-uvm" in finding.fix[0].text

@@ -50,17 +50,22 @@ def lying_in(
 @pytest.mark.parametrize(
     ("snapshot", "folder", "commands"),
     [
-        (lying_in(OPERATOR), OPERATOR, ["env"]),
+        (lying_in(OPERATOR), "/run/nvidia/driver", []),
         (lying_in("/usr/lib64-nvidia"), "/usr/lib64-nvidia", ["env", "sudo"]),
         (lying_in(STORE, origin=LibraryOrigin.NIXOS, distribution="nixos 25.11"), "/run/opengl-driver/lib", ["env"]),
-        (lying_in("/usr/lib/x86_64-linux-gnu", origin=LibraryOrigin.SYSTEM), "/usr/lib/x86_64-linux-gnu", ["sudo"]),
+        (lying_in("/usr/lib/x86_64-linux-gnu", origin=LibraryOrigin.SYSTEM), "libcuda.so.1", ["sudo"]),
+        (
+            lying_in("/usr/lib/x86_64-linux-gnu", container=Container.DOCKER, origin=LibraryOrigin.MOUNTED),
+            "links to the driver's libraries alone",
+            ["ldconfig"],
+        ),
         (
             lying_in("/usr/local/nvidia/lib64", container=Container.KUBERNETES),
             "/usr/local/nvidia/lib64",
             ["env"],
         ),
     ],
-    ids=["operator", "colab", "nixos", "ldconfig", "gke"],
+    ids=["operator", "colab", "nixos", "ldconfig", "image", "gke"],
 )
 def test_nothing_is_installed_where_it_lies(
     matrix: Matrix, snapshot: Snapshot, folder: str, commands: list[str]
@@ -72,9 +77,10 @@ def test_nothing_is_installed_where_it_lies(
     assert not any("nstall" in fix.text or "install" in (fix.command or ()) for fix in finding.fix)
 
 
-def test_the_operators_node_is_to_get_no_packages(matrix: Matrix) -> None:
-    (finding,) = findings(lying_in(OPERATOR), matrix)
-    assert "GPU Operator" in " ".join(fix.text for fix in finding.fix)
+@pytest.mark.parametrize("folder", [OPERATOR, "/usr/lib/x86_64-linux-gnu"])
+def test_no_folder_with_a_c_library_is_put_on_the_loaders_path(matrix: Matrix, folder: str) -> None:
+    (finding,) = findings(lying_in(folder), matrix)
+    assert not any(f"LD_LIBRARY_PATH={folder}" in " ".join((fix.text, *(fix.command or ()))) for fix in finding.fix)
 
 
 @pytest.mark.parametrize(

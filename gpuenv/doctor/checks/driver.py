@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from gpuenv.doctor.blocks import blocks, by_prime_select, keeps_out, let_through
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.joint import wanted
 from gpuenv.doctor.machine import (
     PASSED_ON,
     contained,
@@ -80,8 +81,20 @@ def _instead_of_nouveau(facts: Facts) -> tuple[Fix, ...]:
         keep_out = Fix("Where nouveau comes back, keep it out: blacklist nouveau, in a file below /etc/modprobe.d.")
         return (*let_through(snapshot), keep_out)
     if snapshot.driver.module.value is Module.NOT_LOADED and not libraries_absent(snapshot):
-        return (*_NOUVEAU_AWAY, *_early_too(snapshot))
+        return (*_of_the_right_kind(facts), *_NOUVEAU_AWAY, *_early_too(snapshot))
     return (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU"))
+
+
+def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
+    """Which kind its modules are of is not told before they are loaded, and nouveau drives the screen until then.
+
+    The open ones say Dual MIT/GPL (open-gpu-kernel-modules, nv.c, MODULE_LICENSE), the proprietary ones NVIDIA.
+    """
+    kinds = wanted(facts).kinds
+    if len(kinds) != 1 or facts.snapshot.driver.flavor.known:
+        return ()
+    words = f"See first that its modules are the {next(iter(kinds))} ones, without which nothing drives this GPU"
+    return (Fix(f"{words}: the open ones say Dual MIT/GPL.", ("modinfo", "-F", "license", "nvidia")),)
 
 
 def _early_too(snapshot: Snapshot) -> tuple[Fix, ...]:

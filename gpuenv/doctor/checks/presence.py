@@ -86,7 +86,7 @@ def _nothing(snapshot: Snapshot) -> Symptom:
         return Symptom(
             "No NVIDIA GPU is on the PCI bus, and one is switched off by a file of modprobe's",
             tuple(Evidence("driver.module_blocks", block, "modprobe.d") for block in off) + tuple(evidence[:1]),
-            (*let_through(snapshot), Fix("Where the machine has none, use another one.")),
+            (*let_through(snapshot), _NONE_EXPECTED),
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
     return Symptom(
