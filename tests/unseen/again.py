@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.simulate.records import Container, Module, Shown
+from gpuenv.simulate.records import Container, Module, PciSpec, Shown
 from tests.scenarios.ground import both, driver, gpus, host, target
 from tests.scenarios.spoiling import listed_and_gone
 from tests.scenarios.states import DIFFERENT, NONE_LISTED, NOTHING, NUMPY, beside, said
@@ -12,6 +12,7 @@ from tests.unseen.table import given, placed, unseen
 from tests.unseen.unbooted import NOUVEAU_ALONE
 
 L4, H200, PASCAL, GEFORCE = "l4-550", "h200-580", "gtx1080ti-580", "rtx5090-570"
+OPERATORS = "run/nvidia/driver/usr/lib/x86_64-linux-gnu"
 NSPAWN = {"run/systemd/container": "systemd-nspawn\n", "proc/1/environ": "container=systemd-nspawn\0"}
 
 AGAIN = (
@@ -157,5 +158,67 @@ AGAIN = (
         "Docker within WSL with its GPU",
         "wsl-rtx3060-560",
         both(host(container=Container.DOCKER), given(NVIDIA_VISIBLE_DEVICES="all")),
+    ),
+    unseen(
+        "",
+        "a node with a driver of its own, and what a driver's container of another release has left",
+        L4,
+        placed({f"{OPERATORS}/{name}.so.535.183.01": "" for name in ("libcuda", "libnvidia-ml")}),
+    ),
+    unseen(
+        "",
+        "libraries of a former driver in a folder that only clouds use",
+        L4,
+        placed({f"usr/local/nvidia/lib64/{name}.so.470.256.02": "" for name in ("libcuda", "libnvidia-ml")}),
+    ),
+    unseen(
+        "",
+        "the file of a program that switches the GPU off, put aside",
+        L4,
+        both(
+            beside(INTEL),
+            placed({"etc/modprobe.d/blacklist-nvidia.conf.disabled": "blacklist nvidia\nalias nvidia off\n"}),
+        ),
+    ),
+    unseen(
+        "",
+        "a build of DKMS that failed for a kernel that does not run",
+        L4,
+        both(
+            host(distribution="ubuntu 24.04", kernel="6.8.0-60-generic"),
+            placed(
+                {
+                    "var/lib/dkms/nvidia/550.163.01/6.8.0-60-generic/x86_64/module/nvidia.ko.zst": "",
+                    "var/lib/dkms/nvidia/550.163.01/build/make.log": "DKMS make.log for nvidia-550.163.01 for kernel "
+                    "6.17.0-8-generic (x86_64)\n/bin/sh: 1: gcc-15: not found\n",
+                }
+            ),
+        ),
+    ),
+    unseen(
+        "",
+        "a Fermi for the display, of which the driver says that it ignores it",
+        L4,
+        both(
+            beside(PciSpec("0000:05:00.0", "0x030000", "10de", "06dd", None)),
+            said(
+                "NVRM: The NVIDIA Quadro 4000 GPU installed in this system is",
+                "NVRM:  supported through the NVIDIA 390.xx Legacy drivers. Please",
+                "NVRM:  this GPU.  Continuing probe...",
+            ),
+        ),
+    ),
+    unseen(
+        "visible-devices-hide-gpu",
+        "a variable that hides all, on an image that packages are layered onto",
+        L4,
+        both(
+            host(distribution="fedora 43", kernel="6.17.8-300.fc43.x86_64"),
+            driver(folder="usr/lib64"),
+            placed({"run/ostree-booted": "", "proc/cmdline": "ostree=/ostree/boot.0 modprobe.blacklist=nouveau\n"}),
+            given(CUDA_VISIBLE_DEVICES="-1"),
+        ),
+        first="CUDA_VISIBLE_DEVICES",
+        unsaid=("rpm-ostree",),
     ),
 )
