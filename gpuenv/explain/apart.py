@@ -76,7 +76,7 @@ def told_apart(weights: Mapping[Cause, float], marks: Collection[str]) -> dict[C
     told = dict(weights)
     for shift in SHIFTS:
         moved = {cause: told[cause] * shift.share for cause in shift.causes if shift.mark in marks and cause in told}
-        _move(told, moved, shift.meant)
+        move(told, moved, shift.meant)
     return _of_the_card(told, marks)
 
 
@@ -84,11 +84,12 @@ def _of_the_card(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause
     """A message of CUDA's where the card is AMD's: there is no NVIDIA GPU, or a build for ROCm does not fit."""
     if "amd-card" in marks and not _NVIDIA_NAMED.intersection(marks):
         moved = {cause: weight * _OF_AMD for cause, weight in told.items() if cause in _OF_NVIDIA}
-        _move(told, moved, Cause.ROCM_MISMATCH if "rocm-build" in marks else Cause.NO_NVIDIA_GPU)
+        move(told, moved, Cause.ROCM_MISMATCH if "rocm-build" in marks else Cause.NO_NVIDIA_GPU)
     return told
 
 
-def _move(told: dict[Cause, float], moved: Mapping[Cause, float], meant: Cause) -> None:
+def move(told: dict[Cause, float], moved: Mapping[Cause, float], meant: Cause) -> None:
+    """Takes these shares from their causes and gives them to the one that is meant."""
     for cause, weight in moved.items():
         told[cause] -= weight
     if moved:

@@ -46,6 +46,7 @@ def all_signatures() -> tuple[Signature, ...]:
         link_time,
         loader,
         marks,
+        marks_deciding,
         marks_shown,
         marks_told,
         memory,
@@ -114,6 +115,7 @@ def all_signatures() -> tuple[Signature, ...]:
             marks,
             marks_told,
             marks_shown,
+            marks_deciding,
             cards,
         ),
     )

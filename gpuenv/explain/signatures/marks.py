@@ -87,7 +87,7 @@ SIGNATURES = (
     mark(
         "started-without-gpu",
         ("docker run", "podman run", "docker create"),
-        r"\b(?:docker|podman) (?:run|create) (?=.*\w)(?!.*(?:--gpus|--runtime|nvidia|--device|--help|\\\s*$))",
+        r"\b(?<!nvidia-)(?:docker|podman) (?:run|create) (?=.*\w)(?!.*(?:--gpus|--runtime|nvidia|--device|--help|\\\s*$))",
     ),
     mark(
         "nvidia-module",
