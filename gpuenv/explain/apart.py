@@ -38,7 +38,11 @@ class Shift:
 
 
 SHIFTS = (
-    Shift("others-hold", (Cause.OUT_OF_MEMORY,), Cause.GPU_BUSY, 0.8),
+    Shift("others-hold", (Cause.OUT_OF_MEMORY, Cause.LIBRARY_NOT_INITIALIZED), Cause.GPU_BUSY, 0.8),
+    # What CuPy brings compiled, and not its run-time compiler, lacks code for the GPU.
+    Shift("cupy-binary", (Cause.NO_KERNEL_IMAGE, Cause.GPU_TOO_NEW_FOR_TOOLKIT), Cause.CUPY_TOO_OLD_FOR_GPU, 0.75),
+    # A list in the program is read once; after that, a number that is not in it is asked for.
+    Shift("visible-in-code", (Cause.INVALID_DEVICE_ORDINAL,), Cause.VISIBLE_DEVICES_SET_TOO_LATE, 0.4),
     # A conflict of libraries has a cause of its own where the text shows who brought the two.
     Shift("pip-and-conda", (Cause.LIBRARY_PATH_CONFLICT,), Cause.MIXED_PIP_CONDA, 0.6),
     # TensorFlow from pip with conda's cuDNN was the way its guide told: a path may be all that is missing.

@@ -21,7 +21,13 @@ _OPEN = (
     *(Cause.CONTAINER_WITHOUT_GPU, Cause.CONTAINER_TOOLKIT_BROKEN, Cause.CONTAINER_DRIVER_CAPABILITIES),
     *(Cause.CONTAINER_CGROUP_LOST_GPU, Cause.DEVICE_NODE_MISSING, Cause.DEVICE_NODE_PERMISSION, Cause.WSL_LIBCUDA),
 )
+_UNSEEN = tuple(cause for cause in _OPEN if cause is not Cause.CONTAINER_TOOLKIT_BROKEN)
 _DEVICES = (*_OPEN, Cause.GPU_HARDWARE_FAULT, Cause.GPU_TOO_NEW_FOR_DRIVER, Cause.GPU_REMOVED_FROM_DRIVER)
+# Of these alone a program is told that it sees no device, and not of what the driver lacks.
+_NO_DEVICE = (
+    *(Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.NO_NVIDIA_GPU, Cause.NO_DRIVER, Cause.CUDA_INITIALIZATION_FAILED),
+    *(Cause.CPU_ONLY_FRAMEWORK, Cause.CONTAINER_WITHOUT_GPU),
+)
 _START = (*_OPEN, Cause.FORK_AFTER_CUDA_INIT)
 _RUN = (*_START, Cause.ILLEGAL_MEMORY_ACCESS, Cause.ASYNC_ERROR_SURFACED_LATE)
 
@@ -30,6 +36,14 @@ FACTS = (
     Shift("new-kernel", _OPEN, Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.4),
     Shift("not-suspended", (Cause.SUSPEND_RESUME_LOST_GPU,), Cause.CUDA_INITIALIZATION_FAILED, 0.8),
     Shift("does-not-fork", (Cause.FORK_AFTER_CUDA_INIT,), Cause.CUDA_INITIALIZATION_FAILED, 0.8),
+    Shift(
+        "smi-said-to-work",
+        (Cause.SUSPEND_RESUME_LOST_GPU, Cause.FORK_AFTER_CUDA_INIT),
+        Cause.CUDA_INITIALIZATION_FAILED,
+        0.35,
+    ),
+    Shift("jetson", _UNSEEN, Cause.JETSON_TEGRA, 0.4),
+    Shift("wsl", _OPEN, Cause.WSL_LIBCUDA, 0.35),
     Shift("said-not-loaded", _START, Cause.DRIVER_MODULE_NOT_LOADED, 0.6),
     Shift("driver-half-there", _OPEN, Cause.DRIVER_INSTALL_BROKEN, 0.6),
     Shift("pci-without-nvidia", (*_DEVICES, Cause.DRIVER_TOO_OLD_FOR_CUDA), Cause.NO_NVIDIA_GPU, 0.65),
@@ -41,10 +55,12 @@ FACTS = (
     Shift("root-may", _DEVICES, Cause.DEVICE_NODE_PERMISSION, 0.7),
     Shift("uvm-absent", _START, Cause.DEVICE_NODE_MISSING, 0.6),
     Shift("started-without-gpu", (*_OPEN, Cause.DRIVER_TOO_OLD_FOR_CUDA), Cause.CONTAINER_WITHOUT_GPU, 0.6),
-    Shift("caps-without-compute", (*_OPEN, Cause.DRIVER_TOO_OLD_FOR_CUDA), Cause.CONTAINER_DRIVER_CAPABILITIES, 0.65),
+    Shift(
+        "capabilities-lack-compute", (*_OPEN, Cause.DRIVER_TOO_OLD_FOR_CUDA), Cause.CONTAINER_DRIVER_CAPABILITIES, 0.65
+    ),
     Shift("restart-brings-back", _OPEN, Cause.CONTAINER_CGROUP_LOST_GPU, 0.65),
     Shift("compat", _OPEN, Cause.FORWARD_COMPAT_UNSUPPORTED, 0.5),
-    Shift("mig", _OPEN, Cause.MIG_MISCONFIGURED, 0.5),
+    Shift("mig", _NO_DEVICE, Cause.MIG_MISCONFIGURED, 0.5),
     Shift("hidden", _OPEN, Cause.VISIBLE_DEVICES_HIDE_GPU, 0.65),
     Shift("tested-faulty", _RUN, Cause.GPU_HARDWARE_FAULT, 0.65),
 )

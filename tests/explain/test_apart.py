@@ -12,6 +12,8 @@ from gpuenv.explain.weigh import text_marks, weigh
 from gpuenv.model.causes import Cause
 
 SURE = 0.8
+ARCH = "nvrtc: error: invalid value for --gpu-architecture (-arch)"
+FABRIC = "nvidia-fabricmanager.service: Failed with result 'exit-code'"
 OUT = "torch.cuda.OutOfMemoryError: CUDA out of memory."
 SYMBOL = "ImportError: {}libcusparse.so.12: undefined symbol: __nvJitLinkCreate_12_8, version libnvJitLink.so.12"
 CUDNN = "RuntimeError: CUDNN_STATUS_VERSION_MISMATCH"
@@ -48,6 +50,33 @@ def ranked(text: str) -> list[tuple[Cause, float]]:
         (f"{OUT} and another user is using it", Cause.GPU_BUSY),
         (f"my job uses 4 GPUs and 60 GB\n{OUT}", Cause.OUT_OF_MEMORY),
         ("an earlier kernel takes long\nCUDA out of memory", Cause.OUT_OF_MEMORY),
+        (f"a training of another user's job is there\n{OUT}", Cause.GPU_BUSY),
+        (f"{OUT} Another server (pid 4120) is up", Cause.GPU_BUSY),
+        ("CUBLAS_STATUS_NOT_INITIALIZED, another user holds 23 GB", Cause.GPU_BUSY),
+        ("CUBLAS_STATUS_NOT_INITIALIZED", Cause.LIBRARY_NOT_INITIALIZED),
+        # Whose binary has no code for the GPU, and who asks for which architecture.
+        ("cupy.argsort(x): no kernel image is available for execution", Cause.CUPY_TOO_OLD_FOR_GPU),
+        ("cupy.cuda.compiler: no kernel image is available for execution", Cause.NO_KERNEL_IMAGE),
+        (f"{ARCH} on a Tesla K40", Cause.GPU_REMOVED_FROM_TOOLKIT),
+        (f"{ARCH} on an H200", Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        ("nvcc fatal : Unsupported gpu architecture 'compute_37', a Tesla K80", Cause.GPU_REMOVED_FROM_TOOLKIT),
+        ("nvcc fatal : Unsupported gpu architecture 'compute_37'", Cause.BUILD_ARCH_LIST_UNSUPPORTED),
+        (
+            "TORCH_CUDA_ARCH_LIST=9.0\nnvcc fatal : Unsupported gpu architecture 'compute_90'",
+            Cause.BUILD_ARCH_LIST_UNSUPPORTED,
+        ),
+        # Which machines have an NVSwitch.
+        (f"{FABRIC}; the host has four L40S", Cause.FABRIC_MANAGER_NOT_NEEDED),
+        (f"{FABRIC} on an HGX board", Cause.FABRIC_MANAGER_NOT_RUNNING),
+        ("fabric manager version mismatch, and there is no NVSwitch", Cause.FABRIC_MANAGER_NOT_NEEDED),
+        # Whose driver it is.
+        ("WSL2: dpkg: error processing archive libnvidia-compute-550", Cause.WSL_LIBCUDA),
+        ("dpkg: error processing archive libnvidia-compute-550", Cause.DRIVER_INSTALL_BROKEN),
+        ("Linux 6.6.36-microsoft, cuInit: named symbol not found", Cause.WSL_LIBCUDA),
+        ("NVML Shared Library Not Found, NVIDIA_DRIVER_CAPABILITIES=compute", Cause.CONTAINER_DRIVER_CAPABILITIES),
+        ("lsmod: nvidia 56700928\nlibnvidia-ml.so.1: cannot open shared object file", Cause.DRIVER_INSTALL_BROKEN),
+        ("nvidia-container-cli: device error: 1:2: unknown device", Cause.MIG_MISCONFIGURED),
+        ("nvidia-container-cli: device error: 7: unknown device", Cause.VISIBLE_DEVICES_HIDE_GPU),
         # Whose libraries.
         (f"cudnn 8.4.1 hed43d4_0 conda-forge\nnvidia-cudnn-cu12 9.1.0.70 pypi_0 pypi\n{CUDNN}", Cause.MIXED_PIP_CONDA),
         (f"pip install torch, then conda install cuda-libraries\n{CUDNN}", Cause.MIXED_PIP_CONDA),

@@ -70,12 +70,12 @@ SIGNATURES = (
     ),
     Signature(
         "driver.crashed-inside",
-        "the kernel, glibc and Windows",
-        ("libcuda.so", "libnvidia-ml.so", "nvcuda64.dll", "nvml.dll", "libnvidia-ptxjitcompiler"),
+        "debuggers and Windows",
+        ("libcuda.so", "libnvidia-ml.so", "nvcuda64.dll", "nvml.dll"),
         ((Cause.DRIVER_UNRESPONSIVE, 0.6), (Cause.DRIVER_INSTALL_BROKEN, 0.2)),
-        "Linux, arch/x86/mm/fault.c: show_signal_msg; gdb; Windows Error Reporting, event 1000",
+        "gdb; Julia, what it prints of a signal; Windows Error Reporting, event 1000",
         pattern=(
-            r"segfault at \w+ .{0,80} in lib(?:cuda|nvidia-ml|nvidia-ptxjitcompiler)\.so|faulting (?:module|application module)(?: name)?:? (?:nvcuda64|nvml)\.dll"
+            r"faulting (?:module|application module)(?: name)?:? (?:nvcuda64|nvml)\.dll"
             r"|(?:Segmentation fault|SIGSEGV|SIGBUS|signal \(?11\b).{0,120}\blib(?:cuda|nvidia-ml)\.so|\bcuInit at \S*libcuda\.so"
         ),
         title="The program crashed inside of the driver's library",

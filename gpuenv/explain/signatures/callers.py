@@ -78,6 +78,7 @@ SIGNATURES = (
         sways=(
             Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 40),
             Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 10),
+            Sway("jetson", Cause.JETSON_TEGRA, 60),
         ),
         decides="the GPU and the CUDA of the binary: --assume gpu=NAME, --assume toolkit=VERSION",
     ),

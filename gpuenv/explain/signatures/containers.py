@@ -143,7 +143,7 @@ SIGNATURES = (
         ("unknown device", "no such device", "invalid device"),
         ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.8), (Cause.MIG_MISCONFIGURED, 0.08)),
         "libnvidia-container, src/cli/common.c: device error",
-        pattern=r"device error: (?P<instance>\d{1,2}:\d{1,2}): unknown device|nvidia-container-cli: device error: .*(?:unknown|no such|invalid) device|device error: (?:GPU-)?\S+: unknown device",
+        pattern=r"(?:nvidia-container-cli: )?device error: (?P<instance>\d{1,2}:\d{1,2}): unknown device|nvidia-container-cli: device error: .*(?:unknown|no such|invalid) device|device error: (?:GPU-)?\S+: unknown device",
         title="NVIDIA_VISIBLE_DEVICES or --gpus names a GPU that is not there",
         judge=_unknown_device,
         mark="container",

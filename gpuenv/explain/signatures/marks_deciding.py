@@ -27,7 +27,7 @@ SIGNATURES = (
         rf"|{_NODE}.{{0,60}}\b0?6[046]0\b|\b0?6[046]0\b.{{0,30}}(?:{_NODE}|\broot:\w+)"
         r"|(?:\bnot|n't|\bno longer|\bnever) (?:\w+ ){0,4}?(?:in |of |list (?:me|him|\w+)? ?)?(?:the )?(?:group |groups )?['\"`]?(?:video|render)\b['\"`/]"
         r"|(?:\bnot|n't) (?:\w+ ){0,2}?(?:in|of) (?:the )?groups? ['\"`]?(?:video|render)\b|\bgroup (?:video|render) (?:does not|doesn't|lacks)\b"
-        r"|\bDevicePolicy ?= ?(?:closed|strict)\b",
+        r"|\bDevicePolicy ?= ?(?:closed|strict)\b|\bsecurity-opt[ =]label[=:]disable\b|\bSELinux\b\W{1,3}(?:is )?Enforcing\b",
     ),
     _also(
         "root-may",
@@ -75,7 +75,7 @@ SIGNATURES = (
             "hyper-v",
             " slot",
         ),
-        r"\blspci\b[^\n]{0,60}(?:nvidia|10de|3d|vga)[^\n]{0,40}?(?:\bis\b|\bprints?\b|\bshows?\b|\bgives?\b|:|→|->|=)?\W{0,6}(?<![\w-])(?:0\b(?![0-9:.])|empty\b|nothing\b|none\b|no (?:output|match|hits?)\b)"
+        r"\blspci\b[^\n]{0,60}(?:nvidia|10de|3d|vga)[^\n]{0,40}?(?:\bis\b|\bprints?\b|\bshows?\b|\bgives?\b|:|→|->|=)?\W{0,6}(?<![\w.:-])(?:0\b(?![0-9:.])|empty\b|nothing\b|none\b|no (?:output|match|hits?)\b)"
         rf"|\b(?:lspci|PCI scan|dxdiag)\b[^\n]{{0,60}}(?:→|->|\bfinds only\b|\bshows only\b|\blists only\b)[^\n]{{0,24}}{_OTHER_DISPLAY}\b"
         rf"|\bonly (?:an? |has |the )?(?:\w+ )?{_OTHER_DISPLAY}\b|\b{_OTHER_DISPLAY} [\w() -]{{0,40}}\bonly\b|\bonly (?:graphics |display )?adapter is\b.{{0,20}}{_OTHER_DISPLAY}"
         r"|\b(?:MacBook|iMac|Mac mini|Mac Studio|Apple M\d|macos-\d\d)\b|\b(?:PCIe? )?slot(?: \d)?(?: is|:)? (?:free|empty|not populated)\b",
@@ -109,11 +109,17 @@ SIGNATURES = (
         r"|\bplain (?:docker|podman|containerd)\b|\bdeploy\W{0,3}section is (?:missing|absent)|\b(?:singularity|apptainer) (?:run|exec|shell) (?=\S)(?!.*--nv)[^\n]{0,200}\.sif\b"
         r"|\bwith --gpus\b.{0,40}\b(?:PASS|works|fine|OK|is there|appears)\b",
     ),
-    mark(
+    _also(
+        "capabilities-lack-compute",
         "caps-without-compute",
         ("driver_capabilities", "capabilities=", "capabilities [["),
         r"DRIVER_CAPABILITIES['\"\]]{0,3}\s{0,2}(?:=|:|→|is|→ )?\s{0,2}['\"]?(?!all\b|[\w,]*compute)(?:utility|graphics|video|display|compat32|ngx)[\w,]*|\bcapabilities=(?!all\b|[\w,]*compute)(?:utility|graphics|video|display)\b|Capabilities \[\[gpu utility\]\]"
         r"|DRIVER_CAPABILITIES=(?:all|[\w,]*compute[\w,]*)\b.{0,60}\b(?:disappears|works|helps|is gone|fixes|cures|solves)\b",
+    ),
+    mark(
+        "caps-without-utility",
+        ("driver_capabilities", "capabilities="),
+        r"DRIVER_CAPABILITIES['\"\]]{0,3}\s{0,2}(?:=|:|→|is|→ )?\s{0,2}['\"]?(?!all\b|[\w,]*utility)(?:compute|graphics|video|display)[\w,]*|\bcapabilities=(?!all\b|[\w,]*utility)(?:compute|graphics|video)\b",
     ),
     # What a running container lost: devices that a reload of systemd or an update of its limits took from its cgroup.
     mark(
@@ -262,5 +268,108 @@ SIGNATURES = (
         "wsl-kernel",
         ("microsoft", "wsl_distro", "dxgkrnl", "dxcore"),
         r"\b\d\.\d+[\w.]*-microsoft\b|\bWSL_DISTRO_NAME\b|\bdxgkrnl\b|\blibdxcore\b|\bWSLg\b|\buname\b.{0,20}\bmicrosoft\b",
+    ),
+    # Who says that the driver answers.
+    _also(
+        "smi-said-to-work",
+        "nvml-works",
+        ("smi", "nvml"),
+        r"\b(?:nvidia-)?smi\b`?,? (?:is |says |said |was )?(?:OK\b|fine\b|good\b|normal\b|unaffected\b|answers\b|lists (?:the|a|an|all|\w*TX|\d)|prints (?:the|a|an|\w*TX|\d)|shows (?:the|a|an|all|\d)|has \d)(?!.{0,20}(?:error|fail|no dev))|\bNVML (?:is |\w+ read )?(?:OK|fine|good|unaffected|answers|works|lists the)\b",
+    ),
+    # Boards without NVSwitch, whatever service is installed: only SXM boards of HGX and DGX machines have it.
+    mark(
+        "pcie-gpu",
+        (
+            "pcie",
+            "rtx",
+            "gtx",
+            "geforce",
+            "quadro",
+            "l40",
+            "a40",
+            "a30",
+            "a10",
+            "nvidia a2",
+            " t4",
+            "t4 ",
+            " l4",
+            "g4dn",
+            "any switch",
+            "no switch",
+            "laptop",
+            "workstation",
+        ),
+        r"\bNVIDIA A2\b|\b(?:T4|A10G?|A16|A30|A40|L4|L20|L40S?)\b|\b[RG]TX ?A?\d{3,4}\b|\bGeForce\b|\bQuadro\b|\bg4dn\b|\bPCIe? (?:A100|H100|H200|V100|cards?|GPUs?|hosts?|nodes?|\d+ ?GB)\b|\b(?:A100|H100|H200|V100)(?:-| )PCIe\b|\bPCIe-only\b|\b(?:no|without any) switch\b|\b(?:laptop|workstation)\b",
+    ),
+    # CuPy's own binaries: what sorts and scans goes through Thrust and CUB, which are compiled with CuPy.
+    mark(
+        "cupy-binary",
+        ("cupy", "cp.", "radix_sort"),
+        r"\b(?:cp|cupy)\.(?:\w+\.)?(?:sort|argsort|lexsort|msort|sort_complex|unique|partition|argpartition|median|percentile|quantile)\b|\bcupy(?:_backends)?\b\S{0,30}[/\\.](?:thrust|cub)\b|\bradix_sort: failed\b|\bcupy\b.{0,40}\b(?:thrust|cub|own \.so)\b",
+    ),
+    # How old a board is: before Turing, which is the oldest that CUDA 13 compiles for, or after Ampere.
+    mark(
+        "card-before-turing",
+        (
+            "gtx",
+            "geforce",
+            "titan",
+            "quadro",
+            "tesla",
+            "k80",
+            "k40",
+            "k20",
+            "m40",
+            "m60",
+            "p100",
+            "p40",
+            " p4",
+            "v100",
+            "fermi",
+            "kepler",
+            "maxwell",
+            "pascal",
+            "volta",
+        ),
+        r"\bGTX (?:TITAN|[4-9]\d0|10[5-8]0)\b|\bGeForce (?:GT )?[4-9]\d0M?\b|\bTITAN (?:X|Xp|V|Z|Black)\b|\bQuadro (?:[4-6]000|[KMP]\d{3,4})\b|\bTesla [CMKPV]\d+|\bK[248]0m?\b|\bM[46]0\b|\bP(?:4|40|100)\b|\bV100\b|\b(?:Fermi|Kepler|Maxwell|Pascal|Volta)\b",
+    ),
+    mark(
+        "card-after-ampere",
+        (
+            "rtx 4",
+            "rtx 5",
+            " ada",
+            "h100",
+            "h200",
+            "b100",
+            "b200",
+            "b300",
+            "gb10",
+            "gb20",
+            "gb30",
+            "l40",
+            "hopper",
+            "blackwell",
+            "rtx pro",
+        ),
+        r"\bRTX (?:4[05]|5[05])\d0\b|\bRTX PRO \d|\b\d000 Ada\b|\b(?:H100|H200|B100|B200|B300|GB10|GB200|GB300|L4|L40S?)\b|\b(?:Hopper|Blackwell|Ada Lovelace)\b",
+    ),
+    # A list of architectures that a build was given, whatever GPU is there.
+    mark(
+        "arch-listed",
+        ("arch", "gencode"),
+        r"\bTORCH_CUDA_ARCH_LIST\W{0,3}(?:=|copied|has|names|lists)|\bARG \w*ARCHS?=|\bCMAKE_CUDA_ARCHITECTURES=|\bCUDA_ARCH(?:_BIN|S|_NAME)?=\S|\bNVCC_GENCODE\b|\barch(?:itecture)? list\b",
+    ),
+    _also(
+        "wsl",
+        "windows-beside-linux",
+        ("windows", "powershell", "cmd.exe", "nvidia-smi.exe"),
+        r"\b(?:Ubuntu|Debian|distro)\b.{0,30}\b(?:under|inside|in|of) Windows\b|\bWindows (?:1[01]|host)\b.{0,40}\b(?:Ubuntu|distro)\b|\bnvidia-smi\.exe\b|\bPowerShell's nvidia-smi\b|\bdistro\b.{0,40}\bcmd\.exe\b",
+    ),
+    _also(
+        "jetson",
+        "tegra-named",
+        ("jetson", "nvrm", "nvmap", "nv_tegra", "tx1", "tx2", "orin", "xavier", "# r3"),
+        r"\bNvRm[A-Z]\w+|\bNvMap\w+|\bnv_tegra_release\b|\bJetson\b|\bTX[12]\b|\b(?:AGX )?Orin\b|\bXavier\b|# R3\d \(release\)",
     ),
 )

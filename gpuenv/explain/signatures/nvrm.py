@@ -32,7 +32,7 @@ def _xid(values: Mapping[str, str]) -> Weights:
 def _legacy(values: Mapping[str, str]) -> Weights:
     if int(values["branch"]) >= _OLDEST_MAINTAINED:
         return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.85), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.1))
-    return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.6), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.35))
+    return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.5), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.46))
 
 
 SIGNATURES = (
