@@ -25,6 +25,10 @@ OTHER = "Process 77 has {} GiB memory in use"
 MINE = "Including non-PyTorch memory, this process has {} GiB"
 
 
+MISMATCHED = Cause.DRIVER_LIBRARY_VERSION_MISMATCH
+KERNEL = Cause.DRIVER_KERNEL_INCOMPATIBLE
+
+
 def ranked(text: str) -> list[tuple[Cause, float]]:
     """By its messages alone, whatever its words are like."""
     hits = scan(text.encode()).hits
@@ -69,6 +73,18 @@ def ranked(text: str) -> list[tuple[Cause, float]]:
         (f"{FABRIC}; the host has four L40S", Cause.FABRIC_MANAGER_NOT_NEEDED),
         (f"{FABRIC} on an HGX board", Cause.FABRIC_MANAGER_NOT_RUNNING),
         ("fabric manager version mismatch, and there is no NVSwitch", Cause.FABRIC_MANAGER_NOT_NEEDED),
+        # Two versions beside each other.
+        ("modinfo -F version nvidia: 550.90.07\n/sys/module/nvidia/version: 550.54.15", MISMATCHED),
+        ("loaded module 535.183.01, libraries 550.54.14, cudaErrorNoDevice", MISMATCHED),
+        ("nvidia/550.54.14, 6.5.0-44-generic, x86_64: installed\nuname -r: 6.8.0-40-generic", KERNEL),
+        ("the tool stops: driver version 470.82 is older than 525.60", Cause.DRIVER_TOO_OLD_FOR_CUDA),
+        ("requires a driver 525.60.13, found 470.82.01", Cause.DRIVER_TOO_OLD_FOR_CUDA),
+        # What cannot fork, and what fell off.
+        ("cuda driver library init failure: 3", Cause.CUDA_INITIALIZATION_FAILED),
+        ("cuInit() returned 3", Cause.FORK_AFTER_CUDA_INIT),
+        ("the GPU dropped off the bus", Cause.GPU_HARDWARE_FAULT),
+        ("In [2]: torch.cuda.is_available()\nOut[2]: False", Cause.CPU_ONLY_FRAMEWORK),
+        ("docker run -it org/pytorch python\ntorch.cuda.is_available()\nFalse", Cause.CONTAINER_WITHOUT_GPU),
         # Whose driver it is.
         ("WSL2: dpkg: error processing archive libnvidia-compute-550", Cause.WSL_LIBCUDA),
         ("dpkg: error processing archive libnvidia-compute-550", Cause.DRIVER_INSTALL_BROKEN),
@@ -204,3 +220,16 @@ def test_a_shift_names_marks_that_are_shown_and_loses_nothing() -> None:
         weights = dict.fromkeys(shift.causes, 0.2)
         assert sum(told_apart(weights, {shift.mark}).values()) == pytest.approx(sum(weights.values()))
         assert told_apart(weights, ()) == weights
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "modinfo -F version nvidia: 550.90.07\n/sys/module/nvidia/version: 550.90.07",
+        "nvidia/550.54.14, 6.8.0-40-generic, x86_64: installed\nuname -r: 6.8.0-40-generic",
+        "driver version 570.86 is there, at least 525.60 is needed",
+        "the hub dropped off the bus",
+    ],
+)
+def test_versions_that_fit_say_nothing(text: str) -> None:
+    assert ranked(text) == []

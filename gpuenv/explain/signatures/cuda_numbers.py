@@ -58,10 +58,13 @@ _CAUSES: Mapping[int, Weights] = {
     804: ((Cause.FORWARD_COMPAT_UNSUPPORTED, 0.9),),
     999: ((Cause.SUSPEND_RESUME_LOST_GPU, 0.35), (Cause.CUDA_INITIALIZATION_FAILED, 0.25)),
 }
+_NOT_INITIALIZED = 3
 
 
 def _numbered(values: Mapping[str, str]) -> Weights:
     number = int(next(iter(values.values())))
+    if number == _NOT_INITIALIZED and values.keys() & {"caffe", "nvhpc", "ollama", "gst"}:
+        return ((Cause.CUDA_INITIALIZATION_FAILED, 0.6),)  # these do not fork
     return () if number == 0 else _CAUSES.get(number, ((Cause.CUDA_INITIALIZATION_FAILED, 0.05),))
 
 

@@ -130,6 +130,8 @@ SIGNATURES = (
             Sway("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 5),
             Sway("hook", Cause.CONTAINER_WITHOUT_GPU, 0.1),
             Sway("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
+            Sway("smi-said-to-work", Cause.NO_DRIVER, 0.2),
+            Sway("smi-said-to-work", Cause.CONTAINER_TOOLKIT_BROKEN, 3),
             Sway("module-loaded", Cause.DRIVER_INSTALL_BROKEN, 40),
             Sway("module-loaded", Cause.NO_DRIVER, 0.25),
         ),

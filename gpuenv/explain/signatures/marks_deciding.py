@@ -274,7 +274,7 @@ SIGNATURES = (
         "smi-said-to-work",
         "nvml-works",
         ("smi", "nvml"),
-        r"\b(?:nvidia-)?smi\b`?,? (?:is |says |said |was )?(?:OK\b|fine\b|good\b|normal\b|unaffected\b|answers\b|lists (?:the|a|an|all|\w*TX|\d)|prints (?:the|a|an|\w*TX|\d)|shows (?:the|a|an|all|\d)|has \d)(?!.{0,20}(?:error|fail|no dev))|\bNVML (?:is |\w+ read )?(?:OK|fine|good|unaffected|answers|works|lists the)\b",
+        r"\bnvidia-smi (?:and \S{1,20} )?(?:both )?(?:shows?|lists?|sees?|reports?) (?:the|all|both|my|our) (?:\w+ )?(?:cards?|GPUs?|devices?)\b|\b(?:nvidia-)?smi\b`?,? (?:is |says |said |was )?(?:OK\b|fine\b|good\b|normal\b|unaffected\b|answers\b|lists (?:the|a|an|all|\w*TX|\d)|prints (?:the|a|an|\w*TX|\d)|shows (?:the|a|an|all|\d)|has \d)(?!.{0,20}(?:error|fail|no dev))|\bNVML (?:is |\w+ read )?(?:OK|fine|good|unaffected|answers|works|lists the)\b",
     ),
     # Boards without NVSwitch, whatever service is installed: only SXM boards of HGX and DGX machines have it.
     mark(

@@ -190,11 +190,11 @@ SIGNATURES = (
     Signature(
         "nvrm.no-gpu",
         "the driver's log and nvidia-installer",
-        ("no nvidia gpu", "no nvidia graphics adapter", "do not appear to have an nvidia gpu"),
+        ("no nvidia gpu", "no nvidia graphics", "do not appear to have an nvidia gpu"),
         ((Cause.NO_NVIDIA_GPU, 0.55), (Cause.GPU_REMOVED_FROM_DRIVER, 0.15), (Cause.NOUVEAU_LOADED, 0.12)),
         "open-gpu-kernel-modules, nv.c; nvidia-installer, the strings of the program",
         pattern=(
-            r"No NVIDIA GPU (?:was )?(?:found|detected|probed)|No NVIDIA graphics adapter (?:found|probed)"
+            r"No NVIDIA GPU (?:was )?(?:found|detected|probed)|No NVIDIA graphics (?:adapter|card|device)s? (?:found|probed|detected)"
             r"|do not appear to have an NVIDIA GPU"
         ),
         title="The driver finds no NVIDIA GPU that it could drive",
