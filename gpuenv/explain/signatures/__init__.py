@@ -49,6 +49,7 @@ def all_signatures() -> tuple[Signature, ...]:
         link_time,
         loader,
         marks,
+        marks_boards,
         marks_deciding,
         marks_shown,
         marks_told,
@@ -124,6 +125,7 @@ def all_signatures() -> tuple[Signature, ...]:
             marks_told,
             marks_shown,
             marks_deciding,
+            marks_boards,
             cards,
         ),
     )
