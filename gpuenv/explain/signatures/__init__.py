@@ -40,6 +40,7 @@ def all_signatures() -> tuple[Signature, ...]:
         gpu_programs,
         images,
         installer,
+        installs,
         interpreters,
         kernel_build,
         kernel_module,
@@ -92,6 +93,7 @@ def all_signatures() -> tuple[Signature, ...]:
         *(
             packages,
             resolvers,
+            installs,
             conda,
             builds,
             cupy,
