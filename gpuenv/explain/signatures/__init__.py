@@ -48,6 +48,7 @@ def all_signatures() -> tuple[Signature, ...]:
         libraries,
         link_time,
         loader,
+        loading,
         marks,
         marks_shown,
         marks_told,
@@ -88,7 +89,7 @@ def all_signatures() -> tuple[Signature, ...]:
             cuda_rare,
             cuda_numbers,
         ),
-        *(compiler, toolkit, libraries, loader, damaged, system_libraries, link_time, windows),
+        *(compiler, toolkit, libraries, loader, loading, damaged, system_libraries, link_time, windows),
         *(containers, runtimes, images, kubernetes),
         *(
             packages,

@@ -249,7 +249,7 @@ SIGNATURES = (
         ((Cause.LIBRARY_PATH_CONFLICT, 0.72),),
         "libnccl, the strings of the binary",
         pattern=(
-            r"Mismatched NCCL version detected|NCCL library is (?:too old|not backwards compatible)|(?<!libtorch_cuda.so: )undefined symbol: ncclComm\w+"
+            r"Mismatched NCCL version detected|NCCL library is (?:too old|not backwards compatible)|(?<!libtorch_cuda.so: )undefined symbol:? nccl(?-i:[A-Z])\w+"
             r"|NCCL version mismatch"
         ),
         title="Another NCCL is loaded than the one that the program was built with",
