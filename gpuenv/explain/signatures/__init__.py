@@ -50,6 +50,7 @@ def all_signatures() -> tuple[Signature, ...]:
         loader,
         loading,
         marks,
+        marks_decide,
         marks_shown,
         marks_told,
         memory,
@@ -121,6 +122,7 @@ def all_signatures() -> tuple[Signature, ...]:
             marks,
             marks_told,
             marks_shown,
+            marks_decide,
             cards,
         ),
     )
