@@ -17,6 +17,9 @@ _OF_NVIDIA = frozenset(
     )
 )
 _NVIDIA_NAMED = frozenset(("nvidia-card", "smi-table", "module-loaded", "gpu-known"))
+_MAJORS = (10, 11, 12, 13)
+_NOT_FOUND = (Cause.CUDA_LIBRARY_MISSING, Cause.WINDOWS_DLL_LOAD_FAILURE, Cause.CUDA_HEADERS_MISSING)
+_OF_LINE = 0.7
 _OF_AMD = 0.8  # how much of such a cause is then another's
 
 
@@ -112,6 +115,15 @@ DECIDED = (
     Shift("driver-installed-in-image", (Cause.DRIVER_LIBRARY_VERSION_MISMATCH,), Cause.DOCKERFILE_FAULT, 0.7),
     Shift("during-image-build", _NO_GPU_SEEN, Cause.DOCKERFILE_FAULT, 0.7),
     Shift("older-image-works", (Cause.DRIVER_TOO_OLD_FOR_CUDA,), Cause.IMAGE_REQUIRES_OTHER_DRIVER, 0.6),
+    Shift(
+        "building-cupy",
+        (
+            *(Cause.GPU_TOO_NEW_FOR_TOOLKIT, Cause.BUILD_ARCH_LIST_UNSUPPORTED, Cause.CUDA_LIBRARY_MISSING),
+            Cause.NO_DRIVER,
+        ),
+        Cause.CUPY_SDIST_BUILD_FAILURE,
+        0.5,
+    ),
     Shift("pool-holds-it", (Cause.OUT_OF_MEMORY, Cause.GPU_BUSY), Cause.MEMORY_POOL_RETENTION, 0.7),
     Shift(
         "preforked",
@@ -172,7 +184,17 @@ def told_apart(weights: Mapping[Cause, float], marks: Collection[str]) -> dict[C
     for shift in SHIFTS:
         moved = {cause: told[cause] * shift.share for cause in shift.causes if shift.mark in marks and cause in told}
         _move(told, moved, shift.meant)
-    return _of_the_card(told, marks)
+    return _of_the_card(_of_the_line(told, marks), marks)
+
+
+def _of_the_line(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
+    """A library that is not found, where the one line of wheels that is named is not of the CUDA that is there."""
+    lines = {major for major in _MAJORS if f"line-{major}" in marks}
+    there = {major for major in _MAJORS if f"toolkit-{major}" in marks}
+    if len(lines) == 1 and there and not lines & there:
+        moved = {cause: told[cause] * _OF_LINE for cause in _NOT_FOUND if cause in told}
+        _move(told, moved, Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR)
+    return told
 
 
 def _of_the_card(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause, float]:

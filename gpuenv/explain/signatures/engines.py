@@ -120,6 +120,20 @@ SIGNATURES = (
         decides="whether the program has a way for this GPU: another data type or another attention",
     ),
     Signature(
+        "program.requires-capability",
+        "programs, and the entry points of images",
+        ("compute capability",),
+        ((Cause.REQUIREMENT_NOT_MET, 0.42), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.36)),
+        "programs that ask for a compute capability and stop",
+        pattern=r"\brequires? compute capability\b",
+        title="The GPU is below what the program asks for",
+        sways=(
+            Sway("container", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 25),
+            Sway("older-image-works", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 30),
+        ),
+        decides="whether the GPU computes in other programs, and what asks for it: the program, or its image",
+    ),
+    Signature(
         "program.wants-more-gpus",
         "vLLM, Keras, DeepSpeed, Slurm, torchrun",
         (

@@ -147,7 +147,7 @@ SIGNATURES = (
         "nvidia-docker.old-cuda",
         "nvidia-docker 1",
         ("unsupported cuda version",),
-        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.9),),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.55), (Cause.IMAGE_REQUIRES_OTHER_DRIVER, 0.4)),
         "nvidia-docker 1, tools/src/nvidia-docker",
         pattern=r"unsupported CUDA version:? (?P<image>[\d.]+) [<>] (?P<driver>[\d.]+)|unsupported CUDA version",
         title="The image's CUDA is newer than the driver",

@@ -12,6 +12,24 @@ _MB = r"\d[\d.]* ?(?:MB|MiB|kB|KiB|B|bytes)"
 _GB = r"\d[\d.]* ?(?:GB|GiB)"
 
 SIGNATURES = (
+    # Whose wheel line is named, and which CUDA is said to be there: told_apart holds the two against each other.
+    *(
+        mark(
+            f"line-{major}",
+            ("cupy",),
+            rf"\bcupy[-_]cuda{major}(?:x|\d)\b|\bCuPy was made for {major}\b|\bwheel = cuda{major}x\b",
+        )
+        for major in (10, 11, 12, 13)
+    ),
+    *(
+        mark(
+            f"toolkit-{major}",
+            ("cuda",),
+            rf"(?:/usr/local/cuda-|/opt/cuda-|\bcuda/|/cuda/v|\\CUDA\\v){major}\.\d|/usr/local/cuda\S{{0,24}} (?:->|\u2192|says|is) {major}\.\d"
+            rf"|(?<!for )(?<!driver )(?<!smi says )\bCUDA(?: ?[Tt]oolkit)?(?: version)? ?[:=]? ?v?{major}(?:\.\d+)?\b(?! (?:wheel|package|build)|x)|\bCUDA_VER(?:SION)?=\W?{major}\b|\btoolkit (?:on host |v)?{major}\.\d",
+        )
+        for major in (10, 11, 12, 13)
+    ),
     # Which library is found first: the search path is what cures it.
     mark(
         "path-cleared-helps",
@@ -64,8 +82,25 @@ SIGNATURES = (
     mark(
         "two-lines-named",
         ("cupy-cuda", "cupy_cuda"),
-        r"\bcupy[-_]cuda(?P<one>\w+)\b.{0,80}\b(?:and|beside|besides|next to|over|alongside|while|then|also|still|with|removed)\b.{0,40}\bcupy[-_]cuda(?!(?P=one)\b)\d\w+"
+        r"\bcupy[-_]cuda(?P<one>\w+)\b.{0,80}\b(?:and|beside|besides|next to|over|alongside|also)\b.{0,40}\bcupy[-_]cuda(?!(?P=one)\b)\d\w+"
         r"|\bcupy[-_]cuda(?P<other>\w+)\b ?[,+\u2192] ?\bcupy[-_]cuda(?!(?P=other)\b)\d\w+",
+    ),
+    # What is compiled is an object, or code for a link, and no image that could be loaded.
+    mark(
+        "relocatable",
+        ("relocatable-device-code", "-rdc", "-dlto", "--device-c"),
+        r"--relocatable-device-code[= ]true|-rdc[= ]true|-dlto\b|--device-c\b",
+    ),
+    mark(
+        "other-jit",
+        ("triton error", "openmm", "hashcat", "theano", "pycuda", "gpuarray", "numba"),
+        r"\bTriton Error\b|\bOpenMM|\bhashcat\b|\btheano\b|\bpycuda\b|\bgpuarray\b|\bnumba\b",
+    ),
+    mark("pointer-attributes", ("pointergetattributes",), r"\bpointerGetAttributes\b"),
+    mark(
+        "handle-creation",
+        ("create", "allow_growth"),
+        r"\bcu(?:blas|solver\w{0,2}|sparse|dnn|rand)\w{0,3}Create\b|\b(?:creat\w+|get_\w+) (?:\w+ )?handle\b|ALLOW_GROWTH ?= ?true\b.{0,16}\b(?:solve[sd]|help\w*|fix\w*)",
     ),
     # A variable names what is gone.
     mark(
@@ -118,6 +153,7 @@ SIGNATURES = (
     mark(
         "blamed-elsewhere",
         (
+            *("--> ", ".cuda()", ".cpu()", ".item()"),
             "earlier",
             "above",
             "before",
