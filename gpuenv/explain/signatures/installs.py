@@ -27,8 +27,8 @@ SIGNATURES = (
         "resolver.other-python",
         "pip, uv, Poetry, PDM, conda",
         (
-            *("requires a different python", "which requires python", "needs python", "would require python_abi"),
-            *("would require python", "requires-python '", "-> python[version", "requires python ", "requires python>"),
+            *("requires a different python", "which requires python", "needs python", "would require"),
+            *("requires-python '", "-> python[version", "requires python ", "requires python>"),
             "depends on python",
         ),
         ((Cause.PYTHON_UNSUPPORTED, 0.88),),
