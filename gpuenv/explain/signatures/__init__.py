@@ -34,6 +34,7 @@ def all_signatures() -> tuple[Signature, ...]:
         displays,
         driver,
         engines,
+        environments,
         fabric,
         frames,
         frameworks,
@@ -69,6 +70,7 @@ def all_signatures() -> tuple[Signature, ...]:
         told_machine,
         told_work,
         toolkit,
+        types_and_places,
         windows,
     )
 
@@ -96,6 +98,8 @@ def all_signatures() -> tuple[Signature, ...]:
             packages,
             resolvers,
             installs,
+            environments,
+            types_and_places,
             conda,
             builds,
             cupy,

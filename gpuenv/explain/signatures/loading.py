@@ -49,7 +49,7 @@ SIGNATURES = (
         ("error while loading shared libraries: lib",),
         ((Cause.CUDA_LIBRARY_MISSING, 0.8), (Cause.LIBRARY_PATH_CONFLICT, 0.05)),
         "glibc, elf/rtld.c, cut off behind the name: of a program's own library",
-        pattern=rf"error while loading shared libraries: lib(?P<library>{TOOLKIT})\.so[.\d]*(?!\S)(?!: cannot open)",
+        pattern=rf"error while loading shared libraries: lib(?P<library>{TOOLKIT})\.so[.\d]*(?![\w.])(?!: cannot open shared)",
         title="lib{library} is not found",
         sways=(Sway("jetson", Cause.JETSON_TEGRA, 60),),
         decides="the CUDA that is installed, and where it is searched",
@@ -60,7 +60,7 @@ SIGNATURES = (
         ("error while loading shared libraries: lib",),
         ((Cause.OPTIONAL_LIBRARY_MISSING, 0.8),),
         "glibc, elf/rtld.c, cut off behind the name",
-        pattern=r"error while loading shared libraries: lib(?P<library>cudnn\w*|nccl|cutensor\w*|cusparseLt)\.so[.\d]*(?!\S)(?!: cannot open)",
+        pattern=r"error while loading shared libraries: lib(?P<library>cudnn\w*|nccl|cutensor\w*|cusparseLt)\.so[.\d]*(?![\w.])(?!: cannot open shared)",
         title="lib{library} is not found",
     ),
     Signature(

@@ -170,6 +170,7 @@ SIGNATURES = (
         r"|\b(?:reported|blamed|shown|surfaces?|raised) (?:at|on|in)\b.{0,80}\b(?:although|but|while|launched|with CUDA_LAUNCH_BLOCKING)\b|CUDA_LAUNCH_BLOCKING(?:=1)?\b.{0,12}\b(?:it is|moves it|it's|shows)\b|\bran (?:ahead of|before) it\b|\bcustom op\w* (?:kernel )?ran before\b|\bthe first cell that failed\b"
         r"|-{2,}> ?\d+ .{0,60}\.(?:cuda|cpu|item|numpy|tolist)\(\)|\.(?:cuda|cpu|item)\(\) +# ?.{0,12}\b(?:crash\w*|error|fails|here)",
     ),
+    mark("cuda-above-0", ("cuda:",), r"\bcuda:[1-9]\b"),
     # Many that collide, or one alone.
     mark(
         "rerun-ok",
@@ -196,9 +197,10 @@ SIGNATURES = (
                 "accuracy",
                 "train-rmse",
             ),
-            *("loss ", "ns/day", "executed in", "correct", "agree", "is right", "reaches"),
+            *("loss ", "ns/day", "executed in", "correct", "agree", "right", "the same", "training ", "0 failed"),
+            "no exceptions",
         ),
         r"\b(?:return|exit)(?:ed)?(?: with)?(?: code| status)?:? 0\b|\bstate COMPLETED\b|\bfinished[\",]? (?:\d|\[|in \d)|\breported SUCCESS\b|\b(?:all )?(?:\d+ )?tests? pass(?:es|ed)?\b|\baccuracy: 0\.\d|\btrain-rmse:|\bloss 0\.\d|\bns/day\b|\bexecuted in \d"
-        r"|\bresults? (?:are |is |all )?(?:right|correct|agrees?|the same)\b|\bfft is right\b|\btraining (?:reaches|goes on|runs|finished|as usual)\b|\btraining finished\b",
+        r"|\b(?:results?|numbers|output|fft) (?:are |is |all )?(?:right|correct|agrees?|the same)\b|\btraining (?:reaches|goes on|runs|finished|as usual)\b|\b0 failed\b|\bno exceptions\b",
     ),
 )
