@@ -172,6 +172,7 @@ SHIFTS = (
     Shift("driver-in-image", (Cause.DRIVER_LIBRARY_VERSION_MISMATCH,), Cause.DOCKERFILE_FAULT, 0.7),
     Shift("stubs-in-image", (Cause.LIBRARY_PATH_CONFLICT,), Cause.DOCKERFILE_FAULT, 0.6),
     Shift("building-image", (Cause.CUDA_PATH_WRONG, Cause.PLATFORM_WHEEL_MISSING), Cause.DOCKERFILE_FAULT, 0.4),
+    Shift("building-image", (Cause.CUPY_SDIST_BUILD_FAILURE,), Cause.DOCKERFILE_FAULT, 0.3),
     Shift("said-not-loaded", (Cause.DEVICE_NODE_MISSING,), Cause.DRIVER_MODULE_NOT_LOADED, 0.6),
     *DECIDED,
     Shift("exclusive", (Cause.INVALID_DEVICE_ORDINAL,), Cause.COMPUTE_MODE_EXCLUSIVE, 0.6),

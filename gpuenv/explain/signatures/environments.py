@@ -61,9 +61,8 @@ SIGNATURES = (
         "cupy.not-importable",
         "programs with a choice of backends",
         (
-            *("modulenotfounderror: cupy", "which is not present", "cupy' not available", "cupy import error"),
+            *("modulenotfounderror: cupy", "which is not present", "cupy' not available"),
             *(
-                "import of cupy failed",
                 "import cupy: no such module",
                 "modulenotfounderror for cupy",
                 "could not import 'cupy'",
@@ -73,7 +72,7 @@ SIGNATURES = (
         "pytest, importorskip; tensorly, pennylane, httomo and others: their own words",
         pattern=(
             r"ModuleNotFoundError(?::| for) cupy\b(?![.\w])|cupy, which is not (?:present|installed)|backend '?cupy'? (?:is )?not (?:available|found|installed)"
-            r"|\bcupy import error\b|import of cupy failed|import cupy: no such module|could not import 'cupy'"
+            r"|import cupy: no such module|could not import 'cupy'"
         ),
         title="CuPy is not in the environment that runs",
     ),
@@ -206,7 +205,7 @@ SIGNATURES = (
         pattern=(
             r"(?:PermissionError:?|\[?Errno (?:13|30|28|122|20|1)\b\]?)(?!.*(?:Permission denied|Read-only|No space|quota)).{0,30}['\"]?\S*(?:/|\\)(?:\.cupy|kernel_cache)\b"
             r"|Permission denied: '/homeless-shelter|getpwuid\(\): uid not found.{0,80}\.cupy|_custom_kernels.{0,80}(?:Read-only|Permission denied)"
-            r"|cupy\S*compiler\.py.{0,160}No usable temporary directory"
+            r"|cupy\S*compiler\b.{0,160}No usable temporary directory"
         ),
         title="The cache of compiled kernels cannot be written",
         sways=(Sway("many-workers", Cause.KERNEL_CACHE_RACE, 3), Sway("rerun-ok", Cause.KERNEL_CACHE_RACE, 4)),
@@ -219,8 +218,8 @@ SIGNATURES = (
         "theano, gof/compilelock.py; errno ESTALE and ENOENT in the folders of compiled kernels; CuPy, cupy/cuda/compiler.py",
         pattern=(
             r"compilelock\)?:? .{0,20}Waiting for existing lock by|Overriding existing lock by dead process"
-            r"|(?:\.triton/cache|torchinductor_\w+|ComputeCache|\.nv/)\S*.{0,60}Stale file handle|FileNotFoundError.{0,60}cupy\S*compiler\.py.{0,40}os\.re(?:place|name)"
-            r"|cupy\S*compiler\.py.{0,60}os\.re(?:place|name).{0,60}(?:FileNotFoundError|WinError (?:32|5)\b)"
+            r"|(?:\.triton/cache|torchinductor_\w+|ComputeCache|\.nv/)\S*.{0,60}Stale file handle|FileNotFoundError.{0,60}cupy\S*compiler\b.{0,40}os\.re(?:place|name)"
+            r"|cupy\S*compiler\b.{0,60}os\.re(?:place|name).{0,60}(?:FileNotFoundError|WinError (?:32|5)\b)"
         ),
         title="Several processes write one cache of compiled kernels",
         decides="whether several processes or users share the folder",

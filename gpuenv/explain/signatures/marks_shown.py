@@ -11,7 +11,7 @@ _OF_CONDA = (
     r"|\b(?:conda|mamba) (?:install|update|list)\b|\bconda: \w|conda\d?/(?:envs/[^/\s]{1,40}/)?lib/lib\w+\.so)"
 )
 _OF_PIP = (
-    r"(?:\bpypi(?:_0)?\b|\bpip3? install\b|\bpip's\b|\bpip-installed\b|\(pip\)|\bfrom pip\b|\bnvidia-cu\w+-cu1\d\b"
+    r"(?:\bpypi(?:_0)?\b|\bpip3? install\b|\bpip's\b|\bpip-installed\b|\(pip\)|\b(?:from|by) pip\b|\bnvidia-cu\w+-cu1\d\b"
     r"|site-packages/(?:\S{1,40}/)?nvidia/cu\w)"
 )
 

@@ -42,7 +42,7 @@ SIGNATURES = (
         ((Cause.DTYPE_MISMATCH, 0.74), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.14)),
         "NumPy, _core/_exceptions.py and NEP 50; CuPy, _core/_kernel.pyx; cupyx/scipy/sparse; Theano, tensor/type.py",
         pattern=(
-            r"Cannot cast ufunc .{0,60}output from|Python integer -?\d+ out of bounds for u?int\d|Only bool, float32, float64, complex64,? and complex128 are supported"
+            r"^(?=.*(?:cupy|\bcp\.)).*?(?:Cannot cast ufunc .{0,60}output from|Python integer -?\d+ out of bounds for u?int\d)|Only bool, float32, float64, complex64,? and complex128 are supported"
             r"|cannot store a value of dtype float64 without risking loss of precision"
         ),
         title="The result does not fit into the type that it is to have",
