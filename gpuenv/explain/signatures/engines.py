@@ -35,10 +35,10 @@ def _attention(values: Mapping[str, str]) -> Weights:
 SIGNATURES = (
     Signature(
         "engine.cpu-build",
-        "llama.cpp, whisper.cpp, Caffe, mmcv, Torch 7",
+        "llama.cpp, whisper.cpp, Caffe, mmcv",
         (
             *("no usable gpu found", "gpu-layers option will be ignored", "no gpu found", "cpu-only caffe"),
-            *("implementation for device cuda", "luarocks module found for cutorch", "blas = 0", "blas=0"),
+            *("implementation for device cuda", "blas = 0", "blas=0"),
             "is_built()",
         ),
         ((Cause.CPU_ONLY_FRAMEWORK, 0.68), (Cause.NO_DRIVER, 0.1)),
@@ -46,12 +46,12 @@ SIGNATURES = (
         pattern=(
             r"warning: (?:no usable GPU found|not compiled with GPU offload support), --(?:n-)?gpu-layers option will be ignored"
             r"|whisper_backend_init\w*: no GPU found|Cannot use GPU in CPU-only Caffe"
-            r"|\w+_impl: implementation for device cuda:\d+ not found|No LuaRocks module found for cutorch"
+            r"|\w+_impl: implementation for device cuda:\d+ not found"
             r"|\bBLAS ?= ?0\b|cuda\.is_built\(\)\W{1,8}(?:\w+ )?False"
         ),
         title="The engine is built without CUDA",
         sways=(Sway("driver-none", Cause.NO_DRIVER, 5),),
-        needs=("gpu", "cuda", "nvidia-card", "complaint"),
+        needs=("gpu", "cuda", "nvidia-card"),
         decides=_DECIDES,
     ),
     Signature(

@@ -34,7 +34,7 @@ SIGNATURES = (
         ((Cause.PYTHON_UNSUPPORTED, 0.88),),
         "pip, resolution/resolvelib/candidates.py; poetry, mixology/failure.py; conda and libmamba: problems of a solve",
         pattern=(
-            rf"\b{_GPU_PACKAGE}['`\"]?(?: ?[(=<>~!]{{0,3}}[\d.*]+\w*\)?)?['`\"]? (?:\(?from .{{0,80}}\)? )?(?:requires a different Python|(?:which )?(?:needs|requires) Python ?[<>=~!]|depends on Python ?[<>=~!])"
+            rf"\b{_GPU_PACKAGE}['`\"]?(?: ?[(=<>~!]{{0,3}}[\d.*]+\w*\)?)?['`\"]? (?:\(?from .{{0,80}}\)? )?(?:requires a different Python|which requires Python ?[<>=~!]|depends on Python ?[<>=~!]|(?:needs|requires) Python ?[<>=~!].{{0,60}}(?:solving failed|your project|not satisfied|unsatisfiable|\bbut\b))"
             rf"|\bvLLM\b.{{0,6}}requires a different Python|\b{_GPU_PACKAGE}[ =][\d.*]*\d?\S* would require\W+python(?:_abi)? |Requires-Python '[^']{{1,40}}' not satisfied by"
             rf"|\b{_GPU_PACKAGE}=\S+ -> python\[version"
         ),

@@ -52,7 +52,7 @@ SIGNATURES = (
     mark(
         "other-framework-first",
         ("torch", "tensorflow", "jax", "paddle", "mxnet"),
-        rf"\b(?:delet\w+|remov\w+|uninstall\w*|without|no) (?:the )?[`'\"]?(?:import )?{_OTHER}\b.{{0,60}}\b{_WELL}\b|\bimport cupy[`'\"]? (?:deleted|removed)\b"
+        rf"\b(?:delet\w+|remov\w+|uninstall\w*|without|no(?= import)) (?:the )?[`'\"]?(?:import )?{_OTHER}\b.{{0,60}}\b{_WELL}\b|\bimport cupy[`'\"]? (?:deleted|removed)\b"
         rf"|\balready loaded by {_OTHER}\b|\b(?:import order|order of (?:the )?imports)\b.{{0,40}}\b(?:swapped|revers\w+|chang\w+|matters)|\bimport {_OTHER}\b.{{0,30}}\b(?:first|before)\b.{{0,60}}\bcupy\b"
         rf"|\b{_OTHER} ?\+ ?{_OTHER}\b.{{0,60}}\b(?:one|same) (?:venv|env\w*|process|interpreter)\b|\bwith it before {_OTHER}\b|\b(?:one|two models, one) {_OTHER}, (?:the )?other cupy\b",
     ),

@@ -54,13 +54,13 @@ SIGNATURES = (
         "CuPy, JAX, Torch 7, TensorFlow",
         (
             *("array device = ", "incompatible devices for jitted computation", "are located on different gpus"),
-            *("peer access is", "incompatible assigned devices", "peer access not available"),
+            *("peer access is", "incompatible assigned devices"),
         ),
         ((Cause.CROSS_DEVICE_ARRAY, 0.82),),
         "CuPy, _core/core.pyx; jax/_src/pjit.py; cunn, THC checkGPU; TensorFlow, colocation_graph.cc",
         pattern=(
             r"array device = \d+ while current = \d|Received incompatible devices for jitted computation|tensors are located on different GPUs"
-            r"|Peer access (?:is )?(?:unavailable|not available|not supported) (?:between|from)|resource edge connects colocation groups with incompatible assigned devices"
+            r"|Peer access is unavailable between|resource edge connects colocation groups with incompatible assigned devices"
         ),
         title="An array of one GPU is used on another",
     ),
