@@ -211,6 +211,22 @@ SIGNATURES = (
         sways=(Sway("many-workers", Cause.KERNEL_CACHE_RACE, 3), Sway("rerun-ok", Cause.KERNEL_CACHE_RACE, 4)),
     ),
     Signature(
+        "jax.cache-entry",
+        "JAX",
+        ("persistent compilation cache entry",),
+        ((Cause.KERNEL_CACHE_RACE, 0.44), (Cause.KERNEL_CACHE_UNWRITABLE, 0.4)),
+        "jax/_src/compiler.py: _cache_read and _cache_write",
+        pattern=r"Error (?:reading|(?P<writing>writing)) persistent compilation cache entry",
+        judge=lambda values: (
+            ((Cause.KERNEL_CACHE_UNWRITABLE, 0.7), (Cause.KERNEL_CACHE_RACE, 0.15))
+            if "writing" in values
+            else ((Cause.KERNEL_CACHE_RACE, 0.5), (Cause.KERNEL_CACHE_UNWRITABLE, 0.2))
+        ),
+        level=Level.WARNING,
+        title="JAX could not use its cache of compiled programs",
+        decides="whether several processes share the folder, and who may write it",
+    ),
+    Signature(
         "cache.collided",
         "Theano, Triton, torch and the system",
         ("existing lock by", "lock by dead process", "stale file handle", "torchinductor", "os.replace", "os.rename"),

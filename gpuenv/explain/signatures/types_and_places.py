@@ -80,13 +80,14 @@ SIGNATURES = (
         "Chainer, torch up to 0.3, transformers",
         (
             *("incompatible array types are mixed", "being on a device type different", "stateless method"),
-            *("invalid combination of arguments", "object has no attribute 'get'"),
+            *("invalid combination of arguments", "argument 0 of type cupy", "argument 1 of type cupy"),
+            "returned notimplemented from __array_ufunc__",
         ),
         ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.8),),
         "chainer, utils/__init__.py: _check_arrays_forward_compatible; torch 0.3, csrc/utils/invalid_arguments.cpp; transformers, generation/utils.py",
         pattern=(
             r"incompatible array types are mixed in the (?:forward|backward) (?:in|out)put|`?input_ids`? being on a device type different"
-            r"|Type torch\.cuda\.\w+ doesn't implement stateless method|invalid combination of arguments - got \((?=[^)]*torch\.cuda\.\w+Tensor)(?=[^)]*torch\.(?!cuda)\w+Tensor)"
+            r"|Type torch\.cuda\.\w+ doesn't implement stateless method|loop of ufunc does not support argument \d of type cupy\.ndarray|cupy.{0,160}operand type\(s\) all returned NotImplemented from __array_ufunc__|invalid combination of arguments - got \((?=[^)]*torch\.cuda\.\w+Tensor)(?=[^)]*torch\.(?!cuda)\w+Tensor)"
         ),
         title="Arrays of the host and of the GPU meet in one operation",
     ),
