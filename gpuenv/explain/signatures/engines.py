@@ -166,7 +166,7 @@ SIGNATURES = (
                 "no available memory for the cache",
             ),
         ),
-        ((Cause.OUT_OF_MEMORY, 0.84), (Cause.GPU_BUSY, 0.08)),
+        ((Cause.OUT_OF_MEMORY, 0.74), (Cause.GPU_BUSY, 0.14)),
         "xgboost, common/device_vector.cu: ThrowOOMError; Theano, cuda_ndarray.cu; Paddle, fluid/memory; torch, CUDAMallocAsyncAllocator.cpp; CUDA.jl",
         pattern=(
             r"Memory allocation error on worker \d+:|Error allocating \d+ bytes of device memory|Allocation on device(?: \d+)? would exceed allowed memory"
