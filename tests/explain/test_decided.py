@@ -1,134 +1,113 @@
-"""One further fact decides what an ambiguous message means; its contrary, or advice to look for it, does not."""
+"""Messages that tell no more than that there is no CUDA: one further fact decides, and it is the same beside each."""
 
 from __future__ import annotations
 
 import pytest
 
+from gpuenv.explain.decided import FACTS
 from gpuenv.explain.scan import scan
-from gpuenv.explain.weigh import Ranked, text_marks, weigh
+from gpuenv.explain.signatures import all_signatures
+from gpuenv.explain.situation import MARKS
+from gpuenv.explain.weigh import text_marks, weigh
 from gpuenv.model.causes import Cause
 
-SURE = 0.8
-OUT = "torch.cuda.OutOfMemoryError: CUDA out of memory."
-HANDLE = "RuntimeError: CUBLAS_STATUS_NOT_INITIALIZED"
-UNSEEN = "RuntimeError: no CUDA-capable device is detected"
-MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"
-NVRTC = "RuntimeError: CuPy failed to load libnvrtc.so.12"
-ILLEGAL = "RuntimeError: CUDA error: an illegal memory access was encountered"
-ASSERT = "RuntimeError: CUDA error: device-side assert triggered"
-IMAGE = "CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid (cupy)"
-CUDNN = "libcudnn.so.9: cannot open shared object file"
-NO_CUPY = "ModuleNotFoundError: No module named 'cupy'"
-BLAS = "ImportError: libcublas.so.12: cannot open shared object file"
-HEADER = 'cannot open source file "cuda_fp16.h"'
+NO_DEVICE = "cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorNoDevice: no CUDA-capable device is detected"
+NO_GPUS = "RuntimeError: No CUDA GPUs are available"
+NO_DRIVER = "RuntimeError: Found no NVIDIA driver on your system."
+UNKNOWN = "CUDA_ERROR_UNKNOWN"
+NOT_STARTED = "cuInit failed: initialization error"
+OLD = "CUDA driver version is insufficient for CUDA runtime version"
+LIBCUDA = "OSError: libcuda.so.1: cannot open shared object file: No such file or directory"
+NONE_FOUND = "No devices were found"
 
 
-def ranked(text: str) -> tuple[Ranked, ...]:
+def ranked(text: str) -> list[tuple[Cause, float]]:
     """By its messages alone, whatever its words are like."""
     hits = scan(text.encode()).hits
-    return weigh(hits, text_marks(hits))
+    return [(entry.cause, entry.confidence) for entry in weigh(hits, text_marks(hits))]
 
 
 @pytest.mark.parametrize(
-    ("text", "cause"),
+    ("message", "fact", "cause"),
     [
-        # Which library is found first.
-        (HANDLE, Cause.LIBRARY_NOT_INITIALIZED),
-        (f"{HANDLE}\nwith unset LD_LIBRARY_PATH it works", Cause.LIBRARY_PATH_CONFLICT),
-        (f"{HANDLE}\nunset LD_LIBRARY_PATH and try again", Cause.LIBRARY_NOT_INITIALIZED),
-        (f"{MISMATCH}\nemptying LD_LIBRARY_PATH cures it", Cause.LIBRARY_PATH_CONFLICT),
-        (f"{UNSEEN}\nLD_LIBRARY_PATH=/usr/local/cuda/lib64/stubs", Cause.LIBRARY_PATH_CONFLICT),
-        (f"{UNSEEN}\nLD_LIBRARY_PATH=/usr/local/cuda/lib64", Cause.VISIBLE_DEVICES_HIDE_GPU),
-        # Whose packages.
-        (f"{HANDLE}\nwithout import tensorflow it works", Cause.TORCH_CUPY_CONFLICT),
-        (f"{HANDLE}\nimport tensorflow comes first", Cause.LIBRARY_NOT_INITIALIZED),
-        (f"{HANDLE}\nconda list: cudatoolkit 11.8; nvidia-cublas-cu12 12.1 (pypi)", Cause.MIXED_PIP_CONDA),
-        (f"{NVRTC}\ncupy-cuda11x and cupy-cuda12x", Cause.MULTIPLE_CUPY_PACKAGES),
-        (f"{NO_CUPY}\npip list: cupy-gpu 0.1", Cause.UNTRUSTED_PACKAGE_NAME),
-        (f"{NO_CUPY}\npip install cupy-cuda12x", Cause.CUPY_NOT_INSTALLED),
-        (f"{HANDLE}\nthe md5sums of libcublasLt.so.12 differ", Cause.CORRUPT_INSTALLATION),
-        (f"{HANDLE}\nthe md5sums are the same", Cause.LIBRARY_NOT_INITIALIZED),
-        # Which CUDA is there, and which was meant.
-        (f"{NVRTC}\npip: cupy-cuda12x\n/usr/local/cuda-11.4", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR),
-        (f"{NVRTC}\npip: cupy-cuda12x\n/usr/local/cuda-12.4", Cause.CUDA_LIBRARY_MISSING),
-        (f"{NVRTC}\npip: cupy-cuda12x\nnvidia-smi says CUDA 13.0", Cause.CUDA_LIBRARY_MISSING),
-        (HEADER, Cause.CUDA_HEADERS_MISSING),
-        (f"{HEADER}\nCUDA_PATH=/opt/cuda-12.0 was deleted", Cause.CUDA_PATH_WRONG),
-        # What an image was made with.
-        (f"{MISMATCH}\nthe image has apt-get install nvidia-utils-535 in it", Cause.DOCKERFILE_FAULT),
-        (f"{MISMATCH}\napt-get install nvidia-utils-535", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
-        (f"{UNSEEN} at docker build", Cause.DOCKERFILE_FAULT),
-        (f"{BLAS}\nthe Dockerfile copies only /app to the second stage", Cause.DOCKERFILE_FAULT),
-        ("cudaErrorInsufficientDriver\nan older image works", Cause.IMAGE_REQUIRES_OTHER_DRIVER),
-        ("cudaErrorInsufficientDriver\nan older driver was there", Cause.DRIVER_TOO_OLD_FOR_CUDA),
-        # Whose memory.
-        (f"{OUT}\nfree_all_blocks() helps", Cause.MEMORY_POOL_RETENTION),
-        (f"{OUT}\nfree_all_blocks() changes nothing", Cause.OUT_OF_MEMORY),
-        (f"{OUT}\nmemory_allocated() 20 MB, memory_reserved() 19.5 GB", Cause.MEMORY_POOL_RETENTION),
-        (f"{OUT} If reserved memory is >> allocated memory try setting max_split_size_mb", Cause.OUT_OF_MEMORY),
-        # Who forked, which device, who launched.
-        (f"{HANDLE}\ngunicorn --preload", Cause.FORK_AFTER_CUDA_INIT),
-        (f"{HANDLE}\ngunicorn -w 4", Cause.LIBRARY_NOT_INITIALIZED),
-        (f"{ILLEGAL}\nthe layers are on separate GPUs", Cause.CROSS_DEVICE_ARRAY),
-        (f"{ASSERT}\n----> 3 x.cpu()", Cause.ASYNC_ERROR_SURFACED_LATE),
-        (f"{ASSERT}\n----> 3 loss(x, y)", Cause.ILLEGAL_MEMORY_ACCESS),
-        ("cudaErrorInvalidValue: invalid argument\nin pointerGetAttributes", Cause.CROSS_DEVICE_ARRAY),
-        # One alone, or many.
-        (IMAGE, Cause.CUPY_TOO_OLD_FOR_GPU),
-        (f"{IMAGE}\na re-run works", Cause.KERNEL_CACHE_RACE),
-        (f"{IMAGE}\noptions=('-dlto',)", Cause.NVRTC_OUTPUT_INVALID),
-        # It only looks like a fault.
-        (CUDNN, Cause.OPTIONAL_LIBRARY_MISSING),
-        (f"{CUDNN}\nTask exited with return code 0", Cause.OPTIONAL_LIBRARY_PROBE_MISREAD),
-        (f"{CUDNN}\nTask exited with return code 1", Cause.OPTIONAL_LIBRARY_MISSING),
-        # A build of CuPy, and any other.
-        ("nvcc fatal   : Unsupported gpu architecture 'compute_100'", Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        # Who may open the device nodes.
+        (NO_DEVICE, "crw-rw---- 1 root video 195, 0 Mar  1 09:12 /dev/nvidia0", Cause.DEVICE_NODE_PERMISSION),
+        (NO_GPUS, "crw-rw----. 1 root render 195, 255 /dev/nvidiactl", Cause.DEVICE_NODE_PERMISSION),
+        (UNKNOWN, "the service's user is not in the group render", Cause.DEVICE_NODE_PERMISSION),
+        (NO_DEVICE, "sudo python check.py: works", Cause.DEVICE_NODE_PERMISSION),
+        # Which of them are there.
+        (UNKNOWN, "the jail has only /dev/nvidia0 and /dev/nvidiactl", Cause.DEVICE_NODE_MISSING),
+        (UNKNOWN, "ls: nvidia0  nvidiactl  nvidia-modeset", Cause.DEVICE_NODE_MISSING),
+        (NO_GPUS, "there is no nvidia-uvm in it", Cause.DEVICE_NODE_MISSING),
+        # Which driver holds the card, and which cards there are.
+        (NO_DEVICE, "lsmod: nouveau 2318336 4", Cause.NOUVEAU_LOADED),
+        (LIBCUDA, "Kernel driver in use: nouveau", Cause.NOUVEAU_LOADED),
+        (NO_DEVICE, "OpenGL renderer: Mesa NV134", Cause.NOUVEAU_LOADED),
+        (NO_DEVICE, "lspci | grep -ci nvidia\n0", Cause.NO_NVIDIA_GPU),
+        (NO_DEVICE, "lspci -d 10de: prints nothing", Cause.NO_NVIDIA_GPU),
+        (NO_GPUS, "the laptop has only Intel graphics", Cause.NO_NVIDIA_GPU),
+        (OLD, "lspci | grep VGA -> Matrox Electronics Systems G200", Cause.NO_NVIDIA_GPU),
+        # What the container was given, and what it lost.
+        (NO_DEVICE, '"DeviceRequests": null,', Cause.CONTAINER_WITHOUT_GPU),
+        (NO_DRIVER, "the service has no deploy section", Cause.CONTAINER_WITHOUT_GPU),
+        (OLD, "apptainer exec tool.sif tool", Cause.CONTAINER_WITHOUT_GPU),
+        (LIBCUDA, "NVIDIA_DRIVER_CAPABILITIES=utility", Cause.CONTAINER_DRIVER_CAPABILITIES),
+        (NO_DEVICE, "systemd[1]: Reloading.", Cause.CONTAINER_CGROUP_LOST_GPU),
+        (NO_GPUS, "a restart of the container helps until the next morning", Cause.CONTAINER_CGROUP_LOST_GPU),
+        # What became of the kernel's module, and of the machine.
+        (NO_DEVICE, "kernel command line: module_blacklist=nvidia", Cause.DRIVER_MODULE_NOT_LOADED),
+        (NO_DEVICE, "PM: suspend entry (s2idle)", Cause.SUSPEND_RESUME_LOST_GPU),
+        (NOT_STARTED, "since hibernation; a reload of nvidia_uvm is enough", Cause.SUSPEND_RESUME_LOST_GPU),
+        (UNKNOWN, "the server never slept", Cause.CUDA_INITIALIZATION_FAILED),
+        (NOT_STARTED, "./deviceQuery says so too", Cause.CUDA_INITIALIZATION_FAILED),
+        (LIBCUDA, "dpkg --audit names four packages", Cause.DRIVER_INSTALL_BROKEN),
+        # Which branch, which mode, which part of the GPU.
+        (NONE_FOUND, "dmesg: use the 470.xx driver", Cause.GPU_REMOVED_FROM_DRIVER),
+        (NO_DEVICE, "Compute Mode: Prohibited", Cause.COMPUTE_MODE_EXCLUSIVE),
+        (NO_DEVICE, "mig.mode.current: Enabled", Cause.MIG_MISCONFIGURED),
+        (NO_GPUS, "CUDA_VISIBLE_DEVICES=void", Cause.VISIBLE_DEVICES_HIDE_GPU),
+        (NO_DRIVER, "gpu_burn: GPU 2: FAULTY", Cause.GPU_HARDWARE_FAULT),
+    ],
+)
+def test_a_fact_decides(message: str, fact: str, cause: Cause) -> None:
+    for text in (f"{message}\n{fact}", f"{fact}\n{message}"):
+        told = ranked(text)
+        assert told[0][0] is cause, (text, told)
+
+
+@pytest.mark.parametrize(
+    ("message", "beside", "cause"),
+    [
+        # What looks like such a fact and is none.
+        (NO_DEVICE, "crw-rw-rw- 1 root root 195, 0 /dev/nvidia0", Cause.VISIBLE_DEVICES_HIDE_GPU),
+        (NO_DEVICE, "ls: nvidia0  nvidiactl  nvidia-uvm", Cause.VISIBLE_DEVICES_HIDE_GPU),
+        (NO_DEVICE, "lspci: 01:00.0 VGA compatible controller: NVIDIA GA104", Cause.VISIBLE_DEVICES_HIDE_GPU),
+        (NO_DEVICE, "00:02.0 VGA compatible controller: Intel Corporation UHD", Cause.VISIBLE_DEVICES_HIDE_GPU),
+        (NO_GPUS, "Default Runtime: runc", Cause.VISIBLE_DEVICES_HIDE_GPU),
+        (UNKNOWN, "a fresh look", Cause.SUSPEND_RESUME_LOST_GPU),
+        (NO_DEVICE, "NVIDIA_DRIVER_CAPABILITIES=compute,utility", Cause.VISIBLE_DEVICES_HIDE_GPU),
+    ],
+)
+def test_what_is_no_such_fact(message: str, beside: str, cause: Cause) -> None:
+    assert ranked(f"{message}\n{beside}")[0][0] is cause
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("AssertionError: Torch not compiled with CUDA enabled", Cause.CPU_ONLY_FRAMEWORK),
         (
-            "pip install cupy failed\nnvcc fatal   : Unsupported gpu architecture 'compute_100'",
-            Cause.CUPY_SDIST_BUILD_FAILURE,
+            "Failed to initialize NVML: Driver/library version mismatch",
+            Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
         ),
+        ("RuntimeError: Cannot re-initialize CUDA in forked subprocess", Cause.FORK_AFTER_CUDA_INIT),
     ],
 )
-def test_a_fact_decides(text: str, cause: Cause) -> None:
-    assert ranked(text)[0].cause is cause
+def test_a_message_that_is_sure_is_left_alone(message: str, cause: Cause) -> None:
+    facts = "crw-rw---- 1 root video 195, 0 /dev/nvidia0\n./deviceQuery\nPM: suspend entry (s2idle)\nDriver: nouveau"
+    assert ranked(f"{message}\n{facts}")[0][0] is cause
 
 
-@pytest.mark.parametrize(
-    ("text", "other"),
-    [
-        (f"{HANDLE}\nwith unset LD_LIBRARY_PATH it works", Cause.LIBRARY_NOT_INITIALIZED),
-        (f"{OUT}\nfree_all_blocks() helps", Cause.OUT_OF_MEMORY),
-        (f"{MISMATCH}\nthe image has apt-get install nvidia-utils-535 in it", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
-        (f"{CUDNN}\nTask exited with return code 0", Cause.OPTIONAL_LIBRARY_MISSING),
-        (f"{NVRTC}\npip: cupy-cuda12x\n/usr/local/cuda-11.4", Cause.CUDA_LIBRARY_MISSING),
-        ("ValueError: Pointer argument (at 0) cannot be accessed from Triton", Cause.CROSS_DEVICE_ARRAY),
-        ("AttributeError: module 'cupy.linalg' has no attribute 'nosuch'", Cause.CUPY_API_VERSION_INCOMPATIBLE),
-        ("unsupported CUDA version: driver 7.5 < image 8.0", Cause.IMAGE_REQUIRES_OTHER_DRIVER),
-    ],
-)
-def test_what_is_decided_by_words_is_not_sure_and_leaves_the_other(text: str, other: Cause) -> None:
-    said = ranked(text)
-    assert said[0].confidence < SURE
-    assert other in [entry.cause for entry in said[:3]]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        # Healthy, or another program's.
-        "[CpuDevice(id=0)]",
-        "exec format error",
-        "TypeError: f() got an unexpected keyword argument 'axis'",
-        "AttributeError: 'numpy.ndarray' object has no attribute 'get'",
-        "OverflowError: Python integer -1 out of bounds for uint8",
-        "trying to overwrite '/usr/bin/a', which is also in package b",
-        "bash: ./run.sh: No such file or directory",
-        "warning: The file `a/__init__.py` is provided by more than one package",
-        "Cannot install on any Python version",
-        "BLAS = 1 | AVX = 1",
-        "['CUDAExecutionProvider', 'CPUExecutionProvider']",
-        "free_all_blocks() helps",
-    ],
-)
-def test_what_comes_near_is_not_claimed(text: str) -> None:
-    assert ranked(text) == ()
+def test_every_fact_can_be_shown() -> None:
+    shown = {signature.mark for signature in all_signatures()} | set(MARKS)
+    assert {fact.mark for fact in FACTS} <= shown
