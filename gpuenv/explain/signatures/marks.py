@@ -138,7 +138,7 @@ SIGNATURES = (
     mark("musl", ("musl", "alpine"), r"musl|alpine"),
     mark(
         "amd",
-        ("radeon", "gfx", "hsa_override", "amdgpu", " rx ", "rocm", "instinct"),
+        ("radeon", "gfx", "hsa_override", "amdgpu", "rx ", "rocm", "instinct"),
         r"Radeon|\bgfx(?:\d{3,4}|90[a-f])\b|HSA_OVERRIDE|amdgpu|\bRX \d{3,4}\b|\bInstinct\b|rocm-smi|ROCm System Management",
     ),
     mark("rocm", ("rocm", "hip"), r"/opt/rocm|cupy-rocm|\bROCm\b|libamdhip|hip(?:Error|rtc)"),
