@@ -8,8 +8,9 @@ from gpuenv.model.record import dataclass
 
 
 class RepairStatus(str, Enum):
-    """How mending ended: nothing that gpuenv may mend, done, put back, or failed before anything was changed."""
+    """How mending ended: nothing that gpuenv may mend, planned, done, put back, or failed before it changed a thing."""
 
+    PLANNED = "planned"
     NOTHING = "nothing-to-mend"
     MENDED = "mended"
     RESTORED = "restored"
@@ -28,6 +29,7 @@ class Repair:
         left: the codes of findings that are left, errors and warnings: their cures are for a person.
         transaction: the number to roll back; null where nothing was changed.
         undo: how it is undone, as an argv list; null where there is nothing to undo.
+        plan: what would be done, line by line, where that was only to be shown.
     """
 
     status: RepairStatus
@@ -36,3 +38,4 @@ class Repair:
     left: tuple[str, ...] = ()
     transaction: str | None = None
     undo: tuple[str, ...] | None = None
+    plan: tuple[str, ...] = ()
