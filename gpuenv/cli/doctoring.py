@@ -84,6 +84,7 @@ def _judged(asked: Wanted) -> int:
         return Terms(no_gpu=asked.expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
 
     subject = _subject(asked)
+    earlier = _earlier(asked.history)
     proof = _proof(asked.smoke) if asked.smoke else None
     report = examine(subject, asked.matrix, terms_of, proof=proof)
     if asked.fix:
@@ -98,7 +99,7 @@ def _judged(asked: Wanted) -> int:
         verbose=asked.verbose,
         color=not asked.no_color,
         redact=asked.redact,
-        history=lambda: _earlier(asked.history),
+        history=lambda: earlier,
     )
     emit_report(report, wanted, how)
     if asked.verbose:
@@ -126,6 +127,8 @@ def _proof(level: Level) -> Proof:
 
 
 def _earlier(folder: Path | None) -> tuple[Earlier, ...]:
+    if folder is None:
+        return ()
     from gpuenv.cli.history import read_history
 
     return read_history(folder)

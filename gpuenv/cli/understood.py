@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Beginning, Subject, get_matrix
+from gpuenv.cli.inputs import Beginning, Subject, get_matrix, refuse_no_environment
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import replace
 
@@ -38,12 +37,8 @@ def refuse_unread(subject: Subject, matrix: Path | None = None) -> None:
     Raises:
         CommandError: at the first that cannot be understood or read; a matrix comes last.
     """
-    from gpuenv.probe.target import TargetError, find_interpreter
-
-    try:
-        find_interpreter(subject.python, os.environ)
-    except TargetError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
+    if subject.snapshot is None:  # a recording has a target of its own
+        refuse_no_environment(subject.python)
     if subject.paste is not None:
         return  # read once, by whoever answers from it: it may be standard input
     apart = replace(subject, python=None, no_probe=subject.no_probe or subject.snapshot is None)

@@ -16,6 +16,7 @@ from gpuenv.smoke.run import Setting, ask
 _FOLDER = PAYLOAD / "demos"
 _DEADLINE = 60.0
 _WIDTH = 78
+_PARTS = ("mistake", "cure")
 
 DEMOS = {path.stem.replace("_", "-"): path for path in sorted(_FOLDER.glob("*.py")) if path.stem != "__init__"}
 
@@ -27,11 +28,21 @@ def demonstrate(name: str, interpreter: str, environment: Mapping[str, str], fol
     shown, for lack of a GPU, say.
     """
     setting = Setting(interpreter, environment, folder)
-    parts = tuple(_part(name, part, setting) for part in ("mistake", "cure"))
+    return _told(name, tuple(_part(name, part, setting) for part in _PARTS), int(ExitCode.SMOKE_FAILED))
+
+
+def undemonstrated(name: str, why: str, exit_code: int) -> Demonstration:
+    """A demonstration that nothing can run."""
+    known = sources(DEMOS[name])
+    parts = tuple(DemonstrationPart(part, known[part], f"could not be shown: {why}", None) for part in _PARTS)
+    return _told(name, parts, exit_code)
+
+
+def _told(name: str, parts: tuple[DemonstrationPart, ...], otherwise: int) -> Demonstration:
     shown = [part.right for part in parts] == [False, True]
     known, cause = sources(DEMOS[name]), Cause[name.upper().replace("-", "_")]
     more = {key.replace("_", " ").capitalize(): text for key, text in known.items() if _is_more(key)}
-    code = int(ExitCode.OK if shown else ExitCode.SMOKE_FAILED)
+    code = int(ExitCode.OK) if shown else otherwise
     return Demonstration(cause, cause.sentence, known["WHY"], more, parts, shown, code)
 
 

@@ -116,4 +116,8 @@ def test_a_demonstration_is_one_object_too(targets: Targets, tmp_path: Path) -> 
     assert (done.returncode, found["exit_code"], found["shown"]) == (5, 5, False)
     assert [(part["name"], part["right"]) for part in found["parts"]] == [("mistake", None), ("cure", None)]
     page = (tmp_path / "page.txt").read_text(encoding="utf-8")
+    none = gpuenv("smoke", "--demo", "stream-race", "--format", "json", environment={"PATH": str(tmp_path)})
+    lone = json.loads(none.stdout)
+    assert (none.returncode, lone["exit_code"], lone["shown"]) == (7, 7, False)
+    assert "no Python on PATH" in lone["parts"][0]["said"]
     assert all(part["source"] in page.replace("\n    ", "\n") for part in found["parts"])

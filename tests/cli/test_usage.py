@@ -294,6 +294,20 @@ def test_a_program_does_not_run_under_options_that_cannot_be_understood(
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["doctor", "--no-probe", "--python", "/nope"], "/nope"),
+        (["resolve", "--no-probe", "--python", "/nope"], "/nope"),
+        (["doctor", "--no-probe", "--history", "/nope"], "--history /nope"),
+        (["preflight", "--no-probe", "--no-config", "--history", "/nope"], "--history /nope"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_a_machine_that_is_not_asked_has_no_use_for_is_read_all_the_same(arguments: list[str], told: str) -> None:
+    assert_refused(*arguments, names=[told])
+
+
 @pytest.fixture
 def invalid(tmp_path: Path) -> Path:
     path = tmp_path / "invalid.yaml"

@@ -127,8 +127,9 @@ def preflight(
     if list_requirements:
         _list_requirements(asked, wanted, color=not no_color)
         return
+    earlier = read_history(history)
     report = _examine(asked)
-    how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
+    how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: earlier)
     emit_report(report, wanted, how)
     if verbose:
         show_phases(report.snapshot)

@@ -156,21 +156,19 @@ def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
 def _demonstrate(name: str, python: str | None, wanted: Sequence[Wanted], *, redact: bool) -> int:
     from gpuenv.cli.formats import emit_record
     from gpuenv.report.text import Line
-    from gpuenv.smoke.demos import DEMOS, demonstrate, demonstration_text
+    from gpuenv.smoke.demos import DEMOS, demonstrate, demonstration_text, undemonstrated
 
     if name not in DEMOS:
         raise CommandError(ExitCode.USAGE, f"there is no demonstration of {name}", f"one of {', '.join(DEMOS)}")
-    told = demonstrate(name, _interpreter(python), dict(os.environ), str(Path.cwd()))
+    found = _found(python)
+    told = (
+        demonstrate(name, found, dict(os.environ), str(Path.cwd()))
+        if found is not None
+        else undemonstrated(name, "there is no Python on PATH; --python PATH names one", ExitCode.TARGET_UNUSABLE)
+    )
     lines = [Line(text) for text in demonstration_text(told).splitlines()]
     emit_record(told, lambda: lines, wanted, color=False, redact=redact)
     return told.exit_code
-
-
-def _interpreter(python: str | None) -> str:
-    found = _found(python)
-    if found is None:
-        raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name the target with --python PATH")
-    return found
 
 
 def _found(python: str | None) -> str | None:
@@ -215,7 +213,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     """A saved result."""
     import json
 
-    from gpuenv.cli.inputs import read_at_most
+    from gpuenv.cli.recording import read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
     from gpuenv.model.unread import reason_of
