@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gpuenv.doctor.allowed import allowed_by
 from gpuenv.doctor.machine import contained
+from gpuenv.doctor.pixi_way import for_pixi
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
 from gpuenv.doctor.systems import for_system, from_a_container
 from gpuenv.matrix.needs import needs_of
@@ -101,7 +102,7 @@ def diagnose(
         for symptom in symptoms:
             found = finding_of(check, symptom)
             fixes = from_a_container(found.fix) if contained(snapshot) else found.fix
-            found = replace(found, fix=for_system(fixes, snapshot.host.os.value))
+            found = replace(found, fix=for_pixi(for_system(fixes, snapshot.host.os.value), snapshot.target))
             if check.code.startswith(expected):
                 found = replace(found, severity=_milder(found.severity))
             allowed = allowed_by(found, terms.allowances, terms.day)

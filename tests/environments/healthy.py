@@ -11,6 +11,7 @@ from tests.environments.making import (
     SOUND,
     add,
     bare_uv,
+    compiled_with,
     conda_prefix,
     editable,
     of_python,
@@ -142,6 +143,7 @@ def developed(ground: Ground) -> Place:
     source = ground.folder / "cupy-src"
     for name in ("cupy", "cupyx", "cupy_backends"):
         write(source / name / "__init__.py")
+    compiled_with(ground, source, "libcublas.so.12")
     text = "Metadata-Version: 2.1\nName: cupy\nVersion: 14.2.0\nRequires-Dist: numpy<2.6,>=2.0\n"
     write(source / "cupy.egg-info/PKG-INFO", text)
     write(site(target) / "cupy.egg-link", f"{source}\n.")

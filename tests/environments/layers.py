@@ -143,7 +143,6 @@ LAYERS = (
         older_line_on_pythonpath,
         "multiple-cupy-packages",
         first="PYTHONPATH",
-        code=7,
         install=7,
     ),
     Odd("another line in the system's Python below", over_another_line, "multiple-cupy-packages", first="below"),
@@ -151,7 +150,7 @@ LAYERS = (
         "a NumPy in the system's Python below that does not fit",
         over_an_old_numpy,
         "numpy-incompatible",
-        mended={"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"},
+        mended={"cupy-cuda12x": "13.6.0"},
     ),
     Odd("everything in the system's Python below", over_a_whole_one),
     Odd("a folder named cupy where one works", folder_named_cupy, "cupy-shadowed", error=False, first="another name"),
@@ -172,7 +171,8 @@ LAYERS = (
     Odd("a variable of before the environment was renamed", renamed_and_active, "target-environment-broken", install=7),
     Odd("its base was replaced", base_gone, "target-environment-broken", install=7),
     Odd("its interpreters are links to one another", interpreters_in_a_circle, "target-environment-broken", install=7),
-    Odd("its base has lost its modules", library_gone, "target-environment-broken", install=7),
+    # Python looks for its modules where it was built, and works.
+    Odd("its base has lost its modules", library_gone, "cupy-not-installed", mended={"cupy-cuda12x": "14.2.0"}),
     Odd("Python 3.6", python_of_2016, "python-unsupported", first="uv venv", unsaid=("pip install cupy",), install=3),
     Odd("a Python of 32 bits", of_32_bits, "platform-wheel-missing", unsaid=("pip install cupy",), install=3),
     Odd(

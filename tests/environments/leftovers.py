@@ -139,8 +139,9 @@ LEFTOVERS = (
     Odd(
         "metadata of an older NumPy beside the newer files",
         metadata_of_an_older_numpy,
-        "corrupt-installation|",
+        "corrupt-installation",
         error=False,
+        mended=RIGHT,
     ),
     Odd("files without metadata", metadata_removed, "corrupt-installation", mended=RIGHT),
     Odd("metadata without files", package_removed, "corrupt-installation", mended=RIGHT),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 from tests.environments.making import (
     NUMPY,
     TWELVE,
     add,
+    compiled_with,
     conda_prefix,
     of_python,
     own_wheel,
@@ -21,8 +21,6 @@ from tests.install.wheels import Package, cupy, numpy
 from tests.scenarios.spoiling import SUFFIX
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.install.standins import Ground
 
 RIGHT = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
@@ -46,22 +44,11 @@ def built_with_cuda_11(ground: Ground) -> Place:
     """The source distribution, built where CUDA 11 was the toolkit."""
     target = ground.target("built", NUMPY)
     add(ground, target / "bin/python", own_wheel(ground, source_package("13.6.0")))
-    folder = ground.folder / "cuda-11"
-    code = write(folder / "cublas.c", "void cublas(void) {}\n")
-    library = folder / "libcublas.so.11"
-    core = write(folder / "core.c", "void cublas(void);\nvoid use(void) { cublas(); }\n")
-    module = site(target) / f"cupy/_core/core{SUFFIX}"
-    module.parent.mkdir()
-    compile_it("-Wl,-soname,libcublas.so.11", code, "-o", library)
-    compile_it(core, library, "-o", module)
+    compiled_with(ground, site(target), "libcublas.so.11")
     record = site(target) / "cupy-13.6.0.dist-info/RECORD"
     with record.open("a", encoding="utf-8") as file:
         file.write(f"cupy/_core/core{SUFFIX},,\n")
     return Place(target)
-
-
-def compile_it(*words: str | Path) -> None:
-    subprocess.run(["cc", "-shared", "-fPIC", *map(str, words)], check=True, capture_output=True)
 
 
 def source_and_wheel(ground: Ground) -> Place:
@@ -153,7 +140,7 @@ LINES = (
         torch_of_cuda_13,
         "gpu-removed-from-toolkit",
         first="cupy-cuda12x",
-        mended={**RIGHT, "torch": "2.6.0", "nvidia-cuda-nvrtc": "13.5.37"},
+        mended={**RIGHT, "cupy-cuda12x": "13.6.0", "torch": "2.6.0", "nvidia-cuda-nvrtc": "13.5.37"},
     ),
     Odd("a build for ROCm", for_rocm, "rocm-mismatch", first="cupy-rocm-5-0", mended=RIGHT),
     Odd(

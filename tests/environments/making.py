@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from tests.install.standins import run
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python
+from tests.scenarios.spoiling import SUFFIX
 
 if TYPE_CHECKING:
     from tests.install.standins import Ground
@@ -149,3 +151,18 @@ def give_away(folder: Path, owner: int) -> None:
     for place, folders, files in os.walk(folder):
         for name in (".", *folders, *files):
             os.lchown(Path(place, name), owner, owner)
+
+
+def compiled_with(ground: Ground, folder: Path, soname: str) -> None:
+    """CuPy's central module below a folder, really linked with a library of CUDA's."""
+    work = ground.folder / "compiled"
+    code = write(work / "cublas.c", "void cublas(void) {}\n")
+    use = write(work / "core.c", "void core(void) {}\n")
+    module = folder / f"cupy/_core/core{SUFFIX}"
+    module.parent.mkdir(parents=True)
+    _compile(f"-Wl,-soname,{soname}", code, "-o", work / soname)
+    _compile("-Wl,--no-as-needed", use, work / soname, "-o", module)
+
+
+def _compile(*words: str | Path) -> None:
+    subprocess.run(["cc", "-shared", "-fPIC", *map(str, words)], check=True, capture_output=True)
