@@ -34,6 +34,7 @@ _PREFIXES = re.compile(
       \s[\w.-]+\s[\w@./-]+(?:\[\d+\])?:                                                # its host and program
     | \d\d:\d\d:\d\d(?:[.,]\d+)?(?=\s)                                                 # a clock
     | {_LEVEL}:[\w.]+:                                                                 # Python's logging
+    | \[{_LEVEL}\](?=\s)                                                               # a level alone
     | [\w.-]{{1,40}}\s*\|(?=\s)                                                        # compose
     | \[pod/[\w./-]+\](?=\s)                                                           # kubectl
     | \[rank\d+\]:                                                                     # torchrun

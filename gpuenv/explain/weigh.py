@@ -6,22 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from gpuenv.explain.apart import told_apart
+from gpuenv.explain.guesses import MOST_GUESSES, UNDECIDED, swayed, with_guesses
 from gpuenv.explain.records import Hit, Level, Signature
 from gpuenv.model.causes import Cause
 from gpuenv.model.record import dataclass
 
-_LEAST = 0.05  # a cause below it is not worth a line
+_LEAST, _LITTLE = 0.05, 0.01  # a cause below it is not worth a line
 _SURE = 0.97
 _WARNING = 0.6  # what a warning's odds are multiplied with where an error speaks too
 _CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
 _SUPPORTED, _RULED_OUT = 5.0, 0.35
 _CONSEQUENCE = 0.25
-_MOST_BY_WORDS = 0.6  # of a text's doubt that its words alone share out, however alike it is to others
-_MOST_GUESSES = 3  # causes that no message names
-# Where no message speaks for one cause by as much, the words of the whole text have a say between those that are named.
-# Chosen on reports that neither messages nor words had learnt from: 57 of 100 came right without it, 60 with it.
-_UNDECIDED, _SAY = 0.45, 0.5
-_UNLIKE = 0.002  # of a cause that the words do not speak for
 # What a cause brings about: the messages of these are its consequences, where both are in one text.
 _EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
     Cause.OUT_OF_MEMORY: (
@@ -181,7 +176,7 @@ def weigh(
             high, low = max(before, chance), min(before, chance)
             chances[cause] = high + (1 - high) * low * _CORROBORATION
     words_decide = words_decide and not chances.keys() & verdict.found.keys()
-    chances = _swayed(chances, likely) if words_decide else _with_guesses(chances, likely)
+    chances = swayed(chances, likely) if words_decide else with_guesses(chances, likely)
     chances = _updated(chances, {cause: _doctor(cause, verdict) * _likely_there(cause, marks) for cause in chances})
     chances = _without_consequences(chances)
     total = max(1.0, sum(chances.values()))
@@ -189,24 +184,14 @@ def weigh(
         Ranked(cause, round(min(_SURE, chance) / total, 3), _hits_for(cause, voices))
         for cause, chance in sorted(chances.items(), key=lambda item: -item[1])
     ]
-    return tuple(entry for entry in ranked if entry.confidence >= _LEAST or entry is ranked[0])
+    return tuple(entry for place, entry in enumerate(ranked) if entry.confidence >= _worth(ranked[0], place))
 
 
-def _with_guesses(chances: Mapping[Cause, float], likely: Mapping[Cause, float]) -> dict[Cause, float]:
-    """With the causes that no message names and the words speak for."""
-    left = min(max(0.0, 1 - sum(chances.values())), _MOST_BY_WORDS)
-    guesses = [cause for cause in likely if cause not in chances][:_MOST_GUESSES]
-    return {**chances, **{cause: left * likely[cause] for cause in guesses}}
-
-
-def _swayed(chances: Mapping[Cause, float], likely: Mapping[Cause, float]) -> dict[Cause, float]:
-    """Likewise; where the messages leave it open, the words have a say on the causes that they name too."""
-    told = _with_guesses(chances, likely)
-    if not chances or max(chances.values()) >= _UNDECIDED:
-        return told
-    swayed = {cause: chance * (likely.get(cause, 0.0) + _UNLIKE) ** _SAY for cause, chance in told.items()}
-    scale = sum(told.values()) / sum(swayed.values())
-    return {cause: min(_MOST_BY_WORDS, chance * scale) for cause, chance in swayed.items()}
+def _worth(first: Ranked, place: int) -> float:
+    """How likely the cause at a place has to be: where nothing is clear, little is enough for the first three."""
+    if place == 0:
+        return 0.0
+    return _LITTLE if place < MOST_GUESSES and first.confidence < UNDECIDED else _LEAST
 
 
 def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 HERE = Path(__file__).parent
+PRINTED = frozenset(path.name for path in (HERE / "innocent").iterdir())  # by programs, healthy ones and unrelated ones
 _LEAST = 0.1  # a smaller weight changes no answer and makes the table large
 _ORIGINS = 3  # a word is of three at least; with two, the table has twice the size and guesses as well
 _FOLDS = 10
@@ -125,7 +126,8 @@ def left_out(given: Sequence[Sample]) -> str:
     folds: dict[int, list[Sample]] = defaultdict(list)
     for sample in given:
         folds[int(hashlib.sha256(sample.origin.encode()).hexdigest(), 16) % _FOLDS].append(sample)
-    reports = first = three = silent = claimed = innocent = 0
+    reports = first = three = silent = 0
+    claimed: dict[bool, list[bool]] = {True: [], False: []}  # of what programs really print, and of what was written
     for fold in folds.values():
         table = read_table(learn([sample for other in folds.values() if other is not fold for sample in other]))
         for sample in fold:
@@ -136,12 +138,12 @@ def left_out(given: Sequence[Sample]) -> str:
                 first += said[:1] == [sample.cause]
                 three += sample.cause in said[:3]
             elif sample.cause == NO_FAULT:
-                innocent += 1
-                claimed += bool(said)
-    share = (first / reports, three / reports, claimed / innocent)
+                claimed[sample.origin in PRINTED].append(bool(said))
+    real, written = (f"{sum(these)}/{len(these)} ({sum(these) / len(these):.1%})" for these in claimed.values())
     return (
-        f"left out, by words alone: first {first}/{reports} ({share[0]:.1%})  among three {three}/{reports} "
-        f"({share[1]:.1%})  silent {silent}; of {innocent} innocent texts {claimed} are claimed ({share[2]:.1%})"
+        f"left out, by words alone: first {first}/{reports} ({first / reports:.1%})  among three {three}/{reports} "
+        f"({three / reports:.1%})  silent {silent}; claimed: of what healthy and unrelated programs print {real}, "
+        f"of lines that were written to come near without a fault {written}"
     )
 
 

@@ -25,7 +25,8 @@ def test_learning_again_gives_the_same_table() -> None:
 
 def test_texts_that_were_left_out_fare_well() -> None:
     told = left_out(samples())
-    first, three, claimed = (float(share) for share in re.findall(r"\((\d+\.\d)%\)", told))
-    assert first >= 57, told
-    assert three >= 68, told
-    assert claimed <= 5, told  # near.OTHER_FAULTS were written to be hard; those that were left out often are claimed
+    first, three, claimed, written = (float(share) for share in re.findall(r"\((\d+\.\d)%\)", told))
+    assert first >= 65, told
+    assert three >= 78, told
+    assert claimed <= 2, told
+    assert written <= 15, told  # many of these are a message with a word changed, or a fault that is denied
