@@ -154,14 +154,14 @@ def give_away(folder: Path, owner: int) -> None:
 
 
 def compiled_with(ground: Ground, folder: Path, soname: str) -> None:
-    """CuPy's central module below a folder, really linked with a library of CUDA's."""
+    """CuPy's modules below a folder: the central one, and the one of cuBLAS, really linked with a library of CUDA's."""
     work = ground.folder / "compiled"
     code = write(work / "cublas.c", "void cublas(void) {}\n")
     use = write(work / "core.c", "void core(void) {}\n")
-    module = folder / f"cupy/_core/core{SUFFIX}"
-    module.parent.mkdir(parents=True)
     _compile(f"-Wl,-soname,{soname}", code, "-o", work / soname)
-    _compile("-Wl,--no-as-needed", use, work / soname, "-o", module)
+    for module in (f"cupy/_core/core{SUFFIX}", f"cupy_backends/cuda/libs/cublas{SUFFIX}"):
+        (folder / module).parent.mkdir(parents=True, exist_ok=True)
+        _compile("-Wl,--no-as-needed", use, work / soname, "-o", folder / module)
 
 
 def _compile(*words: str | Path) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.environments.further import FURTHER
 from tests.environments.healthy import HEALTHY
 from tests.environments.layers import LAYERS
 from tests.environments.leftovers import LEFTOVERS
@@ -133,7 +134,7 @@ def check_install(visit: Visit) -> None:
     assert visit.held() == before
 
 
-ALL = (*HEALTHY, *LEFTOVERS, *LAYERS, *LINES)
+ALL = (*HEALTHY, *LEFTOVERS, *LAYERS, *LINES, *FURTHER)
 
 
 @pytest.mark.long
