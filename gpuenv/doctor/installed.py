@@ -240,7 +240,8 @@ def only_one(facts: Facts) -> tuple[Fix, ...]:
     outside = tuple(out_of_the_way(entry) for entry in target.cupy if not entry.is_own)
     own = own_cupys(target)
     wheel = facts.resolution.wheel
-    if outside and (not own or (wheel is not None and own == (wheel.distribution,))):
+    of_conda_alone = all(conda_record(name, target.conda_packages) for name in own)
+    if outside and (of_conda_alone or (wheel is not None and own == (wheel.distribution,))):
         return outside
     removed = pip_fix(
         facts, "Remove all of them." if not outside else "Remove this environment's.", "uninstall", "-y", *own

@@ -10,6 +10,7 @@ from gpuenv.doctor.mending import wound_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
+from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot
 from tests.doctor.installed_target import CUPY, changed, found, healthy
 
@@ -65,3 +66,41 @@ def test_a_wrong_one_that_is_elsewhere_is_not_uninstalled_from_here(matrix: Matr
     findings = found(matrix, changed(healthy, cupy=(there,)))
     cures = [fix for finding in findings.values() for fix in finding.fix]
     assert not any("uninstall" in (fix.command or ()) for fix in cures)
+
+
+def test_the_user_s_own_before_conda_s_is_no_mixture_of_the_environment(matrix: Matrix, healthy: Snapshot) -> None:
+    condas = CupyInstallation("cupy", "14.1.1", "/conda/site", place=PackagePlace.ENVIRONMENT)
+    snapshot = changed(
+        healthy,
+        cupy=(replace(OLD, place=PackagePlace.USER), condas),
+        kind=known("conda", "x"),
+        conda_packages={"cupy-core": "14.1.1"},
+    )
+    finding = found(matrix, snapshot)["WHL502"]
+    assert finding.cause is Cause.MULTIPLE_CUPY_PACKAGES
+    (fix,) = finding.fix
+    assert "PYTHONNOUSERSITE=1" in fix.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "words"),
+    [
+        ("conda", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
+        ("system", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
+        ("venv", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "Install a NumPy"),
+        ("venv", "/opt/lib/numpy/__init__.py", "off PYTHONPATH"),
+        ("venv", "/venv/lib/python3.12/site-packages/numpy/__init__.py", "Install a NumPy"),
+    ],
+)
+def test_a_numpy_that_comes_first_from_elsewhere_is_put_out_of_the_way_first(
+    matrix: Matrix, healthy: Snapshot, kind: str, module: str, words: str
+) -> None:
+    snapshot = changed(
+        healthy,
+        numpy=known("1.26.4", "x"),
+        numpy_module=known(module, "x"),
+        kind=known(kind, "x"),
+        user_site=known("/home/me/.local/lib/python3.12/site-packages", "x"),
+    )
+    snapshot = replace(snapshot, environment={"PYTHONPATH": "/opt/lib/:/venv/lib/python3.12/site-packages"})
+    assert words in found(matrix, snapshot)["WHL506"].fix[0].text

@@ -129,7 +129,7 @@ FURTHER = (
     Odd("a wrapper around a venv's Python", by_a_wrapper, install=0),
     Odd("a venv over an active conda environment", two_that_are_active, install=0),
     Odd(
-        "two lines whose RECORDs end their lines as Windows does",
+        "two lines with RECORDs of Windows' line ends",
         lines_as_windows_ends_them,
         "multiple-cupy-packages",
         mended=RIGHT,

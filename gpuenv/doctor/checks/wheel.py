@@ -8,6 +8,7 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import install_fix, keep_condas, older_than_the_matrix, only_one
 from gpuenv.doctor.left import empty_metadata, left_in
 from gpuenv.doctor.machine import nvidia_on_bus, without_gpu
+from gpuenv.doctor.outside import own_cupys
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
@@ -227,7 +228,8 @@ def two_cupys(facts: Facts) -> Outcome:
         title = f"{names[0]} is on the target's path {len(found)} times; the first one is used"
     records = {name: conda_record(name, facts.snapshot.target.conda_packages) for name in names}
     by_conda = tuple(record for record in records.values() if record)
-    foreign = tuple(name for name, record in records.items() if not record)
+    own = own_cupys(facts.snapshot.target)  # what lies elsewhere has overwritten nothing
+    foreign = tuple(name for name, record in records.items() if not record and name in own)
     mixed = bool(by_conda and foreign)
     if mixed:
         title = f"conda's {', '.join(by_conda)} and pip's {', '.join(foreign)} share the target"
