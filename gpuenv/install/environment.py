@@ -18,7 +18,7 @@ from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_target
-from gpuenv.probe.children import Ending, run_child
+from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
 
@@ -79,18 +79,21 @@ class Installed:
     installer: str | None = None
 
 
-def ask_scheme(interpreter: str, environment: Mapping[str, str], deadline: float) -> Scheme:
+def ask_scheme(
+    interpreter: str, environment: Mapping[str, str], deadline: float, group: ChildGroup | None = None
+) -> Scheme:
     """The folders of the environment, from its own interpreter.
 
     Args:
         interpreter: its path.
         environment: the caller's variables.
         deadline: reading of ``time.monotonic``.
+        group: the children that it shall be ended with, where this is asked beside the main thread.
 
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
     """
-    result = run_child([*in_target(interpreter, "scheme")], for_the_target(environment), deadline)
+    result = run_child([*in_target(interpreter, "scheme")], for_the_target(environment), deadline, group)
     facts = parse_facts(result.stdout)
     if "done" not in facts:
         lines = [line for line in result.stderr.splitlines() if line.strip()]
