@@ -38,7 +38,11 @@ class Shift:
 
 
 SHIFTS = (
-    Shift("others-hold", (Cause.OUT_OF_MEMORY,), Cause.GPU_BUSY, 0.8),
+    Shift("others-hold", (Cause.OUT_OF_MEMORY, Cause.LIBRARY_NOT_INITIALIZED), Cause.GPU_BUSY, 0.8),
+    # What CuPy brings compiled, and not its run-time compiler, lacks code for the GPU.
+    Shift("cupy-binary", (Cause.NO_KERNEL_IMAGE, Cause.GPU_TOO_NEW_FOR_TOOLKIT), Cause.CUPY_TOO_OLD_FOR_GPU, 0.75),
+    # A list in the program is read once; after that, a number that is not in it is asked for.
+    Shift("visible-in-code", (Cause.INVALID_DEVICE_ORDINAL,), Cause.VISIBLE_DEVICES_SET_TOO_LATE, 0.4),
     # A conflict of libraries has a cause of its own where the text shows who brought the two.
     Shift("pip-and-conda", (Cause.LIBRARY_PATH_CONFLICT,), Cause.MIXED_PIP_CONDA, 0.6),
     # TensorFlow from pip with conda's cuDNN was the way its guide told: a path may be all that is missing.
@@ -76,7 +80,7 @@ def told_apart(weights: Mapping[Cause, float], marks: Collection[str]) -> dict[C
     told = dict(weights)
     for shift in SHIFTS:
         moved = {cause: told[cause] * shift.share for cause in shift.causes if shift.mark in marks and cause in told}
-        _move(told, moved, shift.meant)
+        move(told, moved, shift.meant)
     return _of_the_card(told, marks)
 
 
@@ -84,11 +88,12 @@ def _of_the_card(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause
     """A message of CUDA's where the card is AMD's: there is no NVIDIA GPU, or a build for ROCm does not fit."""
     if "amd-card" in marks and not _NVIDIA_NAMED.intersection(marks):
         moved = {cause: weight * _OF_AMD for cause, weight in told.items() if cause in _OF_NVIDIA}
-        _move(told, moved, Cause.ROCM_MISMATCH if "rocm-build" in marks else Cause.NO_NVIDIA_GPU)
+        move(told, moved, Cause.ROCM_MISMATCH if "rocm-build" in marks else Cause.NO_NVIDIA_GPU)
     return told
 
 
-def _move(told: dict[Cause, float], moved: Mapping[Cause, float], meant: Cause) -> None:
+def move(told: dict[Cause, float], moved: Mapping[Cause, float], meant: Cause) -> None:
+    """Takes these shares from their causes and gives them to the one that is meant."""
     for cause, weight in moved.items():
         told[cause] -= weight
     if moved:

@@ -210,6 +210,7 @@ SIGNATURES = (
             r"GPU compute capability \S+ is not supported|(?:No supported GPU compute capabilities found|requires? compute capability (?:>=|of at least)? ?[\d.]+ or (?:above|higher|greater))"
             r"|compute capability \S+ (?:is )?(?:too old|no longer supported|below the minimum|deprecated)|requires compute capability"
         ),
+        unless=r"\brelease notes\b|\bwill be (?:removed|dropped)\b",
         decides="the GPU and the CUDA version: --assume gpu=NAME, --assume toolkit=VERSION",
         sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 1),),
     ),

@@ -59,8 +59,8 @@ SIGNATURES = (
     mark("cupy-configured", (" yes",), r"^\W*cuda\s*: Yes\b"),
     mark(
         "no-nvswitch",
-        ("nvswitch",),
-        r"\bnvswitch\b[^\w]{1,12}(?:0\b|\(?(?:empty|nothing|none|no output)\b)|\b(?:no|without(?: an?| any)?|0|zero) nvswitch",
+        ("nvswitch", "any switch", "no switch", "without switch"),
+        r"\bnvswitch\b(?: count| devices)?[^\w]{1,12}(?:0\b|\(?(?:empty|nothing|none|no output)\b)|\b(?:no|without(?: an?| any)?|0|zero) (?:nv)?switch(?:es)?\b(?!.{0,12}(?:port|statement))",
     ),
     mark("python-itself", ("required by",), r"\(required by \S*/python[\d.]*\)"),
     # What uses one folder together.
