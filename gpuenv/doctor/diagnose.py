@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gpuenv.doctor.allowed import allowed_by
 from gpuenv.doctor.machine import contained
+from gpuenv.doctor.pixi_way import for_pixi
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
 from gpuenv.doctor.systems import for_system, from_a_container, on_an_image
 from gpuenv.matrix.needs import needs_of
@@ -112,10 +113,10 @@ def diagnose(
 
 
 def _here(fixes: Iterable[Fix], snapshot: Snapshot) -> tuple[Fix, ...]:
-    """The cures as they can be had on this system."""
+    """The cures as they can be had on this system, and in this environment."""
     host = snapshot.host
     fixes = from_a_container(fixes) if contained(snapshot) else on_an_image(fixes, host.image.value)
-    return for_system(fixes, host.os.value)
+    return for_pixi(for_system(fixes, host.os.value), snapshot.target)
 
 
 def _is_of_the_gpu(finding: Finding) -> bool:

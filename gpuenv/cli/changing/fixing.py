@@ -151,10 +151,20 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | Plan | No
 
 
 def _way(scheme: Scheme, examined: Examined, wish: Wish, wound: Wound) -> Way | None:
-    """By conda where CuPy is conda's business, else by wheels; none where nothing would mend it."""
+    """By conda where CuPy is conda's business, else by wheels; none where nothing would mend it.
+
+    Raises:
+        TargetUnusable: where the environment is pixi's to change.
+    """
     from gpuenv.cli.changing.transaction import by_wheels
     from gpuenv.doctor.installed import is_condas
+    from gpuenv.install.errors import TargetUnusable
 
+    if examined.facts.target.made_by.value == "pixi":
+        raise TargetUnusable(
+            f"{scheme.prefix} belongs to a pixi project: pixi makes it what its manifest says, and takes out all else",
+            "Let pixi do it: gpuenv doctor tells the commands.",
+        )
     if is_condas(examined.facts.target):
         # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
         return _by_conda(scheme, examined, wish) if wound.choice else None
@@ -239,7 +249,7 @@ def _prepare(scheme: Scheme, requirements: Sequence[str], wish: Wish, wound: Wou
         )
         caller = replace(caller, environment={**caller.environment, "UV_NO_CACHE": "1"})
     again = (*wound.again, *_owners(holdings, wound.sonames))
-    return prepare(holdings, caller, requirements, again=again)
+    return prepare(holdings, caller, requirements, again=again, cleared=wound.cleared)
 
 
 def _owners(holdings: Holdings, sonames: Sequence[str]) -> tuple[str, ...]:
