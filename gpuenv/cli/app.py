@@ -39,10 +39,8 @@ _COMMANDS = (
     "build-image",
 )
 _PROVING = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "run": {"ignore_unknown_options": True, "allow_interspersed_args": False},
-    "simulate": {"ignore_unknown_options": True},
-}
+# What follows the first word of run's command is that command's own, with or without --.
+_SETTINGS: dict[str, dict[str, Any]] = {"run": {"allow_interspersed_args": False}}
 
 
 def make_app(arguments: list[str]) -> typer.Typer:

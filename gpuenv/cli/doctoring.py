@@ -65,7 +65,7 @@ def run_doctor(asked: Wanted) -> int:
     if (asked.yes or asked.dry_run) and not asked.fix:
         raise CommandError(ExitCode.USAGE, "--yes and --dry-run are for --fix")
     if asked.list_checks:
-        _list(no_color=asked.no_color)
+        _list(asked)
         return ExitCode.OK
     return _judged(asked)
 
@@ -83,16 +83,8 @@ def _judged(asked: Wanted) -> int:
 
         return Terms(no_gpu=asked.expect_no_gpu, left_out=left_out, allowances=allowances, day=today())
 
-    subject = Subject(
-        asked.python,
-        asked.snapshot,
-        asked.assume,
-        asked.no_probe,
-        asked.timeout,
-        asked.driver_root,
-        deep=asked.deep,
-        paste=asked.paste,
-    )
+    subject = _subject(asked)
+    earlier = _earlier(asked.history)
     proof = _proof(asked.smoke) if asked.smoke else None
     report = examine(subject, asked.matrix, terms_of, proof=proof)
     if asked.fix:
@@ -107,12 +99,25 @@ def _judged(asked: Wanted) -> int:
         verbose=asked.verbose,
         color=not asked.no_color,
         redact=asked.redact,
-        history=lambda: _earlier(asked.history),
+        history=lambda: earlier,
     )
     emit_report(report, wanted, how)
     if asked.verbose:
         show_phases(report.snapshot)
     return report.exit_code
+
+
+def _subject(asked: Wanted) -> Subject:
+    return Subject(
+        asked.python,
+        asked.snapshot,
+        asked.assume,
+        asked.no_probe,
+        asked.timeout,
+        asked.driver_root,
+        deep=asked.deep,
+        paste=asked.paste,
+    )
 
 
 def _proof(level: Level) -> Proof:
@@ -122,21 +127,32 @@ def _proof(level: Level) -> Proof:
 
 
 def _earlier(folder: Path | None) -> tuple[Earlier, ...]:
+    if folder is None:
+        return ()
     from gpuenv.cli.history import read_history
 
     return read_history(folder)
 
 
-def _list(*, no_color: bool) -> None:
+def _list(asked: Wanted) -> None:
     """Every check: its code, its title and the causes that it can name."""
-    from gpuenv.cli.output import emit_lines
+    from gpuenv.cli.formats import OWN, emit_record, read_formats
     from gpuenv.cli.plugins import plugins
+    from gpuenv.cli.understood import refuse_unread
     from gpuenv.doctor.registry import all_checks
+    from gpuenv.model.listing import Checks, ListedCheck
     from gpuenv.report.explained import list_lines
+    from gpuenv.report.listed import listed_checks
     from gpuenv.report.text import Line
 
+    wanted = read_formats(asked.formats, asked.output, OWN)
+    _left_out(asked.only, asked.skip)
+    allowed(read_settings(asked.config, no_config=asked.no_config))
+    refuse_unread(_subject(asked), asked.matrix)
+    brought = (ListedCheck(plugin.code, plugin.function, (), plugin.package) for plugin in plugins())
+    listed = Checks((*listed_checks(all_checks()), *brought))
     others = [Line(f"{plugin.code}  brought by {plugin.package} ({plugin.function})", hang=8) for plugin in plugins()]
-    emit_lines([*list_lines(all_checks()), *others], None, color=not no_color)
+    emit_record(listed, lambda: [*list_lines(all_checks()), *others], wanted, color=not asked.no_color)
 
 
 def _left_out(only: Sequence[str], skip: Sequence[str]) -> frozenset[str]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.inputs import Subject, get_matrix
+from gpuenv.cli.inputs import Subject, get_both
+from gpuenv.cli.understood import refuse_unread
 from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
@@ -49,9 +50,8 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
     what the caller assumes goes before both.
 
     Raises:
-        CommandError: when the machine's facts cannot be read or understood.
+        CommandError: when the machine's facts or the matrix cannot be read or understood.
     """
-    from gpuenv.cli.inputs import get_snapshot
     from gpuenv.explain.answer import explanation, says_something
     from gpuenv.explain.situation import marks_of
 
@@ -62,11 +62,9 @@ def explained(text: Text, subject: Subject, matrix: Path | None) -> Explanation:
     if meant and meant.note:
         stated = _stated(meant.text)
     if (alone and not stated and pasted is None) or not says_something(scanner):
-        if subject.snapshot is not None or subject.assume:
-            get_snapshot(subject, None)  # what cannot be understood is told in any case
+        refuse_unread(subject, matrix)
         return explanation(scanner)
-    rows = get_matrix(matrix)
-    snapshot = get_snapshot(subject, rows)
+    snapshot, rows = get_both(subject, matrix)
     if subject.no_probe:
         snapshot = (
             with_stated(snapshot, stated, subject.assume, rows)

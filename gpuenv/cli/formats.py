@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuenv.report.report import Report
 
 NAMES = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
-_OWN = ("text", "json")  # which are made fit for others while they are written
+OWN = ("text", "json")  # which are made fit for others while they are written
 # One module a form, imported where that form is wanted.
 _RENDERERS = {
     "junit": ("junit", "junit_text"),
@@ -113,7 +113,7 @@ def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
     failed: CommandError | None = None
     for entry in sorted(wanted, key=lambda entry: entry.path is None):
         try:
-            if entry.form in _OWN:
+            if entry.form in OWN:
                 _emit(report, entry, how)
             else:
                 _emit_rendered(clean(), entry, how)
@@ -121,6 +121,24 @@ def emit_report(report: Report, wanted: Sequence[Wanted], how: How) -> None:
             failed = failed or error
     if failed is not None:
         raise failed
+
+
+def emit_record(
+    value: object, lines: Callable[[], Iterable[Line]], wanted: Sequence[Wanted], *, color: bool, redact: bool = False
+) -> None:
+    """Writes a record that has no forms but text and JSON, files first.
+
+    Args:
+        value: the record.
+        lines: makes the text of it.
+        wanted: the forms, read with ``OWN`` for their names.
+        color: whether text may have colour.
+        redact: whether identities are hidden.
+    """
+    from gpuenv.cli.output import Output
+
+    for entry in sorted(wanted, key=lambda entry: entry.path is None):
+        Output(entry.path, entry.form == "json", color, redact).emit(value, lines)
 
 
 def _emit(report: Report, wanted: Wanted, how: How) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuenv.model.causes import Cause
     from gpuenv.model.smoke import Level, SmokeResult, TestResult
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.smoke.prove import Order, Place
+    from gpuenv.smoke.prove import Order, Place, Unusable
 
 _SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
 
@@ -88,22 +88,42 @@ def prove_report(
         return without_proof(order, place, str(error), now())
 
 
-def prove_alone(
-    order: Order, subject: Subject, interpreter: str, baseline: SmokeResult | None
-) -> tuple[SmokeResult, Snapshot, Matrix]:
+@dataclass(frozen=True, slots=True)
+class Alone:
     """The GPU tests by themselves, with the machine and the matrix that they were run with.
+
+    Attributes:
+        result: what became of each.
+        snapshot: the machine.
+        matrix: the compatibility matrix.
+        unusable: why the target environment can run none of them; null where it can.
+    """
+
+    result: SmokeResult
+    snapshot: Snapshot
+    matrix: Matrix
+    unusable: Unusable | None = None
+
+
+def prove_alone(order: Order, subject: Subject, interpreter: str, baseline: SmokeResult | None) -> Alone:
+    """The GPU tests by themselves; where the target environment can run none, each is skipped and says why.
 
     Raises:
         CommandError: when the matrix cannot be read.
-        Unusable: when the target environment can run no test.
         ValueError: when a GPU is named that is not there.
     """
     from gpuenv.cli.inputs import get_both
+    from gpuenv.smoke.prove import Unusable, without_proof
 
     started = time.monotonic()
     snapshot, matrix = get_both(subject, None)
-    result = _run(order, _place(interpreter, subject, snapshot, matrix, started), matrix)
-    return (beside(result, baseline) if baseline else result), snapshot, matrix
+    place = _place(interpreter, subject, snapshot, matrix, started)
+    try:
+        result = _run(order, place, matrix)
+    except Unusable as error:
+        skipped = without_proof(order, place, str(error), now())
+        return Alone(replace(skipped, exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
+    return Alone(beside(result, baseline) if baseline else result, snapshot, matrix)
 
 
 def prove_here(order: Order, interpreter: str, subject: Subject, snapshot: Snapshot, matrix: Matrix) -> SmokeResult:

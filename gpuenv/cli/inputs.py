@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gpuenv.cli.announce import announce
 from gpuenv.cli.clock import now, today
 from gpuenv.cli.errors import CommandError
+from gpuenv.cli.recording import read_snapshot
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 OLD = 120  # days
 _DAY = pattern(r"\d{4}-\d\d-\d\d")  # of which the earlier one is less as a text
-_LARGEST_SNAPSHOT = 64 * 1024 * 1024
-_DIGITS = 6  # fewer than these in a major version
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def _revision(path: Path) -> str:
     return next((line.split(":", 1)[1].strip(" '\n") for line in head if line.startswith("revision:")), "")
 
 
-def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
+def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) -> Matrix:
     """The matrix that travels with the program, the user's own refreshed one, or another one.
 
     What is not the shipped one is said, and so is one that is old.
@@ -82,6 +81,7 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
     Args:
         path: another matrix than the usual one.
         anew: read and validate it, though it was before.
+        quiet: nothing is decided by it yet, and nothing said of it.
 
     Raises:
         CommandError: when it cannot be read, or is invalid, with every fault.
@@ -103,6 +103,8 @@ def get_matrix(path: Path | None, *, anew: bool = False) -> Matrix:
     except MatrixError as error:
         said = "the matrix is invalid:\n  " + "\n  ".join(error.faults)
         raise CommandError(ExitCode.MATRIX_INVALID, said, remedy) from error
+    if quiet:
+        return matrix
     if own:
         announce(f"the matrix in use is your own, {chosen}, of {matrix.revision}")
     if path is None and _DAY.fullmatch(matrix.revision) and matrix.revision < today(days_ago=OLD):
@@ -121,6 +123,8 @@ class Beginning:
         """
         self._subject = subject
         self._asked = _begin(subject)
+        if subject.assume:
+            _look_over(subject.assume)
 
     def close(self) -> None:
         """Ends every child that still runs."""
@@ -167,6 +171,17 @@ def get_snapshot(subject: Subject, matrix: Matrix | None) -> Snapshot:
         return beginning.finish(matrix)
 
 
+def _look_over(assumed: Sequence[str]) -> None:
+    """A fault of usage goes before one of the matrix, so that it is told before the matrix is read."""
+    from gpuenv.matrix.assume import AssumeError
+    from gpuenv.matrix.assume_early import refuse_unread
+
+    try:
+        refuse_unread(assumed)
+    except AssumeError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+
+
 def _assuming(snapshot: Snapshot, subject: Subject, matrix: Matrix) -> Snapshot:
     from gpuenv.matrix.assume import AssumeError, assume
 
@@ -191,6 +206,7 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
     if subject.no_probe:
         from gpuenv.model.snapshot import Snapshot
 
+        refuse_no_environment(subject.python)
         return Snapshot()
     from gpuenv.cli.ahead import take_over
     from gpuenv.probe.take import Request
@@ -210,70 +226,15 @@ def _begin(subject: Subject) -> Snapshot | Inquiry | None:
         raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
-def read_at_most(path: Path, limit: int, kind: str) -> str:
-    """The text of a file: of a device or a pipe too, which tell no size beforehand.
+def refuse_no_environment(python: str | None) -> None:
+    """Refuses a target that is none, though it is not asked.
 
     Raises:
-        CommandError: for more than ``limit`` bytes.
-        OSError: when it cannot be read.
-        UnicodeDecodeError: when it is no text.
+        CommandError: with what was expected.
     """
-    with path.open("rb") as file:
-        raw = file.read(limit + 1)
-    if len(raw) > limit:
-        raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}")
-    return raw.decode("utf-8").replace("\r\n", "\n")
-
-
-def _in_usual_words(snapshot: Snapshot) -> Snapshot:
-    """A Snapshot that was written by hand may spell an operating system as other programs do."""
-    from gpuenv.model.host import operating_system
-    from gpuenv.model.record import replace
-
-    told = snapshot.host.os
-    if told.value is None:
-        return snapshot
-    return replace(snapshot, host=replace(snapshot.host, os=replace(told, value=operating_system(told.value))))
-
-
-def read_snapshot(path: Path) -> Snapshot:
-    """A recorded machine: a Snapshot, or a report that contains one.
-
-    Raises:
-        CommandError: with file, line and what was expected.
-    """
-    import json
-
-    from gpuenv.model.codec import DecodeError, decode
-    from gpuenv.model.snapshot import SCHEMA, Snapshot
+    from gpuenv.probe.target import TargetError, find_interpreter
 
     try:
-        data = json.loads(read_at_most(path, _LARGEST_SNAPSHOT, "snapshot"))
-    except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
-    except json.JSONDecodeError as error:
-        raise CommandError(
-            ExitCode.USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON"
-        ) from error
-    except (ValueError, RecursionError) as error:  # no text, numbers beyond all measure, nesting without end
-        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {reason_of(error)}") from error
-    if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
-        data = data["snapshot"]
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        found = data.get("schema") if isinstance(data, dict) else type(data).__name__
-        raise CommandError(
-            ExitCode.USAGE,
-            f"{path}: expected an object with schema {SCHEMA}, found {found!r}",
-            "bring gpuenv up to date: a newer one wrote this" if _is_newer(found, SCHEMA) else None,
-        )
-    try:
-        return _in_usual_words(decode(Snapshot, data))
-    except DecodeError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {error}") from error
-
-
-def _is_newer(found: object, schema: str) -> bool:
-    """Whether it is the same kind of document, in a major version that is not known yet."""
-    kind, _, major = schema.partition("/")
-    told = str(found).partition("/")
-    return told[0] == kind and told[2].isdecimal() and len(told[2]) < _DIGITS and int(told[2]) > int(major)
+        find_interpreter(python, os.environ)
+    except TargetError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error

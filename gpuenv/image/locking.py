@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.install.elsewhere import Elsewhere
 from gpuenv.install.records import Pin
+from gpuenv.install.refusing import lacking
 from gpuenv.install.resolving import Caller, make_lock
 
 _GLIBC = 28  # no wheel of CuPy or CUDA asks for a newer one, and every base has it
@@ -27,5 +28,5 @@ def lock_image(caller: Caller, requirements: Sequence[str], python: str, platfor
     words = image.uv_words if caller.installer.locks_as_toml else image.pip_words
     lock, why = make_lock(caller, requirements, (), words)
     if lock is None:
-        raise NoWheelsError(why)
+        raise lacking(why, requirements, caller) or NoWheelsError(why)
     return tuple(sorted(lock.pins, key=lambda pin: pin.name))

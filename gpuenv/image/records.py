@@ -185,6 +185,7 @@ class ImageOutcome:
         message: one sentence.
         images: each one.
         engine: the engine and its version.
+        remedy: what to do about a failure, where that is known.
     """
 
     status: Built
@@ -192,4 +193,5 @@ class ImageOutcome:
     message: str
     images: tuple[BuiltImage, ...]
     engine: str | None
+    remedy: str | None = None
     schema: str = OUTCOME

@@ -27,7 +27,8 @@ from gpuenv.install.proving import (
     working_frameworks,
 )
 from gpuenv.install.records import Outcome, Plan, Proof, Result
-from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.refusing import remedy_for
+from gpuenv.install.resolving import complaint
 from gpuenv.install.restoring import forget_old, restore
 from gpuenv.install.staging import Announce
 from gpuenv.install.timing import Clock
@@ -73,7 +74,7 @@ def execute_conda(work: CondaWork) -> Outcome:
     """
     prepared, store = work.prepared, work.store
     if stems(prepared.scheme.prefix) != set(prepared.packages):
-        raise InstallError("the environment has changed since the plan was made; nothing was changed", "Try again.")
+        raise InstallError("the environment has changed since the plan was made", "Try again.")
     work.clock.begin("imports before")
     frameworks = working_frameworks(work.child, [as_package(entry) for entry in prepared.visible])
     number = store.begin()
@@ -90,6 +91,8 @@ def execute_conda(work: CondaWork) -> Outcome:
         if why is None:
             write_state(store, number, replace(state, after=tuple(sorted(stems(prepared.scheme.prefix)))))
             store.mark(number, State.COMMITTED)
+    except InstallError as error:
+        return _put_back(work, plan, journal, (made, error.message))
     except BaseException:
         work.announce(_put_back(work, plan, journal, (made, "interrupted")).message)
         raise
@@ -113,7 +116,7 @@ def _written(work: CondaWork, plan: Plan, number: str) -> tuple[CondaState, Jour
         work.store.write(journal)
     except OSError as error:
         work.store.drop(number)
-        raise InstallFailed(f"the journal cannot be written: {error.strerror}; nothing was changed") from error
+        raise InstallFailed(f"the journal cannot be written: {error.strerror}") from error
     return state, journal
 
 

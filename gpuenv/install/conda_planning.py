@@ -13,7 +13,8 @@ from gpuenv.install.environment import Installed, Scheme, read_installed
 from gpuenv.install.errors import InstallFailed, NothingFits, TargetUnusable
 from gpuenv.install.preparing import free_space
 from gpuenv.install.records import Command, Pin, Place, Plan, Reason, Removal, Space
-from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.refusing import remedy_for
+from gpuenv.install.resolving import complaint
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import CondaChoice

@@ -13,7 +13,8 @@ from gpuenv.install.backends.uv import Uv
 from gpuenv.install.choose import choose
 from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import InstallFailed, TargetUnusable
-from gpuenv.install.resolving import Caller, complaint, remedy_for
+from gpuenv.install.refusing import cure
+from gpuenv.install.resolving import Caller, complaint
 from gpuenv.probe.children import Ending, run_child
 
 _OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
@@ -47,7 +48,7 @@ def download(
     result = run_child(command, environment, caller.deadline, caller.group)
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
-        raise InstallFailed(f"the wheels could not be downloaded: {why}", remedy_for(why))
+        raise InstallFailed(f"the wheels could not be downloaded: {why}", cure(why, caller))
     if not any(folder.iterdir()):
         raise InstallFailed("pip downloaded nothing")
 

@@ -7,7 +7,8 @@ from packaging.version import Version
 from gpuenv.install.aims import aims, frozen
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.errors import InstallError, TargetUnusable
-from gpuenv.install.resolving import Caller, Lock, make_lock, nothing_fits
+from gpuenv.install.refusing import nothing_fits
+from gpuenv.install.resolving import Caller, Lock, make_lock
 from gpuenv.install.wants import Package
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Snapshot

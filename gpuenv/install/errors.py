@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+UNTOUCHED = "nothing was changed"
+
 
 class InstallError(Exception):
-    """Something went wrong; ``remedy`` says what to do."""
+    """Something went wrong; ``remedy`` says what to do, ``stands`` how the environment is now."""
 
-    def __init__(self, message: str, remedy: str | None = None) -> None:
+    def __init__(self, message: str, remedy: str | None = None, stands: str = UNTOUCHED) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.stands = stands
+
+    @property
+    def untouched(self) -> bool:
+        """Whether the environment is as it was."""
+        return self.stands == UNTOUCHED
 
 
 class TargetUnusable(InstallError):  # noqa: N818 - it says what is the matter

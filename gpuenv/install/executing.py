@@ -17,7 +17,7 @@ from gpuenv.install.planning import numbered, summary_of
 from gpuenv.install.preparing import Prepared
 from gpuenv.install.proving import Child, Diagnose, Diagnosed, MoreProof, proofs, working_frameworks
 from gpuenv.install.records import Outcome, Plan, Proof, Result
-from gpuenv.install.resolving import remedy_for
+from gpuenv.install.refusing import remedy_for
 from gpuenv.install.restoring import forget_old, restore
 from gpuenv.install.staged import Staged, StagedFile, same_content
 from gpuenv.install.staging import Announce, checked, put_together, without_cache
@@ -78,7 +78,7 @@ def execute(work: Work) -> Outcome:
     except OSError as error:
         work.store.drop(number)
         raise InstallFailed(
-            f"the new files could not be put together: {error.strerror}; nothing was changed",
+            f"the new files could not be put together: {error.strerror}",
             remedy_for(error.strerror or ""),
         ) from error
     except KeyboardInterrupt:
@@ -170,6 +170,8 @@ def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ..
             work.store.mark(journal.number, State.COMMITTED)
     except OSError as error:
         return _put_back(work, plan, journal, made, f"{error.filename or 'the disk'}: {error.strerror or error}")
+    except InstallError as error:
+        return _put_back(work, plan, journal, made, error.message)
     except BaseException as error:  # whatever it is, an interrupt above all: the former state comes first
         work.announce(_put_back(work, plan, journal, made, type(error).__name__).message)
         raise
@@ -199,7 +201,7 @@ def _journal(work: Work, number: str, staged: Staged) -> Journal:
     prepared, root = work.prepared, work.store.root
     now = take_stock(prepared.holdings.scheme)
     if {e.name: e.release for e in now.visible} != {e.name: e.release for e in prepared.holdings.visible}:
-        raise InstallError("the environment has changed since the plan was made; nothing was changed", "Try again.")
+        raise InstallError("the environment has changed since the plan was made", "Try again.")
     leaving = dict.fromkeys((*prepared.leaving, *caches_of(root, prepared.leaving)))
     created = created_by(root, (file.place for file in staged.files))
     there_is_none = frozenset(created)

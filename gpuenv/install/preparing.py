@@ -15,13 +15,13 @@ from gpuenv.install.holdings import Holdings, as_package
 from gpuenv.install.planning import Choice, make_plan
 from gpuenv.install.record_file import is_damaged, read_record
 from gpuenv.install.records import Pin, Plan
+from gpuenv.install.refusing import nothing_fits
 from gpuenv.install.removal import files_of, left_metadata, leftovers, owners, still_owned
 from gpuenv.install.resolving import (
     Caller,
     Lock,
     Resolved,
     make_lock,
-    nothing_fits,
     refuse_other,
     resolve_at_once,
     resolve_pins,

@@ -148,13 +148,14 @@ class Plan:
 
 
 class Result(str, Enum):
-    """How a transaction ended."""
+    """How a transaction ended; ``failed`` is one that ended before anything was changed."""
 
     INSTALLED = "installed"
     UNCHANGED = "unchanged"
     RESTORED = "restored"
     ROLLED_BACK = "rolled-back"
     NOT_RESTORED = "not-restored"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,7 @@ class Outcome:
         undo: how it is undone; null where there is nothing to undo.
         not_restored: the files that could not be put back.
         recovered: the numbers of earlier, unfinished transactions that were put back first.
+        remedy: what to do about a failure, where that is known.
     """
 
     status: Result
@@ -211,6 +213,7 @@ class Outcome:
     undo: Command | None = None
     not_restored: tuple[str, ...] = ()
     recovered: tuple[str, ...] = ()
+    remedy: str | None = None
     schema: str = OUTCOME
 
 

@@ -56,6 +56,7 @@ def _put_back(store: Store, journal: Journal, environment: Mapping[str, str] | N
             f"an earlier install ({journal.number}) was interrupted, and {len(missing)} files could not be put back: "
             f"{shown}",
             f"What was kept lies in {store.transaction(journal.number)}; make room or rights, and try again.",
+            stands="",
         )
 
 
@@ -84,9 +85,14 @@ def roll_back(store: Store, number: str | None, environment: Mapping[str, str] |
     if number is not None and number not in numbers:
         raise InstallError(f"there is no install {number}", f"one of {', '.join(reversed(numbers))}")
     last = numbers.index(number) if number is not None else 0
-    undone = []
+    undone: list[Journal] = []
     for journal in there[: last + 1]:
-        _roll_back_one(store, journal, environment)
+        try:
+            _roll_back_one(store, journal, environment)
+        except InstallError as error:
+            if undone:
+                error.stands = f"before, {', '.join(entry.number for entry in undone)} was rolled back"
+            raise
         undone.append(journal)
     return tuple(undone)
 
@@ -104,4 +110,6 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
     missing = restore(store, journal, environment)
     if missing:
         shown = ", ".join(missing[:_LISTED])
-        raise InstallFailed(f"{len(missing)} {'packages' if conda else 'files'} could not be put back: {shown}")
+        raise InstallFailed(
+            f"{len(missing)} {'packages' if conda else 'files'} could not be put back: {shown}", stands=""
+        )

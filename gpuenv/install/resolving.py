@@ -11,21 +11,18 @@ from pathlib import Path
 from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
-from gpuenv.install.wants import Want, allows, required_name, same_release
+from gpuenv.install.refusing import CONSTRAINTS, NOTHING_THERE, cure
+from gpuenv.install.wants import allows, required_name, same_release
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
 from gpuenv.probe.listening import Heard
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
-# The last two leave out what was uploaded after a day.
-_CONSTRAINTS = ("UV_CONSTRAINT", "UV_OVERRIDE", "PIP_CONSTRAINT", "UV_EXCLUDE_NEWER", "PIP_UPLOADED_PRIOR_TO")
-_NOTHING_THERE = re.compile(r"from versions: none")  # pip's word for an index that has none of it, or is out of reach
 _NOISE = re.compile(
     r"Using Python|Looking in|\[notice\]|warning: Requirements file .* does not contain any dependencies"
 )
 _LONGEST = 1500
-_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class Caller:
 
     def settled(self) -> Caller:
         """The same for versions that are chosen: the variables that limit the choice have had their say."""
-        kept = {name: value for name, value in self.environment.items() if name not in _CONSTRAINTS}
+        kept = {name: value for name, value in self.environment.items() if name not in CONSTRAINTS}
         return replace(self, environment=kept)
 
 
@@ -79,7 +76,7 @@ def resolve_pins(caller: Caller, requirements: Sequence[str], constraints: Seque
             why = complaint(result)
             if _is_conflict(result):
                 return Resolved((), (told,)), why
-            raise InstallFailed(f"{caller.installer.label} could not tell what would change: {why}", remedy_for(why))
+            raise InstallFailed(f"{caller.installer.label} could not tell what would change: {why}", cure(why, caller))
         try:
             answer = files.answer.read_text(encoding="utf-8") if files.answer.exists() else ""
             pins = caller.installer.resolved(result.stdout + "\n" + result.stderr, answer)
@@ -117,7 +114,7 @@ def make_lock(
             why = complaint(result)
             if _is_conflict(result):
                 return None, why
-            raise InstallFailed(f"{caller.installer.label} could not make the lock: {why}", remedy_for(why))
+            raise InstallFailed(f"{caller.installer.label} could not make the lock: {why}", cure(why, caller))
         try:
             lock = (
                 Lock(caller.installer.digested(result.stdout), result.stdout)
@@ -176,7 +173,7 @@ def with_digests(caller: Caller, resolved: Resolved) -> Resolved:
         result = caller.run(command)
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
-        raise InstallFailed(f"{caller.installer.label} could not tell the digests: {why}", remedy_for(why))
+        raise InstallFailed(f"{caller.installer.label} could not tell the digests: {why}", cure(why, caller))
     try:
         found = {pin.name: pin for pin in caller.installer.digested(result.stdout)}
     except ValueError as error:
@@ -224,44 +221,9 @@ def complaint(result: ChildResult) -> str:
     return hide_secrets(" ".join(kept))[-_LONGEST:] or f"exit code {result.exit_code}"
 
 
-def remedy_for(why: str) -> str | None:
-    """What to do about the commonest failures."""
-    if re.search(r"No space left", why):
-        return "Make room on the disk that the environment, the cache or the temporary folder is on."
-    if _NOTHING_THERE.search(why):
-        return "Look at the network, proxy and index settings (pip config list): the index in use gives nothing for it."
-    if re.search(r"hash", why, re.IGNORECASE):
-        return "The index gave another file than was planned: try again, and if it stays so, ask who runs the index."
-    if re.search(r"network|connect|resolve host|dns|timed? ?out|name resolution|unreachable", why, re.IGNORECASE):
-        return "Look at the network, proxy and index settings; gpuenv bundle prepares an install without a network."
-    return None
-
-
 def _is_conflict(result: ChildResult) -> bool:
     """Whether the resolver found that it cannot be, rather than that nothing can be asked."""
-    return bool(_CONFLICT.search(result.stderr)) and not _NOTHING_THERE.search(result.stderr)
-
-
-def nothing_fits(
-    why: str, requirements: Sequence[str], stay: Sequence[str], caller: Caller, kept: Sequence[Want] = ()
-) -> NothingFits:
-    """What is asked for cannot live with what is there, which needs what is ``kept``, or with what the user forbids."""
-    pinned = f" It holds {', '.join(stay)}, which other packages there need." if stay else ""
-    named = set(re.findall(r"[\w.-]*\w", why.lower())) - {required_name(text) for text in requirements}
-    needing = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))
-    if needing:
-        pinned += f" Of what is there, {', '.join(needing[:_NAMED])}."
-    forbidding = [name for name in _CONSTRAINTS if caller.environment.get(name)]
-    under = "".join(f" and under {name}={hide_secrets(caller.environment[name])}" for name in forbidding)
-    remedy = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
-    if forbidding:
-        remedy = f"Look at these constraints first; to do without them: unset {' '.join(forbidding)}"
-    elif caller.options.offline or caller.environment.get("UV_OFFLINE"):
-        remedy = "Offline, the installer takes what its cache has: leave out --offline, or: unset UV_OFFLINE"
-    elif "exclude-newer" in why:
-        remedy = "Look at exclude-newer in uv.toml or pyproject.toml: it leaves out what was uploaded later."
-    asked = " ".join(requirements)
-    return NothingFits(f"{asked} cannot be installed beside what the environment holds{under}.{pinned} {why}", remedy)
+    return bool(_CONFLICT.search(result.stderr)) and not NOTHING_THERE.search(result.stderr)
 
 
 def refuse_other(caller: Caller, requirements: Sequence[str], releases: Mapping[str, str]) -> None:

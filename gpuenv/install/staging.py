@@ -11,7 +11,8 @@ from gpuenv.install.backends.uv import Uv
 from gpuenv.install.errors import CacheAtFault, InstallFailed
 from gpuenv.install.preparing import Prepared
 from gpuenv.install.records import Plan
-from gpuenv.install.resolving import complaint, remedy_for
+from gpuenv.install.refusing import cure
+from gpuenv.install.resolving import complaint
 from gpuenv.install.staged import Staged, broken, read_stage
 from gpuenv.model.record import replace
 from gpuenv.probe.children import ChildResult, Ending
@@ -41,7 +42,7 @@ def put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announ
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
         kind = CacheAtFault if _UNPACKED in result.stderr else InstallFailed
-        raise kind(f"{prepared.plan.installer} failed: {why}; nothing was changed", remedy_for(why))
+        raise kind(f"{prepared.plan.installer} failed: {why}", cure(why, prepared.caller))
 
 
 def without_cache(prepared: Prepared) -> Prepared | None:
@@ -78,7 +79,7 @@ def checked(prepared: Prepared, stage: Path) -> Staged:
     if bad:
         links = any(stat.S_ISLNK(file.told.st_mode) for file in staged.files)
         raise CacheAtFault(
-            f"{len(bad)} files are not what their RECORD says, {bad[0]} first; nothing was changed",
+            f"{len(bad)} files are not what their RECORD says, {bad[0]} first",
             _LINKS if links else None,
         )
     return staged
@@ -90,10 +91,7 @@ def _as_asked(plan: Plan, staged: Staged) -> None:
     wanted = {pin.name: pin.release for pin in plan.install}
     if found != wanted:
         odd = sorted(set(found.items()) ^ set(wanted.items()))
-        raise InstallFailed(
-            f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}; "
-            "nothing was changed"
-        )
+        raise InstallFailed(f"{plan.installer} installed something else than planned: {' '.join(map('=='.join, odd))}")
 
 
 def _lines(announce: Announce) -> Callable[[str], None]:

@@ -25,6 +25,7 @@ _STYLES = {
     Result.ROLLED_BACK: Style.GOOD,
     Result.RESTORED: Style.WARNING,
     Result.NOT_RESTORED: Style.BAD,
+    Result.FAILED: Style.BAD,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from gpuenv.matrix.assume import AssumeError, assume
+from gpuenv.matrix.assume_early import refuse_unread
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.answers import Better, Supposed, WhatIf
@@ -37,6 +38,24 @@ def what_if(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> WhatIf:
     return WhatIf(tuple(_supposed(snapshot, row, matrix) for row in rows), matrix.revision)
 
 
+def refuse_unread_values(given: Sequence[str]) -> None:
+    """Refuses what no matrix would make sense of.
+
+    Raises:
+        AssumeError: at the first that cannot be understood.
+    """
+    for text in given:
+        for values in _values(text):
+            try:
+                refuse_unread(values)
+            except AssumeError as error:
+                raise _own(error) from error
+
+
+def _own(error: AssumeError) -> AssumeError:
+    return AssumeError(str(error).replace("--assume", "--what-if", 1))
+
+
 def _values(text: str) -> Iterator[tuple[str, ...]]:
     """One entry a value; several assumptions where it names several GPUs."""
     key, equals, values = text.partition("=")
@@ -52,7 +71,7 @@ def _supposed(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Suppo
     try:
         resolution = resolve(assume(snapshot, given, matrix), matrix, wheels_only=True)
     except AssumeError as error:
-        raise AssumeError(str(error).replace("--assume", "--what-if", 1)) from error
+        raise _own(error) from error
     wheel = resolution.wheel
     candidate = Candidate(CandidateKind.WHEEL, wheel.distribution, wheel.version, wheel.extra) if wheel else None
     return Supposed(tuple(given), candidate, wheel.requirements if wheel else (), tuple(_better(resolution, matrix)))

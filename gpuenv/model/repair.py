@@ -8,13 +8,14 @@ from gpuenv.model.record import dataclass
 
 
 class RepairStatus(str, Enum):
-    """How mending ended: nothing that gpuenv may mend, only planned, done, or put back as it was."""
+    """How mending ended: nothing that gpuenv may mend, planned, done, put back, or failed before it changed a thing."""
 
     PLANNED = "planned"
     NOTHING = "nothing-to-mend"
     MENDED = "mended"
     RESTORED = "restored"
     NOT_RESTORED = "not-restored"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)

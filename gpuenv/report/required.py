@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuenv.preflight.keys import KEYS
 from gpuenv.report.text import Line, Style
 
-_GRAMMAR = (
+GRAMMAR = (
     "requirement  a key and one or more comparisons, all of which must hold:",
     "             gpu>=1   cupy>=14,<15   driver==550   name~=H100|H200   nvlink",
     "comparison   >= <= == != > < or ~= and a value; a comma separates several",
@@ -23,7 +23,7 @@ _GRAMMAR = (
 def grammar_lines() -> Iterator[Line]:
     """The grammar, then one line a key."""
     yield Line("Grammar", Style.HEADING)
-    for text in _GRAMMAR:
+    for text in GRAMMAR:
         yield Line(f"  {text}", hang=15)
     yield Line()
     yield Line("Keys", Style.HEADING)

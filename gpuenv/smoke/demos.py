@@ -9,44 +9,54 @@ from pathlib import Path
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.record import dataclass
+from gpuenv.model.listing import Demonstration, DemonstrationPart
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.run import Setting, ask
 
 _FOLDER = PAYLOAD / "demos"
 _DEADLINE = 60.0
 _WIDTH = 78
+_PARTS = ("mistake", "cure")
 
 DEMOS = {path.stem.replace("_", "-"): path for path in sorted(_FOLDER.glob("*.py")) if path.stem != "__init__"}
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The mistake or the cure: its source, what came of it, and whether that is right; None where it did not run."""
+def demonstrate(name: str, interpreter: str, environment: Mapping[str, str], folder: str) -> Demonstration:
+    """Runs a demonstration.
 
-    source: str
-    said: str
-    right: bool | None
-
-
-def demonstrate(name: str, interpreter: str, environment: Mapping[str, str], folder: str) -> tuple[str, int]:
-    """Runs a demonstration: the text to print, and the exit code.
-
-    0 where the mistake went wrong and the cure right; 5 where it could not be shown, for lack of a GPU, say.
+    Its exit code is 0 where the mistake went wrong and the cure right; 5 where that could not be
+    shown, for lack of a GPU, say.
     """
     setting = Setting(interpreter, environment, folder)
-    parts = [_part(name, part, setting) for part in ("mistake", "cure")]
+    return _told(name, tuple(_part(name, part, setting) for part in _PARTS), int(ExitCode.SMOKE_FAILED))
+
+
+def undemonstrated(name: str, why: str, exit_code: int) -> Demonstration:
+    """A demonstration that nothing can run."""
+    known = sources(DEMOS[name])
+    parts = tuple(DemonstrationPart(part, known[part], f"could not be shown: {why}", None) for part in _PARTS)
+    return _told(name, parts, exit_code)
+
+
+def _told(name: str, parts: tuple[DemonstrationPart, ...], otherwise: int) -> Demonstration:
     shown = [part.right for part in parts] == [False, True]
-    return "\n".join(_lines(name, parts, shown=shown)) + "\n", int(ExitCode.OK if shown else ExitCode.SMOKE_FAILED)
+    known, cause = sources(DEMOS[name]), Cause[name.upper().replace("-", "_")]
+    more = {key.replace("_", " ").capitalize(): text for key, text in known.items() if _is_more(key)}
+    code = int(ExitCode.OK) if shown else otherwise
+    return Demonstration(cause, cause.sentence, known["WHY"], more, parts, shown, code)
 
 
-def _part(name: str, part: str, setting: Setting) -> Part:
+def _is_more(key: str) -> bool:
+    return key.isupper() and key not in ("WHY", "GPUS")
+
+
+def _part(name: str, part: str, setting: Setting) -> DemonstrationPart:
     child, facts = ask(setting, "--demo", {"name": name, "part": part}, _DEADLINE)
     source = sources(DEMOS[name])[part]
     if isinstance(facts.get("said"), str) and isinstance(facts.get("right"), bool):
-        return Part(source, facts["said"], facts["right"])
+        return DemonstrationPart(part, source, facts["said"], facts["right"])
     reason = facts.get("error") or child.error or child.signal_name or f"exit code {child.exit_code}"
-    return Part(source, f"could not be shown: {reason}", None)
+    return DemonstrationPart(part, source, f"could not be shown: {reason}", None)
 
 
 def sources(path: Path) -> dict[str, str]:
@@ -63,14 +73,19 @@ def sources(path: Path) -> dict[str, str]:
     return found
 
 
-def _lines(name: str, parts: list[Part], *, shown: bool) -> Iterator[str]:
-    known = sources(DEMOS[name])
-    yield f"{name}: {Cause[name.upper().replace('-', '_')].sentence}"
-    yield from textwrap.wrap(known["WHY"], _WIDTH)
-    for title in [key for key in known if key.isupper() and key not in ("WHY", "GPUS")]:
-        yield f"\n{title.replace('_', ' ').capitalize()}\n{textwrap.indent(known[title], '    ')}"
-    for heading, part in zip(("The mistake", "The cure"), parts, strict=True):
+def demonstration_text(told: Demonstration) -> str:
+    """As it is read."""
+    return "\n".join(_lines(told)) + "\n"
+
+
+def _lines(told: Demonstration) -> Iterator[str]:
+    yield f"{told.cause.value}: {told.sentence}"
+    yield from textwrap.wrap(told.why, _WIDTH)
+    for title, text in told.more.items():
+        yield f"\n{title}\n{textwrap.indent(text, '    ')}"
+    for part in told.parts:
+        heading = f"The {part.name}"
         yield f"\n{heading}\n{textwrap.indent(part.source, '    ')}"
         word = {True: "right", False: "wrong", None: "not shown"}[part.right]
         yield "\n".join(textwrap.wrap(f"--> {word}: {part.said}", _WIDTH, subsequent_indent="    "))
-    yield "\nThe mistake went wrong and the cure right." if shown else "\nThe difference could not be shown here."
+    yield "\nThe mistake went wrong and the cure right." if told.shown else "\nThe difference could not be shown here."

@@ -49,6 +49,12 @@ def assert_refused(*arguments: str | Path, names: Sequence[str], code: int = 2) 
         (["matrix", "chekc"], "chekc"),
         (["doctor", "--no-probe", "--snapshot", "x.json"], "--snapshot and --no-probe"),
         pytest.param(["doctor", "--timeout", "nan"], "--timeout"),
+        (["run", "--format", "json", "--", "true"], "--format"),
+        (["run", "-v", "--", "true"], "-v"),
+        (["run", "--nonsense", "--", "true"], "--nonsense"),
+        (["run", "--nonsense=1", "true"], "--nonsense"),
+        (["simulate", "-v", "no-gpu", "--", "true"], "-v"),
+        (["simulate", "no-gpu", "--nonsense", "--", "true"], "--nonsense"),
     ],
     ids=" ".join,
 )
@@ -254,6 +260,97 @@ def test_a_fault_of_usage_goes_before_one_of_the_matrix(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
     files = ("--matrix", tmp_path / "matrix.yaml", "--snapshot", tmp_path / "broken.json")
     assert_refused("doctor", *files, names=["broken.json"])
+
+
+# What the answer turns out not to need, and what goes before what.
+
+UNREAD = (
+    (["--snapshot", "nope.json"], "nope.json"),
+    (["--assume", "drivr=580"], "did you mean driver?"),
+    (["--assume", "gpu=No Such Card"], "No Such Card"),
+    (["--python", "/nope"], "/nope"),
+    (["--matrix", "nope.yaml"], "nope.yaml"),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), UNREAD, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+@pytest.mark.parametrize("what", ["DRV106", "no-driver", "log"])
+def test_what_an_explanation_does_without_is_read_all_the_same(
+    tmp_path: Path, what: str, given: list[str], told: str
+) -> None:
+    (tmp_path / "log").write_text("nothing that is known\n", encoding="utf-8")
+    assert_refused("explain", tmp_path / "log" if what == "log" else what, *given, names=[told])
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), UNREAD, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_a_program_does_not_run_under_options_that_cannot_be_understood(
+    tmp_path: Path, given: list[str], told: str
+) -> None:
+    assert_refused("run", *given, "--", "touch", tmp_path / "ran", names=[told])
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["doctor", "--no-probe", "--python", "/nope"], "/nope"),
+        (["resolve", "--no-probe", "--python", "/nope"], "/nope"),
+        (["doctor", "--no-probe", "--history", "/nope"], "--history /nope"),
+        (["preflight", "--no-probe", "--no-config", "--history", "/nope"], "--history /nope"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_a_machine_that_is_not_asked_has_no_use_for_is_read_all_the_same(arguments: list[str], told: str) -> None:
+    assert_refused(*arguments, names=[told])
+
+
+@pytest.fixture
+def invalid(tmp_path: Path) -> Path:
+    path = tmp_path / "invalid.yaml"
+    path.write_text("schema: none\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "arguments", [["explain", "DRV106"], ["explain", "no-driver"], ["run"], ["resolve", "--no-probe"]], ids=" ".join
+)
+def test_an_invalid_matrix_is_6_wherever_it_is_named(invalid: Path, arguments: list[str]) -> None:
+    command = ["--", "true"] if arguments == ["run"] else []
+    assert_refused(*arguments, "--matrix", invalid, *command, names=["the matrix is invalid"], code=6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["resolve", "--no-probe", "--assume", "drivr=580"], "did you mean driver?"),
+        (["resolve", "--no-probe", "--assume", "driver"], "KEY=VALUE"),
+        (["resolve", "--no-probe", "--assume", "gpu="], "KEY=VALUE"),
+        (["resolve", "--no-probe", "--what-if", "driver"], "--what-if driver: expected"),
+        (["resolve", "--no-probe", "--what-if", "drivr=580,590"], "--what-if drivr=580"),
+        (["resolve", "--snapshot", "nope.json", "--snapshot", "nope2.json"], "nope.json"),
+        (["doctor", "--no-probe", "--assume", "driver=banana"], "banana"),
+        (["preflight", "--no-probe", "--assume", "os=plan9"], "linux"),
+        (["explain", "DRV106", "--assume", "driver"], "KEY=VALUE"),
+        (["explain", "DRV106", "--snapshot", "nope.json"], "nope.json"),
+        (["check-image", "x", "--platform", "a/b/c/d"], "--platform"),
+        (["check-image", "x", "--assume", "driver"], "KEY=VALUE"),
+        (["check-image", "--dockerfile", "nope.Dockerfile"], "nope.Dockerfile"),
+        (["check-image", "x", "--snapshot", "nope.json"], "nope.json"),
+        (["build-image", "--print", "--cuda", "twelve"], "twelve"),
+        (["build-image", "--print", "--label", "none"], "KEY=VALUE"),
+        (["build-image", "--print", "--assume", "driver"], "KEY=VALUE"),
+        (["lock", "--snapshot", "nope.json"], "nope.json"),
+        (["install", "--locked", "nope.lock"], "nope.lock"),
+        (["install", "--assume", "driver"], "KEY=VALUE"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_usage_goes_before_an_invalid_matrix(invalid: Path, arguments: list[str], told: str) -> None:
+    assert_refused(*arguments, "--matrix", invalid, names=[told])
 
 
 # The target, and where a result goes.

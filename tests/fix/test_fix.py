@@ -227,6 +227,10 @@ def test_a_failed_mending_leaves_the_former_state(ground: Ground) -> None:
     done = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--yes", UV_NO_CACHE="1")
     assert done.returncode == 4, done.stdout
     assert "nothing was changed" in done.stderr
+    code, told = report(ground, target, "--fix", "--yes", UV_NO_CACHE="1")
+    assert (code, told["exit_code"], told["repair"]["status"]) == (4, 4, "failed")
+    assert told["repair"]["left"]
+    assert told["repair"]["message"].endswith("; nothing was changed.")
     assert contents(target) == before
 
 

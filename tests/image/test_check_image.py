@@ -141,6 +141,28 @@ def test_a_registry_is_asked_for_kilobytes() -> None:
         assert "network may not be used" in offline.stderr
 
 
+def test_what_could_not_be_asked_for_is_unknown_in_every_form(tmp_path: Path) -> None:
+    """Nobody here has the image and no registry may be asked: code 8, with a report."""
+    page = tmp_path / "page.sarif"
+    where = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock", "PATH": str(tmp_path)}
+    words = ("check-image", "foo/bar", *FITS, "--offline")
+    done = gpuenv(*words, "--format", "json", "--format", f"sarif={page}", environment=where)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["exit_code"], report["status"]) == (8, 8, "unknown")
+    (machine,) = report["machines"]
+    assert (machine["status"], report["runs_on"], report["images"], report["findings"]) == ("unknown", [], [], [])
+    assert "the network may not be used" in machine["unknown"][0]
+    assert machine["driver"]
+    jsonschema.Draft202012Validator(json.loads(gpuenv("schema", "image").stdout)).validate(report)
+    (run,) = json.loads(page.read_text(encoding="utf-8"))["runs"]
+    assert run["invocations"][0]["executionSuccessful"] is False
+    assert "network may not be used" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    told = gpuenv(*words, environment=where)
+    assert told.stdout.startswith("UNKNOWN: foo/bar on this machine: could not be told.\n")
+    assert "not known: foo/bar:latest: no engine here has it" in " ".join(told.stdout.split())
+    assert "--offline, --from engine" in told.stderr
+
+
 def test_an_engine_that_hangs_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "engine.sock"
     with closing(socket.socket(socket.AF_UNIX)) as listener, serving(IMAGE) as served:

@@ -98,3 +98,26 @@ def test_help_names_the_kinds() -> None:
     assert done.returncode == 0
     assert "wheels" in done.stdout
     assert "--snapshot" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (
+            ("--tag", "x:1"),
+            4,
+            "there is no engine: its socket is not there; nothing was built, and no name was changed",
+        ),
+        (("--cuda", "11.8"), 3, "nothing was built"),
+        (("--cuda", "11.8", "--print"), 3, "from 14.0 on"),
+    ],
+)
+def test_what_ends_early_has_an_outcome(tmp_path: Path, words: tuple[str, ...], code: int, message: str) -> None:
+    socket = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
+    done = gpuenv("build-image", "--no-probe", *words, "--format", "json", environment=socket)
+    told = json.loads(done.stdout)
+    jsonschema.Draft202012Validator(json.loads(gpuenv("schema", "outcome").stdout)).validate(told)
+    assert (done.returncode, told["exit_code"], told["status"], told["images"]) == (code, code, "failed", [])
+    assert message in told["message"]
+    assert message in done.stderr
+    assert (told["remedy"] or "") in done.stderr

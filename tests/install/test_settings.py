@@ -59,7 +59,7 @@ def test_an_override_is_followed_where_it_leaves_what_was_asked_for(ground: Grou
 @pytest.mark.parametrize(
     ("variables", "code", "said"),
     [
-        ({"UV_OFFLINE": "1"}, 3, "unset UV_OFFLINE"),
+        ({"UV_OFFLINE": "1"}, 4, "unset UV_OFFLINE"),
         ({"UV_LINK_MODE": "symlink"}, 4, "unset UV_LINK_MODE"),
         ({"UV_CONFIG_FILE": "/nonexistent/uv.toml"}, 7, "/nonexistent/uv.toml"),
     ],

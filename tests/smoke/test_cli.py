@@ -107,6 +107,30 @@ def test_without_cupy_the_target_is_unusable(targets: Targets, tmp_path: Path) -
     assert "CuPy is not in the target environment" in done.stderr
 
 
+@pytest.mark.parametrize("broken", [False, True], ids=["without CuPy", "broken"])
+def test_an_unusable_target_is_told_in_every_form(targets: Targets, tmp_path: Path, *, broken: bool) -> None:
+    interpreter = tmp_path / "python"
+    interpreter.write_text("#!/nowhere/python\n", encoding="utf-8")
+    interpreter.chmod(0o755)
+    named = interpreter if broken else targets.interpreter(TargetSpec(packages=()))
+    page = tmp_path / "junit.xml"
+    done = run("--python", named, "--format", "json", "--format", f"junit={page}", GPUENV_DRIVER_ROOT=str(tmp_path))
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["exit_code"], result["status"]) == (7, 7, "skipped")
+    assert {test["status"] for test in result["tests"]} == {"skipped"}
+    (reason,) = {test["detail"] for test in result["tests"]}
+    assert ("cannot be used" if broken else "CuPy is not in the target environment") in reason
+    assert done.stderr.startswith("gpuenv: ")
+    assert 'errors="1"' in page.read_text(encoding="utf-8")
+    Draft202012Validator(json_schema(SmokeResult, "gpuenv.smoke/1")).validate(result)
+
+
+def test_without_any_python_the_result_is_there_too(tmp_path: Path) -> None:
+    done = run("--format", "json", GPUENV_DRIVER_ROOT=str(tmp_path), PATH=str(tmp_path))
+    assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (7, 7)
+    assert "name another one with --python PATH" in done.stderr
+
+
 def test_a_target_that_cannot_start_is_unusable(tmp_path: Path) -> None:
     broken = tmp_path / "python"
     broken.write_text("#!/nowhere/python\n", encoding="utf-8")

@@ -79,7 +79,6 @@ def _refuse_without_room(plan: Plan) -> None:
     space = plan.space
     if space.download is not None and space.free is not None and space.free < space.download:
         raise InstallFailed(
-            f"{size_text(space.download)} are to be downloaded and {size_text(space.free)} are free; "
-            "nothing was changed",
+            f"{size_text(space.download)} are to be downloaded and {size_text(space.free)} are free",
             "Make room on the disk that the environment is on.",
         )

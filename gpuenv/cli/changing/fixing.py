@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuenv.cli.announce import announce
+from gpuenv.cli.announce import announce, folded
 from gpuenv.cli.changing.choices import (
     INSTALL_TIMEOUT,
     InstallerName,
@@ -19,6 +19,7 @@ from gpuenv.cli.changing.choices import (
     put_back_first,
     resolved_for,
 )
+from gpuenv.cli.errors import CommandError, complain
 from gpuenv.cli.inputs import Subject, get_matrix
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.repair import Repair, RepairStatus
@@ -67,11 +68,12 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
         wish: how.
 
     Raises:
-        CommandError: when consent is missing, or the target cannot be used.
+        CommandError: when consent is missing, or there is no target.
         Exit: after a plan that was only to be shown, as text; the code is that of what was found.
     """
+    from gpuenv.cli.changing.ending import stood
     from gpuenv.doctor.mending import wound_of
-    from gpuenv.install.errors import InstallError, NothingFits
+    from gpuenv.install.errors import ConsentNeeded, InstallError, NothingFits
     from gpuenv.install.records import Plan, Result
 
     wound = wound_of(found.findings, found.snapshot)
@@ -85,8 +87,10 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
             return _planned(found, outcome, wish.out)
     except NothingFits as error:
         return replace(found, repair=_nothing(found, f"what would mend it cannot be had: {error.message}"))
-    except InstallError as error:
+    except ConsentNeeded as error:
         raise command_error(error) from error
+    except InstallError as error:
+        return _failed(found, stood(error), untouched=error.untouched)
     if outcome is None or outcome.status is Result.UNCHANGED:
         return replace(
             found,
@@ -111,6 +115,16 @@ def _planned(found: Report, plan: Plan, out: Output) -> Report:
 def _nothing(found: Report, message: str) -> Repair:
     announce(message)
     return Repair(RepairStatus.NOTHING, f"{message[0].upper()}{message[1:].rstrip('.')}.", left=_codes(found))
+
+
+def _failed(found: Report, error: CommandError, *, untouched: bool) -> Report:
+    """What was found stays found; that it could not be mended has an exit code of its own."""
+    announce(error.message)
+    if error.remedy:
+        complain(folded(error.remedy))
+    status = RepairStatus.FAILED if untouched else RepairStatus.NOT_RESTORED
+    repair = Repair(status, f"{error.message[0].upper()}{error.message[1:].rstrip('.')}.", left=_codes(found))
+    return replace(found, repair=repair, exit_code=error.exit_code)
 
 
 def _codes(report: Report) -> tuple[str, ...]:

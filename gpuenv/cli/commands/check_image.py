@@ -13,14 +13,15 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject, get_matrix, get_snapshot
+from gpuenv.cli.inputs import Subject, get_both, get_matrix
+from gpuenv.cli.understood import usage_first
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuenv.image.check.facts import ImageFacts, Platform
+    from gpuenv.image.check.facts import ImageError, ImageFacts, Platform
     from gpuenv.image.check.fetch import Fetching
     from gpuenv.image.check.records import ImageReport
     from gpuenv.matrix.records import Matrix
@@ -125,7 +126,8 @@ def check_image(
             raise CommandError(ExitCode.USAGE, "--context, --target and --build-arg go with --dockerfile")
         from gpuenv.image.check.fetch import Fetching
 
-        rows = get_matrix(matrix)
+        asked_for = _platform(platform)
+        machines, rows = _machines(subject, files, matrix)
         how = Fetching(
             environment=dict(os.environ),
             deadline=timeout,
@@ -133,11 +135,12 @@ def check_image(
             registry=place is not Place.ENGINE and not offline,
             announce=announce,
         )
-        report = _of_image(image, _machines(subject, files, rows), platform, how, rows)
+        report = _of_image(image, machines, asked_for, how, rows)
     elif dockerfile and image is None:
-        rows = get_matrix(matrix)
         asked = Asked(dockerfile, context, target, build_arg or ())
-        report = _of_file(asked, _machines(subject, files, rows) if files or assume else {}, rows)
+        with usage_first(lambda: _read_all(dockerfile)):
+            machines, rows = _machines(subject, files, matrix) if files or assume else ({}, get_matrix(matrix))
+        report = _of_file(asked, machines, rows)
     else:
         raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
     from gpuenv.cli.imaging.output import emit_image
@@ -178,34 +181,50 @@ def _build_arguments(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _machines(subject: Subject, files: Sequence[Path], rows: Matrix) -> dict[str, Snapshot]:
-    """The machines that are meant, by name."""
-    from gpuenv.model.record import replace
+def _machines(subject: Subject, files: Sequence[Path], matrix: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
+    """The machines that are meant, by name, and the matrix."""
+    if files:
+        from gpuenv.cli.several import get_all
 
-    if not files:
-        return {_HERE: get_snapshot(subject, rows)}
-    return {str(file): get_snapshot(replace(subject, snapshot=file), rows) for file in files}
+        return get_all(subject, files, matrix)
+    facts, rows = get_both(subject, matrix)
+    return {_HERE: facts}, rows
+
+
+def _read_all(files: Sequence[Path]) -> None:
+    from gpuenv.image.check.facts import ImageError
+    from gpuenv.image.check.judge_file import read_text
+
+    try:
+        for file in files:
+            read_text(file)
+    except ImageError as error:
+        raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
 
 
 def _of_image(
-    reference: str, machines: dict[str, Snapshot], platform: str | None, how: Fetching, rows: Matrix
+    reference: str, machines: dict[str, Snapshot], asked: Platform | None, how: Fetching, rows: Matrix
 ) -> ImageReport:
     from gpuenv.image.check.facts import ImageError
     from gpuenv.image.check.rules_image import wanted_platform
-    from gpuenv.image.check.verdict import image_report, judge_machine
+    from gpuenv.image.check.verdict import image_report, judge_machine, untold
     from gpuenv.matrix.needs import needs_of
 
-    asked = _platform(platform)
     images: dict[str, ImageFacts] = {}
     verdicts = []
-    try:
-        for name, facts in machines.items():
-            wanted = asked or wanted_platform(needs_of(facts, rows))
-            found = _fetched(reference, wanted, how, images)
+    failed: dict[str, ImageError] = {}
+    for name, facts in machines.items():
+        wanted = asked or wanted_platform(needs_of(facts, rows))
+        try:
+            found = _fetched(reference, wanted, how, images, failed)
+        except ImageError as error:
+            if error.is_input:
+                raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
+            verdicts.append(untold(name, reference, str(error), facts, rows))
+        else:
             verdicts.append(judge_machine(name, found, facts, rows, time.monotonic))
-    except ImageError as error:
-        code = ExitCode.USAGE if error.is_input else ExitCode.COULD_NOT_CHECK
-        raise CommandError(code, str(error), error.remedy) from error
+    for told in failed.values():
+        announce("\n".join(filter(None, (str(told), told.remedy))))
     unique = {image.platform or wanted: image for wanted, image in images.items()}
     return image_report(reference, unique, tuple(verdicts), rows)
 
@@ -219,10 +238,20 @@ def _platform(text: str | None) -> Platform | None:
         raise CommandError(ExitCode.USAGE, f"--platform: {error}") from error
 
 
-def _fetched(reference: str, wanted: Platform, how: Fetching, images: dict[str, ImageFacts]) -> ImageFacts:
-    """The image for a platform, fetched once."""
+def _fetched(
+    reference: str, wanted: Platform, how: Fetching, images: dict[str, ImageFacts], failed: dict[str, ImageError]
+) -> ImageFacts:
+    """The image for a platform, asked for once."""
+    from gpuenv.image.check.facts import ImageError
     from gpuenv.image.check.fetch import fetch
 
-    if str(wanted) not in images:
-        images[str(wanted)] = fetch(reference, wanted, how)
-    return images[str(wanted)]
+    key = str(wanted)
+    if key in failed:
+        raise failed[key]
+    if key not in images:
+        try:
+            images[key] = fetch(reference, wanted, how)
+        except ImageError as error:
+            failed[key] = error
+            raise
+    return images[key]

@@ -15,7 +15,10 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.model.listing import Meaning
     from gpuenv.report.text import Line
+
+    Known = tuple[Meaning, Iterator[Line]]
 
 _PIECE = 1 << 19  # bytes that are read at once
 
@@ -60,49 +63,59 @@ def explain(
     del offline  # nothing here uses the network
     from gpuenv.cli.explaining import explained, scanned
     from gpuenv.cli.inputs import Subject
-    from gpuenv.cli.output import Output, emit_lines
+    from gpuenv.cli.output import Output
+    from gpuenv.cli.understood import refuse_unread
     from gpuenv.report.explanation import explanation_text
 
+    asks = probe or (python is not None and snapshot is None)
+    out = Output(output, output_format is options.Format.JSON, not no_color, redact)
+    subject = Subject(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
     known = _known(what) or _of_a_plugin(what, timeout)
     if known is not None:
-        emit_lines(known, output, color=not no_color)
+        refuse_unread(subject, matrix)
+        meaning, lines = known
+        out.emit(meaning, lambda: lines)
         return
     if what != "-" and not _exists(what):
         raise _unknown(what)
-    asks = probe or (python is not None and snapshot is None)
-    subject = Subject(python, snapshot, assume or (), not asks and snapshot is None, timeout, driver_root)
     explanation = explained(scanned(_pieces(what)), subject, matrix)
-    out = Output(output, output_format is options.Format.JSON, not no_color, redact)
     out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))
     raise typer.Exit(ExitCode.OK if explanation.causes and not explanation.is_guess else ExitCode.UNFIT)
 
 
-def _known(what: str) -> Iterator[Line] | None:
+def _known(what: str) -> Known | None:
     """What a code, a cause or a signature means; None for a text."""
     from gpuenv.doctor.registry import Explained, all_checks
     from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
     from gpuenv.report.explained import cause_lines, check_lines
+    from gpuenv.report.listed import cause_meaning, check_meaning
 
     every: tuple[Explained, ...] = (*all_checks(), *all_rules())
     checks = {check.code: check for check in every}
     if what.upper() in checks:
-        return check_lines(checks[what.upper()])
+        check = checks[what.upper()]
+        return check_meaning(check), check_lines(check)
     cause = next((cause for cause in Cause if cause.value == what.lower()), None)
     if cause is not None:
         from gpuenv.smoke.demos import DEMOS
 
-        return cause_lines(cause, tuple(checks.values()), has_demonstration=cause.value in DEMOS)
+        shown = cause.value in DEMOS
+        return (
+            cause_meaning(cause, every, has_demonstration=shown),
+            cause_lines(cause, every, has_demonstration=shown),
+        )
     if "." not in what or "/" in what:
         return None
     from gpuenv.explain.signatures import all_signatures
     from gpuenv.report.explained import signature_lines
+    from gpuenv.report.listed import signature_meaning
 
     signature = next((entry for entry in all_signatures() if entry.name == what.lower()), None)
-    return signature_lines(signature) if signature is not None else None
+    return (signature_meaning(signature), signature_lines(signature)) if signature is not None else None
 
 
-def _of_a_plugin(what: str, seconds: float) -> Iterator[Line] | None:
+def _of_a_plugin(what: str, seconds: float) -> Known | None:
     """What the check of another package says of itself; None where no package brings one of this code.
 
     Its code is imported in a child with a deadline only, and one that breaks there is told to be broken.
@@ -114,12 +127,16 @@ def _of_a_plugin(what: str, seconds: float) -> Iterator[Line] | None:
     from gpuenv.cli.plugins import plugins
     from gpuenv.plugins.run import MOST_SECONDS, described
     from gpuenv.report.explained import plugin_lines
+    from gpuenv.report.listed import plugin_meaning
 
     plugin = next((entry for entry in plugins() if entry.code == what.upper()), None)
     if plugin is None:
         return None
     said = described(plugin, os.environ, min(seconds, MOST_SECONDS))
-    return plugin_lines(plugin.code, plugin.package, plugin.function, said.text, said.complaint)
+    return (
+        plugin_meaning(plugin.code, plugin.package, said.text, said.complaint),
+        plugin_lines(plugin.code, plugin.package, plugin.function, said.text, said.complaint),
+    )
 
 
 def _exists(what: str) -> bool:

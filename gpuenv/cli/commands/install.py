@@ -22,7 +22,6 @@ from gpuenv.cli.changing.choices import (
     Wanted,
     caller_for,
     choice_of,
-    command_error,
     installer_for,
     interpreter_of,
     of_lock,
@@ -116,8 +115,10 @@ def install(
     Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state is
     back, 7 the target cannot be used.
     """
+    from gpuenv.cli.changing.ending import ending
+    from gpuenv.cli.changing.lockfile import read_lock
     from gpuenv.cli.output import Output
-    from gpuenv.install.errors import InstallError
+    from gpuenv.cli.understood import usage_first
 
     subject = Subject(target_of(python, kernel), None, assume or (), False, timeout, driver_root)
     if locked is not None and bundle is not None:
@@ -125,15 +126,15 @@ def install(
     means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
     wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    try:
-        code = run_install(subject, matrix, (wishes, means), out)
-    except InstallError as error:
-        raise command_error(error) from error
+    with ending(out) as recovered, usage_first(lambda: read_lock(locked) if locked is not None else None):
+        code = run_install(subject, matrix, (wishes, means), out, recovered)
     raise typer.Exit(code)
 
 
-def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means], out: Output) -> int:
-    """The whole command; answers the exit code.
+def run_install(
+    subject: Subject, matrix: Path | None, how: tuple[Wishes, Means], out: Output, recovered: list[str]
+) -> int:
+    """The whole command; answers the exit code, and notes the interrupted installs that were put back first.
 
     Raises:
         InstallError: when it ended early.
@@ -144,7 +145,7 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
     wishes, means = how
     clock = Clock(BEGAN)
     interpreter = interpreter_of(subject)
-    recovered = put_back_first(interpreter, None, dry_run=wishes.dry_run)
+    recovered += put_back_first(interpreter, None, dry_run=wishes.dry_run)
     clock.begin("examination")
     target, facts, rows = _examination(interpreter, subject, matrix, means)
     clock.begin("resolution")
@@ -164,7 +165,7 @@ def run_install(subject: Subject, matrix: Path | None, how: tuple[Wishes, Means]
         return ExitCode.OK
     if done.status in (Result.UNCHANGED, Result.INSTALLED) and wishes.guard is not None:
         _leave_guard(scheme, wishes.guard)
-    show_outcome(replace(done, recovered=recovered + done.recovered), out)
+    show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)
     return done.exit_code
 
 

@@ -20,6 +20,7 @@ from gpuenv.model.record import dataclass, replace
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
+    from gpuenv.cli.formats import Wanted
     from gpuenv.cli.gpu_tests import Proof
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.allowance import Allowance
@@ -104,14 +105,11 @@ def preflight(
     is bad or busy.
     """
     del offline  # nothing here uses the network
-    if list_requirements:
-        _list_requirements(color=not no_color)
-        return
     from gpuenv.cli.examine import show_phases
-    from gpuenv.cli.formats import How, emit_report, read_formats
+    from gpuenv.cli.formats import NAMES, OWN, How, emit_report, read_formats
     from gpuenv.cli.history import read_history
 
-    wanted = read_formats(formats, output)
+    wanted = read_formats(formats, output, OWN if list_requirements else NAMES)
     settings = read_settings(config, no_config=no_config)
     budget = timeout if timeout is not None else settings.timeout
     waiting = wait if wait is not None else settings.wait or 0.0
@@ -126,8 +124,12 @@ def preflight(
         retry_elsewhere=bool(settings.retry_elsewhere if retry_elsewhere is None else retry_elsewhere),
         allowances=allowed(settings),
     )
+    if list_requirements:
+        _list_requirements(asked, wanted, color=not no_color)
+        return
+    earlier = read_history(history)
     report = _examine(asked)
-    how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: read_history(history))
+    how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: earlier)
     emit_report(report, wanted, how)
     if verbose:
         show_phases(report.snapshot)
@@ -217,8 +219,11 @@ def _is_busy(report: Report) -> bool:
     return bool(errors) and all(f.cause in passing for f in errors) and all(is_transient(entry) for entry in violated)
 
 
-def _list_requirements(*, color: bool) -> None:
-    from gpuenv.cli.output import emit_lines
+def _list_requirements(asked: _Asked, wanted: Sequence[Wanted], *, color: bool) -> None:
+    from gpuenv.cli.formats import emit_record
+    from gpuenv.cli.understood import refuse_unread
+    from gpuenv.report.listed import listed_requirements
     from gpuenv.report.required import grammar_lines
 
-    emit_lines(grammar_lines(), None, color=color)
+    refuse_unread(asked.subject, asked.matrix)
+    emit_record(listed_requirements(), grammar_lines, wanted, color=color)

@@ -10,7 +10,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject, get_both, get_matrix, get_snapshot
+from gpuenv.cli.inputs import Subject, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -70,8 +70,10 @@ def resolve(
         raise CommandError(ExitCode.USAGE, "--what-if, --why-not and several --snapshot exclude each other")
     out = Output(output, as_json=output_format is options.Format.JSON, color=not no_color, redacted=redact)
     subject = Subject(python, files[0] if files else None, assume or (), no_probe, timeout, driver_root, paste=paste)
+    if what_if is not None:
+        _look_over(what_if)
     if len(files) > 1 and paste is None:
-        raise typer.Exit(_fleet(subject, files, get_matrix(matrix), out))
+        raise typer.Exit(_fleet(subject, files, matrix, out))
     facts, rows = get_both(subject, matrix)
     if what_if is not None:
         raise typer.Exit(_what_if(facts, what_if, rows, out))
@@ -87,6 +89,17 @@ def _resolve(facts: Snapshot, rows: Matrix, out: Output, *, verbose: bool) -> in
     resolution = resolve_wheel(facts, rows)
     out.emit(resolution, lambda: explanation_lines(resolution, verbose=verbose))
     return _code(resolution.wheel is not None)
+
+
+def _look_over(given: Iterable[str]) -> None:
+    """Told before a fault of the matrix."""
+    from gpuenv.matrix.assume import AssumeError
+    from gpuenv.matrix.what_if import refuse_unread_values
+
+    try:
+        refuse_unread_values(tuple(given))
+    except AssumeError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
 def _what_if(facts: Snapshot, given: Iterable[str], rows: Matrix, out: Output) -> int:
@@ -115,12 +128,12 @@ def _why_not(facts: Snapshot, name: str, rows: Matrix, out: Output) -> int:
     return _code(choose(facts, rows) is not None)
 
 
-def _fleet(subject: Subject, files: Iterable[Path], rows: Matrix, out: Output) -> int:
+def _fleet(subject: Subject, files: Iterable[Path], matrix: Path | None, out: Output) -> int:
+    from gpuenv.cli.several import get_all
     from gpuenv.matrix.fleet import resolve_fleet
-    from gpuenv.model.record import replace
     from gpuenv.report.answers import fleet_lines
 
-    machines = {str(file): get_snapshot(replace(subject, snapshot=file), rows) for file in files}
+    machines, rows = get_all(subject, files, matrix)
     answer = resolve_fleet(machines, rows)
     out.emit(answer, lambda: fleet_lines(answer))
     return _code(not answer.unserved)

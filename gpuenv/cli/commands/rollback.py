@@ -12,14 +12,13 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.changing.choices import (
     Kernel,
-    command_error,
     interpreter_of,
     put_back_first,
     show_outcome,
     target_of,
 )
-from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject
+from gpuenv.install.errors import InstallError
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -48,25 +47,23 @@ def rollback(
 
     Exit code: 0 done, 4 it could not be done, 7 the target cannot be used.
     """
+    from gpuenv.cli.changing.ending import ending
     from gpuenv.cli.output import Output
-    from gpuenv.install.errors import InstallError
 
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
     subject = Subject(target_of(python, kernel), None, (), False, timeout, "/")
-    interpreter = interpreter_of(subject)
-    try:
+    with ending(out) as recovered:
+        interpreter = interpreter_of(subject)
         store = _store(interpreter, timeout)
         if listing and not dry_run:
-            put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False)
+            recovered.extend(put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False))
         if listing:
             _show_history(store, out)
             return
         if dry_run:
             _show_plan(store, number, interpreter, out)
             return
-        _roll_back(store, interpreter, number, out)
-    except InstallError as error:
-        raise command_error(error) from error
+        _roll_back(store, interpreter, number, out, recovered)
 
 
 def _store(interpreter: str, timeout: float) -> Store:
@@ -104,21 +101,21 @@ def _show_plan(store: Store, number: str | None, interpreter: str, out: Output) 
 def _up_to(journals: tuple[Journal, ...], number: str | None) -> tuple[Journal, ...]:
     """Those that a rollback would undo."""
     if not journals:
-        raise CommandError(ExitCode.FAILED, "there is no install to roll back in this environment")
+        raise InstallError("there is no install to roll back in this environment")
     numbers = [journal.number for journal in journals]
     if number is not None and number not in numbers:
-        raise CommandError(ExitCode.FAILED, f"there is no install {number}", "gpuenv rollback --list shows them")
+        raise InstallError(f"there is no install {number}", "gpuenv rollback --list shows them")
     return journals[: numbers.index(number) + 1] if number is not None else journals[:1]
 
 
-def _roll_back(store: Store, interpreter: str, number: str | None, out: Output) -> None:
+def _roll_back(store: Store, interpreter: str, number: str | None, out: Output, recovered: list[str]) -> None:
     from gpuenv.install.records import Outcome, Place, Result
     from gpuenv.install.recovery import committed, roll_back
 
     if not store.folder.is_dir():
-        raise CommandError(ExitCode.FAILED, "there is no install to roll back in this environment")
+        raise InstallError("there is no install to roll back in this environment")
     with store.locked():
-        recovered = put_back_first(interpreter, store, dry_run=False, held=True)
+        recovered[:] = put_back_first(interpreter, store, dry_run=False, held=True)
         if recovered and not committed(store) and number is None:
             undone: tuple[Journal, ...] = ()
         else:
@@ -133,7 +130,7 @@ def _roll_back(store: Store, interpreter: str, number: str | None, out: Output) 
             message,
             undone[-1].number if undone else None,
             place,
-            recovered=recovered,
+            recovered=tuple(recovered),
         ),
         out,
     )

@@ -6,15 +6,13 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.errors import CommandError
-
-if TYPE_CHECKING:
-    from gpuenv.cli.inputs import Subject
+from gpuenv.cli.inputs import Subject
 
 
 def run(
@@ -38,19 +36,26 @@ def run(
     """
     from gpuenv.cli.passthrough import NotStarted, die_of, run_through
 
+    _look_over(Subject(python, snapshot, assume or (), not probe, timeout, driver_root), matrix)
     try:
         ended = run_through(command)
     except NotStarted as error:
         raise CommandError(error.exit_code, f"{command[0]}: cannot be run: {error.reason}") from error
     if ended.status:
-        from gpuenv.cli.inputs import Subject
-
         target = None if snapshot is not None else python or _interpreter(command[0])
         subject = Subject(target, snapshot, assume or (), not probe and snapshot is None, timeout, driver_root)
         _explain(ended.pieces(), subject, matrix, color=not no_color, redacted=redact)
     if ended.status < 0:
         die_of(-ended.status)
     raise typer.Exit(ended.status)
+
+
+def _look_over(subject: Subject, matrix: Path | None) -> None:
+    """Wrong usage is told before the program runs, though its failure alone would need what the options name."""
+    if subject.python or subject.snapshot or subject.assume or matrix:
+        from gpuenv.cli.understood import refuse_unread
+
+        refuse_unread(subject, matrix)
 
 
 def _interpreter(program: str) -> str | None:

@@ -28,6 +28,11 @@ _RECORDS = {
     "fleet": ("gpuenv.model.answers", "FLEET", "Fleet"),
     "matrix": ("gpuenv.matrix.records", "SCHEMA", "Matrix"),
     "image": ("gpuenv.image.check.records", "SCHEMA", "ImageReport"),
+    "meaning": ("gpuenv.model.listing", "MEANING", "Meaning"),
+    "checks": ("gpuenv.model.listing", "CHECKS", "Checks"),
+    "tests": ("gpuenv.model.listing", "TESTS", "Tests"),
+    "requirements": ("gpuenv.model.listing", "REQUIREMENTS", "Requirements"),
+    "demonstration": ("gpuenv.model.listing", "DEMONSTRATION", "Demonstration"),
     "matrix-rows": ("gpuenv.matrix.rows", "SCHEMA", "Rows"),
 }
 # Of these names build-image has forms of its own: the module, and the name of the record.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -16,9 +17,9 @@ from gpuenv.model.record import replace
 from gpuenv.model.smoke import Level
 
 if TYPE_CHECKING:
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.cli.formats import Wanted
+    from gpuenv.cli.gpu_tests import Alone
     from gpuenv.model.smoke import SmokeResult
-    from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
     from gpuenv.smoke.prove import Order
 
@@ -73,10 +74,10 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.formats import How, emit_report, read_formats
+    from gpuenv.cli.formats import NAMES, OWN, How, Wanted, emit_report, read_formats
     from gpuenv.smoke.prove import Order
 
-    wanted = read_formats(formats, output)
+    wanted = read_formats(formats, output, OWN if list_tests or demo is not None else NAMES)
     order = Order(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
@@ -89,18 +90,25 @@ def smoke(
     )
     _check(order)
     if list_tests:
-        _list(order, no_color=no_color)
+        _found(python)  # what cannot be read is told in any case
+        _read(compare)
+        _list(order, wanted, color=not no_color)
     elif demo is not None:
-        raise typer.Exit(_demonstrate(demo, python))
+        _read(compare)
+        raise typer.Exit(_demonstrate(demo, python, wanted, redact=redact))
     else:
-        result, report = _prove(order, python, driver_root, _read(compare))
-        if save_baseline is not None:
+        done = _prove(order, python, driver_root, _read(compare))
+        if save_baseline is not None and done.unusable is None:
             from gpuenv.cli.output import emit_json
 
-            emit_json(result, save_baseline, redacted=redact)
+            emit_json(done.result, save_baseline, redacted=redact)
         how = How(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
-        emit_report(report, wanted, how)
-        raise typer.Exit(result.exit_code)
+        # Where nothing ran, the reason on standard error says it all; a form that was asked for tells it too.
+        forms = wanted if done.unusable is None else [entry for entry in wanted if entry != Wanted("text", None)]
+        emit_report(_report(done), forms, how)
+        if done.unusable is not None:
+            raise CommandError(done.result.exit_code, str(done.unusable), done.unusable.remedy)
+        raise typer.Exit(done.result.exit_code)
 
 
 def _check(order: Order) -> None:
@@ -124,8 +132,9 @@ def _check(order: Order) -> None:
                 raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{listed}")
 
 
-def _list(order: Order, *, no_color: bool) -> None:
-    from gpuenv.cli.output import emit_lines
+def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
+    from gpuenv.cli.formats import emit_record
+    from gpuenv.model.listing import ListedTest, Tests
     from gpuenv.report.text import Line
     from gpuenv.smoke.catalogue import chosen
 
@@ -133,63 +142,64 @@ def _list(order: Order, *, no_color: bool) -> None:
     tests = chosen(order.groups, order.only, Level.DEEP)
     width = max(len(test.name) for test in tests)
     lines = [Line("Tests, with the levels that they are in from")]
+    listed = []
     for test in tests:
         first = next(entry.value for entry in Level if test.size(entry) is not None)
+        listed.append(ListedTest(test.name, test.group, first, test.title, test.tolerance, test.needs))
         lines.append(Line(f"  {test.name:<{width}}  {first:<6}  {test.title}", hang=width + 12))
         if named:
             lines.append(Line(f"    tolerance: {test.tolerance}", hang=6))
             lines += [Line(f"    needs {need}") for need in test.needs]
-    emit_lines(lines, None, color=not no_color)
+    emit_record(Tests(tuple(listed)), lambda: lines, wanted, color=color)
 
 
-def _demonstrate(name: str, python: str | None) -> int:
-    from gpuenv.cli.output import write_stdout
-    from gpuenv.smoke.demos import DEMOS, demonstrate
+def _demonstrate(name: str, python: str | None, wanted: Sequence[Wanted], *, redact: bool) -> int:
+    from gpuenv.cli.formats import emit_record
+    from gpuenv.report.text import Line
+    from gpuenv.smoke.demos import DEMOS, demonstrate, demonstration_text, undemonstrated
 
     if name not in DEMOS:
         raise CommandError(ExitCode.USAGE, f"there is no demonstration of {name}", f"one of {', '.join(DEMOS)}")
-    text, code = demonstrate(name, _interpreter(python), dict(os.environ), str(Path.cwd()))
-    write_stdout(text)
-    return code
+    found = _found(python)
+    told = (
+        demonstrate(name, found, dict(os.environ), str(Path.cwd()))
+        if found is not None
+        else undemonstrated(name, "there is no Python on PATH; --python PATH names one", ExitCode.TARGET_UNUSABLE)
+    )
+    lines = [Line(text) for text in demonstration_text(told).splitlines()]
+    emit_record(told, lambda: lines, wanted, color=False, redact=redact)
+    return told.exit_code
 
 
-def _interpreter(python: str | None) -> str:
+def _found(python: str | None) -> str | None:
     from gpuenv.probe.target import TargetError, find_interpreter
 
     try:
-        found = find_interpreter(python, os.environ)
+        return find_interpreter(python, os.environ)
     except TargetError as error:
         raise CommandError(ExitCode.USAGE, str(error)) from error
-    if found is None:
-        raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name the target with --python PATH")
-    return found
 
 
-def _prove(
-    order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None
-) -> tuple[SmokeResult, Report]:
-    """The result, and the same as a report, whose findings are those of the tests alone."""
+def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> Alone:
     from gpuenv.cli.gpu_tests import prove_alone
     from gpuenv.cli.inputs import Subject
-    from gpuenv.smoke.prove import Unusable
 
-    interpreter = _interpreter(python)
+    interpreter = _found(python) or ""
     subject = Subject(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
     try:
-        result, snapshot, matrix = prove_alone(order, subject, interpreter, baseline)
-    except Unusable as error:
-        raise CommandError(ExitCode.TARGET_UNUSABLE, str(error), error.remedy) from error
+        return prove_alone(order, subject, interpreter, baseline)
     except ValueError as error:  # --gpu names none
         raise CommandError(ExitCode.USAGE, str(error)) from error
-    return result, _report(result, snapshot, matrix)
 
 
-def _report(result: SmokeResult, snapshot: Snapshot, matrix: Matrix) -> Report:
+def _report(done: Alone) -> Report:
+    """The result as a report, whose findings are those of the tests alone."""
     from gpuenv.doctor.diagnose import Terms, diagnose
     from gpuenv.doctor.registry import all_checks
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 
+    result, snapshot, matrix = done.result, done.snapshot, done.matrix
     of_the_tests = {check.code for check in all_checks() if check.of_the_tests}
     terms = Terms(left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests))
     resolution = resolve(snapshot, matrix)
@@ -203,7 +213,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     """A saved result."""
     import json
 
-    from gpuenv.cli.inputs import read_at_most
+    from gpuenv.cli.recording import read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
     from gpuenv.model.unread import reason_of

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import Means
-from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject
-from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
@@ -80,13 +78,14 @@ def site_of(making: Making, stack: ExitStack) -> Site:
     Raises:
         EngineError: when there is no engine, or its builder cannot do what is needed.
     """
+    from gpuenv.image.errors import EngineError
+
     try:
         from gpuenv.image.engine import connect
     except ImportError as error:
         remedy = "python -m pip install 'gpuenv[image]'"
-        raise CommandError(ExitCode.FAILED, f"building needs more of gpuenv: {error}", remedy) from error
+        raise EngineError(f"building needs more of gpuenv: {error}", remedy) from error
     from gpuenv.image.buildkit import find_cli
-    from gpuenv.image.errors import EngineError
 
     engine = connect(os.environ, making.patience)
     stack.callback(engine.close)
@@ -99,7 +98,7 @@ def site_of(making: Making, stack: ExitStack) -> Site:
     secrets = _secrets(making, stack, buildkit=cli is not None)
     if secrets and cli is None:
         raise EngineError(
-            f"the classic builder would leave the secrets ({', '.join(secrets)}) in the image: nothing was built",
+            f"the classic builder would leave the secrets ({', '.join(secrets)}) in the image",
             "Install docker-buildx for BuildKit; --public-index does without this machine's own index.",
         )
     return Site(engine, cli, secrets)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
-from gpuenv.cli.inputs import Subject, get_snapshot
+from gpuenv.cli.inputs import Subject, get_both
+from gpuenv.cli.several import get_all
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass, replace
 
@@ -105,8 +106,8 @@ def refuse_unreadable(secrets: Mapping[str, Path]) -> None:
             raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
 
 
-def machines_of(asked: Asked, subject: Subject, rows: Matrix) -> dict[str, Needs]:
-    """The machines that are to be served; of a machine that is given no GPU and no driver, nothing is asked.
+def machines_of(asked: Asked, subject: Subject, matrix: Path | None) -> tuple[dict[str, Needs], Matrix]:
+    """The machines to be served, and the matrix; of a machine that is given no GPU and no driver, nothing is asked.
 
     Raises:
         CommandError: when a recording cannot be read, or stands beside --no-probe.
@@ -116,12 +117,13 @@ def machines_of(asked: Asked, subject: Subject, rows: Matrix) -> dict[str, Needs
     files = asked.snapshots
     if files and subject.no_probe:
         raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
-    subjects = {str(file): replace(subject, snapshot=file) for file in files} or {"": subject}
     # With a CUDA, a wheel or a GPU named, this machine is no more than where the image is built.
     told = asked.every or asked.cuda or asked.cupy or asked.capabilities
-    if not files and told and not subject.assume:
-        subjects = {"": replace(subject, no_probe=True)}
-    return {name: needs_of(get_snapshot(entry, rows), rows) for name, entry in subjects.items()}
+    if files:
+        machines, rows = get_all(subject, files, matrix)
+        return {name: needs_of(facts, rows) for name, facts in machines.items()}, rows
+    facts, rows = get_both(replace(subject, no_probe=True) if told and not subject.assume else subject, matrix)
+    return {"": needs_of(facts, rows)}, rows
 
 
 def labels_of(given: Sequence[str]) -> dict[str, str]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.announce import announce
-from gpuenv.cli.changing.choices import command_error
 from gpuenv.cli.errors import CommandError
+from gpuenv.cli.imaging.ending import ending
 from gpuenv.cli.imaging.site import Making, Site, host_ways, site_of, site_or_none
 from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
-from gpuenv.cli.inputs import Subject, get_matrix
+from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import replace
 
@@ -38,26 +38,15 @@ def run(asked: Asked, machine: tuple[Subject, Path | None], making: Making, out:
     Raises:
         CommandError: when it ended early.
     """
-    from gpuenv.image.choose import NoImageError
-    from gpuenv.image.locking import NoWheelsError
-    from gpuenv.image.render import RenderError
-    from gpuenv.install.errors import InstallError
-
     refuse_unreadable(making.secrets)
-    rows = get_matrix(machine[1])
     wishes = wishes_of(asked)
-    try:
-        choices, left_out = _choices(asked, wishes, machines_of(asked, machine[0], rows), rows)
-        with ExitStack() as stack:
-            if end in ("print", "plan") or isinstance(end, Path):
-                return _planned((asked, making, rows), (choices, left_out), out, end, stack)
-            return _build_all((asked, making, rows), choices, machine[0], out, stack)
-    except (NoImageError, NoWheelsError) as error:
-        raise CommandError(ExitCode.NOTHING_FITS, str(error)) from error
-    except RenderError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
-    except InstallError as error:
-        raise command_error(error) from error
+    labels_of(asked.labels)
+    with ending(out, building=end == "build"), ExitStack() as stack:
+        machines, rows = machines_of(asked, *machine)
+        choices, left_out = _choices(asked, wishes, machines, rows)
+        if end in ("print", "plan") or isinstance(end, Path):
+            return _planned((asked, making, rows), (choices, left_out), out, end, stack)
+        return _build_all((asked, making, rows), choices, machine[0], out, stack)
 
 
 def _choices(
@@ -202,22 +191,31 @@ def _build_all(
     """Builds one after the other; one that fails keeps none of the others from being built.
 
     Raises:
-        CommandError: when there is no engine to build with.
+        EngineError: when there is no engine to build with.
+        NoWheelsError: when the one image that is asked for has no wheels.
+        InstallError: when its wheels cannot be told.
     """
-    from gpuenv.image.errors import EngineError
-    from gpuenv.image.records import Built
+    from gpuenv.image.locking import NoWheelsError
+    from gpuenv.image.plan import tag_for
+    from gpuenv.image.records import Built, BuiltImage
+    from gpuenv.install.errors import InstallError
 
     asked, making, rows = work
-    try:
-        site = site_of(making, stack)
-        pinned = [replace(choice, base=site.engine.pinned(choice.base)) for choice in choices]
-    except EngineError as error:
-        raise CommandError(ExitCode.FAILED, error.message, error.remedy) from error
+    site = site_of(making, stack)
+    pinned = [replace(choice, base=site.engine.pinned(choice.base)) for choice in choices]
     shop = _workshop(site, making, subject, out)
     done: list[BuiltImage] = []
     remedies: dict[str, None] = {}
     for choice in pinned:
-        plan = _plan(asked, choice, _lock(choice, making), _rendering(making, site, rows), rows, len(choices))
+        try:
+            pins = _lock(choice, making)
+        except (NoWheelsError, InstallError) as error:
+            if len(choices) == 1:
+                raise
+            tag = tag_for(asked.tag, choice, several=True)
+            done.append(BuiltImage(tag, Built.FAILED, str(error), base=choice.base.pinned))
+            continue
+        plan = _plan(asked, choice, pins, _rendering(making, site, rows), rows, len(choices))
         try:
             done.append(_one(plan, shop, remedies))
         except KeyboardInterrupt:

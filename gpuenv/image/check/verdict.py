@@ -52,17 +52,35 @@ def judge_machine(
             else:
                 findings.append(as_image_finding(finding_of(rule, told)))
     in_order = ranked_findings([replace(entry, machine=name) for entry in findings])
-    unknown = tuple(dict.fromkeys(open_questions))
+    return _verdict(name, subject, in_order, tuple(dict.fromkeys(open_questions)))
+
+
+def untold(name: str, reference: str, why: str, snapshot: Snapshot, matrix: Matrix) -> MachineVerdict:
+    """The verdict on an image of which nothing is known, since nobody could be asked.
+
+    Args:
+        name: the machine's.
+        reference: the image.
+        why: nobody could be.
+        snapshot: what was read of the machine.
+        matrix: the compatibility matrix.
+    """
+    return _verdict(name, subject_of(ImageFacts(reference, "nobody"), snapshot, matrix), (), (why,))
+
+
+def _verdict(
+    name: str, subject: Subject, findings: tuple[ImageFinding, ...], unknown: tuple[str, ...]
+) -> MachineVerdict:
     return MachineVerdict(
         machine=name,
-        status=status_of(in_order, unknown=bool(unknown)),
+        status=status_of(findings, unknown=bool(unknown)),
         driver=None if subject.driver is None else str(subject.driver),
         driver_cuda=None if subject.level is None else str(subject.level),
         gpus=tuple(gpu.label for gpu in subject.gpus),
-        platform=image.platform,
+        platform=subject.image.platform,
         requirements=requirement_verdicts(subject),
-        findings=in_order,
-        changes=_changes(in_order),
+        findings=findings,
+        changes=_changes(findings),
         unknown=unknown,
     )
 

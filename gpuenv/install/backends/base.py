@@ -89,6 +89,9 @@ class Installer(Protocol):
     def staging(self, options: Options, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """Installs exactly what a lock file names into a folder of its own: commands, tried in turn until one works."""
 
+    def telling_cache(self) -> tuple[str, ...] | None:
+        """Tells the folder of what it takes without a network; None where it has none."""
+
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's variables without those that would send an install elsewhere."""
 

@@ -75,6 +75,10 @@ class Pip:
         words = ("--ignore-installed", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location")
         return ((*self._install(options), *words, "--prefix", str(stage), "--requirement", str(lock)),)
 
+    def telling_cache(self) -> tuple[str, ...] | None:
+        """It asks the index for every name: without one, its cache is of no use (``pip install --help``)."""
+        return None
+
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's own settings, but for the few that would send the install elsewhere."""
         kept = {name: value for name, value in given.items() if name not in _ELSEWHERE}
@@ -82,8 +86,10 @@ class Pip:
 
     def _install(self, options: Options) -> tuple[str, ...]:
         words = [*self.program, "install", "--only-binary=:all:", "--no-user", "--progress-bar=off"]
+        if options.offline or options.find_links is not None:
+            words.append("--no-index")
         if options.find_links is not None:
-            words += ["--no-index", "--find-links", options.find_links]
+            words += ["--find-links", options.find_links]
         if options.break_system_packages:
             words.append("--break-system-packages")
         return tuple(words)

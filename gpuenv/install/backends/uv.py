@@ -86,6 +86,10 @@ class Uv:
         head = (self.program, "pip", "install", "--no-deps", "--require-hashes")
         return tuple((*head, *self._common(entry), *where) for entry in tries)
 
+    def telling_cache(self) -> tuple[str, ...] | None:
+        """``uv cache dir``, which heeds the user's settings."""
+        return (self.program, "cache", "dir")
+
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's own settings, but for the few that name another environment."""
         kept = {name: value for name, value in given.items() if name not in _ELSEWHERE}
