@@ -11,7 +11,7 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import whose
 from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
-from gpuenv.matrix.installable import Rejected, in_range, libc, platform, python
+from gpuenv.matrix.installable import Rejected, Unknown, in_range, libc, platform, python
 from gpuenv.matrix.needs import NeededGpu
 from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
@@ -268,8 +268,8 @@ def wheel_of_other_interpreter(facts: Facts) -> Outcome:
     if there is None or not there.exact:
         yield NotKnown(why_not_known(facts))
         return
-    for judge in (platform, libc, python):
-        verdict = judge(there.wheel, facts.needs, facts.matrix)
+    verdicts = [(judge, judge(there.wheel, facts.needs, facts.matrix)) for judge in (platform, libc, python)]
+    for judge, verdict in verdicts:
         if isinstance(verdict, Rejected):
             yield Symptom(
                 f"{there.label} is not built for {verdict.found}: needs {verdict.needed}",
@@ -283,3 +283,6 @@ def wheel_of_other_interpreter(facts: Facts) -> Outcome:
                 cause=Cause.PYTHON_UNSUPPORTED if judge is python else Cause.PLATFORM_WHEEL_MISSING,
             )
             return
+    open_facts = [verdict.fact for _, verdict in verdicts if isinstance(verdict, Unknown)]
+    if open_facts:
+        yield NotKnown(f"{', '.join(open_facts)}: not told, and the wheel has to be built for it")

@@ -1,0 +1,53 @@
+"""Assumed facts in a verdict: what nobody told is unknown, whichever way the rest was told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.cli.program import answer
+from tests.cli.recorded import FIT, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PASTE = """\
+| NVIDIA-SMI 580.65.06    Driver Version: 580.65.06    CUDA Version: 13.0  |
+Package      Version
+------------ -------
+cupy-cuda13x 14.2.0
+"""
+MACHINE = ("driver=580", "gpu=H100")
+CUPY = ("cupy=cupy-cuda13x==14.2.0", "toolkit=13.0")
+TARGET = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "numpy=2.3.0")
+
+
+def assuming(*given: str) -> tuple[str, ...]:
+    return tuple(part for told in given for part in ("--assume", told))
+
+
+def undecided(*options: str | Path) -> tuple[int, set[str]]:
+    code, report = answer("doctor", *options)
+    return code, {run["code"] for run in report["checks"] if run.get("undecided")} & {"WHL506", "WHL507", "LIB601"}
+
+
+def test_a_driver_a_gpu_and_a_cupy_are_no_machine() -> None:
+    code, open_ones = undecided("--no-probe", *assuming(*MACHINE, "cupy=cupy-cuda13x==14.2.0"))
+    assert (code, open_ones) == (8, {"WHL506", "WHL507", "LIB601"})
+    assert undecided("--no-probe", *assuming(*MACHINE, *CUPY, *TARGET)) == (0, set())
+
+
+def test_a_paste_is_judged_by_the_same_rule(tmp_path: Path) -> None:
+    paste = tmp_path / "paste.txt"
+    paste.write_text(PASTE, encoding="utf-8")
+    told: tuple[str | Path, ...] = ("--paste", paste, *assuming(*MACHINE))
+    assert undecided(*told) == (8, {"WHL506", "WHL507", "LIB601"})
+    assert undecided(*told, *assuming(*CUPY[1:], *TARGET)) == (0, set())
+
+
+def test_a_cupy_in_place_of_the_recorded_one_has_libraries_that_nobody_was_asked_for(tmp_path: Path) -> None:
+    recorded = record(FIT, tmp_path / "fit.json")
+    assert undecided("--snapshot", recorded) == (0, set())
+    assert undecided("--snapshot", recorded, *assuming("driver=580")) == (0, set())
+    assert undecided("--snapshot", recorded, *assuming("cupy=cupy-cuda12x==14.2.0")) == (0, set())  # as it is there
+    assert undecided("--snapshot", recorded, *assuming("driver=580", CUPY[0])) == (8, {"LIB601"})
+    assert undecided("--snapshot", recorded, *assuming("driver=580", *CUPY)) == (0, set())
