@@ -14,6 +14,7 @@ from gpuenv.matrix.assumed_target import (
     with_libraries,
 )
 from gpuenv.matrix.assumed_values import one_of, read_arch, read_container, read_count, read_yes
+from gpuenv.matrix.contradictions import AssumeError, refuse_contradictions
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.records import Matrix
@@ -24,12 +25,10 @@ from gpuenv.model.snapshot import Driver, Gpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
 from gpuenv.model.visible import visible_entries
 
+__all__ = ["AssumeError", "assume"]
+
 _NONE = "none"
 _OPERATING_SYSTEMS = ("linux", "windows", "darwin")
-
-
-class AssumeError(ValueError):
-    """An assumption that cannot be understood; the message names it and what was expected."""
 
 
 def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot:
@@ -43,6 +42,7 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
     Raises:
         AssumeError: at the first that cannot be understood.
     """
+    refuse_contradictions(given)
     gpus = [text.partition("=")[2].strip() for text in given if text.partition("=")[0].strip() == "gpu"]
     if gpus:
         snapshot = _assume_gpus(snapshot, gpus, matrix)
@@ -127,10 +127,8 @@ def _assume_driver_cuda(snapshot: Snapshot, value: str, matrix: Matrix) -> Snaps
 
 def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Snapshot:
     """GPUs by model; ``none`` for a machine without."""
-    if any(name.lower() == _NONE for name in names):
-        if len(names) > 1:
-            raise AssumeError("--assume gpu=none: stands beside another gpu")
-        return replace(snapshot, gpus=(), pci_gpus=(), gpu_count=assumed(0)).assuming("gpus")
+    if names[0].lower() == _NONE:
+        return _with_gpus(snapshot, ())
     gpus = []
     for index, name in enumerate(names):
         try:
@@ -146,7 +144,9 @@ def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Sn
 
 
 def _with_gpus(snapshot: Snapshot, gpus: Sequence[Gpu]) -> Snapshot:
-    return replace(snapshot, gpus=tuple(gpus), gpu_count=assumed(len(gpus))).assuming("gpus")
+    """These GPUs; where there are none, the bus has none either."""
+    on_bus = snapshot.pci_gpus if gpus else ()
+    return replace(snapshot, gpus=tuple(gpus), gpu_count=assumed(len(gpus)), pci_gpus=on_bus).assuming("gpus")
 
 
 def _assume_capability(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:

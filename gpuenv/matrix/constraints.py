@@ -107,6 +107,17 @@ def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
     return Fits()
 
 
+def gpu_present(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """There is a GPU, or nobody has said that there is none."""
+    if not needs.gpus_absent:
+        return Fits()
+    minors = minors_of(wheel, matrix)
+    covered = _covered(minors)
+    wanted = f"of compute capability {covered[0]} to {covered[-1]}" if covered else "that it makes code for"
+    source = matrix.cite(minors[-1].source if minors else wheel.line.source)
+    return Rejected(f"a GPU {wanted}", "no GPU", source, Change("gpus", wanted, "none"))
+
+
 def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """Some NVRTC of the line's major, asked by this CuPy, compiles for every GPU there."""
     minors = minors_of(wheel, matrix)
@@ -248,6 +259,7 @@ CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
     *INSTALLABLE,
     (ConstraintName.DRIVER_MINIMUM, driver_minimum),
     (ConstraintName.DRIVER_SUPPORTS_GPU, driver_supports_gpu),
+    (ConstraintName.GPU_PRESENT, gpu_present),
     (ConstraintName.NVRTC_COMPILES_FOR_GPU, nvrtc_compiles_for_gpu),
     (ConstraintName.WHEEL_HAS_CODE_FOR_GPU, wheel_has_code_for_gpu),
     (ConstraintName.EXTRA_FITS_PLATFORM, extra_fits_platform),

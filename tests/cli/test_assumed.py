@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
+from gpuenv.model.reading import known
 from tests.cli.program import answer
-from tests.cli.recorded import FIT, record
+from tests.cli.recorded import FIT, changed, record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,3 +55,22 @@ def test_a_cupy_in_place_of_the_recorded_one_has_libraries_that_nobody_was_asked
     assert undecided("--snapshot", recorded, *assuming("cupy=cupy-cuda12x==14.2.0")) == (0, set())  # as it is there
     assert undecided("--snapshot", recorded, *assuming("driver=580", CUPY[0])) == (8, {"LIB601"})
     assert undecided("--snapshot", recorded, *assuming("driver=580", *CUPY)) == (0, set())
+
+
+@pytest.mark.parametrize("given", ["gpu=none", "gpu-count=0"])
+def test_no_gpu_is_no_gpu_wherever_the_rest_comes_from(given: str, tmp_path: Path) -> None:
+    eight = [replace(FIT.gpus[0], index=known(number, "nvml")) for number in range(8)]
+    recorded = record(changed(FIT, gpus=tuple(eight), gpu_count=known(8, "nvml")), tmp_path / "eight.json")
+    for options in (("--snapshot", recorded), ("--no-probe",)):
+        code, report = answer("doctor", *options, *assuming(given))
+        assert (code, report["findings"][0]["code"]) == (1, "GPU201")
+    code, report = answer("doctor", "--snapshot", recorded, *assuming(given), "--expect-no-gpu")
+    assert code == 0
+
+
+def test_nothing_fits_without_a_gpu() -> None:
+    code, told = answer("resolve", "--no-probe", *assuming("driver=580", "gpu=none"))
+    assert (code, told["wheel"], told["conda"], told["image"]) == (3, None, None, None)
+    reasons = {entry["constraint"] for entry in told["rejected"] if entry["candidate"]["name"] == "cupy-cuda13x"}
+    assert "gpu-present" in reasons
+    assert "would fit with a GPU of compute capability" in told["explanation"]

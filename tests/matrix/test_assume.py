@@ -150,3 +150,22 @@ def test_a_mistake_is_named(given: str, message: str, matrix: Matrix) -> None:
         _assume(matrix, given)
     assert message in str(caught.value)
     assert given in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("gpu=none", "gpu=V100"),
+        ("gpu=none", "gpu-count=2"),
+        ("compute-capability=7.0", "gpu=None"),
+        ("gpu-count=00", "gpu=V100"),
+        ("gpu-memory=80GiB", "gpu-count=0"),
+    ],
+)
+def test_what_only_a_gpu_has_stands_beside_none(given: tuple[str, ...], matrix: Matrix) -> None:
+    with pytest.raises(AssumeError, match="stands beside"):
+        _assume(matrix, *given)
+
+
+def test_none_may_be_said_twice(matrix: Matrix) -> None:
+    assert _assume(matrix, "gpu=none", "gpu=none", "gpu-count=0").gpus == ()
