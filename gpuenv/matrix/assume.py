@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gpuenv.matrix.assumed_target import (
     assume_cupy,
@@ -14,20 +14,23 @@ from gpuenv.matrix.assumed_target import (
     with_libraries,
 )
 from gpuenv.matrix.assumed_values import one_of, read_arch, read_container, read_count, read_yes
-from gpuenv.matrix.contradictions import AssumeError, refuse_contradictions
+from gpuenv.matrix.contradictions import AssumeError, read_pair, refuse_contradictions
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.reading import Reading, assumed, missing
 from gpuenv.model.record import replace
 from gpuenv.model.sizes import parse_size
-from gpuenv.model.snapshot import Driver, Gpu, Snapshot
+from gpuenv.model.snapshot import Driver, Gpu, Host, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
 from gpuenv.model.visible import visible_entries
 
-__all__ = ["AssumeError", "assume"]
+__all__ = ["AssumeError", "assume", "assumed_keys"]
 
 _NONE = "none"
+# A value of its own, by which no GPU is accessible and the driver's capabilities are; "void or empty or unset" come to
+# the same (NVIDIA Container Toolkit 1.16.0, Specialized Configurations with Docker, GPU Enumeration, read 2026-11-22).
+_WITH_NONE = "NVIDIA_VISIBLE_DEVICES"
 _OPERATING_SYSTEMS = ("linux", "windows", "darwin")
 
 
@@ -42,14 +45,13 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
     Raises:
         AssumeError: at the first that cannot be understood.
     """
-    refuse_contradictions(given)
-    gpus = [text.partition("=")[2].strip() for text in given if text.partition("=")[0].strip() == "gpu"]
+    pairs = [read_pair(text) for text in given]
+    refuse_contradictions(pairs)
+    gpus = [value for key, value in pairs if key == "gpu"]
     if gpus:
         snapshot = _assume_gpus(snapshot, gpus, matrix)
-    for text in given:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not key or not (value or key.startswith("env.")):
-            raise AssumeError(f"--assume {text}: expected KEY=VALUE, such as driver=580.95.05")
+    # Another system first: with the former one other facts go.
+    for (key, value), text in sorted(zip(pairs, given, strict=True), key=lambda entry: entry[0][0] != "os"):
         if key == "gpu":
             continue
         try:
@@ -57,6 +59,15 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
         except ValueError as error:
             raise AssumeError(f"--assume {text}: {error}") from error
     return with_libraries(_hidden(snapshot))
+
+
+def assumed_keys(given: Iterable[str]) -> set[str]:
+    """The keys of assumptions, however they are written.
+
+    Raises:
+        AssumeError: for what is no assumption.
+    """
+    return {read_pair(text)[0] for text in given}
 
 
 def _hidden(snapshot: Snapshot) -> Snapshot:
@@ -90,6 +101,17 @@ def _host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str,
         return replace(snapshot, host=host).assuming(f"host.{field}")
 
     return apply
+
+
+def _assume_system(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    """An operating system; what was read of another one goes with it, and so does what that one alone has."""
+    del matrix
+    name = one_of(_OPERATING_SYSTEMS)(value)
+    before = snapshot.host.os.value
+    if before not in (None, name) or (name != "linux" and before is None):
+        target = replace(snapshot.target, platform=Reading())
+        snapshot = replace(snapshot, host=Host(arch=snapshot.host.arch), target=target)
+    return replace(snapshot, host=replace(snapshot.host, os=assumed(name))).assuming("host.os")
 
 
 def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
@@ -171,12 +193,17 @@ def _assume_memory(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
 
 
 def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
-    variables = {**snapshot.environment, name: value}  # "none" is a value that NVIDIA_VISIBLE_DEVICES has
+    """A variable of the environment, or none."""
+    if not name:
+        raise ValueError("expected the name of a variable, such as env.CUDA_VISIBLE_DEVICES")
+    variables = {told: text for told, text in snapshot.environment.items() if told != name}
+    if value.lower() != _NONE or name == _WITH_NONE:
+        variables[name] = value
     return replace(snapshot, environment=variables).assuming(f"environment.{name}")
 
 
 _KEYS: dict[str, Callable[[Snapshot, str, Matrix], Snapshot]] = {
-    "os": _host("os", one_of(_OPERATING_SYSTEMS)),
+    "os": _assume_system,
     "arch": _host("arch", read_arch),
     "libc": _host("libc", Libc.parse),
     "container": _host("container", read_container),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from gpuenv.matrix.ranges import is_version
@@ -71,6 +70,7 @@ def _cupy_of(value: str) -> tuple[str, str]:
         ValueError: for another distribution, or where it leaves the version open.
     """
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - only where one is given
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
 
     expected = "expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0"
     try:
@@ -78,7 +78,7 @@ def _cupy_of(value: str) -> tuple[str, str]:
     except InvalidRequirement as error:
         raise ValueError(expected) from error
     pins = [entry.version for entry in read.specifier if entry.operator in ("==", "===")]
-    name = _canonical(read.name)
+    name = canonicalize_name(read.name)
     if is_cupy(name) and read.specifier and (len(read.specifier) > 1 or not pins or not is_version(pins[0])):
         raise ValueError(f"{expected}; a range is no fact: preflight --require 'cupy{read.specifier}' asks for one")
     if not is_cupy(name) or not pins:
@@ -94,7 +94,12 @@ def assume_numpy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
 
 def assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
     """A distribution of this version, or none."""
-    name = _canonical(name)
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only where one is given
+
+    try:
+        name = canonicalize_name(name, validate=True)
+    except ValueError as error:
+        raise ValueError("expected the name of a distribution, such as package.torch") from error
     if is_cupy(name):
         return _assume_cupy_package(snapshot, name, value)
     if value.lower() != _NONE and not is_version(value):
@@ -118,10 +123,6 @@ def _assume_cupy_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
         others += (CupyInstallation(name, value),)
         packages[name] = value
     return _with_cupy(snapshot, others, packages)
-
-
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def assume_toolkit(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.reading import known
-from tests.cli.program import answer
+from tests.cli.program import answer, gpuenv
 from tests.cli.recorded import FIT, changed, record
 
 if TYPE_CHECKING:
@@ -74,3 +74,17 @@ def test_nothing_fits_without_a_gpu() -> None:
     reasons = {entry["constraint"] for entry in told["rejected"] if entry["candidate"]["name"] == "cupy-cuda13x"}
     assert "gpu-present" in reasons
     assert "would fit with a GPU of compute capability" in told["explanation"]
+
+
+def test_what_a_paste_leaves_open_is_told_by_any_spelling(tmp_path: Path) -> None:
+    paste = tmp_path / "paste.txt"
+    paste.write_text(PASTE, encoding="utf-8")
+    assert "does not say the C library" in gpuenv("doctor", "--paste", paste).stderr
+    assert "does not say the C library" not in gpuenv("doctor", "--paste", paste, *assuming("glibc=2.36")).stderr
+
+
+def test_another_system_has_no_c_library_of_linux(tmp_path: Path) -> None:
+    recorded = record(FIT, tmp_path / "fit.json")
+    done = gpuenv("resolve", "--snapshot", recorded, *assuming("os=windows"))
+    assert "windows-x86_64" in done.stdout
+    assert "glibc" not in done.stdout
