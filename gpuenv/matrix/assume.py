@@ -58,7 +58,15 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
             snapshot = _one(snapshot, key, value, matrix)
         except ValueError as error:
             raise AssumeError(f"--assume {text}: {error}") from error
-    return with_libraries(_hidden(snapshot))
+    return with_libraries(_hidden(_of_its_system(snapshot)))
+
+
+def _of_its_system(snapshot: Snapshot) -> Snapshot:
+    """A system without glibc and musl has none, whoever named one."""
+    if snapshot.host.os.value == "linux" or "host.os" not in snapshot.assumed:
+        return snapshot
+    assumed_facts = tuple(path for path in snapshot.assumed if path != "host.libc")
+    return replace(snapshot, host=replace(snapshot.host, libc=Reading()), assumed=assumed_facts)
 
 
 def assumed_keys(given: Iterable[str]) -> set[str]:

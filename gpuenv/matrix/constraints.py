@@ -42,6 +42,11 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
         return Unknown("driver.version", wanted)
     if _driver_runs(wheel, needs, minimum) and not needs.driver_absent:
         return Fits()
+    if _is_of_libcuda(needs, minimum):
+        least = wheel.line.first_cuda if row.major < _FIRST_COMPATIBLE_MAJOR else CudaVersion(row.major, 0)
+        of_libcuda = Change("driver.cuda", f">= {least}", str(needs.driver_cuda))
+        beside = f"CUDA {needs.driver_cuda} (driver {needs.driver})"
+        return Rejected(f"libcuda of CUDA {of_libcuda.needed}", beside, source, of_libcuda)
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
     found = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}{level}"
     ranges = [branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
@@ -90,6 +95,11 @@ def _driver_runs(wheel: WheelCandidate, needs: Needs, minimum: DriverVersion) ->
     if needs.forward_compatible or needs.driver is None:
         return by_level
     return by_level and needs.driver >= minimum
+
+
+def _is_of_libcuda(needs: Needs, minimum: DriverVersion) -> bool:
+    """Whether a driver that does not run a line is new enough itself, so that the libcuda in use decides."""
+    return needs.driver is not None and needs.driver >= minimum and not needs.driver_absent
 
 
 def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:

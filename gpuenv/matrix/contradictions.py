@@ -27,19 +27,15 @@ def read_pair(text: str) -> Pair:
 
 
 def refuse_contradictions(pairs: Sequence[Pair]) -> None:
-    """Refuses what only a GPU has beside the assumption that there is none, and a C library beside a system without.
+    """Refuses a GPU, and what only a GPU has, beside the assumption that there is none.
 
     Raises:
-        AssumeError: for the two that exclude each other.
+        AssumeError: with both.
     """
     no_gpu = next((pair for pair in pairs if _is_no_gpu(pair)), None)
     of_a_gpu = next((pair for pair in pairs if pair[0] in _OF_A_GPU and not _is_no_gpu(pair)), None)
     if no_gpu and of_a_gpu:
         raise AssumeError(f"--assume {'='.join(no_gpu)}: stands beside {'='.join(of_a_gpu)}, which only a GPU has")
-    system = next((pair for pair in pairs if pair[0] == "os" and pair[1].lower() != "linux"), None)
-    libc = next((pair for pair in pairs if pair[0] == "libc"), None)
-    if system and libc:
-        raise AssumeError(f"--assume {'='.join(system)}: stands beside {'='.join(libc)}, which only Linux has")
 
 
 def _is_no_gpu(pair: Pair) -> bool:

@@ -18,7 +18,13 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 
-_WORDS = {"driver.version": "driver", "target.python": "Python", "target.numpy": "NumPy", "gpus": "a GPU"}
+_WORDS = {
+    "driver.version": "driver",
+    "target.python": "Python",
+    "target.numpy": "NumPy",
+    "gpus": "a GPU",
+    "driver.cuda": "libcuda of CUDA",
+}
 _GPU_CONSTRAINTS = (ConstraintName.NVRTC_COMPILES_FOR_GPU, ConstraintName.WHEEL_HAS_CODE_FOR_GPU)
 
 

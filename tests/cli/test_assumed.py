@@ -88,3 +88,17 @@ def test_another_system_has_no_c_library_of_linux(tmp_path: Path) -> None:
     done = gpuenv("resolve", "--snapshot", recorded, *assuming("os=windows"))
     assert "windows-x86_64" in done.stdout
     assert "glibc" not in done.stdout
+
+
+def test_where_libcuda_decides_it_is_named_and_not_the_driver() -> None:
+    given = ("driver=580", "driver-cuda=12.2")
+    code, told = answer("resolve", "--no-probe", *assuming(*given))
+    assert (code, told["wheel"]["distribution"]) == (0, "cupy-cuda12x")
+    minimum = [entry for entry in told["rejected"] if entry["constraint"] == "driver-minimum"]
+    assert {(entry["needed"], entry["found"]) for entry in minimum if entry["candidate"]["name"] == "cupy-cuda13x"} == {
+        ("libcuda of CUDA >= 13.0", "CUDA 12.2 (driver 580.65.06)")
+    }
+    _, report = answer("doctor", "--no-probe", *assuming(*given, "gpu=H100", "cupy=cupy-cuda13x==14.2.0"))
+    (found,) = [entry for entry in report["findings"] if entry["primary"]]
+    assert found["title"].startswith("The libcuda in use is too old for cupy-cuda13x: needs libcuda of CUDA >= 13.0")
+    assert not any("update the driver" in fix["text"] for fix in found["fix"])

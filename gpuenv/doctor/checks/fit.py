@@ -61,8 +61,9 @@ def driver_too_old(facts: Facts) -> Outcome:
     verdict = driver_minimum(there.wheel, facts.needs, facts.matrix)
     if not isinstance(verdict, Rejected):
         return
+    which = "libcuda in use" if _is_of_libcuda(verdict) else "driver"
     yield Symptom(
-        f"The driver is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
+        f"The {which} is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
         fact("driver.version", facts.snapshot.driver.version)
         + fact("driver.cuda", facts.snapshot.driver.cuda)
         + _installed_and_needed(there, verdict),
@@ -88,7 +89,14 @@ def _newer_driver(verdict: Rejected, facts: Facts) -> tuple[Fix, ...]:
     """The driver that would do, up to the last branch for every GPU here; nothing where there is none."""
     if verdict.change is None:
         return ()
+    if _is_of_libcuda(verdict):
+        return (Fix("Or let programs load the driver's own libcuda, and none of an older release before it."),)
     return (Fix(f"Or update the driver{whose(facts.snapshot)}: {verdict.change.needed}."),)
+
+
+def _is_of_libcuda(verdict: Rejected) -> bool:
+    """Whether the driver itself would do."""
+    return verdict.change is not None and verdict.change.fact == "driver.cuda"
 
 
 def _gpu_outside(there: Installed, facts: Facts) -> bool:
