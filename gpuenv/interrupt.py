@@ -8,16 +8,19 @@ TYPE_CHECKING = False  # importing typing takes as long as starting a child
 if TYPE_CHECKING:
     from types import FrameType
 
-_AGAIN = getattr(signal, "SIGALRM", None)  # Windows has none
+_AGAIN = getattr(signal, "SIGALRM", None)  # Windows has none, nor the next
+_HANG_UP = getattr(signal, "SIGHUP", None)  # the terminal is closed
 # Whatever may raise KeyboardInterrupt in this program: to be held back where a child is started.
-INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, *([_AGAIN] if _AGAIN is not None else []))
+INTERRUPTIONS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _HANG_UP, _AGAIN) if number is not None)
 _MOMENT, _MOST_MOMENTS = 0.002, 500  # seconds; how often an interruption is put off
 _put_off: list[int] = []
 
 
 def heed() -> None:
-    """Treats a polite request to end like Ctrl-C, so that the children are ended too; Ctrl-C, if ignored, stays so."""
+    """Treats a polite request to end like Ctrl-C, so that the children are ended too; what is ignored stays so."""
     signal.signal(signal.SIGTERM, interrupt)
+    if _HANG_UP is not None and signal.getsignal(_HANG_UP) is signal.SIG_DFL:  # not under nohup
+        signal.signal(_HANG_UP, interrupt)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
 

@@ -37,10 +37,17 @@ def test_a_script_stands_on_its_own() -> None:
         "nvml_processes": {"nvml_values"},
         "nvml_values": set(),
         "cuda": set(),
-        "interpreter": {"interpreter_cupy", "interpreter_linked", "interpreter_packages"},
+        "interpreter": {
+            "interpreter_cupy",
+            "interpreter_distributions",
+            "interpreter_linked",
+            "interpreter_packages",
+        },
         "interpreter_cupy": set(),
-        "interpreter_linked": {"interpreter_packages", "library_files"},
+        "interpreter_distributions": {"interpreter_packages", "interpreter_places"},
+        "interpreter_linked": {"interpreter_distributions", "library_files"},
         "interpreter_packages": set(),
+        "interpreter_places": set(),
         "libraries": {"cuda", "library_files", "library_versions"},
         "library_files": set(),
         "library_versions": set(),
@@ -81,6 +88,7 @@ def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
     "name",
     [
         *("interpreter", "interpreter_cupy", "interpreter_linked", "interpreter_packages", "libraries"),
+        *("interpreter_distributions", "interpreter_places"),
         *("library_files", "library_versions", "scheme", "start", "importing"),
     ],
 )

@@ -72,8 +72,12 @@ class Ended:
     def pieces(self) -> Iterator[bytes]:
         """Everything that was kept, stream by stream."""
         for copy in self.copies:
-            yield from copy.pieces()
-            yield b"\n"
+            last = b""
+            for piece in copy.pieces():
+                yield piece
+                last = piece or last
+            if last and not last.endswith(b"\n"):
+                yield b"\n"  # what the next stream begins with is a line of its own
 
 
 @dataclass(slots=True)

@@ -39,6 +39,11 @@ def by_prime_select(snapshot: Snapshot) -> bool:
     return ours and any(b.startswith(_OF_PRIME_SELECT) and b.endswith(_SWITCHED_OFF) for b in blocks(snapshot))
 
 
+def switched_off(snapshot: Snapshot) -> tuple[str, ...]:
+    """The lines by which programs switch a laptop's GPU off."""
+    return tuple(block for block in blocks(snapshot) if _is_switched_off(block))
+
+
 def let_through(snapshot: Snapshot) -> Iterator[Fix]:
     """How the blocks are taken out; nothing where there is none."""
     found = blocks(snapshot)

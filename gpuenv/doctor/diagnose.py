@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 
 from gpuenv.doctor.allowed import allowed_by
 from gpuenv.doctor.machine import contained
+from gpuenv.doctor.pixi_way import for_pixi
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
-from gpuenv.doctor.systems import for_system, from_a_container
+from gpuenv.doctor.systems import for_system, from_a_container, on_an_image
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance
-from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Severity, ranked
+from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Fix, Severity, ranked
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
@@ -100,8 +101,7 @@ def diagnose(
         runs.append(replace(run, duration=clock() - started))
         for symptom in symptoms:
             found = finding_of(check, symptom)
-            fixes = from_a_container(found.fix) if contained(snapshot) else found.fix
-            found = replace(found, fix=for_system(fixes, snapshot.host.os.value))
+            found = replace(found, fix=_here(found.fix, snapshot))
             if check.code.startswith(expected):
                 found = replace(found, severity=_milder(found.severity))
             allowed = allowed_by(found, terms.allowances, terms.day)
@@ -110,6 +110,13 @@ def diagnose(
                 blocked[check.code] = check.code
     ranking = ranked(findings, lambda finding, primary: primary.code.startswith(findings[finding]))
     return Diagnosis(ranking, tuple(runs))
+
+
+def _here(fixes: Iterable[Fix], snapshot: Snapshot) -> tuple[Fix, ...]:
+    """The cures as they can be had on this system, and in this environment."""
+    host = snapshot.host
+    fixes = from_a_container(fixes) if contained(snapshot) else on_an_image(fixes, host.image.value)
+    return for_pixi(for_system(fixes, host.os.value), snapshot.target)
 
 
 def _is_of_the_gpu(finding: Finding) -> bool:

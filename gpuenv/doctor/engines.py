@@ -21,6 +21,14 @@ _COMMANDS = {
 _TEGRA = ("docker", "run", "--runtime", "nvidia", "IMAGE")
 _CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 _OF_A_POD = Fix("Give the pod a GPU: resources.limits with nvidia.com/gpu: 1.")
+# NVIDIA/k8s-device-plugin, README: the plugin names the GPUs in NVIDIA_VISIBLE_DEVICES, and the runtime brings them.
+_OF_THE_RUNTIME = (
+    Fix("Where the pod was granted a GPU, its runtime has brought none: set runtimeClassName: nvidia in the pod."),
+    Fix(
+        "Or, on the node, make NVIDIA's runtime the one that is used where none is named, and restart containerd.",
+        ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=containerd", "--set-as-default"),
+    ),
+)
 _NODES = "Give the container the host's nodes /dev/nvidia*, and the rules that allow them, in its configuration"
 _OF_PROXMOX = Fix(
     "With Proxmox VE 8.1 or newer: a line for each, dev0: /dev/nvidia-uvm and so on, in /etc/pve/lxc/ID.conf."
@@ -40,7 +48,7 @@ def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     """How this kind of container is started with a GPU."""
     kind = _kind(snapshot)
     if kind is Container.KUBERNETES:
-        return (_OF_A_POD,)
+        return _of_a_pod(snapshot)
     if like_a_machine(snapshot):
         libraries = libraries_of_the_host(snapshot)
         by_engine = (_OF_LXC,) if kind is Container.LXC else ()
@@ -52,6 +60,13 @@ def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
         return (Fix("Start the container again with the GPU's device nodes and the host's driver libraries in it."),)
     again = Fix("Start the container with access to the GPUs.", _TEGRA if tegra else _COMMANDS[kind])
     return (again,) if kind is Container.APPTAINER else (again, *container_toolkit(snapshot))
+
+
+def _of_a_pod(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """The device plugin names what it has granted by this variable, unless it grants by mounts or by CDI."""
+    if snapshot.environment.get("NVIDIA_VISIBLE_DEVICES") == "void":
+        return (_OF_A_POD,)  # for a pod that asked for none
+    return (*_OF_THE_RUNTIME, _OF_A_POD) if snapshot.grant.devices.value else (_OF_A_POD, *_OF_THE_RUNTIME)
 
 
 def libraries_of_the_host(snapshot: Snapshot) -> Fix:

@@ -15,6 +15,8 @@ from gpuenv.model.snapshot import (
 )
 
 PASSED_ON = "vfio-pci"  # the kernel driver that keeps a device for a virtual machine
+# Where the driver container of NVIDIA's GPU Operator mounts its root on the node (its documentation, hostPaths).
+OF_THE_OPERATOR = "/run/nvidia/driver"
 _OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
 
 

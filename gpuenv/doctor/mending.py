@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.installed import first_cuda_major, name_in
+from gpuenv.doctor.outside import own_cupys
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
@@ -23,7 +24,9 @@ _BY_CHOICE = (
 _BY_PUTTING_IN_ANEW = ("WHL510", "LIB602", "LIB604")
 _BY_ADDING = ("WHL517", "LIB605", "LIB611")
 _WITHOUT_LIBRARIES = ("LIB601", "LIB603", "LIB610")
+_BY_CLEARING = ("WHL520",)
 _CRASHING = "LIB602"
+_SEVERAL = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Wound:
         sonames: libraries whose distributions, whichever they are, are put in anew.
         more: further requirements.
         afresh: whether an installer's cache may share the damage.
+        cleared: the distributions of which metadata of another release are there too, which leave.
     """
 
     codes: tuple[str, ...]
@@ -47,6 +51,7 @@ class Wound:
     sonames: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
     afresh: bool = False
+    cleared: tuple[str, ...] = ()
 
 
 def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
@@ -55,7 +60,7 @@ def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
     Notes are none of its business, and so is what the caller allows: both are notes. A finding whose cures are all
     unsafe (a Python that the system manages) is for a person.
     """
-    mendable = (*_BY_CHOICE, *_BY_PUTTING_IN_ANEW, *_BY_ADDING)
+    mendable = (*_BY_CHOICE, *_BY_PUTTING_IN_ANEW, *_BY_ADDING, *_BY_CLEARING)
     ours = [f for f in findings if f.code in mendable and f.severity is not Severity.NOTE and _is_safe(f, snapshot)]
     if not ours:
         return None
@@ -70,6 +75,7 @@ def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
         sonames=tuple(lost) if _CRASHING in codes else (),
         more=tuple(text for f in ours if f.code in _BY_ADDING for fix in f.fix for text in _requirements(fix)),
         afresh=bool(lost) or _is_changed(again, snapshot),
+        cleared=tuple(e.name for e in snapshot.target.left_metadata) if {*codes} & {*_BY_CLEARING} else (),
     )
 
 
@@ -80,6 +86,8 @@ def _is_safe(finding: Finding, snapshot: Snapshot) -> bool:
     """
     if finding.cause is Cause.MIXED_PIP_CONDA:
         return False
+    if finding.code == "WHL502" and len(own_cupys(snapshot.target)) < _SEVERAL:
+        return False  # what lies elsewhere is not the environment's to remove
     if any(fix.safe for fix in finding.fix):
         return True
     return finding.code in _BY_CHOICE and not snapshot.target.externally_managed.value

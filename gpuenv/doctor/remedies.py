@@ -7,8 +7,9 @@ ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Ins
 
 from __future__ import annotations
 
+from gpuenv.doctor.declared import besides_the_package, declared
 from gpuenv.doctor.joint import OPEN, no_one_driver, to_drive, wanted, wants
-from gpuenv.doctor.legacy import older_driver
+from gpuenv.doctor.legacy import WITH_STREAMS, older_driver, release_of
 from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.finding import Fix
@@ -26,7 +27,6 @@ _APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
 _PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
 _INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
 _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
-_WITH_STREAMS = ("8", "9")  # releases of the RHEL family in which the driver is a module of dnf
 
 
 def family(snapshot: Snapshot) -> str | None:
@@ -54,7 +54,10 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
 def _driver_package(facts: Facts) -> tuple[Fix, ...]:
     snapshot = facts.snapshot
     kind, needed = family(snapshot), wanted(facts)
-    if needed.last is not None and _chooses_newest(facts):
+    late = needed.last is not None and _chooses_newest(facts)
+    if by_other_means := declared(snapshot, needed, with_older=late):
+        return by_other_means
+    if late and needed.last is not None:
         words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
         return (older_driver(snapshot, kind, needed.last, words),)
     if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
@@ -65,7 +68,8 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
         return (Fix(f"Install the NVIDIA driver{needs}, then restart.", command),)
     if kind == "fedora":
         packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
-        return (Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages)),)
+        install = Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages))
+        return (install, *besides_the_package(snapshot))
     return (*_stream(snapshot), Fix("Install the NVIDIA driver, then restart.", _open_driver(snapshot)))
 
 
@@ -89,8 +93,7 @@ def whose(snapshot: Snapshot) -> str:
 
 
 def _stream(snapshot: Snapshot) -> tuple[Fix, ...]:
-    release = (snapshot.host.distribution.value or "").partition(" ")[2].split(".")[0]
-    if family(snapshot) != "rhel" or release not in _WITH_STREAMS:
+    if family(snapshot) != "rhel" or release_of(snapshot) not in WITH_STREAMS:
         return ()
     enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
     return (Fix("Choose the open kernel modules, from NVIDIA's repository.", enable),)
@@ -154,6 +157,14 @@ def kernel_headers(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
         **({"arch": "linux-headers"} if "-arch" in kernel else {}),  # its other kernels have packages of their own
     }
     return _package(snapshot, names)
+
+
+def the_compiler(snapshot: Snapshot, name: str) -> Fix:
+    """How to come to the compiler that the kernel was built with; Debian and Ubuntu have a package of each."""
+    return Fix(
+        f"Install the compiler that this kernel was built with, {name}, and let DKMS build the module again.",
+        _package(snapshot, dict.fromkeys(("ubuntu", "debian"), name)),
+    )
 
 
 def module_build(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ...]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuenv.doctor.machine import OF_THE_OPERATOR, libcuda_absent
 from gpuenv.doctor.remedies import family
 from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
 from gpuenv.model.versions import DriverVersion
 
 # Never a driver's own library: what a toolkit brings for older drivers, and what programs are linked with.
 _NO_DRIVERS = (LibraryOrigin.COMPAT, LibraryOrigin.STUB)
-_OF_64_BITS = ("/usr/lib64", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64")
+_OF_64_BITS = ("/usr/lib64", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64", f"{OF_THE_OPERATOR}/usr/lib64")
 
 
 def strays(snapshot: Snapshot) -> list[DriverLibrary]:
@@ -67,6 +68,15 @@ def _loadable(snapshot: Snapshot, entry: DriverLibrary) -> bool:
     if place == "/usr/lib":
         return family(snapshot) == "arch"
     return place in _OF_64_BITS or (arch is not None and f"/{arch}-linux-gnu" in place)
+
+
+def unfound(snapshot: Snapshot) -> DriverLibrary | None:
+    """The libcuda of the loaded module, where the loader finds none: it lies in a folder that it was not told of."""
+    module = snapshot.driver.module_version.value
+    if module is None or not libcuda_absent(snapshot):
+        return None
+    fit = (e for e in snapshot.driver.libraries if name(e) == "libcuda" and e.release == module)
+    return next((e for e in fit if e.origin not in _NO_DRIVERS and _loadable(snapshot, e)), None)
 
 
 def is_foreign(snapshot: Snapshot, entry: DriverLibrary) -> bool:

@@ -14,10 +14,22 @@ _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper")
 _OF_LINUX = frozenset(
     (
         *_INSTALLERS,
-        *("akmods", "dkms", "dmesg", "dracut", "mkinitcpio", "mokutil", "modprobe", "nvidia-ctk", "nvidia-modprobe"),
+        *(
+            "akmods",
+            "dkms",
+            "dmesg",
+            "dracut",
+            "mkinitcpio",
+            "modinfo",
+            "mokutil",
+            "modprobe",
+            "nvidia-ctk",
+            "nvidia-modprobe",
+        ),
         *("prime-select", "rmmod", "sh", "systemctl", "update-initramfs", "which"),
     )
 )
+_OF_A_ROOT = _INSTALLERS | {"akmods", "dkms", "dracut", "mkinitcpio", "update-initramfs"}  # what they change is there
 _SAYS_WHERE = pattern(r"\b(host|there)\b")
 _AGAIN = Fix("Restart the machine; where it comes back, install its NVIDIA driver again.")
 
@@ -39,6 +51,22 @@ def for_system(fixes: Iterable[Fix], os: str | None) -> tuple[Fix, ...]:
 def from_a_container(fixes: Iterable[Fix]) -> tuple[Fix, ...]:
     """The same, from inside of a container: the driver, its module and its services are the host's, whoever is root."""
     return tuple(_on_the_host(fix) if fix.command and fix.command[0] == "sudo" else fix for fix in fixes)
+
+
+def on_an_image(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]:
+    """The same where the root is an image: packages are layered onto it, and nothing below /usr is changed in place.
+
+    rpm-ostree(1): install. What else changes the root has no command there; its words stand.
+    """
+    return tuple(fixes) if image != "ostree" else tuple(_layered(fix) for fix in fixes)
+
+
+def _layered(fix: Fix) -> Fix:
+    program, command = _program(fix), fix.command or ()
+    if program == "dnf" and "install" in command:
+        packages = (word for word in command[command.index("install") + 1 :] if not word.startswith("-"))
+        return replace(fix, command=("sudo", "rpm-ostree", "install", *packages))
+    return replace(fix, command=None) if program in _OF_A_ROOT else fix
 
 
 def _on_the_host(fix: Fix) -> Fix:

@@ -35,7 +35,7 @@ _PREFIXES = re.compile(
     | \d\d:\d\d:\d\d(?:[.,]\d+)?(?=\s)                                                 # a clock
     | {_LEVEL}:[\w.]+:                                                                 # Python's logging
     | \[{_LEVEL}\](?=\s)                                                               # a level alone
-    | [\w.-]{{1,40}}\s*\|(?=\s)                                                        # compose
+    | [\w.-]{{1,40}}\s*\|(?=\s)(?!\s(?:e?grep|head|tail|awk|sort|wc|less|tee)\b)               # compose, not a pipe
     | \[pod/[\w./-]+\](?=\s)                                                           # kubectl
     | \[rank\d+\]:                                                                     # torchrun
     | \[\d+,\d+\]<std(?:err|out)>:                                                     # mpirun

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from gpuenv.explain.apart import told_apart
+from gpuenv.explain.decided import decided
 from gpuenv.explain.guesses import MOST_GUESSES, UNDECIDED, swayed, with_guesses
 from gpuenv.explain.records import Hit, Level, Signature
 from gpuenv.model.causes import Cause
@@ -13,6 +14,7 @@ from gpuenv.model.record import dataclass
 
 _LEAST, _LITTLE = 0.05, 0.01  # a cause below it is not worth a line
 _SURE = 0.97
+_CERTAIN = 0.8  # what a message says of its cause with as much weight, no other fact decides
 _WARNING = 0.6  # what a warning's odds are multiplied with where an error speaks too
 _CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
 _SUPPORTED, _RULED_OUT = 5.0, 0.35
@@ -165,7 +167,7 @@ def weigh(
             where the doctor has found none of them.
     """
     speaking = _speaking(hits, marks)
-    voices = [(hit, told_apart(dict(_weights(hit, marks)), marks)) for hit in speaking]
+    voices = [(hit, _told(hit, marks)) for hit in speaking]
     errors = any(hit.signature.level is Level.ERROR for hit in speaking)
     chances: dict[Cause, float] = {}
     for hit, weights in voices:
@@ -212,9 +214,21 @@ def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:
     return kept
 
 
-def _weights(hit: Hit, marks: Collection[str]) -> list[tuple[Cause, float]]:
+def _told(hit: Hit, marks: Collection[str]) -> dict[Cause, float]:
+    """What a message says beside what the rest of the text shows."""
+    said = _said(hit)
+    told = told_apart(dict(_weights(hit, said, marks)), marks)
+    return decided(told, marks) if max(said.values(), default=0.0) < _CERTAIN else told
+
+
+def _said(hit: Hit) -> dict[Cause, float]:
+    """What a message says by itself."""
     signature = hit.signature
-    causes = dict(signature.judge(dict(hit.values)) if signature.judge and hit.values else signature.causes)
+    return dict(signature.judge(dict(hit.values)) if signature.judge and hit.values else signature.causes)
+
+
+def _weights(hit: Hit, said: Mapping[Cause, float], marks: Collection[str]) -> list[tuple[Cause, float]]:
+    signature, causes = hit.signature, dict(said)
     for sway in signature.sways:
         if sway.factor > 1 and _holds(sway.mark, marks):
             causes.setdefault(sway.cause, 0.02)

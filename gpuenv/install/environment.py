@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.record_file import misfits, read_record
 from gpuenv.install.records import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_target
-from gpuenv.probe.children import Ending, run_child
+from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
 
@@ -77,18 +79,21 @@ class Installed:
     installer: str | None = None
 
 
-def ask_scheme(interpreter: str, environment: Mapping[str, str], deadline: float) -> Scheme:
+def ask_scheme(
+    interpreter: str, environment: Mapping[str, str], deadline: float, group: ChildGroup | None = None
+) -> Scheme:
     """The folders of the environment, from its own interpreter.
 
     Args:
         interpreter: its path.
         environment: the caller's variables.
         deadline: reading of ``time.monotonic``.
+        group: the children that it shall be ended with, where this is asked beside the main thread.
 
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
     """
-    result = run_child([*in_target(interpreter, "scheme")], for_the_target(environment), deadline)
+    result = run_child([*in_target(interpreter, "scheme")], for_the_target(environment), deadline, group)
     facts = parse_facts(result.stdout)
     if "done" not in facts:
         lines = [line for line in result.stderr.splitlines() if line.strip()]
@@ -113,11 +118,25 @@ def read_installed(folders: Iterable[str]) -> tuple[Installed, ...]:
     """
     found: dict[str, Installed] = {}
     for folder in _each_once(folders):
+        here: dict[str, list[Installed]] = {}
         for distribution in distributions(path=[folder]):
             entry = _installed(distribution, folder)
             if entry is not None:
-                found.setdefault(entry.name, entry)
+                here.setdefault(entry.name, []).append(entry)
+        for name, entries in here.items():
+            found.setdefault(name, entries[0] if len(entries) == 1 else _of_the_files(entries))
     return tuple(found.values())
+
+
+def _of_the_files(entries: Sequence[Installed]) -> Installed:
+    """Of several metadata of one name in one folder, that of the files there: an update was cut short."""
+    records = {entry.metadata: read_record(entry.metadata) or () for entry in entries}
+
+    def order(entry: Installed) -> tuple[bool, int, float]:
+        record = records[entry.metadata]
+        return not record, misfits(entry.folder, record), -Path(entry.metadata).stat().st_mtime
+
+    return min(entries, key=order)
 
 
 def _each_once(folders: Iterable[str]) -> Iterator[str]:
@@ -135,15 +154,37 @@ def _installed(distribution: Distribution, folder: str) -> Installed | None:
     Names and versions are handed to installers in files, one a line: what could be read as an option is no name.
 
     Raises:
-        TargetUnusable: where the disk, or the text's encoding, lets nobody read it.
+        TargetUnusable: where the disk lets nobody read it.
     """
+    place = getattr(distribution, "_path", folder)
     try:
-        return _read(distribution, folder)
-    except (OSError, UnicodeDecodeError) as error:
-        place = getattr(distribution, "_path", folder)
+        try:
+            return _read(distribution, folder)
+        except UnicodeDecodeError:
+            return _read(_InAnyEncoding(Path(place)), folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return None  # a link to itself is as good as none
         raise TargetUnusable(
             f"{place}: what is installed there cannot be read: {error}", "Reinstall or remove that package."
         ) from error
+
+
+class _InAnyEncoding(Distribution):
+    """Metadata of before 2018 may be in any encoding; what matters of them is ASCII."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads what is in a folder of metadata, or the one file that old ones are."""
+        self._path = path
+
+    def read_text(self, filename: str) -> str | None:
+        """A file of the metadata, as far as it can be read."""
+        path = self._path / filename if filename else self._path
+        return path.read_bytes().decode("utf-8", "replace") if path.is_file() else None
+
+    def locate_file(self, path: str | os.PathLike[str]) -> Path:
+        """The place of an installed file."""
+        return self._path.parent / path
 
 
 def _read(distribution: Distribution, folder: str) -> Installed | None:

@@ -28,5 +28,9 @@ class InstallFailed(InstallError):  # noqa: N818 - it says what is the matter
     """The installer or the proof failed."""
 
 
+class CacheAtFault(InstallFailed):
+    """What the installer has put together is not whole: its cache may hold the damage."""
+
+
 class ConsentNeeded(InstallError):  # noqa: N818 - it says what is the matter
     """The caller has to agree to something first."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from gpuenv import __version__
 from gpuenv.install.durable import Writing, everything_in
-from gpuenv.install.errors import InstallError, InstallFailed
+from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed
 from gpuenv.install.holdings import as_package, take_stock
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.outcomes import put_back
@@ -19,7 +20,7 @@ from gpuenv.install.records import Outcome, Plan, Proof, Result
 from gpuenv.install.resolving import remedy_for
 from gpuenv.install.restoring import forget_old, restore
 from gpuenv.install.staged import Staged, StagedFile, same_content
-from gpuenv.install.staging import Announce, checked, put_together
+from gpuenv.install.staging import Announce, checked, put_together, without_cache
 from gpuenv.install.swap import (
     caches_of,
     carry_out,
@@ -95,27 +96,43 @@ def _made_ready(work: Work, number: str) -> tuple[Journal, tuple[str, ...]]:
 
     Which frameworks can be imported is asked while the installer works, and the disk writes while files are checked.
     """
-    store, stage = work.store, work.store.stage(number)
+    stage = work.store.stage(number)
     stage.mkdir()
     if not work.prepared.plan.install:
         return _written(work, number, Staged((), ()), None), ()
     with ThreadPoolExecutor(1) as beside:
         asked: Future[tuple[str, ...]] = beside.submit(_frameworks, work)
         try:
-            work.clock.begin("download and unpack")
-            put_together(work.prepared, store.transaction(number), stage, work.announce)
-            work.clock.begin("check of files")
-            writing = Writing(store.root, everything_in(stage))
             try:
-                staged = checked(work.prepared, stage)
-                work.clock.begin("imports before")
-                frameworks = asked.result()
-                return _written(work, number, staged, writing), frameworks
-            finally:
-                writing.stop()
+                return _put_together(work, work.prepared, number, asked)
+            except CacheAtFault:
+                afresh = without_cache(work.prepared)
+                if afresh is None:
+                    raise
+                work.announce("what the installer's cache holds is damaged: once more without it")
+                shutil.rmtree(stage)
+                stage.mkdir()
+                return _put_together(work, afresh, number, asked)
         except BaseException:
             work.child.group.close()  # nobody waits for an import any longer
             raise
+
+
+def _put_together(
+    work: Work, prepared: Prepared, number: str, asked: Future[tuple[str, ...]]
+) -> tuple[Journal, tuple[str, ...]]:
+    store, stage = work.store, work.store.stage(number)
+    work.clock.begin("download and unpack")
+    put_together(prepared, store.transaction(number), stage, work.announce)
+    work.clock.begin("check of files")
+    writing = Writing(store.root, everything_in(stage))
+    try:
+        staged = checked(prepared, stage)
+        work.clock.begin("imports before")
+        frameworks = asked.result()
+        return _written(work, number, staged, writing), frameworks
+    finally:
+        writing.stop()
 
 
 def _frameworks(work: Work) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from gpuenv.install.holdings import Holdings, as_package
 from gpuenv.install.planning import Choice, make_plan
 from gpuenv.install.record_file import is_damaged, read_record
 from gpuenv.install.records import Pin, Plan
-from gpuenv.install.removal import files_of, leftovers, owners, still_owned
+from gpuenv.install.removal import files_of, left_metadata, leftovers, owners, still_owned
 from gpuenv.install.resolving import (
     Caller,
     Lock,
@@ -82,6 +82,7 @@ def prepare(
     requirements: Sequence[str],
     locked: tuple[Pin, ...] | None = None,
     again: Sequence[str] = (),
+    cleared: Sequence[str] = (),
 ) -> Prepared:
     """The plan to install these requirements.
 
@@ -91,6 +92,7 @@ def prepare(
         requirements: the resolver's, pins included; those of a lock file where there is one.
         locked: exact versions with digests, from a lock file; None to ask the installer.
         again: distributions whose files are put in anew, whatever they look like.
+        cleared: distributions of which metadata of other releases are there too, which leave.
 
     Raises:
         InstallError: when there can be no plan.
@@ -110,6 +112,7 @@ def prepare(
     replaced = [holdings.own[pin.name] for pin in install if pin.name in holdings.own]
     leaving, _ = _leaving(holdings, [*removed, *replaced])
     strays = leftovers(holdings.scheme, owners(holdings.own.values(), holdings.scheme.root))
+    strays = tuple(dict.fromkeys((*strays, *left_metadata(holdings.scheme, holdings.own, cleared))))
     choice = Choice(tuple(requirements), aim, install, overwritten, strays, resolved.commands)
     plan = make_plan(holdings, caller, choice, free_space(holdings.scheme.root))
     return Prepared(plan, holdings, lock_text(install), (*leaving, *strays), caller)

@@ -44,6 +44,11 @@ def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
     return None
 
 
+def misfits(folder: str, entries: tuple[Entry, ...]) -> int:
+    """How many files, metadata apart, are missing or of another size; looks at no contents."""
+    return sum(1 for entry in entries if ".dist-info/" not in entry.path and is_damaged(folder, (entry,)) is not None)
+
+
 def digest(path: str) -> str:
     """The SHA-256 of a file, as a RECORD writes it.
 

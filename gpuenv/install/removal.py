@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+
+from packaging.utils import canonicalize_name
 
 from gpuenv.install.environment import Installed, Scheme
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.paths import below, is_inside
 from gpuenv.install.record_file import Entry, digest, read_record
+from gpuenv.model.lines import is_cupy
 
 MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
+_METADATA = ".dist-info"
 _HALF_REMOVED = "~"  # pip renames what it removes to a name that begins so, and leaves it when it is interrupted
 
 
@@ -89,6 +93,23 @@ def leftovers(scheme: Scheme, owned: Mapping[str, object]) -> tuple[str, ...]:
             if name.startswith(_HALF_REMOVED) and name[1:].replace("_", "-").startswith("upy"):
                 found += list(_files_below(folder, name, scheme.root))
     return tuple(found)
+
+
+def left_metadata(scheme: Scheme, own: Mapping[str, Installed], named: Collection[str]) -> tuple[str, ...]:
+    """The metadata that an update or a power cut has left: those of CuPy's and of the distributions named alone.
+
+    Another release's of a distribution that is there, or such as tell no name.
+    """
+    found: list[str] = []
+    used = {os.path.realpath(entry.metadata) for entry in own.values()}
+    for folder in dict.fromkeys((scheme.purelib, scheme.platlib)):
+        for entry in _listed(folder):
+            name = canonicalize_name(entry.removesuffix(_METADATA).rpartition("-")[0])
+            path = Path(folder, entry)
+            ours = entry.endswith(_METADATA) and (name in named or is_cupy(name))
+            if ours and not path.is_symlink() and os.path.realpath(path) not in used:
+                found += list(_files_below(folder, entry, scheme.root))
+    return tuple(dict.fromkeys(found))
 
 
 def _files_below(folder: str, name: str, root: str) -> Iterator[str]:

@@ -7,14 +7,18 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuenv.install.errors import InstallFailed
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.errors import CacheAtFault, InstallFailed
 from gpuenv.install.preparing import Prepared
 from gpuenv.install.records import Plan
 from gpuenv.install.resolving import complaint, remedy_for
 from gpuenv.install.staged import Staged, broken, read_stage
+from gpuenv.model.record import replace
 from gpuenv.probe.children import ChildResult, Ending
 
 _LINKS = "They are links into a cache, and end with it: unset UV_LINK_MODE, or change link-mode in uv.toml."
+_UNPACKED = "error: Failed to install"  # uv 0.13.9: all was downloaded or in the cache, and is no wheel
+_NO_CACHE = "UV_NO_CACHE"
 Announce = Callable[[str], None]
 
 
@@ -28,7 +32,7 @@ def put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announ
         announce: told what is being done.
 
     Raises:
-        InstallFailed: when it does not come to its end.
+        InstallFailed: when it does not come to its end; CacheAtFault where the wheels are there and no wheels.
     """
     lock = folder / "lock.txt"
     lock.write_text(prepared.lock, encoding="utf-8")
@@ -36,7 +40,16 @@ def put_together(prepared: Prepared, folder: Path, stage: Path, announce: Announ
     result = _filled(prepared, lock, stage, announce)
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
-        raise InstallFailed(f"{prepared.plan.installer} failed: {why}; nothing was changed", remedy_for(why))
+        kind = CacheAtFault if _UNPACKED in result.stderr else InstallFailed
+        raise kind(f"{prepared.plan.installer} failed: {why}; nothing was changed", remedy_for(why))
+
+
+def without_cache(prepared: Prepared) -> Prepared | None:
+    """The same plan with nothing from uv's cache, whose files those of environments may be; None for all others."""
+    caller = prepared.caller
+    if not isinstance(caller.installer, Uv) or caller.options.offline or caller.environment.get(_NO_CACHE):
+        return None
+    return replace(prepared, caller=replace(caller, environment={**caller.environment, _NO_CACHE: "1"}))
 
 
 def _filled(prepared: Prepared, lock: Path, stage: Path, announce: Announce) -> ChildResult:
@@ -64,7 +77,7 @@ def checked(prepared: Prepared, stage: Path) -> Staged:
     bad = broken(staged.files)
     if bad:
         links = any(stat.S_ISLNK(file.told.st_mode) for file in staged.files)
-        raise InstallFailed(
+        raise CacheAtFault(
             f"{len(bad)} files are not what their RECORD says, {bad[0]} first; nothing was changed",
             _LINKS if links else None,
         )

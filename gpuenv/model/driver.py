@@ -36,12 +36,15 @@ class DkmsBuild:
         release: the driver's release.
         kernel: the kernel it was built for; null where it has only been added.
         state: ``added``, ``built`` or ``failed``.
+        compiler: the compiler that the kernel was built with, such as ``gcc-12``, where the build failed since another
+            one, or none, is there.
     """
 
     module: str
     release: str
     kernel: str | None = None
     state: str = "added"
+    compiler: str | None = None
 
 
 class LibraryOrigin(str, Enum):

@@ -46,6 +46,7 @@ class Host:
         lockdown: the kernel's lockdown mode: ``none``, ``integrity`` or ``confidentiality``.
         module_signatures: whether the kernel refuses modules without a valid signature.
         suspends: how often it has gone to sleep since its start.
+        image: ``ostree`` where the root is an image onto which packages are layered, as in Fedora Silverblue.
     """
 
     os: Reading[str] = Reading()
@@ -61,6 +62,7 @@ class Host:
     lockdown: Reading[str] = Reading()
     module_signatures: Reading[bool] = Reading()
     suspends: Reading[int] = Reading()
+    image: Reading[str] = Reading()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from gpuenv.model.record import dataclass
 
 
 class RepairStatus(str, Enum):
-    """How mending ended: nothing that gpuenv may mend, done, or put back as it was."""
+    """How mending ended: nothing that gpuenv may mend, only planned, done, or put back as it was."""
 
+    PLANNED = "planned"
     NOTHING = "nothing-to-mend"
     MENDED = "mended"
     RESTORED = "restored"
@@ -27,6 +28,7 @@ class Repair:
         left: the codes of findings that are left, errors and warnings: their cures are for a person.
         transaction: the number to roll back; null where nothing was changed.
         undo: how it is undone, as an argv list; null where there is nothing to undo.
+        plan: what would be done, line by line, where that was only to be shown.
     """
 
     status: RepairStatus
@@ -35,3 +37,4 @@ class Repair:
     left: tuple[str, ...] = ()
     transaction: str | None = None
     undo: tuple[str, ...] | None = None
+    plan: tuple[str, ...] = ()

@@ -35,6 +35,15 @@ class Toolkit:
         return self.found_via in ("conda", "wheels")
 
 
+class PackagePlace(str, Enum):
+    """Where a distribution on the path lies: in the environment itself, or where its installers do not reach."""
+
+    ENVIRONMENT = "environment"
+    PYTHONPATH = "pythonpath"
+    USER = "user"
+    ELSEWHERE = "elsewhere"
+
+
 @dataclass(frozen=True, slots=True)
 class CupyInstallation:
     """A CuPy distribution in the target.
@@ -48,6 +57,7 @@ class CupyInstallation:
         module: the file of the package ``cupy`` that lies beside its metadata.
         requires: what it requires itself, in the words of its metadata: ``fastrlock>=0.5``.
         cuda_major: the CUDA that its modules are linked with, where its name does not tell; null for a wheel line.
+        place: whether the folder is the environment's own, and else what leads there; null where nobody told.
     """
 
     distribution: str
@@ -58,6 +68,12 @@ class CupyInstallation:
     module: str | None = None
     requires: tuple[str, ...] = ()
     cuda_major: int | None = None
+    place: PackagePlace | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the environment's own installers can remove it, as far as is known."""
+        return self.place in (None, PackagePlace.ENVIRONMENT)
 
     @property
     def label(self) -> str:
@@ -115,6 +131,23 @@ class FileFault:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftMetadata:
+    """Metadata that are of no files there, as a removal or an update that was cut short leaves them.
+
+    Attributes:
+        path: their folder.
+        name: of the distribution.
+        release: as they tell it; null where they tell none.
+        has_files: whether it is of a CuPy, and a package ``cupy`` lies beside it, be it links to nowhere.
+    """
+
+    path: str
+    name: str
+    release: str | None = None
+    has_files: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JupyterKernel:
     """A kernel of Jupyter's that the target offers: its name, and the interpreter that it starts."""
 
@@ -162,6 +195,7 @@ class Target:
         preload: the libraries that the CuPy wheel's own configuration loads beforehand, with the version it wants.
         file_faults: files of CuPy and of CUDA distributions that are not as they were installed; at most 50.
         file_faults_count: how many there are; null where nobody looked.
+        left_metadata: metadata that are of no files there: of a name that is there twice, or empty.
         kernels: the kernels of Jupyter's that it offers.
         needs_of_cupy: what other distributions there need of CuPy.
         extension: CuPy's central compiled module, as the loader took it.
@@ -195,6 +229,7 @@ class Target:
     preload: Mapping[str, str] = field(default_factory=dict)
     file_faults: tuple[FileFault, ...] = ()
     file_faults_count: Reading[int] = Reading()
+    left_metadata: tuple[LeftMetadata, ...] = ()
     kernels: tuple[JupyterKernel, ...] = ()
     needs_of_cupy: tuple[NeedOfCupy, ...] = ()
     extension: Reading[str] = Reading()
@@ -217,5 +252,6 @@ class Target:
             preload={},
             file_faults=(),
             file_faults_count=Reading(),
+            left_metadata=(),
             extension=Reading(),
         )

@@ -73,6 +73,7 @@ def _host(raw: RawFacts) -> Host:
             "module.sig_enforce", kernel.module_signatures, "/sys/module/module/parameters is not to be seen"
         ),
         suspends=fact("/sys/power/suspend_stats/success", kernel.suspends, "the kernel does not count them here"),
+        image=fact("/run/ostree-booted", kernel.image, "it bears no mark of one"),
     )
 
 

@@ -52,6 +52,7 @@ def assemble_target(raw: RawFacts) -> Target:
         preload=dict(sorted(raw.libraries.preload.items())),
         file_faults=raw.files.file_faults,
         file_faults_count=fact(RECORD, raw.files.file_faults_count, _why_no(raw, "files")),
+        left_metadata=facts.left_metadata,
         kernels=facts.kernels,
         needs_of_cupy=facts.needs_of_cupy,
         extension=fact("the target's loader", raw.libraries.extension, _no_extension(raw)),
@@ -92,6 +93,7 @@ def _cupy(entry: Distribution, facts: TargetFacts) -> CupyInstallation:
         module=module.module if module else None,
         requires=entry.requires,
         cuda_major=entry.cuda_major,
+        place=entry.place,
     )
 
 

@@ -56,6 +56,7 @@ _HOST: Mapping[str, Sources] = {
     "host.lockdown": _one("/sys/kernel/security/lockdown"),
     "host.module_signatures": _one("module.sig_enforce"),
     "host.suspends": _one("/sys/power/suspend_stats/success"),
+    "host.image": _one("/run/ostree-booted"),
     "kernel_log": _one("/dev/kmsg", "/var/log/*"),
     "pci_gpus[]": _one("/sys/bus/pci/devices"),
     "amd_gpus[]": _one("/sys/class/kfd/kfd/topology/nodes"),

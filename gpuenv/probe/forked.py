@@ -73,7 +73,7 @@ def _detach(streams: tuple[int, int, int]) -> None:
     os.setsid()
     for name in set(os.environ) - set(for_the_driver(os.environ)):
         del os.environ[name]
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     for stream, descriptor in enumerate(streams):
         os.dup2(descriptor, stream)

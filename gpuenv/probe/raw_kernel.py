@@ -147,6 +147,7 @@ class KernelFacts:
         lockdown: the kernel's lockdown mode.
         module_signatures: whether the kernel refuses modules without a valid signature.
         suspends: how often it has gone to sleep since its start.
+        image: ``ostree`` where the root is an image of that kind.
         dkms: the builds of the driver's module that DKMS knows.
         module_kernels: other kernels for which a module of the driver is installed, where the running one has none.
         module_files: the files of those modules.
@@ -181,6 +182,7 @@ class KernelFacts:
     lockdown: str | None = None
     module_signatures: bool | None = None
     suspends: int | None = None
+    image: str | None = None
     dkms: tuple[DkmsBuild, ...] = ()
     module_kernels: tuple[str, ...] | None = None
     module_files: tuple[str, ...] | None = None

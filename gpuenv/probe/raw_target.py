@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 
 from gpuenv.model.record import dataclass, field
-from gpuenv.model.snapshot import FileFault, JupyterKernel, NeedOfCupy
+from gpuenv.model.snapshot import FileFault, JupyterKernel, LeftMetadata, NeedOfCupy, PackagePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Distribution:
         tags: those of the wheel that it was installed from.
         requires: what it requires itself, where it is a CuPy: the lines of its metadata.
         cuda_major: the CUDA that it is linked with, where it is a CuPy whose name does not tell.
+        place: whether that folder is the environment's own, and else what leads there.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Distribution:
     tags: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     cuda_major: int | None = None
+    place: PackagePlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class TargetFacts:
         writable: whether this user may install into it.
         user_site: the folder of the user's own packages, where it is on the path.
         distributions: those that have to do with GPUs, in the order in which imports meet them.
+        left_metadata: those that are of no files there.
         conda_packages: likewise by conda's records: name to version.
         cupy_modules: every package ``cupy`` on the path.
         cupy_module: the file that ``import cupy`` would take.
@@ -87,6 +90,7 @@ class TargetFacts:
     writable: bool | None = None
     user_site: str | None = None
     distributions: tuple[Distribution, ...] = ()
+    left_metadata: tuple[LeftMetadata, ...] = ()
     conda_packages: Mapping[str, str] = field(default_factory=dict)
     cupy_modules: tuple[CupyModule, ...] = ()
     cupy_module: str | None = None

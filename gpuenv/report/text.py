@@ -166,6 +166,7 @@ def _repair_lines(repair: Repair | None) -> Iterator[Line]:
     mended = repair.status is RepairStatus.MENDED
     yield Line("Mending", Style.HEADING)
     yield Line(f"  {repair.status.value}: {repair.message}", Style.GOOD if mended else Style.WARNING, 4)
+    yield from (Line(f"  {line}", hang=4) for line in repair.plan)
     if repair.gone:
         yield Line(f"  gone: {', '.join(repair.gone)}", Style.GOOD, 4)
     if repair.left:

@@ -6,12 +6,14 @@ import contextlib
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 from gpuenv.data import data_path
 from gpuenv.simulate.build import SOURCES, StubDriver, build, built_in
@@ -21,6 +23,7 @@ from gpuenv.simulate.toolkit import compile_toolkit
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
 _SIGNALLED = 128
+_HANDED_ON = ("SIGTERM", "SIGHUP")
 # What the caller's own machine says of its GPUs is not to be heard on another one.
 _OWN = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_", "GPUENV_STUB", "GPUENV_DRIVER_ROOT")
 _ADDED = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD")
@@ -106,9 +109,29 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     except OSError as error:
         sys.stderr.write(f"gpuenv: {named}: {error.strerror or error}\n")
         return _NOT_EXECUTABLE
-    while True:
-        try:
-            code = process.wait()
-            return code if code >= 0 else _SIGNALLED - code
-        except KeyboardInterrupt:  # the terminal has sent it to the command as well, whose answer counts
-            continue
+    with _handed_on(process):
+        while True:
+            try:
+                code = process.wait()
+                return code if code >= 0 else _SIGNALLED - code
+            except KeyboardInterrupt:  # the terminal has sent it to the command as well, whose answer counts
+                continue
+
+
+@contextlib.contextmanager
+def _handed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Whoever asks this program to end means the command: what that makes of it counts."""
+
+    def hand_on(number: int, _: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(number)
+
+    numbers = [number for name in _HANDED_ON if (number := getattr(signal, name, None)) is not None]
+    former = {
+        number: signal.signal(number, hand_on) for number in numbers if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

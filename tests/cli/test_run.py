@@ -59,6 +59,15 @@ def test_what_is_said_on_standard_output_is_explained_too() -> None:
     assert b"driver-library-version-mismatch" in done.stderr
 
 
+@pytest.mark.parametrize(("out", "number"), [("", 1), ("one\\n", 2), ("half", 2)])
+def test_a_line_is_counted_as_it_was_written(out: str, number: int) -> None:
+    """Those of standard output first; of a stream that said nothing there is none."""
+    code = (
+        f"import sys; sys.stdout.write('{out}'); sys.stdout.flush(); sys.stderr.write({OUT_OF_MEMORY!r}); sys.exit(1)"
+    )
+    assert f"line {number}: {OUT_OF_MEMORY[:40]}" in " ".join(run(*script(code)).stderr.decode().split())
+
+
 def test_an_unknown_failure_is_left_alone() -> None:
     done = run(*script("raise ValueError('no such thing')"))
     assert done.returncode == 1

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from gpuenv.doctor.mending import wound_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Finding
+from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import Snapshot, Source, SourceState
-from tests.doctor.installed_target import changed, found, healthy
+from gpuenv.model.snapshot import LeftMetadata, Snapshot, Source, SourceState
+from tests.doctor.installed_target import SITE, changed, found, healthy
 
 __all__ = ["healthy"]
 
@@ -62,3 +63,32 @@ def test_a_source_tree_is_never_to_be_removed(matrix: Matrix, healthy: Snapshot,
     finding = told(matrix, unowned(healthy, prefix, folder))
     assert finding.cause is Cause.CUPY_NOT_INSTALLED
     assert not any("Remove" in fix.text for fix in finding.fix)
+
+
+def test_metadata_of_another_release_are_a_warning_that_may_be_mended(matrix: Matrix, healthy: Snapshot) -> None:
+    older = LeftMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
+    snapshot = changed(healthy, left_metadata=(older,), packages={**healthy.target.packages, "numpy": "2.1.0"})
+    findings = found(matrix, snapshot)
+    assert set(findings) == {"WHL520"}
+    finding = findings["WHL520"]
+    assert (finding.cause, finding.severity) == (Cause.CORRUPT_INSTALLATION, Severity.WARNING)
+    assert finding.title.endswith("numpy 1.26.4 (there is 2.1.0)")
+    assert finding.fix[0].text == f"Remove the folder {SITE}/numpy-1.26.4.dist-info."
+    wound = wound_of([finding], snapshot)
+    assert wound is not None
+    assert (wound.cleared, wound.choice, wound.again) == (("numpy",), False, ())
+
+
+@pytest.mark.parametrize("has_files", [True, False])
+def test_metadata_that_tell_nothing_matter_where_files_lie_beside_them(
+    matrix: Matrix, healthy: Snapshot, *, has_files: bool
+) -> None:
+    snapshot = unowned(healthy, "/venv", "/venv/src")
+    empty = LeftMetadata(f"{SITE}/cupy_cuda12x-14.2.0.dist-info", "cupy-cuda12x", None, has_files)
+    finding = told(matrix, changed(snapshot, left_metadata=(empty,)))
+    assert finding.cause is (Cause.CORRUPT_INSTALLATION if has_files else Cause.CUPY_NOT_INSTALLED)
+
+
+def test_what_tells_nothing_of_another_package_is_no_finding(matrix: Matrix, healthy: Snapshot) -> None:
+    empty = LeftMetadata(f"{SITE}/nvidia_foo-1.0.dist-info", "nvidia-foo")
+    assert found(matrix, changed(healthy, left_metadata=(empty,))) == {}

@@ -217,3 +217,13 @@ def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
     (finding,) = findings(replace(snapshot, kernel_log=log(REFUSED)), matrix)
     assert finding.fix[0].command == ("sudo", "mokutil", "--import", key)
+
+
+@pytest.mark.parametrize(("distribution", "commands"), [("ubuntu 22.04", 3), ("opensuse-leap 15.6", 2)])
+def test_the_compiler_that_a_build_lacks_is_installed_first(matrix: Matrix, distribution: str, commands: int) -> None:
+    failed = replace(FAILED, compiler="gcc-12")
+    snapshot = with_reading(host_without_module(Module.NOT_INSTALLED, failed), distribution)
+    (finding,) = findings(snapshot, matrix)
+    assert "gcc-12" in finding.fix[0].text
+    assert len([fix for fix in finding.fix if fix.command]) == commands
+    assert any("gcc-12" in entry.value for entry in finding.evidence)

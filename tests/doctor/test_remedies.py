@@ -85,10 +85,13 @@ def test_the_driver_by_distribution(distribution: str, told: list[str]) -> None:
     assert commands(found.fix) == told
 
 
-@pytest.mark.parametrize("distribution", ["rocky 9.5", "arch", "sles 15.6"])
-def test_the_open_modules_are_not_for_gpus_before_turing(distribution: str) -> None:
+@pytest.mark.parametrize(
+    ("distribution", "told"),
+    [("rocky 9.5", ["sudo dnf module install nvidia-driver:580-dkms"]), ("arch", []), ("sles 15.6", [])],
+)
+def test_the_open_modules_are_not_for_gpus_before_turing(distribution: str, told: list[str]) -> None:
     found = primary(machine(distribution, V100))
-    assert commands(found.fix) == []
+    assert commands(found.fix) == told
     assert "branch 580" in found.fix[0].text
 
 
@@ -205,3 +208,19 @@ def test_a_container_is_started_anew_and_the_host_gets_its_toolkit() -> None:
     podman = commands(primary(machine("debian 12", container=Container.PODMAN)).fix)
     assert podman[-1] == "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
     assert not any("apt-get" in command for command in (*docker, *podman)), "the host's distribution is not known"
+
+
+@pytest.mark.parametrize(
+    ("distribution", "command"),
+    [
+        ("rocky 9.6", ("sudo", "dnf", "module", "install", "nvidia-driver:580-dkms")),
+        ("rhel 8.10", ("sudo", "dnf", "module", "install", "nvidia-driver:580-dkms")),
+        ("rhel 10.1", None),
+        ("centos 7", None),
+    ],
+)
+def test_an_older_branch_is_a_stream_where_the_driver_is_a_module_of_dnf(
+    distribution: str, command: tuple[str, ...] | None
+) -> None:
+    snapshot = Snapshot(host=Host(distribution=known(distribution, "os-release")))
+    assert older_driver(snapshot, "rhel", 580, "Install it").command == command

@@ -150,6 +150,15 @@ def test_only_heat_and_want_of_power_hold_a_gpu_down(matrix: Matrix, reasons: tu
     assert len(found(matrix, state.held_down, Snapshot(gpus=(gpu,)))) == findings
 
 
+@pytest.mark.parametrize(
+    ("reason", "words"), [("software-thermal", "Cool it"), ("hardware-power-brake", "power cable")]
+)
+def test_what_holds_it_down_is_what_is_seen_to(matrix: Matrix, reason: str, words: str) -> None:
+    gpu = replace(EMPTY, health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
+    (symptom,) = found(matrix, state.held_down, Snapshot(gpus=(gpu,)))
+    assert words in symptom.fix[1].text
+
+
 def test_a_full_first_gpu_is_a_warning_that_names_the_freest(matrix: Matrix) -> None:
     full = replace(EMPTY, memory_free=known(GIB, "nvml"))
     (symptom,) = found(matrix, state.memory_taken, Snapshot(gpus=(full, SECOND)))

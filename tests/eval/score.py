@@ -75,7 +75,14 @@ third of what is missed is a cause that the text alone hardly tells. Labelled an
   are claimed by words either way, and of lines that were written to come near without a fault 69 of 524 instead of 38.
   The words alone, never silent, put 66 % first and 83 % among three; 3500 texts more, written for it, did not help.
 
-Nothing had been learnt from them. Of 542 texts on other programs' faults and
+Then the half of them named ``open``, by a hash of the id, was learnt from by the classes of what was missed, while
+nobody looked at the half named ``held``:
+
+* untried, open half, 79: first 65.8 %, then 82.3 %; among three 72.2 %, then 88.6 %;
+* untried, held half, 83: first 57.8 %, then 61.4 %; among three 69.9 %, then 73.5 %, wrong and sure 1.2 %, silent
+  15.7 %. So much, and no more, does it help on a report that nobody has seen.
+
+The words have learnt from both halves since. Of 542 texts on other programs' faults and
 questions without any, written after that and learnt from by nothing, fifteen were claimed; of 498 on what healthy GPUs,
 drivers and tools say, written to be hard, 71.
 """
@@ -110,6 +117,7 @@ SETS = (
     "further",
     "later",
     "fresh",
+    "untried",
     "unconfirmed",
 )
 SURE = 0.8
@@ -226,6 +234,8 @@ def main() -> None:
         "further": load("further"),
         "later": load("later"),
         "fresh": load("fresh"),
+        "untried, open half": tuple(case for case in load("untried") if case.split == "open"),
+        "untried, held half": tuple(case for case in load("untried") if case.split == "held"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():

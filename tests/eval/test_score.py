@@ -23,7 +23,8 @@ from tests.eval.score import SETS, answers, load, row
         ("recent", False, 0.85, 0.89),
         ("further", False, 0.85, 0.9),
         ("later", False, 0.82, 0.88),
-        ("fresh", False, 0.88, 0.94),
+        ("fresh", False, 0.9, 0.94),
+        ("untried", False, 0.8, 0.85),
         ("unconfirmed", False, 0.8, 0.9),
     ],
 )
@@ -52,6 +53,8 @@ def test_the_cases_are_well_formed() -> None:
     assert len(load("further")) >= 95
     assert len(load("later")) >= 70
     assert len(load("fresh")) >= 100
+    assert len(load("untried")) >= 160
+    assert {case.split for case in load("untried")} == {"open", "held"}
     assert {case.split for name in ("unseen", "further", "later", "fresh") for case in load(name)} == {"held"}
     for case in load("reported"):
         assert case.split == ("held" if hashlib.sha256(case.id.encode()).digest()[0] % 2 else "open")

@@ -12,6 +12,8 @@ from gpuenv.explain.weigh import text_marks, weigh
 from gpuenv.model.causes import Cause
 
 SURE = 0.8
+ARCH = "nvrtc: error: invalid value for --gpu-architecture (-arch)"
+FABRIC = "nvidia-fabricmanager.service: Failed with result 'exit-code'"
 OUT = "torch.cuda.OutOfMemoryError: CUDA out of memory."
 SYMBOL = "ImportError: {}libcusparse.so.12: undefined symbol: __nvJitLinkCreate_12_8, version libnvJitLink.so.12"
 CUDNN = "RuntimeError: CUDNN_STATUS_VERSION_MISMATCH"
@@ -21,6 +23,10 @@ REFUSED = "PermissionError: [WinError 5] Access is denied: 'C:\\a\\kernel_cache\
 GLIBC = "/lib64/libc.so.6: version `GLIBC_2.38' not found (required by {})"
 OTHER = "Process 77 has {} GiB memory in use"
 MINE = "Including non-PyTorch memory, this process has {} GiB"
+
+
+MISMATCHED = Cause.DRIVER_LIBRARY_VERSION_MISMATCH
+KERNEL = Cause.DRIVER_KERNEL_INCOMPATIBLE
 
 
 def ranked(text: str) -> list[tuple[Cause, float]]:
@@ -48,6 +54,45 @@ def ranked(text: str) -> list[tuple[Cause, float]]:
         (f"{OUT} and another user is using it", Cause.GPU_BUSY),
         (f"my job uses 4 GPUs and 60 GB\n{OUT}", Cause.OUT_OF_MEMORY),
         ("an earlier kernel takes long\nCUDA out of memory", Cause.OUT_OF_MEMORY),
+        (f"a training of another user's job is there\n{OUT}", Cause.GPU_BUSY),
+        (f"{OUT} Another server (pid 4120) is up", Cause.GPU_BUSY),
+        ("CUBLAS_STATUS_NOT_INITIALIZED, another user holds 23 GB", Cause.GPU_BUSY),
+        ("CUBLAS_STATUS_NOT_INITIALIZED", Cause.LIBRARY_NOT_INITIALIZED),
+        # Whose binary has no code for the GPU, and who asks for which architecture.
+        ("cupy.argsort(x): no kernel image is available for execution", Cause.CUPY_TOO_OLD_FOR_GPU),
+        ("cupy.cuda.compiler: no kernel image is available for execution", Cause.NO_KERNEL_IMAGE),
+        (f"{ARCH} on a Tesla K40", Cause.GPU_REMOVED_FROM_TOOLKIT),
+        (f"{ARCH} on an H200", Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        ("nvcc fatal : Unsupported gpu architecture 'compute_37', a Tesla K80", Cause.GPU_REMOVED_FROM_TOOLKIT),
+        ("nvcc fatal : Unsupported gpu architecture 'compute_37'", Cause.BUILD_ARCH_LIST_UNSUPPORTED),
+        (
+            "TORCH_CUDA_ARCH_LIST=9.0\nnvcc fatal : Unsupported gpu architecture 'compute_90'",
+            Cause.BUILD_ARCH_LIST_UNSUPPORTED,
+        ),
+        # Which machines have an NVSwitch.
+        (f"{FABRIC}; the host has four L40S", Cause.FABRIC_MANAGER_NOT_NEEDED),
+        (f"{FABRIC} on an HGX board", Cause.FABRIC_MANAGER_NOT_RUNNING),
+        ("fabric manager version mismatch, and there is no NVSwitch", Cause.FABRIC_MANAGER_NOT_NEEDED),
+        # Two versions beside each other.
+        ("modinfo -F version nvidia: 550.90.07\n/sys/module/nvidia/version: 550.54.15", MISMATCHED),
+        ("loaded module 535.183.01, libraries 550.54.14, cudaErrorNoDevice", MISMATCHED),
+        ("nvidia/550.54.14, 6.5.0-44-generic, x86_64: installed\nuname -r: 6.8.0-40-generic", KERNEL),
+        ("the tool stops: driver version 470.82 is older than 525.60", Cause.DRIVER_TOO_OLD_FOR_CUDA),
+        ("requires a driver 525.60.13, found 470.82.01", Cause.DRIVER_TOO_OLD_FOR_CUDA),
+        # What cannot fork, and what fell off.
+        ("cuda driver library init failure: 3", Cause.CUDA_INITIALIZATION_FAILED),
+        ("cuInit() returned 3", Cause.FORK_AFTER_CUDA_INIT),
+        ("the GPU dropped off the bus", Cause.GPU_HARDWARE_FAULT),
+        ("In [2]: torch.cuda.is_available()\nOut[2]: False", Cause.CPU_ONLY_FRAMEWORK),
+        ("docker run -it org/pytorch python\ntorch.cuda.is_available()\nFalse", Cause.CONTAINER_WITHOUT_GPU),
+        # Whose driver it is.
+        ("WSL2: dpkg: error processing archive libnvidia-compute-550", Cause.WSL_LIBCUDA),
+        ("dpkg: error processing archive libnvidia-compute-550", Cause.DRIVER_INSTALL_BROKEN),
+        ("Linux 6.6.36-microsoft, cuInit: named symbol not found", Cause.WSL_LIBCUDA),
+        ("NVML Shared Library Not Found, NVIDIA_DRIVER_CAPABILITIES=compute", Cause.CONTAINER_DRIVER_CAPABILITIES),
+        ("lsmod: nvidia 56700928\nlibnvidia-ml.so.1: cannot open shared object file", Cause.DRIVER_INSTALL_BROKEN),
+        ("nvidia-container-cli: device error: 1:2: unknown device", Cause.MIG_MISCONFIGURED),
+        ("nvidia-container-cli: device error: 7: unknown device", Cause.VISIBLE_DEVICES_HIDE_GPU),
         # Whose libraries.
         (f"cudnn 8.4.1 hed43d4_0 conda-forge\nnvidia-cudnn-cu12 9.1.0.70 pypi_0 pypi\n{CUDNN}", Cause.MIXED_PIP_CONDA),
         (f"pip install torch, then conda install cuda-libraries\n{CUDNN}", Cause.MIXED_PIP_CONDA),
@@ -175,3 +220,16 @@ def test_a_shift_names_marks_that_are_shown_and_loses_nothing() -> None:
         weights = dict.fromkeys(shift.causes, 0.2)
         assert sum(told_apart(weights, {shift.mark}).values()) == pytest.approx(sum(weights.values()))
         assert told_apart(weights, ()) == weights
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "modinfo -F version nvidia: 550.90.07\n/sys/module/nvidia/version: 550.90.07",
+        "nvidia/550.54.14, 6.8.0-40-generic, x86_64: installed\nuname -r: 6.8.0-40-generic",
+        "driver version 570.86 is there, at least 525.60 is needed",
+        "the hub dropped off the bus",
+    ],
+)
+def test_versions_that_fit_say_nothing(text: str) -> None:
+    assert ranked(text) == []

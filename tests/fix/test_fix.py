@@ -156,8 +156,13 @@ def test_the_plan_is_shown_and_consent_is_needed(ground: Ground) -> None:
     assert "- cupy-cuda11x 13.6.0 (another CuPy line, which owns the same files)" in done.stdout
     assert "nobody can be asked here, and nothing was changed\nAgree to the plan with --yes." in done.stderr
     shown = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--dry-run")
-    assert shown.returncode == 0
+    assert shown.returncode == 1, "it is as unfit as before"
     assert told(shown.stdout) == told(done.stdout)
+    code, report_of = report(ground, target, "--fix", "--dry-run")
+    assert (code, report_of["schema"], report_of["status"]) == (1, "gpuenv.report/1", "unfit")
+    assert report_of["repair"]["status"] == "planned"
+    assert "WHL502" in report_of["repair"]["left"]
+    assert "  - cupy-cuda11x 13.6.0 (another CuPy line, which owns the same files)" in report_of["repair"]["plan"]
     assert contents(target) == before
 
 
@@ -196,7 +201,7 @@ def test_a_numpy_that_does_not_fit_is_no_obstacle_to_the_libraries(ground: Groun
     _, before = report(ground, target, LD_LIBRARY_PATH=nothing)
     assert {"WHL506", "LIB601"} <= codes(before)
     shown = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--dry-run", "--yes", LD_LIBRARY_PATH=nothing)
-    assert shown.returncode == 0, shown.stderr
+    assert shown.returncode == 1, shown.stderr
     assert "cupy-cuda12x[ctk]==14.2.0" in shown.stdout
     assert "numpy 2.1.0" in shown.stdout
     assert "nvidia-cuda-nvrtc-cu12 12.9.86" in shown.stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.model.snapshot import SourceState
+from gpuenv.model.snapshot import PackagePlace, SourceState
 from gpuenv.probe.ask_target import ask_libraries
 from gpuenv.probe.raw_target import Distribution, TargetFacts
 from tests.probe.asking import asking, target_of
@@ -21,7 +21,9 @@ from tests.probe.venvs import interpreter_of, site_packages
 def test_a_distribution_is_read_from_the_metadata_of_any_installer(venv: Path, form: str) -> None:
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0", form=form)
     facts, _ = target_of(interpreter_of(venv))
-    assert facts.distributions == (Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), None),)
+    assert facts.distributions == (
+        Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), None, place=PackagePlace.ENVIRONMENT),
+    )
 
 
 @pytest.mark.parametrize("written", ["CuPy_CUDA12x", "cupy.cuda12x", "cupy--cuda12x", "cupy-cuda12x"])
@@ -139,3 +141,57 @@ def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Pa
     facts, _ = target_of(interpreter_of(venv))
     assert cupy_lines(facts) == [("cupy-cuda12x", "14.2.0"), ("cupy-cuda12x", "13.6.0")]
     assert ask_libraries(asking(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED
+
+
+def placed(folder: Path, environment: dict[str, str] | None = None) -> list[tuple[str, PackagePlace | None]]:
+    facts, _ = target_of(folder / "bin/python3", environment or {})
+    return [(entry.release, entry.place) for entry in facts.distributions]
+
+
+def test_what_leads_to_a_cupy_is_told(tmp_path: Path, venv: Path) -> None:
+    distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
+    distribution(tmp_path / "ahead", "cupy-cuda11x", "13.6.0")
+    distribution(tmp_path / "shared", "cupy-cuda11x", "13.0.0")
+    (site_packages(venv) / "shared.pth").write_text(f"{tmp_path / 'shared'}\n", encoding="utf-8")
+    assert placed(venv, {"PYTHONPATH": str(tmp_path / "ahead")}) == [
+        ("13.6.0", PackagePlace.PYTHONPATH),
+        ("14.2.0", PackagePlace.ENVIRONMENT),
+        ("13.0.0", PackagePlace.ELSEWHERE),
+    ]
+    own = str(site_packages(venv))
+    assert placed(venv, {"PYTHONPATH": own})[0] == ("14.2.0", PackagePlace.ENVIRONMENT)
+
+
+def test_a_project_that_was_linked_by_setuptools_is_the_environment_s(tmp_path: Path, venv: Path) -> None:
+    distribution(tmp_path / "src", "cupy", "14.2.0", form="egg-info folder")
+    (site_packages(venv) / "easy-install.pth").write_text(f"{tmp_path / 'src'}\n", encoding="utf-8")
+    assert placed(venv) == [("14.2.0", PackagePlace.ELSEWHERE)]
+    (site_packages(venv) / "cupy.egg-link").write_text(f"{tmp_path / 'src'}\n.", encoding="utf-8")
+    assert placed(venv) == [("14.2.0", PackagePlace.ENVIRONMENT)]
+
+
+@pytest.mark.parametrize("right", ["1.26.4", "2.1.0"])
+def test_of_two_metadata_of_one_name_that_of_the_files_counts(venv: Path, right: str) -> None:
+    site = site_packages(venv)
+    (site / "numpy").mkdir()
+    (site / "numpy/version.py").write_text(right, encoding="utf-8")
+    for release in ("1.26.4", "2.1.0"):
+        distribution(site, "numpy", release)
+        size = len(release) + (release != right and len(release) == len(right))
+        record = site / f"numpy-{release}.dist-info/RECORD"
+        record.write_text(f'numpy/version.py,sha256=x,{size}\n"numpy, too",,\n', encoding="utf-8")
+    facts, _ = target_of(interpreter_of(venv))
+    assert cupy_lines(facts) == [("numpy", right)]
+    (left,) = facts.left_metadata
+    assert (left.name, left.release) == ("numpy", "2.1.0" if right == "1.26.4" else "1.26.4")
+
+
+def test_metadata_that_tell_nothing_are_told_with_what_lies_beside_them(venv: Path) -> None:
+    site = site_packages(venv)
+    (site / "cupy").mkdir()
+    (site / "cupy/__init__.py").symlink_to("/gone")
+    (site / "cupy_cuda12x-14.2.0.dist-info").mkdir()
+    (site / "cupy_cuda12x-14.2.0.dist-info/METADATA").symlink_to("/gone")
+    facts, _ = target_of(interpreter_of(venv))
+    (left,) = facts.left_metadata
+    assert (left.name, left.release, left.has_files) == ("cupy-cuda12x", None, True)

@@ -40,6 +40,12 @@ containerEdits:
         - hookName: createContainer
           name: no-device
 """
+BUILT_BY = """
+warning: the compiler differs from the one used to build the kernel
+  The kernel was built by: x86_64-linux-gnu-gcc (Ubuntu) {}
+  You are using:           cc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0
+"""
+UNKNOWN_OPTION = "cc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'\n"
 CTK = {"usr/bin/nvidia-ctk": "", "var/lib/dpkg/info/nvidia-container-toolkit.list": ""}
 PACKAGES = """Package: nvidia-container-toolkit-base
 Version: 9
@@ -84,6 +90,19 @@ Version: 1.17.8-1
             (DkmsBuild("nvidia-current", "470.1"),),
         ),
         ({f"{TREE}/535.104.05/build/make.log": "garbage"}, (DkmsBuild("nvidia", "535.104.05"),)),
+        *(
+            (
+                {f"{TREE}/535.104.05/build/make.log": LOG + told},
+                (DkmsBuild("nvidia", "535.104.05", "6.5.2-arch1-1", "failed", compiler),),
+            )
+            for told, compiler in (
+                (BUILT_BY.format("12.3.0") + UNKNOWN_OPTION, "gcc-12"),
+                (BUILT_BY.format("11.3.0"), None),  # as warned of where nothing is wrong
+                ("/bin/sh: 1: gcc-13: not found\n", "gcc-13"),
+                ("/bin/sh: line 1: gcc-14: command not found\n", "gcc-14"),
+                (UNKNOWN_OPTION, None),
+            )
+        ),
     ],
 )
 def test_dkms_tree_tells_what_was_built_for_which_kernel(

@@ -103,3 +103,8 @@ def test_a_tegra_board_is_told_by_its_release_file_or_its_device_tree(
     tmp_path: Path, files: dict[str, str], told: str | None
 ) -> None:
     assert kernel_of(lay(tmp_path, files)).tegra == told
+
+
+def test_a_system_that_was_started_from_an_image_says_so(tmp_path: Path) -> None:
+    assert kernel_of(lay(tmp_path / "one", {"run/ostree-booted": ""})).image == "ostree"
+    assert kernel_of(lay(tmp_path / "two", {"run/other": ""})).image is None

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -202,3 +203,19 @@ def refusal(path: Path) -> str | None:
     except ProfileError as error:
         return str(error)
     return None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_goes_to_the_command(number: signal.Signals, tmp_path: Path) -> None:
+    code = (
+        "import signal, sys, time\n"
+        f"signal.signal({number.value}, lambda *_: sys.exit(42))\n"
+        f"open({str(tmp_path / 'there')!r}, 'w').close()\n"
+        "time.sleep(60)\n"
+    )
+    process = subprocess.Popen([*PROGRAM, "simulate", "no-gpu", "--", sys.executable, "-c", code])
+    until = time.monotonic() + 60
+    while not (tmp_path / "there").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(number)
+    assert process.wait(30) == 42

@@ -173,3 +173,24 @@ def modules_gone(ground: Ground) -> Mapping[str, str]:
     """A package manager has put the modules of the next kernel in the place of the running one's."""
     shutil.rmtree(ground.machine.root / "lib/modules/6.18.1-arch1-1")
     return {}
+
+
+def empty_module(ground: Ground) -> Mapping[str, str]:
+    """A disk that was full while pip unpacked: the file is there and has nothing in it."""
+    write(ground.site / "cupy/__init__.py")
+    write(ground.site / f"cupy/_core/core{SUFFIX}")
+    (record,) = ground.site.glob("cupy_cuda*.dist-info/RECORD")
+    with record.open("a", encoding="utf-8") as file:
+        file.write(f"cupy/_core/core{SUFFIX},sha256=Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm8,3948712\n")
+    return {}
+
+
+def loader_without(part: str) -> Spoil:
+    """The loader is told of no folder with this part in its path."""
+
+    def spoil(ground: Ground) -> Mapping[str, str]:
+        folders = ground.machine.environment["LD_LIBRARY_PATH"].split(":")
+        assert any(part in folder for folder in folders), folders
+        return {"LD_LIBRARY_PATH": ":".join(folder for folder in folders if part not in folder)}
+
+    return spoil

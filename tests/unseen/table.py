@@ -22,6 +22,7 @@ class Unseen:
         scenario: the machine with its cause; an empty cause where nothing is wrong.
         first: words of the first two cures.
         unsaid: words that stand in no cure.
+        named: words each of which stands in some cure of the cause.
         alone: further causes that are true as well.
     """
 
@@ -29,6 +30,7 @@ class Unseen:
     first: str = ""
     unsaid: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.scenario.cause or 'healthy'}: {self.scenario.name}"
@@ -44,6 +46,7 @@ def unseen(  # noqa: PLR0913 - a row of the table
     first: str = "",
     unsaid: tuple[str, ...] = (),
     alone: tuple[str, ...] = (),
+    named: tuple[str, ...] = (),
     error: bool = True,
     without_rights: bool = False,
     root: bool = False,
@@ -60,7 +63,7 @@ def unseen(  # noqa: PLR0913 - a row of the table
         root=root,
         assuming=assuming,
     )
-    return Unseen(scenario, first, unsaid, alone)
+    return Unseen(scenario, first, unsaid, alone, named)
 
 
 def placed(texts: Mapping[str, str]) -> Change:

@@ -20,7 +20,6 @@ from gpuenv.cli.changing.choices import (
     resolved_for,
 )
 from gpuenv.cli.inputs import Subject, get_matrix
-from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.repair import Repair, RepairStatus
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme
     from gpuenv.install.holdings import Holdings
     from gpuenv.install.preparing import Prepared
-    from gpuenv.install.records import Outcome
+    from gpuenv.install.records import Outcome, Plan
     from gpuenv.model.resolution import WheelChoice
     from gpuenv.report.report import Report
 
@@ -69,11 +68,11 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
 
     Raises:
         CommandError: when consent is missing, or the target cannot be used.
-        Exit: after a plan that was only to be shown.
+        Exit: after a plan that was only to be shown, as text; the code is that of what was found.
     """
     from gpuenv.doctor.mending import wound_of
     from gpuenv.install.errors import InstallError, NothingFits
-    from gpuenv.install.records import Result
+    from gpuenv.install.records import Plan, Result
 
     wound = wound_of(found.findings, found.snapshot)
     if wound is None:
@@ -82,6 +81,8 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
         announce(f"to be mended: {title}")
     try:
         outcome = _transaction(found, wish, wound)
+        if isinstance(outcome, Plan):
+            return _planned(found, outcome, wish.out)
     except NothingFits as error:
         return replace(found, repair=_nothing(found, f"what would mend it cannot be had: {error.message}"))
     except InstallError as error:
@@ -96,6 +97,17 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
     return _told(found, examine(), outcome)
 
 
+def _planned(found: Report, plan: Plan, out: Output) -> Report:
+    from gpuenv.cli.changing.consent import show_plan
+    from gpuenv.install.text import plan_lines
+
+    if not out.as_json:
+        show_plan(plan, out)
+        raise typer.Exit(found.exit_code)
+    lines = tuple(line.text for line in plan_lines(plan, verbose=out.verbose))
+    return replace(found, repair=Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=lines))
+
+
 def _nothing(found: Report, message: str) -> Repair:
     announce(message)
     return Repair(RepairStatus.NOTHING, f"{message[0].upper()}{message[1:].rstrip('.')}.", left=_codes(found))
@@ -107,8 +119,8 @@ def _codes(report: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f.code for f in report.findings if f.severity is not Severity.NOTE))
 
 
-def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
-    """Plans, asks, and carries it out; nothing at all where no CuPy fits."""
+def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | Plan | None:
+    """Plans, asks, and carries it out; the plan alone for a dry run, nothing at all where no CuPy fits."""
     from gpuenv.cli.changing.transaction import Examined, Terms, target_scheme, transact
     from gpuenv.install.timing import Clock
 
@@ -119,17 +131,26 @@ def _transaction(found: Report, wish: Wish, wound: Wound) -> Outcome | None:
     way = _way(scheme, Examined(wish.subject, found.snapshot, rows, found.resolution), wish, wound)
     if way is None:
         return None
-    done = transact(interpreter, scheme, way, Terms(wish.out, wish.yes, wish.dry_run), Clock())
-    if done is None:
-        raise typer.Exit(ExitCode.OK)
-    return done
+    if wish.dry_run:
+        return way()[0]
+    return transact(interpreter, scheme, way, Terms(wish.out, yes=wish.yes, dry_run=False), Clock())
 
 
 def _way(scheme: Scheme, examined: Examined, wish: Wish, wound: Wound) -> Way | None:
-    """By conda where CuPy is conda's business, else by wheels; none where nothing would mend it."""
+    """By conda where CuPy is conda's business, else by wheels; none where nothing would mend it.
+
+    Raises:
+        TargetUnusable: where the environment is pixi's to change.
+    """
     from gpuenv.cli.changing.transaction import by_wheels
     from gpuenv.doctor.installed import is_condas
+    from gpuenv.install.errors import TargetUnusable
 
+    if examined.facts.target.made_by.value == "pixi":
+        raise TargetUnusable(
+            f"{scheme.prefix} belongs to a pixi project: pixi makes it what its manifest says, and takes out all else",
+            "Let pixi do it: gpuenv doctor tells the commands.",
+        )
     if is_condas(examined.facts.target):
         # Conda chooses and replaces whole packages; to put the same ones in anew is for a person: the fix says how.
         return _by_conda(scheme, examined, wish) if wound.choice else None
@@ -214,7 +235,7 @@ def _prepare(scheme: Scheme, requirements: Sequence[str], wish: Wish, wound: Wou
         )
         caller = replace(caller, environment={**caller.environment, "UV_NO_CACHE": "1"})
     again = (*wound.again, *_owners(holdings, wound.sonames))
-    return prepare(holdings, caller, requirements, again=again)
+    return prepare(holdings, caller, requirements, again=again, cleared=wound.cleared)
 
 
 def _owners(holdings: Holdings, sonames: Sequence[str]) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
+    from gpuenv.probe.children import ChildGroup
 
     Planned = tuple[Plan, Callable[[Store, Clock], Outcome]]
     Way = Callable[[], Planned]
@@ -107,7 +108,7 @@ def transact(interpreter: str, scheme: Scheme, way: Way, terms: Terms, clock: Cl
     return replace(done, recovered=recovered, phases=clock.told())
 
 
-def target_scheme(interpreter: str, subject: Subject, means: Means) -> Scheme:
+def target_scheme(interpreter: str, subject: Subject, means: Means, group: ChildGroup | None = None) -> Scheme:
     """The folders of a target that may be installed into.
 
     Raises:
@@ -116,7 +117,7 @@ def target_scheme(interpreter: str, subject: Subject, means: Means) -> Scheme:
     from gpuenv.install.environment import ask_scheme
     from gpuenv.install.preparing import refuse_unusable
 
-    scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout)
+    scheme = ask_scheme(interpreter, os.environ, time.monotonic() + subject.timeout, group)
     refuse_unusable(scheme, break_system_packages=means.break_system_packages)
     return scheme
 

@@ -187,11 +187,13 @@ def _examination(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    # The children first: forks can be made from a single thread only.
-    with ThreadPoolExecutor(1) as pool, closing(Beginning(subject)) as beginning:
+    from gpuenv.probe.children import ChildGroup
+
+    # The children first: forks can be made from a single thread only. Whoever is interrupted waits for none of them.
+    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, closing(Beginning(subject)) as beginning:
         from gpuenv.cli.changing.transaction import target_scheme
 
-        asking = pool.submit(target_scheme, interpreter, subject, means)
+        asking = pool.submit(target_scheme, interpreter, subject, means, group)
         choosing = pool.submit(lambda: _installer(asking.result(), means))
         rows = get_matrix(matrix)
         import gpuenv.install.executing

@@ -134,7 +134,8 @@ def _caller(scheme: Scheme, means: Means, *, as_toml: bool) -> Caller:
     """The installer; where it cannot do what is asked, that is said before it works for a minute."""
     caller = caller_for(scheme, means)
     if as_toml and not caller.installer.locks_as_toml:
-        raise CommandError(ExitCode.USAGE, "pip makes no pylock.toml", "install uv, or ask for --format requirements")
+        remedy = "install uv (gpuenv lock --installer uv tells why one that is there is not taken), or ask for"
+        raise CommandError(ExitCode.USAGE, "pip makes no pylock.toml", f"{remedy} --format requirements")
     return caller
 
 

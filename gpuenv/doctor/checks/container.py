@@ -14,6 +14,7 @@ from gpuenv.doctor.machine import (
     probed,
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
+from gpuenv.doctor.strays import unfound
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
@@ -59,7 +60,7 @@ def driver_not_mounted(facts: Facts) -> Outcome:
     """
     snapshot = facts.snapshot
     there = driver_nodes(snapshot) or module_loaded(snapshot)
-    if not contained(snapshot) or not there or not libraries_absent(snapshot):
+    if not contained(snapshot) or not there or not libraries_absent(snapshot) or unfound(snapshot):
         return
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
@@ -143,6 +144,7 @@ def container_without_compute(facts: Facts) -> Outcome:
     if (
         not contained(snapshot)
         or not libcuda_absent(snapshot)
+        or unfound(snapshot)
         or snapshot.source("nvml").state is not SourceState.ANSWERED
     ):
         return
@@ -162,11 +164,17 @@ def device_node_missing(facts: Facts) -> Outcome:
 
     What it means: CUDA opens /dev/nvidiactl, /dev/nvidia-uvm and one node a GPU. Some are there, one is not, and CUDA
     cannot be initialised. nvidia-smi does not need nvidia-uvm, so it may work.
+    Where there is none at all on a host whose module drives the GPU, nobody has made them since its start, or this
+    process was given a /dev of its own, as services with PrivateDevices= and sandboxes are.
     How it is seen: the list of nodes, together with an initialisation that fails.
-    What to do: on a host, nvidia-modprobe makes them; in a container, pass all of them (the container toolkit does).
+    What to do: on a host, nvidia-modprobe makes them; in a container, pass all of them (the container toolkit does); a
+    service is allowed them in its unit.
     """
     snapshot = facts.snapshot
     nodes = driver_nodes(snapshot)
+    if not nodes and _hidden_from_it(snapshot):
+        yield _without_any(snapshot)
+        return
     if not nodes or nodes == ("/dev/dxg",) or not _cuda_fails(snapshot):
         return
     lacking = [path for path in (_CONTROL, _UVM) if path not in nodes]
@@ -175,12 +183,40 @@ def device_node_missing(facts: Facts) -> Outcome:
         lacking.append("/dev/nvidia0")  # on a host, a GPU that the driver does not take has no node
     if not lacking:
         return
-    make = Fix("Make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+    words = "Load the module nvidia-uvm and make the nodes." if _UVM in lacking else "Make the nodes."
+    make = Fix(words, ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
     yield Symptom(
         f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
         (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),)
         + fact("driver.cuda_init", snapshot.driver.cuda_init),
         with_every_node(snapshot) if contained(snapshot) else (make,),
+    )
+
+
+def _hidden_from_it(snapshot: Snapshot) -> bool:
+    """Whether the kernel's module drives a GPU on this very machine, and NVML or CUDA finds no driver."""
+    bare = snapshot.host.container.value is Container.NONE and not snapshot.host.sandbox.known
+    driven = module_loaded(snapshot) and snapshot.gpu_count.source == "/proc/driver/nvidia/gpus"
+    refused = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
+    return bare and driven and bool(snapshot.gpu_count.value) and (refused or _cuda_fails(snapshot))
+
+
+def _without_any(snapshot: Snapshot) -> Symptom:
+    """systemd.exec(5), PrivateDevices= and DeviceAllow=, of services; nvidia-modprobe(1) makes the nodes of a host."""
+    return Symptom(
+        "The kernel's module drives the GPU, and /dev has none of its nodes here",
+        (Evidence("driver.device_nodes", "none", "/dev"),)
+        + fact("driver.module", snapshot.driver.module)
+        + fact("gpu_count", snapshot.gpu_count)
+        + source(snapshot, "nvml")
+        + source(snapshot, "libcuda"),
+        (
+            Fix(
+                "Where other programs of this machine see /dev/nvidia0, let this one see them too: a service of "
+                "systemd's with PrivateDevices=no in its unit, a sandbox with the nodes passed to it."
+            ),
+            Fix("Where nobody does, make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from gpuenv.doctor.blocks import blocks, by_prime_select, keeps_out, let_through
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.evidence import fact, source
+from gpuenv.doctor.joint import wanted
 from gpuenv.doctor.machine import (
     PASSED_ON,
     contained,
@@ -21,20 +22,30 @@ from gpuenv.doctor.machine import (
 )
 from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
+from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, module_build, restart
+from gpuenv.doctor.strays import unfound
+from gpuenv.doctor.unlooked import not_looked_in
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.snapshot import Module, PciGpu, Snapshot, SourceState
 
 _IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
-_ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121")
+_ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121", "DRV122")
 _LOAD = ("sudo", "modprobe", "nvidia")
 _NOT_LOADED = "The NVIDIA driver is installed, but its kernel module is not loaded"
 _TITLE_AWAY = f"{PASSED_ON} keeps every NVIDIA GPU for virtual machines"
 _FOR_VIRTUAL_MACHINES = (
     Fix(f"Use the GPU in the virtual machine that it is passed on to by {PASSED_ON}, and gpuenv there."),
     Fix("Where none is expected on this host, gpuenv doctor --expect-no-gpu makes this a note."),
+)
+
+
+_NOUVEAU_AWAY = (
+    Fix(
+        "NVIDIA's driver is installed: keep nouveau out of its way, by the lines blacklist nouveau and options nouveau "
+        "modeset=0 in a file below /etc/modprobe.d, where they are not there yet."
+    ),
 )
 
 
@@ -46,7 +57,8 @@ def nouveau_loaded(facts: Facts) -> Outcome:
     while nouveau has it.
     How it is seen: the kernel binds an NVIDIA device to nouveau, and the nvidia module is not loaded.
     What to do: install NVIDIA's driver (its package blocks nouveau), then restart. Where its module is there already,
-    and a line in modprobe.d or a kernel parameter keeps it out, take that out.
+    and a line in modprobe.d or a kernel parameter keeps it out, take that out; where nothing does, keep nouveau out of
+    the initial RAM disk too.
     """
     snapshot = facts.snapshot
     held = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
@@ -68,7 +80,26 @@ def _instead_of_nouveau(facts: Facts) -> tuple[Fix, ...]:
     if snapshot.driver.module.value is Module.NOT_LOADED and blocks(snapshot):
         keep_out = Fix("Where nouveau comes back, keep it out: blacklist nouveau, in a file below /etc/modprobe.d.")
         return (*let_through(snapshot), keep_out)
+    if snapshot.driver.module.value is Module.NOT_LOADED and not libraries_absent(snapshot):
+        return (*_of_the_right_kind(facts), *_NOUVEAU_AWAY, *_early_too(snapshot))
     return (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU"))
+
+
+def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
+    """Which kind its modules are of is not told before they are loaded, and nouveau drives the screen until then.
+
+    The open ones say Dual MIT/GPL (open-gpu-kernel-modules, nv.c, MODULE_LICENSE), the proprietary ones NVIDIA.
+    """
+    kinds = wanted(facts).kinds
+    if len(kinds) != 1 or facts.snapshot.driver.flavor.known:
+        return ()
+    words = f"See first that its modules are the {next(iter(kinds))} ones, without which nothing drives this GPU"
+    return (Fix(f"{words}: the open ones say Dual MIT/GPL.", ("modinfo", "-F", "license", "nvidia")),)
+
+
+def _early_too(snapshot: Snapshot) -> tuple[Fix, ...]:
+    words = "Make the initial RAM disk anew, from which nouveau is loaded before that file counts, and restart."
+    return (Fix(words, initial_disk(snapshot)), restart(snapshot, "so that NVIDIA's module takes the GPU"))
 
 
 @check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104", "GPU204"))
@@ -173,10 +204,17 @@ def driver_incomplete(facts: Facts) -> Outcome:
 
     What it means: the kernel module is loaded or NVML answers, but CUDA's own driver library is not found, so no CUDA
     program can start. Server packages without compute parts, or a removed package, leave it so.
+    Or it is there, in a folder that the loader was not told of: that of a cloud's image, NixOS' own, or the one in
+    which NVIDIA's GPU Operator keeps the driver of a node.
     How it is seen: the loader does not find libcuda.so.1 while another part of the driver is there.
-    What to do: install the driver's compute package of the same version, or reinstall the driver.
+    What to do: install the driver's compute package of the same version, or reinstall the driver; where the library of
+    the loaded module is there, let the loader look in its folder.
     """
     snapshot = facts.snapshot
+    lying = unfound(snapshot)
+    if lying is not None:
+        yield not_looked_in(snapshot, lying)
+        return
     other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
     if contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
         return

@@ -25,7 +25,7 @@ _FIRST_FOR_WSL = 495
 _BEFORE = (
     *("DRV100", "DRV101", "GPU201", "GPU202", "GPU203", "GPU204", "GPU209"),
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
-    *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114", "DRV118", "DRV119", "DRV120", "DRV121"),
+    *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114", "DRV118", "DRV119", "DRV120", "DRV121", "DRV122"),
 )
 # Boards that no NVSwitch joins: those in a PCIe slot, and those joined by bridges alone.
 _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4|L4|L40S?|A2|A10|A16|A30|A40)\b")

@@ -81,6 +81,30 @@ def _is_harmed_binary(entry: FileFault) -> bool:
     return entry.state is not FileState.OWNED_TWICE and bool(_BINARY.search(entry.path))
 
 
+@check("WHL520", Cause.CORRUPT_INSTALLATION, requires=("ENV401",))
+def left_metadata(facts: Facts) -> Outcome:
+    """Metadata of another release of a distribution lie beside its own.
+
+    What it means: an update was cut short after the new files had come, so that two releases of one distribution are
+    told in one folder. Python imports the files that are there; pip, uv and whatever asks for a version may take the
+    older one's word, and refuse or change what need not be changed.
+    How it is seen: two metadata folders of one name in one folder of the path; those are the right ones whose RECORD
+    is of the files there.
+    What to do: remove the folder of the older one's metadata.
+    """
+    there = facts.snapshot.target.packages
+    left = [entry for entry in facts.snapshot.target.left_metadata if entry.release and entry.name in there]
+    if not left:
+        return
+    told = ", ".join(f"{entry.name} {entry.release} (there is {there[entry.name]})" for entry in left)
+    yield Symptom(
+        f"Metadata of other releases were left beside those of what is there: {told}",
+        tuple(Evidence(entry.path, entry.release or "", "its metadata") for entry in left),
+        tuple(Fix(f"Remove the folder {entry.path}.", safe=True) for entry in left),
+        Severity.WARNING,
+    )
+
+
 @check("WHL511", Cause.CUPY_SHADOWED, requires=ONE_CUPY)
 def shadowed(facts: Facts) -> Outcome:
     """Another file or folder named cupy is imported in place of CuPy.

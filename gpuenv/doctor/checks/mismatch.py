@@ -13,7 +13,7 @@ from gpuenv.doctor.updates import to_finish
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
-from gpuenv.model.snapshot import DriverLibrary, Snapshot
+from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
 
 _OUT_OF_THE_IMAGE = Fix(
     "Take libcuda and libnvidia-ml out of the image: the host's are mounted when the container starts."
@@ -26,6 +26,11 @@ _ANEW = (
         ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"),
     ),
     Fix("Or make the container anew: the libraries that the host has now are mounted into it then."),
+)
+# Flatpak documentation, Extensions: org.freedesktop.Platform.GL.nvidia-VERSION is chosen by the host's driver.
+_OF_FLATPAK = (
+    Fix("Let Flatpak fetch the extension of the host's driver, there.", ("flatpak", "update")),
+    Fix("Then start the application again."),
 )
 
 
@@ -120,6 +125,12 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
             _evidence(snapshot) + own,
             (_OUT_OF_THE_IMAGE,),
             cause=Cause.DRIVER_INSTALL_BROKEN,
+        )
+    if snapshot.driver.cuda_origin.value is LibraryOrigin.FLATPAK:
+        return Symptom(
+            "Flatpak's extension is of another version of the driver than the host's kernel module",
+            _evidence(snapshot),
+            _OF_FLATPAK if _is_older(snapshot) else (_restarted(snapshot), *_OF_FLATPAK),
         )
     mounts_seen = any(entry.mounted is not None for entry in snapshot.driver.libraries)
     return Symptom(

@@ -6,7 +6,7 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_sees_gpu, libraries_absent, module_loaded, passed_on
 from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import family
+from gpuenv.doctor.remedies import family, the_compiler
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
@@ -50,6 +50,7 @@ def module_not_built(facts: Facts) -> Outcome:
         + (fact("driver.module_kernels", driver.module_kernels) if others else ())
         + fact("driver.module", driver.module),
         (
+            *(the_compiler(snapshot, build.compiler) for build in failed if build.compiler),
             *(Fix(f"Read why it failed: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
             *into_this_kernel(snapshot, kernel),
             Fix("Where the driver is too old for this kernel, install a newer one, or start an older kernel."),
@@ -58,7 +59,8 @@ def module_not_built(facts: Facts) -> Outcome:
 
 
 def _told(build: DkmsBuild) -> str:
-    return f"{build.module} {build.release} {build.state}" + (f" for {build.kernel}" if build.kernel else "")
+    wanted = f", without {build.compiler}, which built the kernel" if build.compiler else ""
+    return f"{build.module} {build.release} {build.state}" + (f" for {build.kernel}" if build.kernel else "") + wanted
 
 
 @check("DRV116", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*ABSENT, "GPU204", "DRV115"))

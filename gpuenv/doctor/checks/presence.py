@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.blocks import let_through, switched_off
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus, probed
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
@@ -16,7 +17,13 @@ _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that
 _NONE_EXPECTED = Fix("Where none is expected, gpuenv doctor --expect-no-gpu makes this a note.")
 
 
-@check("GPU201", Cause.NO_NVIDIA_GPU, Cause.ROCM_MISMATCH, requires=("DRV101",))
+@check(
+    "GPU201",
+    Cause.NO_NVIDIA_GPU,
+    Cause.ROCM_MISMATCH,
+    Cause.DRIVER_MODULE_NOT_LOADED,
+    requires=("DRV101",),
+)
 def no_nvidia_gpu(facts: Facts) -> Outcome:
     """The machine has no NVIDIA GPU.
 
@@ -27,6 +34,8 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     How it is seen: the kernel's list of PCI devices, and AMD's nodes in it. Under WSL and on Jetson boards the GPU is
     not on the PCI bus, and there this is not asked; macOS itself says it, for which there is no driver. In a container
     the bus may be hidden: where NVIDIA's module is loaded, or the kernel is a sandbox's, an empty one tells nothing.
+    Where a file of modprobe's bears the line by which programs switch a laptop's NVIDIA GPU off, it may be there: some
+    of them take it off the bus as well.
     What to do: work on a machine that has one. For a virtual machine or a cloud instance, choose a type with a GPU; for
     a job, ask the scheduler for one. For an AMD GPU, build CuPy for ROCm from its source.
     """
@@ -74,6 +83,13 @@ def _nothing(snapshot: Snapshot) -> Symptom:
     amd = tuple(dict.fromkeys(gpu.gfx or gpu.name or f"node {gpu.node}" for gpu in snapshot.amd_gpus))
     if amd:
         return _amd(snapshot, ", ".join(amd), tuple(evidence))
+    if off := switched_off(snapshot):
+        return Symptom(
+            "No NVIDIA GPU is on the PCI bus, and one is switched off by a file of modprobe's",
+            tuple(Evidence("driver.module_blocks", block, "modprobe.d") for block in off) + tuple(evidence[:1]),
+            (*let_through(snapshot), _NONE_EXPECTED),
+            cause=Cause.DRIVER_MODULE_NOT_LOADED,
+        )
     return _none(tuple(evidence))
 
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 # A GPU that is lost, or a driver that cannot start it: sources then count differently, and nvidia-smi fails as well. A
 # variable, a mode of the GPU or a missing node is nothing to them.
-_GPU_GONE = ("GPU203", "GPU204", "GPU209", "DRV110", "DRV113", "DRV119", "DRV120", "DRV121", "CTR306")
+_GPU_GONE = ("GPU203", "GPU204", "GPU209", "DRV110", "DRV113", "DRV119", "DRV120", "DRV121", "DRV122", "CTR306")
 _DEAD = (SourceState.TIMED_OUT, SourceState.CRASHED)
 _FAILED = (*_DEAD, SourceState.FAILED)
 

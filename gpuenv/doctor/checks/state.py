@@ -165,6 +165,12 @@ def _should_all_be_up(gpu: Gpu, snapshot: Snapshot) -> bool:
     return any(sum(link.active for link in other.nvlinks) > sum(link.active for link in gpu.nvlinks) for other in twins)
 
 
+_COOL = Fix(
+    "Cool it: look at fans, dust and the room's temperature; a board without a fan needs the air of a server's case."
+)
+_LOOK_AT_IT = Fix("Look at fans, dust, the room's temperature and the power cables of the GPU.")
+
+
 @check("GPU210", Cause.GPU_THROTTLED, requires=_BEFORE)
 def held_down(facts: Facts) -> Outcome:
     """The GPU's clock is held down by heat or by its power supply.
@@ -186,7 +192,7 @@ def held_down(facts: Facts) -> Outcome:
             + fact(f"{path}.clock", gpu.health.clock),
             (
                 Fix("See what it says of heat and power.", ("nvidia-smi", "-q", "-d", "PERFORMANCE,TEMPERATURE,POWER")),
-                Fix("Look at fans, dust, the room's temperature and the power cables of the GPU."),
+                _COOL if any("thermal" in reason for reason in grave) else _LOOK_AT_IT,
             ),
             Severity.WARNING,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.declared import modules_of_the_other_kind
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.joint import BLACKWELL, TURING, kind_for, no_one_driver, wanted
 from gpuenv.doctor.legacy import older_driver
@@ -21,6 +22,8 @@ _KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
 _NEEDS_OPEN = pattern(r"requires? (?:the )?use of the (?:\S*NVRM: )?NVIDIA open kernel modules")
 _NEEDS_PROPRIETARY = pattern(r"not supported by open\b|does not include the required GPU|System Processor \(GSP\)")
 _REFUSED = pattern(r"NVRM: .*is not supported by the")
+# NVIDIA's driver, nv-kernel.o: of a GPU that a former branch drove; seen in public logs with 390, 470 and 580.
+_LEGACY = pattern(r"NVRM:\s+supported through the NVIDIA (\d+)\.xx Legacy drivers")
 _ID = pattern(r"[0-9A-Fa-f]{1,4}")
 _LOADED = pattern(r"NVRM: loading NVIDIA UNIX (Open )?")
 
@@ -29,6 +32,7 @@ _LOADED = pattern(r"NVRM: loading NVIDIA UNIX (Open )?")
     "GPU204",
     Cause.GPU_REMOVED_FROM_DRIVER,
     Cause.GPU_TOO_NEW_FOR_DRIVER,
+    Cause.GPU_TOO_OLD_FOR_ANY_DRIVER,
     requires=("DRV100", "GPU201", "GPU202", "CTR301", "CTR305"),
 )
 def gpu_unknown_to_driver(facts: Facts) -> Outcome:
@@ -44,7 +48,12 @@ def gpu_unknown_to_driver(facts: Facts) -> Outcome:
     """
     found = False
     for device in left_out(facts.snapshot):
-        symptom = _by_branch(device, facts) or _by_kind(device, facts) or _by_its_words(device, facts)
+        symptom = (
+            _by_branch(device, facts)
+            or _by_kind(device, facts)
+            or _by_its_words(device, facts)
+            or _by_the_branch_it_names(device, facts)
+        )
         if symptom is not None:
             found = True
             yield symptom
@@ -130,7 +139,9 @@ def _other_modules(snapshot: Snapshot, *, wants_open: bool) -> Fix:
     driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
     if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):
         return Fix("No kind of kernel modules drives all these GPUs: use this one in another machine.")
-    return open_modules(snapshot) if wants_open else proprietary_modules(snapshot)
+    written = modules_of_the_other_kind(snapshot, wants_open=wants_open)
+    by_package = open_modules(snapshot) if wants_open else proprietary_modules(snapshot)
+    return written[0] if written else by_package
 
 
 def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
@@ -153,6 +164,30 @@ def _by_its_words(device: PciGpu, facts: Facts) -> Symptom | None:
         (Fix(f"Install {'an older' if old else 'a newer'} driver: NVIDIA's list of supported products names it."),),
         _severity(snapshot),
         Cause.GPU_REMOVED_FROM_DRIVER if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
+    )
+
+
+def _by_the_branch_it_names(device: PciGpu, facts: Facts) -> Symptom | None:
+    """A GPU that is in no table: the driver ignores it, and names the branch that drove its kind last."""
+    snapshot, matrix = facts.snapshot, facts.matrix
+    driver = snapshot.driver.version.value
+    named = [(line, match) for line in _lines(snapshot) if (match := _LEGACY.search(line))]
+    if not named or driver is None or driver_sees_gpu(snapshot) or product_by_pci(device.device, matrix) is not None:
+        return None
+    branch = int(named[-1][1][1])
+    gone = branch < min(row.branch for row in matrix.driver_branches)
+    words = f"Install a driver of branch {branch}, the last one for this GPU"
+    none_left = Fix(
+        f"Use another GPU: branch {branch} was the last one for this, and no CuPy that is known runs on it."
+    )
+    return Symptom(
+        f"Driver branch {driver.branch} does not support the GPU {device.device} any more: it names branch {branch}",
+        fact("driver.version", snapshot.driver.version)
+        + _device(device, "in no table")
+        + _of_the_log([named[-1][0]], snapshot),
+        (none_left if gone else older_driver(snapshot, family(snapshot), branch, words),),
+        _severity(snapshot),
+        Cause.GPU_TOO_OLD_FOR_ANY_DRIVER if gone else Cause.GPU_REMOVED_FROM_DRIVER,
     )
 
 

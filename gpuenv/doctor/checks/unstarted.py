@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.doctor.boards import CONNECT_POWER, GIVE_ROOM
+from gpuenv.doctor.boards import CONNECT_POWER, GIVE_ROOM, WAKE_UP
 from gpuenv.doctor.checks.module import ABSENT
-from gpuenv.doctor.events import lines_with
+from gpuenv.doctor.events import hardware_lines, lines_with
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import contained, driver_sees_gpu, left_out
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
@@ -20,6 +20,12 @@ _BEFORE = (*ABSENT, "GPU204")
 _OF_A_GPU = (Cuda.NO_DEVICE, Cuda.INVALID_DEVICE, Cuda.UNKNOWN)  # of cuInit, where one of the GPUs does not start
 # open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c, RmInitAdapter: NV_ERR_INSUFFICIENT_POWER.
 _NO_POWER = pattern(r"NVRM: .*does not have the necessary power cables connected")
+# open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c, of a GPU whose registers read as ones alone;
+# Linux, drivers/pci/pci.c, pci_power_up. One that falls off the bus while it is in use has an Xid of its own.
+_NO_ANSWER = pattern(
+    r"NVRM: .*fallen off the bus and is not responding"
+    r"|\bnvidia [0-9a-f:.]+: Unable to change power state from D3cold to D0, device inaccessible"
+)
 # open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c, nv_pci_probe.
 _NO_ROOM = pattern(r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid|NVRM: BAR\d is 0M @ 0x0")
 
@@ -59,6 +65,22 @@ def no_room_on_the_bus(facts: Facts) -> Outcome:
         "A GPU cannot be driven: the machine's firmware has given its memory no room on the PCI bus",
         GIVE_ROOM,
     )
+
+
+@check("DRV122", Cause.GPU_HARDWARE_FAULT, requires=(*_BEFORE, "DRV120", "DRV121"))
+def does_not_answer(facts: Facts) -> Outcome:
+    """A GPU is on the PCI bus and answers no more.
+
+    What it means: the kernel counted the GPU when it started, and the driver gets nothing but ones from it: it fell off
+    the bus, lost its power, or did not wake from the deepest sleep (D3cold), into which laptops send it. Where it is
+    the only GPU, the module does not even stay loaded, and loading it again brings the same.
+    How it is seen: the driver does not list the GPU, and it or the kernel's PCI code says so in the kernel's log.
+    What to do: switch the machine off wholly and on again, which a restart may not do; where it comes back, keep the
+    GPU out of the deepest sleep, and check seating, power and cooling.
+    """
+    if hardware_lines(facts.snapshot):
+        return  # an event tells of it
+    yield from _unstarted(facts.snapshot, _NO_ANSWER, "A GPU on the PCI bus does not answer", WAKE_UP)
 
 
 def _unstarted(snapshot: Snapshot, words: re.Pattern[str], title: str, fixes: tuple[Fix, ...]) -> Outcome:

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import install_fix, keep_condas, older_than_the_matrix, pip_fix
+from gpuenv.doctor.installed import install_fix, keep_condas, older_than_the_matrix, only_one
+from gpuenv.doctor.left import empty_metadata, left_in
 from gpuenv.doctor.machine import nvidia_on_bus, without_gpu
+from gpuenv.doctor.outside import own_cupys
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record
-from gpuenv.model.pattern import pattern
 from gpuenv.model.resolution import Candidate, CandidateKind, ConstraintName, Rejection, Resolution
 from gpuenv.model.snapshot import SourceState
-from gpuenv.model.target import Target
 
 # After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
 # that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
 _DRIVER_CHANGES = ("DRV101", "GPU201", "GPU204", "DRV104", "DRV106", "DRV112", "DRV115")
-# Below the prefix, where installers put packages: venv and conda, Debian's folders, and Windows.
-_INSTALLED_INTO = pattern(r"(?:local/)?[Ll]ib(?:64)?/(?:(?:python|pypy)[\d.]+t?/)?(?:site|dist)-packages")
 _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, ConstraintName.PYTHON)
 
 
@@ -217,8 +215,9 @@ def two_cupys(facts: Facts) -> Outcome:
     What it means: every wheel line installs the same module, cupy. The files of the one installed last win, and
     removing one removes files of the other. One line twice, in two folders of the path, hides the second.
     How it is seen: the metadata of the distributions in the target.
-    What to do: remove all of them, then install the right one. Where one of them is conda's and another pip's, remove
-    pip's, and let conda put in its own anew.
+    What to do: remove all of them, then install the right one. What lies outside of the environment, its installers do
+    not reach: take that folder off PYTHONPATH, or remove it there. Where one of them is conda's and another pip's,
+    remove pip's, and let conda put in its own anew.
     """
     found = facts.snapshot.target.cupy
     if len(found) < 2:  # noqa: PLR2004 - two
@@ -229,19 +228,15 @@ def two_cupys(facts: Facts) -> Outcome:
         title = f"{names[0]} is on the target's path {len(found)} times; the first one is used"
     records = {name: conda_record(name, facts.snapshot.target.conda_packages) for name in names}
     by_conda = tuple(record for record in records.values() if record)
-    foreign = tuple(name for name, record in records.items() if not record)
+    own = own_cupys(facts.snapshot.target)  # what lies elsewhere has overwritten nothing
+    foreign = tuple(name for name, record in records.items() if not record and name in own)
     mixed = bool(by_conda and foreign)
     if mixed:
         title = f"conda's {', '.join(by_conda)} and pip's {', '.join(foreign)} share the target"
     yield Symptom(
         title,
         tuple(Evidence(entry.distribution, entry.release, entry.location or "its metadata") for entry in found),
-        keep_condas(facts, foreign)
-        if mixed
-        else (
-            pip_fix(facts, "Remove all of them.", "uninstall", "-y", *names),
-            *install_fix(facts, "Then install the right one."),
-        ),
+        keep_condas(facts, foreign) if mixed else only_one(facts),
         cause=Cause.MIXED_PIP_CONDA if mixed else None,
         # One line twice, in a venv over the system's packages, say: Python imports the first one whole.
         severity=Severity.WARNING if len(names) == 1 else Severity.ERROR,
@@ -266,10 +261,12 @@ def cupy_missing(facts: Facts) -> Outcome:
     if snapshot.source("target").state is not SourceState.ANSWERED and not told:
         yield NotKnown("the target was not asked")
         return
-    if not told and (site := _left_in(snapshot.target)) is not None:
+    if not told and (site := left_in(snapshot.target)) is not None:
         yield Symptom(
             "Files of CuPy are there, but no distribution owns them: an installation or a removal was cut short",
-            fact("target.cupy_module", snapshot.target.cupy_module) + fact("target.kind", snapshot.target.kind),
+            fact("target.cupy_module", snapshot.target.cupy_module)
+            + tuple(Evidence("target.left_metadata", e.path, "tells no name") for e in empty_metadata(snapshot.target))
+            + fact("target.kind", snapshot.target.kind),
             (
                 Fix(f"Remove the folders cupy, cupyx and cupy_backends, and its metadata, from {site}."),
                 *(install_fix(facts, "Then install the wheel that fits.") or _later(facts)),
@@ -285,15 +282,3 @@ def cupy_missing(facts: Facts) -> Outcome:
             Fix("If another environment is meant, name it: gpuenv doctor --python PATH"),
         ),
     )
-
-
-def _left_in(target: Target) -> str | None:
-    """The installers' folder of the environment in which a package cupy lies that no distribution owns; else None.
-
-    Anywhere else below the prefix it is somebody's own: a source tree in PREFIX/src, say, that a variable leads to.
-    """
-    package, _, file = (target.cupy_module.value or "").rpartition("/cupy/")
-    prefix = target.prefix.value
-    if file != "__init__.py" or not prefix or not package.startswith(f"{prefix}/"):
-        return None
-    return package if _INSTALLED_INTO.fullmatch(package[len(prefix) + 1 :]) else None

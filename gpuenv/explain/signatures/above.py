@@ -60,7 +60,6 @@ SIGNATURES = (
         "torch/_inductor/scheduler.py; flash_attn, flash_api.cpp; vllm, config and platforms/cuda.py; LLVM, NVPTX",
         pattern=(
             r"too old to be supported by the triton GPU compiler|only supports? devices of CUDA Capability >= \d|only supports? (?:\w+ )?(?:Turing|Ampere|Ada|Hopper|Blackwell) GPUs or newer"
-            r"|only supported (?:on|for) GPUs with compute capability (?:of )?(?:at least|>=?) ?\d"
             r"|LLVM ERROR: Cannot select: intrinsic %llvm\.nvvm"
         ),
         title="The program has no code for a GPU of this age",

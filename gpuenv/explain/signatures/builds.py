@@ -187,7 +187,10 @@ SIGNATURES = (
             r"|Failed to (?:find|locate) nvcc|(?:could not|cannot|unable to) (?:find|locate|run|execute) (?:the )?['`\"]?nvcc\b|Could not detect nvcc"
         ),
         title="The CUDA compiler nvcc is not found",
-        sways=(Sway("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),),
+        sways=(
+            Sway("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),
+            Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 4),
+        ),
         decides="whether a toolkit is installed, and whether its bin folder is in PATH",
     ),
 )

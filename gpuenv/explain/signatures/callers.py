@@ -78,6 +78,7 @@ SIGNATURES = (
         sways=(
             Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 40),
             Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 10),
+            Sway("jetson", Cause.JETSON_TEGRA, 60),
         ),
         decides="the GPU and the CUDA of the binary: --assume gpu=NAME, --assume toolkit=VERSION",
     ),
@@ -120,7 +121,7 @@ SIGNATURES = (
         ),
         "torch/cuda/__init__.py: is_available; torch/utils/collect_env.py",
         pattern=(
-            r"cuda\.is_available\(\)[`)\]'\": ]{0,4}(?:(?:returns?|returned|is|gives|prints|=+|[-=]>|#|是|为|返回|显示|输出) ?){0,2}[`'\"]?False\b"
+            r"cuda\.is_available\(\)[`)\]'\": ]{0,4}(?:Out\[\d{1,3}\]: )?(?:(?:returns?|returned|is|gives|prints|=+|[-=]>|#|是|为|返回|显示|输出) ?){0,2}[`'\"]?False\b"
             r"|Torch is not able to use GPU|\bCUDA available\??\s{0,3}[:=]\s{0,3}False"
         ),
         title="torch sees no usable GPU",

@@ -32,6 +32,8 @@ SIGNATURES = (
         title="NVRTC does not know the architecture of this GPU",
         sways=(
             *_FIT,
+            Sway("card-before-turing", Cause.GPU_REMOVED_FROM_TOOLKIT, 3.5),
+            Sway("card-after-ampere", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 3),
             # From CuPy 8 on the modules are cupy_backends.*, and CuPy caps what it asks NVRTC for by NVRTC's version:
             # a name that NVRTC still refuses is one that it no longer knows.
             Sway("cupy-8", Cause.GPU_REMOVED_FROM_TOOLKIT, 4),
@@ -68,6 +70,9 @@ SIGNATURES = (
             *_FIT,
             Sway("building", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 2.2),
             Sway("gpu-known", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.8),
+            Sway("card-before-turing", Cause.GPU_REMOVED_FROM_TOOLKIT, 8),
+            Sway("card-after-ampere", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2.5),
+            Sway("arch-listed", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 5),
             Sway("arch-detected", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.15),
         ),
         decides="nvcc --version, and where the architecture comes from: the GPU, or a list in the build",

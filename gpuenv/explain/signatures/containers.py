@@ -22,6 +22,13 @@ def _no_device(values: Mapping[str, str]) -> Weights:
     return ((Cause.NO_DRIVER, 0.4), (Cause.NO_NVIDIA_GPU, 0.2), (Cause.DRIVER_MODULE_NOT_LOADED, 0.18))
 
 
+def _unknown_device(values: Mapping[str, str]) -> Weights:
+    """GPU:INSTANCE is how an instance of MIG is named."""
+    if "instance" in values:
+        return ((Cause.MIG_MISCONFIGURED, 0.8), (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.12))
+    return ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.8), (Cause.MIG_MISCONFIGURED, 0.08))
+
+
 SIGNATURES = (
     Signature(
         "docker.no-device-driver",
@@ -136,8 +143,9 @@ SIGNATURES = (
         ("unknown device", "no such device", "invalid device"),
         ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.8), (Cause.MIG_MISCONFIGURED, 0.08)),
         "libnvidia-container, src/cli/common.c: device error",
-        pattern=r"nvidia-container-cli: device error: .*(?:unknown|no such|invalid) device|device error: (?:GPU-)?\S+: unknown device",
+        pattern=r"(?:nvidia-container-cli: )?device error: (?P<instance>\d{1,2}:\d{1,2}): unknown device|nvidia-container-cli: device error: .*(?:unknown|no such|invalid) device|device error: (?:GPU-)?\S+: unknown device",
         title="NVIDIA_VISIBLE_DEVICES or --gpus names a GPU that is not there",
+        judge=_unknown_device,
         mark="container",
         sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 12),),
     ),

@@ -68,7 +68,11 @@ SIGNATURES = (
         ),
         _SOURCE,
         title="The driver refuses the code that was made for this GPU",
-        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 6),),
+        sways=(
+            Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 6),
+            Sway("other-jit", Cause.CUPY_TOO_OLD_FOR_GPU, 0.2),
+            Sway("relocatable", Cause.NVRTC_OUTPUT_INVALID, 8),
+        ),
         decides="the GPU, the CuPy release and its NVRTC: --assume gpu=NAME, --assume cupy=NAME==VERSION",
     ),
     Signature(

@@ -27,7 +27,7 @@ SIGNATURES = (
             (Cause.MIG_MISCONFIGURED, 0.04),
         ),
         _SOURCE,
-        pattern=r"cuda(?:-capable)? device(?:s|\(s\))? (?:(?:is/)?are )?(?:busy or unavailable|unavailable or busy)|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
+        pattern=r"cuda(?:-capable)? device(?:s|\(s\)|) (?:(?:is/)?are |is )?(?:busy or unavailable|unavailable or busy)|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAILABLE|(?:\bGPU|\bCUDA).{0,60}\bbusy or unavailable\b",
         title="The GPU is there, but takes no further program",
         sways=(
             Sway("windows", Cause.COMPUTE_MODE_EXCLUSIVE, 0.12),  # WDDM knows the default mode only

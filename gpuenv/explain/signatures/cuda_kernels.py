@@ -156,6 +156,10 @@ SIGNATURES = (
             Sway("func-attribute", Cause.INVALID_KERNEL_LAUNCH, 5),
             Sway("copy-frame", Cause.INVALID_KERNEL_LAUNCH, 0.3),
             Sway("copy-frame", Cause.CROSS_DEVICE_ARRAY, 3),
+            # The pointer of an array that CuPy did not make is of another device, or of the host.
+            Sway("pointer-attributes", Cause.INVALID_KERNEL_LAUNCH, 0.1),
+            Sway("pointer-attributes", Cause.CROSS_DEVICE_ARRAY, 8),
+            Sway("pointer-attributes", Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 20),
         ),
         decides="which call it is: the last frames of the traceback",
     ),

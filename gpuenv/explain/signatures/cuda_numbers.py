@@ -58,10 +58,13 @@ _CAUSES: Mapping[int, Weights] = {
     804: ((Cause.FORWARD_COMPAT_UNSUPPORTED, 0.9),),
     999: ((Cause.SUSPEND_RESUME_LOST_GPU, 0.35), (Cause.CUDA_INITIALIZATION_FAILED, 0.25)),
 }
+_NOT_INITIALIZED = 3
 
 
 def _numbered(values: Mapping[str, str]) -> Weights:
     number = int(next(iter(values.values())))
+    if number == _NOT_INITIALIZED and values.keys() & {"caffe", "nvhpc", "ollama", "gst"}:
+        return ((Cause.CUDA_INITIALIZATION_FAILED, 0.6),)  # these do not fork
     return () if number == 0 else _CAUSES.get(number, ((Cause.CUDA_INITIALIZATION_FAILED, 0.05),))
 
 
@@ -72,14 +75,17 @@ SIGNATURES = (
         (
             *("unknown_cuda_error", "cuda error", "cuda runtime error", "cuda failure", "cuda_error", "cudaerror"),
             *("thcudacheck fail", "cudagetdevicecount", "cuinit", "cuda driver error"),
+            *("== cudasuccess (", "call to cu", "cuda driver library", "cuda failure", "cuda exception"),
         ),
         ((Cause.CUDA_INITIALIZATION_FAILED, 0.05),),
-        "driver_types.h of CUDA 10.0 and 13.0 and cuda.h: the numbers of cudaError_t and CUresult",
+        "driver_types.h of CUDA 10.0 and 13.0 and cuda.h: the numbers of cudaError_t and CUresult; caffe, NVHPC, ollama",
         pattern=(
             r"\[(?P<bracket>\d{1,3})\] Call to cu\w+ results in UNKNOWN_CUDA_ERROR"
             r"|\bCUDA (?:runtime |driver )?(?:failure|error)(?: code)?[: ]*\(?(?P<after>\d{1,3})\b(?! ?(?:MiB|GiB|ms|%))"
             r"|THCudaCheck FAIL .*\berror=(?P<check>\d{1,3})\b|\bcode=(?P<code>\d{1,3})\(cudaError"
             r"|(?:cudaGetDeviceCount|cuInit)(?:\(\w{0,12}\))?\W{1,5}(?:failed|returned|Error)? ?\(?(?:with )?(?:error )?(?:code )?(?P<call>\d{1,3})\b"
+            r"|== cudaSuccess \((?P<caffe>\d{1,3}) vs\.? 0\)|\bcall to cu[A-Z]\w+ returned error (?P<nvhpc>\d{1,3})\b"
+            r"|cuda driver library (?:init failure|failed init): (?P<ollama>\d{1,3})\b|\bcuInit err: (?P<init>\d{1,3})\b|\bCuda failure: status=(?P<gst>\d{1,3})\b"
         ),
         title="CUDA reports an error by its number",
         judge=_numbered,
@@ -88,6 +94,7 @@ SIGNATURES = (
             Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
             Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 8),
             Sway("driver-none", Cause.NO_DRIVER, 15),
+            Sway("exclusive", Cause.COMPUTE_MODE_EXCLUSIVE, 8),
         ),
         decides="the name that belongs to the number: driver_types.h, cudaError_t",
     ),

@@ -176,6 +176,7 @@ SIGNATURES = (
         "libcudart 12.9, cudaGetErrorString of number 500",
         sways=(
             Sway("jetson", Cause.JETSON_TEGRA, 60),
+            Sway("wsl", Cause.WSL_LIBCUDA, 60),
             Sway("cupy-driver-error", Cause.NO_KERNEL_IMAGE, 0.2),  # a kernel of that name is not in the module
         ),
         decides="whether the binary was built for this GPU, and whether the kernel's name is what the module has",

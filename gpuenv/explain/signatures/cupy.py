@@ -86,7 +86,7 @@ SIGNATURES = (
         "CuPy, Upgrade Guide: what each major version removed; chainer, backends/cuda.py",
         pattern=(
             rf"No module named '?cupy\.(?:{_OLD_MODULES})\b|cannot import name '\w+' from '(?:cupy|cupyx)[\w.]*'(?! \(unknown)"
-            rf"|module 'cupy\.cuda' has no attribute '(?!nccl|cudnn|cutensor)\w+'|module 'cupy(?:x)?(?:\.(?!cuda'|cuda\.nccl'|scipy\b)\w+)+' has no attribute '\w+'"
+            rf"|module 'cupy\.cuda' has no attribute '(?!nccl|cudnn|cutensor)\w+'|module 'cupy(?:x)?(?:\.(?!cuda'|cuda\.nccl'|scipy\b|(?:linalg|fft|random|polynomial|ma|lib)')\w+)+' has no attribute '\w+'"
             rf"|(?<!you )(?<!project )(?:requires?|needs) cupy\S* ?(?:[<>=~!]=?) ?\d|cupy (?:version )?\d\S* is (?:not supported|too (?:old|new)|incompatible)"
             r"|\b\w+ \S+ requires cupy\S*[<>=~!]\S+, but you have"
         ),
@@ -119,6 +119,16 @@ SIGNATURES = (
         title="CuPy has no {name} there: files of it are missing, its release is another, or NumPy alone has it",
         judge=_missing_name,
         decides="the CuPy release: --assume cupy=NAME==VERSION",
+    ),
+    Signature(
+        "cupy.part-missing-name",
+        "programs above CuPy",
+        ("module 'cupy.",),
+        ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.48), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.42)),
+        "CPython, AttributeError; CuPy documentation, Routines: the parts that it has as NumPy has them",
+        pattern=r"module 'cupy\.(?:linalg|fft|random|polynomial|ma|lib)' has no attribute '\w+'",
+        title="CuPy has a part of NumPy's functions, and this one not, or not in this release",
+        decides="whether NumPy has it, and since which release CuPy does",
     ),
     Signature(
         "cupyx.missing-name",

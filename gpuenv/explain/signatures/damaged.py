@@ -21,10 +21,10 @@ SIGNATURES = (
     Signature(
         "ld.damaged",
         "ld.so",
-        ("file too short", "invalid elf header", "elf load command", "elf file's phentsize"),
+        ("file too short", "invalid elf header", "elf load command", "elf file's phentsize", "cannot read file data"),
         ((Cause.CORRUPT_INSTALLATION, 0.8),),
         _LOADER,
-        pattern=r"(?:(?P<driver>libcuda\.so|libnvidia-|libnvcuvid|libnvoptix)|lib(?:cu|nv)\w|cupy)\S*: (?:file too short|invalid ELF header|ELF load command)",
+        pattern=r"(?:(?P<driver>libcuda\.so|libnvidia-|libnvcuvid|libnvoptix)|lib(?:cu|nv)\w|cupy|lib(?:torch|c10|ATen|tensorflow|mxnet|paddle|xgboost|onnxruntime)|-packages/(?:\S+\.so)?)\S*: (?:file too short|invalid ELF header|ELF load command|ELF file's phentsize|cannot read file data)",
         title="A library's file is damaged",
         judge=_whose,
         sways=(

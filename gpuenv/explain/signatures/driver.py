@@ -54,7 +54,10 @@ SIGNATURES = (
             r"|JIT_?COMPILER_?NOT_?FOUND"
         ),
         title="libnvidia-ptxjitcompiler, a part of the driver, is missing",
-        sways=(Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 15),),
+        sways=(
+            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 15),
+            Sway("capabilities-lack-compute", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
+        ),
     ),
     Signature(
         "driver.packages-apart",
@@ -74,6 +77,8 @@ SIGNATURES = (
             r"|error processing package (?:lib)?nvidia-\S+ \(--configure\):? dependency problems|cannot install both \S*nvidia-\S+ and \S*nvidia|to be installed \S*nvidia-\S+ conflicts with '?\S*nvidia"
         ),
         title="Packages of the driver do not fit each other",
+        # The driver is the one of Windows: none of Linux may be installed there.
+        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 40), Sway("wsl", Cause.DRIVER_INSTALL_BROKEN, 0.3)),
     ),
     Signature(
         "driver.packages-kernel",

@@ -34,10 +34,13 @@ SIGNATURES = (
         pattern=(
             r"nvidia-fabricmanager\S* .*(?:status=1|failed|not be found|not found|inactive|dead)"
             r"|failed to start (?:nvidia )?(?:nvidia-)?fabric ?manager|fabric manager.*(?:is not running|not started|failed)"
+            r"|\b(?:failed|FAIL|degraded|could not (?:re)?start|(?:can't|cannot) (?:re)?start|exit-code|crash)\b.{0,60}\b(?:nvidia-)?fabric ?manager\b|\b(?:nvidia-)?fabric ?manager\b\S{0,8}.{0,60}\b(?:failed|fails|failing|exit-code|(?:isn't|not) running|(?:can't|cannot|could not) start|exits)\b|\bFabric Manager\s{0,30}\| ?Fail"
         ),
         sways=(
             Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_RUNNING, 20),
             Sway("nvswitch-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 6),
+            Sway("pcie-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.2),
+            Sway("pcie-gpu", Cause.FABRIC_MANAGER_NOT_NEEDED, 2),
             Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.05),
             Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_NEEDED, 2),
         ),
@@ -51,6 +54,11 @@ SIGNATURES = (
         "nv-fabricmanager, the strings of the program: version check against the driver",
         pattern=r"fabric manager.*(?:version|interface).*(?:don't match|do not match|doesn't match|mismatch)",
         title="The fabric manager is of another version than the driver, so it does not start",
+        sways=(
+            Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_NEEDED, 40),
+            Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.3),
+            Sway("pcie-gpu", Cause.FABRIC_MANAGER_NOT_NEEDED, 20),
+        ),
     ),
     Signature(
         "fabric.never-ready",

@@ -108,7 +108,7 @@ SIGNATURES = (
         ("nvidia/cuda", "nvcr.io"),
         ((Cause.DOCKERFILE_FAULT, 0.88),),
         "moby, distribution; the registry's answer: manifest unknown",
-        pattern=r"manifest for (?:docker\.io/|nvcr\.io/)?nvidia/cuda\S* not found|(?:(?:docker\.io/)?nvidia/cuda|nvcr\.io/[\w./-]+):\S+: (?:not found|failed to resolve)|nvidia/cuda\S*.*(?:manifest unknown|no such manifest)",
+        pattern=r"manifest for (?:docker\.io/|nvcr\.io/)?nvidia/cuda\S* not found|(?:(?:docker\.io/)?nvidia/cuda|nvcr\.io/[\w./-]+):\S+: (?:not found|failed to resolve)|nvidia/cuda\S*.*(?:manifest unknown|no such manifest)|manifest unknown.{0,40}\bnvidia/cuda:",
         title="The image's tag does not exist",
     ),
     Signature(
@@ -123,13 +123,13 @@ SIGNATURES = (
     Signature(
         "compose.devices",
         "Docker Compose",
-        ("deploy", "capabilities", "runtime", "gpus", "reservations"),
+        ("deploy", "capabilities", "runtime", "gpus", "reservations", "device_requests"),
         ((Cause.DOCKERFILE_FAULT, 0.75),),
         "compose-spec, JSON schema: deploy.resources.reservations.devices, gpus, runtime",
         pattern=(
             r"services\.\S+ (?:Additional property (?:gpus|runtime|devices|deploy) is not allowed|.*capabilities is required)"
             r"|(?:deploy\.resources\.reservations|reservations)\b.*(?:devices|value).*(?:additional propert|does not allow|is required|unsupported|invalid)"
-            r"|Unsupported config option for services\.?\S*: '(?:runtime|gpus|devices)'"
+            r"|Unsupported config option for services\.?\S*: '(?:runtime|gpus|devices|device_requests|deploy)'|services\.\S+\.(?:runtime|gpus|devices|deploy)\S* contains unsupported option|services\.\S+: unsupported option '(?:gpus|runtime|deploy)"
         ),
         title="The compose file asks for the GPU in a form that this version does not read",
     ),
@@ -139,7 +139,7 @@ SIGNATURES = (
         ("docker build", "dockerfile", "buildkit", "executor failed", "did not complete successfully"),
         ((Cause.DOCKERFILE_FAULT, 0.3),),
         "buildkit: a step that needs a GPU or toolkit at build time",
-        pattern=r"process \\?\"/bin/sh -c .*(?:nvcc|cupy|nvidia-smi|cuda).* did not complete successfully",
+        pattern=r"process \\?\"/bin/sh -c .*(?:nvcc|cupy|nvidia-smi|cuda|GPU).* did not complete successfully",
         level=Level.WARNING,
         decides="the step's own messages above it",
     ),
@@ -147,7 +147,7 @@ SIGNATURES = (
         "nvidia-docker.old-cuda",
         "nvidia-docker 1",
         ("unsupported cuda version",),
-        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.9),),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.55), (Cause.IMAGE_REQUIRES_OTHER_DRIVER, 0.4)),
         "nvidia-docker 1, tools/src/nvidia-docker",
         pattern=r"unsupported CUDA version:? (?P<image>[\d.]+) [<>] (?P<driver>[\d.]+)|unsupported CUDA version",
         title="The image's CUDA is newer than the driver",

@@ -67,6 +67,7 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.72), (Cause.LIBRARY_NOT_INITIALIZED, 0.15)),
         "cublas_api.h, cusolver_common.h, cusparse.h: status enumerators",
         title="A CUDA library could not allocate memory on the GPU",
+        sways=(Sway("handle-creation", Cause.LIBRARY_NOT_INITIALIZED, 2),),
     ),
     Signature(
         "library.arch-mismatch",
@@ -240,6 +241,7 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.36), (Cause.LIBRARY_NOT_INITIALIZED, 0.3), (Cause.LIBRARY_PATH_CONFLICT, 0.12)),
         "cudnn.h, cusolver_common.h, cusparse.h: status enumerators",
         title="A CUDA library failed inside",
+        sways=(Sway("handle-creation", Cause.LIBRARY_NOT_INITIALIZED, 4),),
         decides="how much memory of the GPU is free: nvidia-smi",
     ),
     Signature(
@@ -249,7 +251,7 @@ SIGNATURES = (
         ((Cause.LIBRARY_PATH_CONFLICT, 0.72),),
         "libnccl, the strings of the binary",
         pattern=(
-            r"Mismatched NCCL version detected|NCCL library is (?:too old|not backwards compatible)|(?<!libtorch_cuda.so: )undefined symbol: ncclComm\w+"
+            r"Mismatched NCCL version detected|NCCL library is (?:too old|not backwards compatible)|(?<!libtorch_cuda.so: )undefined symbol:? nccl(?-i:[A-Z])\w+"
             r"|NCCL version mismatch"
         ),
         title="Another NCCL is loaded than the one that the program was built with",

@@ -58,6 +58,7 @@ SIGNATURES = (
         sways=(
             Sway("jetson", Cause.JETSON_TEGRA, 60),
             Sway("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 4),
+            Sway("windows", Cause.WINDOWS_DLL_LOAD_FAILURE, 15),
         ),
         decides="the CUDA that is installed (nvcc --version, pip list) and where it is searched",
     ),

@@ -129,6 +129,11 @@ SIGNATURES = (
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 3),
             Sway("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 5),
             Sway("hook", Cause.CONTAINER_WITHOUT_GPU, 0.1),
+            Sway("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
+            Sway("smi-said-to-work", Cause.NO_DRIVER, 0.2),
+            Sway("smi-said-to-work", Cause.CONTAINER_TOOLKIT_BROKEN, 3),
+            Sway("module-loaded", Cause.DRIVER_INSTALL_BROKEN, 40),
+            Sway("module-loaded", Cause.NO_DRIVER, 0.25),
         ),
         decides="whether nvidia-smi works on the host",
     ),
@@ -221,7 +226,7 @@ SIGNATURES = (
         ((Cause.LIBRARY_PATH_CONFLICT, 0.9),),
         _DLERROR,
         pattern=(
-            r"(?<!libtorch_cuda.so: )undefined symbol: (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|nvrtc)\w*"
+            r"(?<!libtorch_cuda.so: )undefined symbol:? (?:__)?(?:nvJitLink|cublas|cusparse|cusolver|cufft|curand|cudnn|cudart|cuda[A-Z]|nvrtc)\w*"
             r"|symbol \w+,? version lib(?:cu\w+|nv\w+)\.so\S* not defined in file|version [`']lib(?:cu\w+|nv\w+)\.so\S*' not found"
             r"|(?<!libtorch_cuda.so: )undefined symbol: \w+, version lib(?:cu\w+|nv\w+)\.so"
             r"|lib(?:cudnn|cublas|cusparse|cusolver|cufft|nccl)\w*\.so\S*: undefined symbol: (?!cu(?-i:[A-Z])|nvml)"

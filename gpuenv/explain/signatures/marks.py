@@ -87,7 +87,7 @@ SIGNATURES = (
     mark(
         "started-without-gpu",
         ("docker run", "podman run", "docker create"),
-        r"\b(?:docker|podman) (?:run|create) (?=.*\w)(?!.*(?:--gpus|--runtime|nvidia|--device|--help|\\\s*$))",
+        r"\b(?<!nvidia-)(?:docker|podman) (?:run|create) (?=.*\w)(?!.*(?:--gpus|--runtime|nvidia|--device|--help|\\\s*$))",
     ),
     mark(
         "nvidia-module",
@@ -133,19 +133,19 @@ SIGNATURES = (
     mark(
         "jetson",
         ("tegra", "jetson", "jetpack", "l4t", "nvgpu", "xavier", "orin"),
-        r"tegra|jetson|jetpack|\bl4t\b|nvgpu|\bXavier NX\b|\bOrin (?:NX|Nano)\b|\bAGX (?:Xavier|Orin)\b",
+        r"(?<!in)tegra|jetson|jetpack|\bl4t\b|nvgpu|\bXavier NX\b|\bOrin (?:NX|Nano)\b|\bAGX (?:Xavier|Orin)\b",
     ),
     mark("musl", ("musl", "alpine"), r"musl|alpine"),
     mark(
         "amd",
-        ("radeon", "gfx", "hsa_override", "amdgpu", " rx ", "rocm", "instinct"),
+        ("radeon", "gfx", "hsa_override", "amdgpu", "rx ", "rocm", "instinct"),
         r"Radeon|\bgfx(?:\d{3,4}|90[a-f])\b|HSA_OVERRIDE|amdgpu|\bRX \d{3,4}\b|\bInstinct\b|rocm-smi|ROCm System Management",
     ),
     mark("rocm", ("rocm", "hip"), r"/opt/rocm|cupy-rocm|\bROCm\b|libamdhip|hip(?:Error|rtc)"),
     mark(
         "mig",
         ("mig ", "mig-"),
-        r"\bMIG\b(?! M\.|\s*:?\s*(?:N/A|Disabled|Mode\s*:?\s*(?:N/A|Disabled)))|MIG-GPU-|MIG-[0-9a-f]{8}",
+        r"(?<!no )(?<!not )(?<!without )\bMIG\b(?! M\.|\s*:?\s*(?:N/A|Disabled|Mode\s*:?\s*(?:N/A|Disabled)))|MIG-GPU-|MIG-[0-9a-f]{8}",
     ),
     mark(
         "new-kernel",

@@ -11,7 +11,7 @@ _OF_CONDA = (
     r"|\b(?:conda|mamba) (?:install|update|list)\b|\bconda: \w|conda\d?/(?:envs/[^/\s]{1,40}/)?lib/lib\w+\.so)"
 )
 _OF_PIP = (
-    r"(?:\bpypi(?:_0)?\b|\bpip3? install\b|\bpip's\b|\bpip-installed\b|\(pip\)|\bfrom pip\b|\bnvidia-cu\w+-cu1\d\b"
+    r"(?:\bpypi(?:_0)?\b|\bpip3? install\b|\bpip's\b|\bpip-installed\b|\(pip\)|\b(?:from|by) pip\b|\bnvidia-cu\w+-cu1\d\b"
     r"|site-packages/(?:\S{1,40}/)?nvidia/cu\w)"
 )
 
@@ -59,8 +59,8 @@ SIGNATURES = (
     mark("cupy-configured", (" yes",), r"^\W*cuda\s*: Yes\b"),
     mark(
         "no-nvswitch",
-        ("nvswitch",),
-        r"\bnvswitch\b[^\w]{1,12}(?:0\b|\(?(?:empty|nothing|none|no output)\b)|\b(?:no|without(?: an?| any)?|0|zero) nvswitch",
+        ("nvswitch", "any switch", "no switch", "without switch"),
+        r"\bnvswitch\b(?: count| devices)?[^\w]{1,12}(?:0\b|\(?(?:empty|nothing|none|no output)\b)|\b(?:no|without(?: an?| any)?|0|zero) (?:nv)?switch(?:es)?\b(?!.{0,12}(?:port|statement))",
     ),
     mark("python-itself", ("required by",), r"\(required by \S*/python[\d.]*\)"),
     # What uses one folder together.
@@ -79,6 +79,7 @@ SIGNATURES = (
         mark(
             "cupy-sources",
             ("include files not found", "cupy"),
+            r"\bpip3? install (?:\S+ ){0,6}(?:py-)?cupy(?![\w-]).{0,40}\b(?:fail\w*|exit(?:ed)? (?:code|with|status)|did not)|\b(?:Command|ProcessError|CalledProcessError)\b.{0,60}\bpip3? install .{0,40}\b(?:py-)?cupy(?![\w-])|\bbuilder for '\S*-cupy-\d\S*' failed|"
             r"Include files not found: \[|\bcupy(?:_backends|x)?/\S{1,80}\.(?:h|hpp|c|cpp|cu|pyx):\d+(?::\d+)?: fatal error",
         ),
         mark="building-cupy",

@@ -31,6 +31,7 @@ SIGNATURES = (
             *("someone else", "somebody else", "colleague", "coworker", "zombie process", "the rest"),
             *("taken by", "held by", "used by", "owned by", "occupied by", "preallocated by", "(user: "),
             *("pod", "job", "pid ", "process"),
+            *("foreign ", "zombie", "co-scheduled", "slic", "another ", "second ", "other "),
             *("stale ", "earlier ", "orphan", "leftover", "forgotten", "previous "),
         ),
         # "no other process uses it" is the contrary, and so is what somebody is told to look for.
@@ -41,7 +42,12 @@ SIGNATURES = (
         r"|\d ?[GM](?:i?B)? (?:is |are |was |were |already )*(?:taken|held|used|owned|occupied) by (?:(?:job|pid|process|pods?) [#:]?\d|another|other|some)|\d ?[GM]i?B \(user: "
         r"|\([^()]{0,40}\b(?:another|other) (?:user|process|job|team)\b[^()]{0,40}\) (?:owns|holds|uses|takes) "
         r"|\b(?:stale|earlier|orphaned|leftover|forgotten|previous) (?:[\w-]{1,20} )?(?:python|process|notebook|jupyter kernel|session|job|cluster|server|interpreter|worker)(?:e?s)?\b.{0,60}\b(?:keeps?|holds?|held|occup\w+|still (?:uses?|ha[sv]e?)|owns?)\b"
-        r"|\bpreallocated by an(?:other| earlier)",
+        r"|\bpreallocated by an(?:other| earlier)"
+        r"|\b(?<!if )(?<!whether )(?<!no )(?:job|process|worker|task|session|notebook|pod)s? of (?:an?other|a different|some) (?:user|tenant|team|person|job|student|container)"
+        r"|\b(?<!if )(?<!whether )(?:an?other|some) (?:person|user|tenant|team|student|colleague|job)'s (?:\w+ )?(?:job|process|worker|task|session|notebook|server|pod)"
+        r"|\b(?<!if )(?<!whether )(?<!no )(?<!check for )another (?:\w+ )?(?:\w+ )?\(?(?:pid|PID) \d+\)?|\banother (?:\w+ ){1,2}\d{3,6} ?Mi?B\b|\bforeign (?:task|job|process|pid|pod)\b"
+        r"|\b(?:forgotten|orphaned|zombie|leftover|other|second) (?:\w+ )?(?:notebook|session|kernel|process|job|server|instance)\b.{0,40}\b(?:has (?:all|everything|it all)|grabbed|took everything|takes everything)\b|\bzombie\b.{0,30}\b\d+(?:\.\d)? ?[GM]i?B\b"
+        r"|\bco-scheduled\b.{0,40}\b(?:GPU|time[- ]slic\w+)|\b(?:GPU )?time[- ]slic\w+.{0,40}\bneighbou?rs?\b",
     ),
     mark(
         "root-may",

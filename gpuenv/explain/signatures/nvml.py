@@ -42,6 +42,7 @@ SIGNATURES = (
             Sway("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 6),
             Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
             Sway("wsl", Cause.WSL_LIBCUDA, 8),
+            Sway("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),
         ),
         decides="whether this is a container: --assume container=yes or no",
     ),

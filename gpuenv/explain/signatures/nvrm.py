@@ -32,7 +32,7 @@ def _xid(values: Mapping[str, str]) -> Weights:
 def _legacy(values: Mapping[str, str]) -> Weights:
     if int(values["branch"]) >= _OLDEST_MAINTAINED:
         return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.85), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.1))
-    return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.6), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.35))
+    return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.5), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.46))
 
 
 SIGNATURES = (
@@ -42,7 +42,7 @@ SIGNATURES = (
         ("xid (", "xid:", "xid ", "xid="),
         ((Cause.GPU_HARDWARE_FAULT, 0.88),),
         _XID_DOC,
-        pattern=r"\bXid\b(?:=| ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?)(?P<xid>\d{1,3})\b",
+        pattern=r"\bXid\b(?:=| ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?)(?P<xid>[1-9]\d{0,2})\b",
         unless=r"\b(?:transaction|vacuum\w*|commit\w*|rollback|session\w*|zookeeper|postgres\w*|rows)\b(?! was remapped)|\bno (?:further )?action (?:is )?(?:required|needed)|\bonly (?:records|informs)\b",  # theirs are called so too
         title="The driver reports Xid {xid}",
         judge=_xid,
@@ -175,7 +175,7 @@ SIGNATURES = (
         ((Cause.GPU_TOO_NEW_FOR_DRIVER, 0.45), (Cause.GPU_REMOVED_FROM_DRIVER, 0.42)),
         "open-gpu-kernel-modules, nv.c: probe of an unknown device",
         pattern=(
-            r"NVRM.* (?:is )?not supported by the (?:NVRM: )?(?:NVIDIA )?\S* ?(?:driver release)?"
+            r"NVRM.* (?:is )?not supported by the (?:NVRM: )?(?:NVIDIA )?\S* ?(?:driver release)?|not supported by the NVIDIA \d{3}\.\d[\d.]* driver release"
             r"|(?:GPU|graphics card|device).* is not supported by (?:the|this) (?:installed )?(?:NVIDIA )?(?:display )?driver"
             r"|not compatible with the NVIDIA driver"
         ),
@@ -190,11 +190,11 @@ SIGNATURES = (
     Signature(
         "nvrm.no-gpu",
         "the driver's log and nvidia-installer",
-        ("no nvidia gpu", "no nvidia graphics adapter", "do not appear to have an nvidia gpu"),
+        ("no nvidia gpu", "no nvidia graphics", "do not appear to have an nvidia gpu"),
         ((Cause.NO_NVIDIA_GPU, 0.55), (Cause.GPU_REMOVED_FROM_DRIVER, 0.15), (Cause.NOUVEAU_LOADED, 0.12)),
         "open-gpu-kernel-modules, nv.c; nvidia-installer, the strings of the program",
         pattern=(
-            r"No NVIDIA GPU (?:was )?(?:found|detected|probed)|No NVIDIA graphics adapter (?:found|probed)"
+            r"No NVIDIA GPU (?:was )?(?:found|detected|probed)|No NVIDIA graphics (?:adapter|card|device)s? (?:found|probed|detected)"
             r"|do not appear to have an NVIDIA GPU"
         ),
         title="The driver finds no NVIDIA GPU that it could drive",
@@ -210,7 +210,7 @@ SIGNATURES = (
         ("gpu system processor", "system processor", "open nvidia.ko"),
         ((Cause.GPU_REMOVED_FROM_DRIVER, 0.75), (Cause.DRIVER_INSTALL_BROKEN, 0.1)),
         "open-gpu-kernel-modules, nv.c: GPU without a GSP",
-        pattern=r"open nvidia\.ko because it does not include the required GPU|does not include the required GPU (?:NVRM: )?System Processor",
+        pattern=r"open nvidia\.ko because it does not include the required GPU|not supported by open nvidia\.ko\b|does not include the required GPU (?:NVRM: )?System Processor",
         title="The open kernel modules do not support this GPU; the proprietary ones do",
         mark="open-module",
     ),
@@ -240,7 +240,7 @@ SIGNATURES = (
         "nvidia-installer, the strings of the program; lspci -k; lshw; open-gpu-kernel-modules, nv.c",
         pattern=(
             r"unloading the (?:conflicting|rivafb, nvidiafb or rivatv) kernel module|nouveau (?:kernel driver|module)? ?is (?:currently )?in use|Kernel driver in use: nouveau|driver=nouveau"
-            r"|nouveau, rivafb, nvidiafb|such as: (?:NVRM: )?nouveau|nouveau \S+: (?:DRM|fifo|gr|Xorg|unknown chipset|disp|NVIDIA|enabling)|already bound to (?:nouveau|NovaCore)"
+            r"|nouveau, rivafb, nvidiafb|such as: (?:NVRM: )?nouveau|nouveau \S+: (?:DRM|fifo|gr|Xorg|unknown chipset|disp|NVIDIA|enabling|bus:|timer:|mmu:|pmu:|acr:|sec2|Direct firmware load)|nouveau: probe of \S+ failed|already bound to (?:nouveau|NovaCore)"
         ),
         title="The nouveau module holds the GPU",
         mark="nouveau",

@@ -6,7 +6,7 @@ from gpuenv.explain.records import Signature, Sway
 from gpuenv.model.causes import Cause
 
 _PIP_SOURCE = "pip, resolution/resolvelib/factory.py and index/package_finder.py"
-_PLATFORM = (
+PLATFORM = (
     Sway("darwin", Cause.PLATFORM_WHEEL_MISSING, 20),
     Sway("musl", Cause.PLATFORM_WHEEL_MISSING, 15),
     Sway("aarch64", Cause.PLATFORM_WHEEL_MISSING, 2),
@@ -17,7 +17,7 @@ FIT = (
     Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10),
     Sway("python-inside", Cause.PYTHON_UNSUPPORTED, 0.3),
     Sway("python-inside", Cause.PLATFORM_WHEEL_MISSING, 3),
-    *_PLATFORM,
+    *PLATFORM,
 )
 _NOT_FOUND = r"(?:No matching distribution found for|satisfies the requirement)"
 _GPU = r"(?:cupy(?:[-_]cuda\w+|[-_]rocm[\w-]+)?|(?:cudf|cuml|cugraph|rmm|pylibraft)(?:-cu\d\d)?|numba-cuda)(?![\w-])"
@@ -62,7 +62,7 @@ SIGNATURES = (
         f"{_PIP_SOURCE}; the lines up to cupy-cuda117 ended with CuPy 12",
         pattern=rf"{_NOT_FOUND} (?P<name>cupy[-_](?:cuda(?:[789]\d|10[0-2]|11[0-7])|rocm[-_]\d[-_]\d+)){_NAME_ENDS}",
         title="The index has no {name} for this Python and platform; the line has ended",
-        sways=_PLATFORM,
+        sways=PLATFORM,
         decides="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
     ),
     Signature(
@@ -82,7 +82,7 @@ SIGNATURES = (
         _PIP_SOURCE,
         pattern=rf"{_NOT_FOUND} (?P<name>{_FRAMEWORKS})(?:\[[\w,-]{{1,40}}\])?{_NAME_ENDS}",
         title="The index has no such {name} for this Python and platform",
-        sways=(Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10), *_PLATFORM),
+        sways=(Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10), *PLATFORM),
         decides="the Python that runs pip, and for which Pythons and platforms that release has wheels",
     ),
     Signature(

@@ -179,6 +179,7 @@ SIGNATURES = (
         ),
         sways=(
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Sway("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
             Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
             Sway("jetson", Cause.JETSON_TEGRA, 60),
             Sway("aarch64", Cause.JETSON_TEGRA, 40),  # JetPack up to 5 brings a driver and no nvidia-smi

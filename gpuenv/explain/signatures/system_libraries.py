@@ -83,14 +83,13 @@ SIGNATURES = (
             "libtensorflow",
             "libcudf",
             "lightgbm",
-            "pycuda",
-            "libdgl",
+            *("pycuda", "libdgl", "native tensorflow runtime", "libthc"),
         ),
         (),
         "cffi, ctypes and ld.so name the library or module that wants another one",
         pattern=(
             r"Could not load library lib\S+ Error: |cannot load library '(?![^']*cupy)[^']{1,160}': |/(?:site|dist)-packages/(?!cupy)\w+/\S*: ?lib\w+\.so"
-            r"|\b(?:librmm|libcudf|libmxnet|libdgl|libtensorflow\w*|_pywrap_tensorflow\w*|lib_lightgbm)\b"
+            r"|native TensorFlow runtime|\blibTHC\b|\b(?:librmm|libcudf|libmxnet|libdgl|libtensorflow\w*|_pywrap_tensorflow\w*|lib_lightgbm)\b"
         ),
         level=Level.MARK,
         mark="other-owner",

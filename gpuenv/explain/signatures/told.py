@@ -126,11 +126,18 @@ SIGNATURES = (
             "n't released",
             "n't freed",
             "no running process",
+            "不会释放",
+            "没有释放",
+            "未释放",
+            "不释放",
+            "没释放",
+            "被释放",
             "no process",
         ),
         ((Cause.GPU_BUSY, 0.68), (Cause.OUT_OF_MEMORY, 0.1), (Cause.MEMORY_POOL_RETENTION, 0.06)),
         "NVIDIA, System Management Interface: memory is held by processes; fuser -v /dev/nvidia* lists them all",
         pattern=(
+            r"(?:kill|杀|结束|停止|退出|中断).{0,24}(?:显存|显卡).{0,12}(?:不会|没有|未|不|没)(?:被)?释放|"
             rf"\b{_PROGRAM}\b(?: \w+){{0,4}} {_OVER}\b.{{0,100}}(?:memory|VRAM)\b.{{0,60}}(?:still|remains?|stays?|not (?:be |been )?(?:released|freed)|occupied|held|in use)"
             r"|\b(?<!0 )(?<!no )zombie\b(?!\w* processes: 0|\w*: 0).{0,100}(?:GPU|VRAM|memory|nvidia)|(?:GPU|VRAM|nvidia-smi)\b.{0,100}\b(?<!0 )(?<!no )zombie\b(?! processes: 0|s: 0)"
             r"|(?:memory|VRAM)\b.{0,60}(?:still|remains?|held|taken|used|occupied|hold).{0,80}(?:no (?:running )?process|process\w* (?:that )?(?:is |are )?not (?:shown|listed)|nvidia-smi does not (?:show|list))"

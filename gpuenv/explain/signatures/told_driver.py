@@ -83,7 +83,7 @@ SIGNATURES = (
     Signature(
         "told.key-refused",
         _REPORTS,
-        ("sig_enforce", "keys", " key", "mok", "signature", "signed", "signing"),
+        ("sig_enforce", "keys", " key", "mok", "signature", "signed", "signing", "crypto"),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.72),),
         "Linux, kernel/module/signing.c; kernel parameter module.sig_enforce",
         pattern=(

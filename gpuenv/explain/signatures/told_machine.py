@@ -13,6 +13,18 @@ _CUPY = r"cupy(?:-cuda\d\d\w|-rocm-\S+)?"
 
 SIGNATURES = (
     Signature(
+        "told.off-the-bus",
+        _REPORTS,
+        (" the bus", " the pci"),
+        ((Cause.GPU_HARDWARE_FAULT, 0.76),),
+        "NVIDIA, Xid Errors: 79, retold",
+        pattern=r"\b(?:GPU|card|board|NVIDIA|A100|H100|V100|RTX \d+\w*|GTX \d+\w*)\b.{0,100}\b(?:falls?|fell|falling|drop(?:s|ped|ping)?) (?:off|out|from) (?:of )?the (?:PCIe? )?bus\b",
+        level=Level.WARNING,
+        unless=ADVICE,
+        title="The GPU fell off the bus",
+        decides="what the kernel's log says of the GPU: Xid 79",
+    ),
+    Signature(
         "told.after-sleep",
         _REPORTS,
         ("suspend", "sleep", "hibernat", "resum", "wake", "waking", "woke"),

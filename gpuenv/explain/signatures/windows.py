@@ -38,7 +38,7 @@ SIGNATURES = (
         ("dll load failed",),
         ((Cause.WINDOWS_DLL_LOAD_FAILURE, 0.82), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.1)),
         "CPython, Python/dynload_win.c",
-        pattern=r"DLL load failed(?: while importing (?!driver\b)\w+)?: ",
+        pattern=r"DLL load failed(?:: | while importing (?!driver\b)\w+)",
         title="A DLL on which CuPy depends is not found, and Windows does not say which",
         needs=("cupy", "cuda"),
         sways=(

@@ -20,6 +20,7 @@ from interpreter_cupy import (
     numpy_module,
     pathfinder_hidden_by,
 )
+from interpreter_distributions import left_metadata
 from interpreter_linked import linked_distributions
 from interpreter_packages import conda_packages, needs_of_cupy, read
 
@@ -221,6 +222,7 @@ def main():
         ("made_by", made_by),
         ("externally_managed", externally_managed),
         ("distributions", linked_distributions),
+        ("left_metadata", left_metadata),
         ("conda_packages", conda_packages),
         ("writable", writable),
         ("user_site", user_site),

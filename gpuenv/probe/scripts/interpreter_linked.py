@@ -3,7 +3,7 @@
 Standard library only, and only syntax that old Pythons parse: ``interpreter.py`` imports it from beside itself.
 """
 
-from interpreter_packages import distributions
+from interpreter_distributions import distributions
 from library_files import needed_soname
 
 # CuPy as its user, a distribution or conda has built it.

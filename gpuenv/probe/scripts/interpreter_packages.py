@@ -43,28 +43,6 @@ def read(path):
         return ""
 
 
-def distributions():
-    """Name, version, place and installer of every distribution that has to do with GPUs."""
-    found = []
-    for folder in metadata_folders():
-        head = read(os.path.join(folder, "METADATA")) or read(os.path.join(folder, "PKG-INFO")) or read(folder)
-        head = head.split("\n\n", 1)[0]
-        name = re.search(r"^Name: *(\S+)", head, re.M)
-        release = re.search(r"^Version: *(\S+)", head, re.M)
-        if name and release:
-            found.append(
-                {
-                    "name": re.sub(r"[-_.]+", "-", name.group(1)).lower(),
-                    "release": release.group(1),
-                    "location": os.path.dirname(folder),
-                    "installer": read(os.path.join(folder, "INSTALLER")).strip() or None,
-                    "tags": re.findall(r"^Tag: *(\S+)", read(os.path.join(folder, "WHEEL")), re.M),
-                    "requires": required(head) if name.group(1).startswith("cupy") else [],
-                }
-            )
-    return found
-
-
 def required(head):
     """What a distribution requires, by its metadata; what an extra alone requires is left out."""
     told = re.findall(r"^Requires-Dist: *([^\r\n]*)", head, re.M)

@@ -40,6 +40,7 @@ FACTS: dict[str, tuple[Ask, tuple[str, ...]]] = {
         lambda root, _: host.module_signatures(root),
         ("/sys/module/module/parameters/sig_enforce",),
     ),
+    "image": (lambda root, _: host.image(root), ()),
     "suspends": (lambda root, _: host.suspends(root), ("/sys/power/suspend_stats/success",)),
     "device_nodes": (lambda root, _: driver.device_nodes(root), ()),
     "pci_gpus": (

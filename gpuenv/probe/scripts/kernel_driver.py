@@ -13,6 +13,11 @@ _MOST_BUILDS = 64
 _MOST_LIBRARIES = 64
 _DEVICES = re.compile(r"nvidia(\d+|ctl|-uvm|-modeset)|dxg|nvmap")  # nvmap is of Tegra
 _LIBRARY = re.compile(r"lib(cuda|nvidia-ml)\.so(\.\d[\d.]*)?")
+_MOST_OF_A_LOG = 1_000_000
+# The shell's words (dash's, bash's); the kernel's Makefile, target prepare; GCC's driver.
+_NOT_FOUND = re.compile(r"\b(gcc-\d+): (?:command )?not found")
+_BUILT_BY = re.compile(r"The kernel was built by: \S*gcc\S* \([^)]*\) (\d+)\.")
+_UNKNOWN_OPTION = re.compile(r"error: unrecognized (?:command[- ]line option|argument)")
 _LOG = re.compile(r"make\.log for \S+ for kernel (\S+)")
 
 
@@ -50,10 +55,23 @@ def _builds(root: str, folder: str) -> list[dict[str, object]]:
         if kernel[:1].isdigit()
         and any(names(root, f"{folder}/{kernel}/{a}/module") for a in names(root, f"{folder}/{kernel}"))
     ]
-    log = _LOG.search(read(root, folder + "/build/make.log", 4096) or "")
+    text = read(root, folder + "/build/make.log", _MOST_OF_A_LOG) or ""
+    log = _LOG.search(text[:4096])
     if log and log[1] not in {entry["kernel"] for entry in built}:
-        built.append({"kernel": log[1], "state": "failed"})
+        built.append({"kernel": log[1], "state": "failed", "compiler": _wanted_compiler(text)})
     return built or [{"kernel": None, "state": "added"}]
+
+
+def _wanted_compiler(log: str) -> str | None:
+    """The compiler of the kernel, where the log of a failed build says that it is not the one there, or is not there.
+
+    Another minor release of it gives the same warning and does no harm: an option that it does not know does.
+    """
+    missing = _NOT_FOUND.search(log)
+    if missing:
+        return missing[1]
+    built_by = _BUILT_BY.search(log)
+    return f"gcc-{built_by[1]}" if built_by and _UNKNOWN_OPTION.search(log) else None
 
 
 def device_nodes(root: str) -> list[dict[str, object]]:
@@ -100,7 +118,8 @@ def library_folders(root: str) -> list[str]:
 
     Debian's and Ubuntu's multiarch folders, /usr/lib64 (Fedora, openSUSE), /usr/lib (Arch); lib64-nvidia (Colab);
     /usr/local/nvidia (GKE); /run/opengl-driver (NixOS); wsl (Windows); tegra and nvidia (Jetson); GL/nvidia-*
-    (Flatpak); /.singularity.d/libs (Apptainer's --nv); compat and stubs (a toolkit's).
+    (Flatpak); /.singularity.d/libs (Apptainer's --nv); /run/nvidia/driver (the driver container of NVIDIA's GPU
+    Operator); compat and stubs (a toolkit's).
     """
     archs = [f"/usr/lib/{arch}-linux-gnu" for arch in ("x86_64", "aarch64")]
     folders = [
@@ -115,6 +134,7 @@ def library_folders(root: str) -> list[str]:
     for arch in archs:
         folders += [f"{arch}/tegra", f"{arch}/nvidia", f"{arch}/nvidia/current"]
         folders += [f"{arch}/GL/{name}/lib" for name in names(root, f"{arch}/GL", begin="nvidia-")]
+    folders += [f"/run/nvidia/driver{folder}" for folder in (*archs, "/usr/lib64")]
     for name in names(root, "/usr/local", begin="cuda"):
         folders += [f"/usr/local/{name}/{part}" for part in ("compat", "lib64/stubs")]
     return folders

@@ -75,3 +75,8 @@ def suspends(root: str) -> int | None:
     """How often this machine has gone to sleep since its start (Linux, Documentation/ABI/testing/sysfs-power)."""
     told = word(root, "/sys/power/suspend_stats/success") or ""
     return int(told) if told.isdecimal() else None
+
+
+def image(root: str) -> str | None:
+    """``ostree`` where this system was started from an image of that kind (ostree(1) and rpm-ostree look there too)."""
+    return "ostree" if exists(root, "/run/ostree-booted") else None

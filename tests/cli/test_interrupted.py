@@ -1,0 +1,68 @@
+"""Whoever is interrupted ends at once, whatever it waits for, and leaves no child behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(sys.executable).with_name("gpuenv")
+AT_ONCE = 10.0  # seconds, of a busy machine; the deadline of what hangs is thirty
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Path:
+    """An interpreter that says nothing and does not end; it notes each of its processes."""
+    interpreter = tmp_path / "hanging/bin/python"
+    interpreter.parent.mkdir(parents=True)
+    interpreter.write_text(f"#!/bin/sh\necho $$ >> {tmp_path}/started\nexec sleep 600\n", encoding="utf-8")
+    interpreter.chmod(0o755)
+    return interpreter
+
+
+def started(folder: Path) -> list[int]:
+    file = folder / "started"
+    return [int(line) for line in file.read_text(encoding="utf-8").split()] if file.exists() else []
+
+
+def is_there(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "command", [["doctor"], ["install", "--dry-run"], ["install", "--yes"], ["resolve"], ["preflight"], ["lock"]]
+)
+def test_nobody_waits_for_a_target_that_hangs(
+    hanging: Path, tmp_path: Path, command: list[str], number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [PROGRAM, *command, "--python", str(hanging)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        # A shell in the background ignores these for its children.
+        preexec_fn=lambda: [signal.signal(each, signal.SIG_DFL) for each in (signal.SIGINT, signal.SIGHUP)],  # noqa: PLW1509
+    )
+    until = time.monotonic() + 20
+    while not started(tmp_path) and time.monotonic() < until:
+        time.sleep(0.02)
+    time.sleep(0.5)  # so that it has come to where it waits
+    process.send_signal(number)
+    began = time.monotonic()
+    process.communicate(timeout=60)
+    assert time.monotonic() - began < AT_ONCE
+    assert process.returncode == 130
+    assert started(tmp_path)
+    assert [pid for pid in started(tmp_path) if is_there(pid)] == []

@@ -1,0 +1,101 @@
+"""Systems that no package manager changes in place: images that packages are layered onto, and configurations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.doctor.declared import modules_of_the_other_kind
+from gpuenv.doctor.systems import on_an_image
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.finding import Finding, Fix
+from gpuenv.model.reading import Reading, known
+from gpuenv.model.snapshot import Container, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
+from tests.doctor.test_kernel_checks import findings
+
+ADA, PASCAL, UNKNOWN = "27b8", "1b81", "3fff"
+
+
+def without_driver(distribution: str, device: str, *, image: str | None = None) -> Snapshot:
+    absent = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
+    return Snapshot(
+        host=Host(
+            os=known("linux", "uname"),
+            container=known(Container.NONE, "marks"),
+            distribution=known(distribution, "os-release"),
+            image=known(image, "/run/ostree-booted") if image else Reading(),
+        ),
+        driver=Driver(module=known(Module.NOT_INSTALLED, "/lib/modules")),
+        pci_gpus=(PciGpu("0000:01:00.0", "10de", device, None, None),),
+        sources=(Source("kernel", SourceState.ANSWERED), *absent),
+    )
+
+
+def told(finding: Finding) -> str:
+    return "\n".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
+
+
+def test_packages_are_layered_onto_an_image(matrix: Matrix) -> None:
+    (finding,) = findings(without_driver("fedora 43", ADA, image="ostree"), matrix)
+    assert "rpm-ostree install akmod-nvidia" in told(finding)
+    assert "rpm-ostree kargs" in told(finding)
+    assert "dnf" not in told(finding)
+    (plain,) = findings(without_driver("fedora 43", ADA), matrix)
+    assert "sudo dnf install akmod-nvidia" in told(plain)
+    assert "rpm-ostree" not in told(plain)
+
+
+@pytest.mark.parametrize(
+    ("fix", "layered"),
+    [
+        (Fix("x", ("sudo", "dnf", "install", "--allowerasing", "a", "b")), ("sudo", "rpm-ostree", "install", "a", "b")),
+        (Fix("x", ("sudo", "dnf", "distro-sync")), None),
+        (Fix("x", ("sudo", "dracut", "--force")), None),
+        (Fix("x", ("sudo", "akmods", "--force")), None),
+        (Fix("x", ("sudo", "modprobe", "nvidia")), ("sudo", "modprobe", "nvidia")),
+        (Fix("x"), None),
+    ],
+)
+def test_what_changes_the_root_in_place_is_no_command_there(fix: Fix, layered: tuple[str, ...] | None) -> None:
+    assert [found.command for found in on_an_image([fix], "ostree")] == [layered]
+    assert on_an_image([fix], None) == (fix,)
+
+
+@pytest.mark.parametrize(
+    ("device", "has", "has_not"),
+    [
+        (ADA, ("videoDrivers", "open = true"), ("legacy_",)),
+        (PASCAL, ("videoDrivers", "open = false", "legacy_580"), ()),
+        (UNKNOWN, ("videoDrivers",), ("open =", "legacy_")),
+    ],
+)
+def test_nixos_is_told_by_its_configuration(
+    matrix: Matrix, device: str, has: tuple[str, ...], has_not: tuple[str, ...]
+) -> None:
+    (finding,) = findings(without_driver("nixos 25.11", device), matrix)
+    assert all(words in told(finding) for words in has)
+    assert not any(words in told(finding) for words in has_not)
+
+
+@pytest.mark.parametrize(("device", "ending"), [(ADA, "-nvidia-open."), (PASCAL, "-nvidia."), (UNKNOWN, "-nvidia for")])
+@pytest.mark.parametrize("name", ["bazzite 43", "bluefin 43", "aurora 43"])
+def test_an_image_is_changed_for_another(matrix: Matrix, name: str, device: str, ending: str) -> None:
+    snapshot = without_driver(name, device, image="ostree")
+    (finding,) = findings(replace(snapshot), matrix)
+    assert ending in told(finding)
+    assert "rebase" in told(finding)
+
+
+@pytest.mark.parametrize("name", ["opensuse-microos 20261110", "sl-micro 6.1"])
+def test_what_is_changed_by_transactions_gets_no_module_that_is_built_there(matrix: Matrix, name: str) -> None:
+    (finding,) = findings(without_driver(name, ADA), matrix)
+    assert "transactional-update" in told(finding)
+    assert not any(fix.command and "zypper" in fix.command for fix in finding.fix)
+
+
+@pytest.mark.parametrize(("wants_open", "value"), [(True, "true"), (False, "false")])
+def test_the_kind_of_the_modules_is_a_line_of_nixos(wants_open: bool, value: str) -> None:  # noqa: FBT001 - a table
+    (fix,) = modules_of_the_other_kind(without_driver("nixos 25.05", ADA), wants_open=wants_open)
+    assert f"hardware.nvidia.open = {value};" in fix.text
+    assert modules_of_the_other_kind(without_driver("fedora 43", ADA), wants_open=wants_open) == ()

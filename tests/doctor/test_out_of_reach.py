@@ -1,0 +1,153 @@
+"""GPUs that are there and out of this process's reach: no nodes, no runtime, switched off, or nouveau's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Nvml
+from gpuenv.model.finding import Finding
+from gpuenv.model.reading import Reading, known
+from gpuenv.model.snapshot import (
+    Container,
+    DriverLibrary,
+    Grant,
+    LibraryOrigin,
+    Module,
+    PciGpu,
+    Snapshot,
+    Source,
+    SourceState,
+)
+from gpuenv.model.versions import DriverVersion
+from tests.doctor.module_hosts import host_without_module, with_reading
+from tests.doctor.test_kernel_checks import BUS, findings, working
+
+
+def told(finding: Finding) -> str:
+    return "\n".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
+
+
+def without_nodes(container: Container = Container.NONE) -> Snapshot:
+    snapshot = working(cuda=100, container=container)
+    return replace(
+        snapshot,
+        driver=replace(snapshot.driver, device_nodes=(), nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml")),
+        gpus=(),
+        gpu_count=known(1, "/proc/driver/nvidia/gpus"),
+        sources=(
+            Source("kernel", SourceState.ANSWERED),
+            *(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda")),
+        ),
+    )
+
+
+def test_a_process_with_a_dev_of_its_own_is_told_of_it_and_nothing_is_installed(matrix: Matrix) -> None:
+    (finding,) = findings(without_nodes(), matrix)
+    assert (finding.code, finding.cause) == ("CTR303", Cause.DEVICE_NODE_MISSING)
+    assert "PrivateDevices" in told(finding)
+    assert "nvidia-modprobe" in told(finding)
+
+
+def test_without_nodes_a_container_or_a_host_whose_module_drives_none_is_another_matter(matrix: Matrix) -> None:
+    assert [f.code for f in findings(without_nodes(Container.DOCKER), matrix)] == ["CTR301"]
+    idle = replace(without_nodes(), gpu_count=known(0, "/proc/driver/nvidia/gpus"))
+    assert "CTR303" not in {finding.code for finding in findings(idle, matrix)}
+    unloaded = without_nodes()
+    unloaded = replace(unloaded, driver=replace(unloaded.driver, module=known(Module.NOT_LOADED, "/lib/modules")))
+    assert "CTR303" not in {finding.code for finding in findings(unloaded, matrix)}
+
+
+@pytest.mark.parametrize(
+    ("variable", "devices", "first", "runtime"),
+    [
+        ("GPU-8cbaba1c-2629-a732-f528-66f459089ef6", True, "runtimeClassName", True),
+        ("all", False, "resources.limits", True),
+        (None, False, "resources.limits", True),
+        ("void", False, "resources.limits", False),
+    ],
+)
+def test_a_pod_that_was_granted_a_gpu_wants_a_runtime(
+    matrix: Matrix,
+    variable: str | None,
+    devices: bool,  # noqa: FBT001 - a table
+    first: str,
+    runtime: bool,  # noqa: FBT001 - likewise
+) -> None:
+    named: tuple[str, ...] = (variable or "",)
+    granted: Reading[tuple[str, ...]] = known(named, "NVIDIA_VISIBLE_DEVICES") if devices else Reading()
+    snapshot = replace(
+        without_nodes(Container.KUBERNETES),
+        environment={"NVIDIA_VISIBLE_DEVICES": variable} if variable else {},
+        grant=Grant(known("kubernetes", "x"), known(1, "x") if devices else Reading(), granted),
+    )
+    (finding,) = findings(snapshot, matrix)
+    assert finding.cause is Cause.CONTAINER_WITHOUT_GPU
+    assert first in finding.fix[0].text
+    assert ("runtimeClassName" in told(finding)) is runtime
+
+
+@pytest.mark.parametrize(
+    ("release", "first"), [("545.29.06", "flatpak update"), ("570.86.16", "Restart the host")], ids=["older", "newer"]
+)
+def test_flatpak_s_own_libraries_are_flatpak_s_to_update(matrix: Matrix, release: str, first: str) -> None:
+    snapshot = working(cuda=803, container=Container.OTHER)
+    path = "/usr/lib/x86_64-linux-gnu/GL/nvidia/lib/libcuda.so." + release
+    library = DriverLibrary(path, DriverVersion.parse(release), LibraryOrigin.FLATPAK, mounted=True)
+    driver = replace(
+        snapshot.driver,
+        nvml_init=known(int(Nvml.LIB_RM_VERSION_MISMATCH), "nvml"),
+        library_version=known(DriverVersion.parse(release), "x"),
+        cuda_library=known(path, "the loader"),
+        cuda_origin=known(LibraryOrigin.FLATPAK, "its path"),
+        libraries=(library,),
+    )
+    (finding,) = findings(replace(snapshot, driver=driver, gpus=(), gpu_count=Reading()), matrix)
+    assert finding.cause is Cause.DRIVER_LIBRARY_VERSION_MISMATCH
+    assert first in f"{finding.fix[0].text} {' '.join(finding.fix[0].command or ())}"
+    assert "flatpak update" in told(finding)
+    assert "nvidia-ctk" not in told(finding)
+
+
+def test_a_gpu_that_a_program_has_taken_off_the_bus_is_switched_on_again(matrix: Matrix) -> None:
+    intel = (PciGpu("0000:00:02.0", "8086", "a7a0", None, "i915"),)
+    off = ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off",)
+    snapshot = replace(with_reading(host_without_module(Module.NOT_LOADED), "arch", module_blocks=off), pci_gpus=intel)
+    (finding,) = findings(snapshot, matrix)
+    assert (finding.code, finding.cause) == ("GPU201", Cause.DRIVER_MODULE_NOT_LOADED)
+    assert off[0] in finding.fix[0].text
+    plain = with_reading(snapshot, "arch", module_blocks=("/etc/modprobe.d/x.conf: blacklist nvidia",))
+    assert [entry.cause for entry in findings(plain, matrix)] == [Cause.NO_NVIDIA_GPU]
+
+
+def test_where_the_driver_is_installed_nouveau_goes_and_no_driver_comes(matrix: Matrix) -> None:
+    held = (replace(BUS[0], kernel_driver="nouveau"),)
+    snapshot = replace(host_without_module(Module.NOT_LOADED), pci_gpus=held)
+    (finding,) = findings(snapshot, matrix)
+    assert finding.cause is Cause.NOUVEAU_LOADED
+    assert "update-initramfs" in told(finding)
+    assert "ubuntu-drivers" not in told(finding)
+    absent = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
+    bare = replace(snapshot, sources=(snapshot.sources[0], *absent))
+    assert "ubuntu-drivers install" in told(findings(bare, matrix)[0])
+
+
+@pytest.mark.parametrize(("device", "kind"), [("1b06", "proprietary"), ("2b85", "open"), ("2684", None)])
+def test_nouveau_is_not_kept_out_for_modules_that_do_not_drive_the_gpu(
+    matrix: Matrix, device: str, kind: str | None
+) -> None:
+    held = (PciGpu("0000:01:00.0", "10de", device, None, "nouveau"),)
+    (finding,) = findings(replace(host_without_module(Module.NOT_LOADED), pci_gpus=held), matrix)
+    assert ("modinfo" in (finding.fix[0].command or ())) is (kind is not None)
+    assert kind is None or f"the {kind} ones" in finding.fix[0].text
+
+
+def test_the_module_of_cudas_memory_is_loaded_with_its_node(matrix: Matrix) -> None:
+    snapshot = working(cuda=999)
+    nodes = snapshot.driver.device_nodes
+    lacking = replace(snapshot, driver=replace(snapshot.driver, device_nodes=nodes[:2]))
+    (finding,) = findings(lacking, matrix)
+    assert "nvidia-uvm" in finding.fix[0].text

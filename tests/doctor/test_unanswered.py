@@ -1,0 +1,64 @@
+"""GPUs on the bus that answer nobody, and those that the driver ignores with words about a former branch. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.causes import Cause
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import KernelMessage, Module, PciGpu
+from tests.doctor.test_driver_support import ADA, PCI, beside_one_that_nvml_lists, found, machine
+
+LOST = "NVRM: fallen off the bus and is not responding to commands."
+ASLEEP = "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible"
+
+
+@pytest.mark.parametrize("said", [LOST, ASLEEP])
+def test_a_gpu_that_does_not_answer_is_the_hardwares_even_where_the_module_has_left(matrix: Matrix, said: str) -> None:
+    snapshot = machine(ADA, "open", said)
+    unloaded = replace(snapshot.driver, module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
+    for one in (snapshot, replace(snapshot, driver=unloaded)):
+        (finding,) = found(one, matrix)
+        assert (finding.code, finding.cause) == ("DRV122", Cause.GPU_HARDWARE_FAULT)
+        assert not any("modprobe" in (fix.command or ()) for fix in finding.fix)
+
+
+def test_what_another_device_or_an_event_tells_is_not_told_twice(matrix: Matrix) -> None:
+    other = "pcieport 0000:00:01.0: Unable to change power state from D3cold to D0, device inaccessible"
+    assert "DRV122" not in {finding.code for finding in found(machine(ADA, "open", other), matrix)}
+    snapshot = machine(ADA, "open", LOST)
+    event = KernelMessage("NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.", 79, PCI)
+    told = replace(snapshot, kernel_log=known((*(snapshot.kernel_log.value or ()), event), "/dev/kmsg"))
+    assert {finding.code for finding in found(told, matrix)} == {"GPU209"}
+
+
+def test_a_gpu_that_answers_again_is_well(matrix: Matrix) -> None:
+    snapshot = beside_one_that_nvml_lists(ASLEEP, 0)
+    there = replace(snapshot.gpus[0], index=known(1, "nvml"), pci=known(PCI, "nvml"))
+    well = replace(snapshot, gpus=(*snapshot.gpus, there), gpu_count=known(2, "nvml"))
+    assert found(replace(well, visible_count=known(2, "libcuda")), matrix) == []
+
+
+@pytest.mark.parametrize(
+    ("branch", "cause", "cure"),
+    [
+        (390, Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, "Use another GPU"),
+        (470, Cause.GPU_REMOVED_FROM_DRIVER, "branch 470"),
+        (580, Cause.GPU_REMOVED_FROM_DRIVER, "branch 580"),
+    ],
+)
+def test_a_gpu_of_no_table_is_judged_by_the_branch_that_the_driver_names(
+    matrix: Matrix, branch: int, cause: Cause, cure: str
+) -> None:
+    line = f"NVRM:  supported through the NVIDIA {branch}.xx Legacy drivers. Please"
+    (finding,) = found(machine("06dd", "proprietary", line, driver="595.58.03"), matrix)
+    assert (finding.code, finding.cause) == ("GPU204", cause)
+    assert cure in finding.fix[0].text
+    assert line in {entry.value for entry in finding.evidence}
+    beside = beside_one_that_nvml_lists(line, 0)
+    unknown = PciGpu(PCI, "10de", "06dd", None, None)
+    ignored = replace(beside, pci_gpus=(unknown, *(beside.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
+    assert found(ignored, matrix) == [], "an old card for the display is nobody's trouble"

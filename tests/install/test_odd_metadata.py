@@ -1,0 +1,67 @@
+"""What installs make of metadata that others have left: twice there, in another encoding, or links to themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.install.environment import Scheme, read_installed
+from gpuenv.install.removal import left_metadata
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEME = Scheme("", "", "venv", "", "", "", "", externally_managed=False, path=(), python="", has_pip=False, markers={})
+
+
+def metadata(site: Path, name: str, release: str, head: str = "", record: str = "") -> Path:
+    folder = site / f"{name}-{release}.dist-info"
+    folder.mkdir()
+    text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n{head}"
+    (folder / "METADATA").write_bytes(text.encode("latin-1"))
+    (folder / "RECORD").write_text(record, encoding="utf-8")
+    return folder
+
+
+def test_an_author_s_name_in_another_encoding_is_no_obstacle(tmp_path: Path) -> None:
+    metadata(tmp_path, "oldtool", "0.3", "Author: Jos\xe9\nRequires-Dist: numpy<2\nProvides-Extra: gpu\n")
+    old = "Metadata-Version: 1.1\nName: older\nVersion: 0.1\nAuthor: M\xfcller\n"
+    (tmp_path / "older-0.1-py2.7.egg-info").write_bytes(old.encode("latin-1"))
+    found = {entry.name: entry for entry in read_installed([str(tmp_path)])}
+    assert set(found) == {"oldtool", "older"}
+    assert (found["oldtool"].requires, found["oldtool"].extras) == (("numpy<2",), ("gpu",))
+    assert found["older"].release == "0.1"
+
+
+def test_a_link_to_itself_is_as_good_as_none(tmp_path: Path) -> None:
+    metadata(tmp_path, "sound", "1.0")
+    (tmp_path / "loop-1.0.dist-info").symlink_to("loop-1.0.dist-info")
+    assert [entry.name for entry in read_installed([str(tmp_path)])] == ["sound"]
+
+
+@pytest.mark.parametrize("right", ["13.6.0", "14.2.0"])
+def test_of_two_metadata_of_one_name_that_of_the_files_counts(tmp_path: Path, right: str) -> None:
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy/__init__.py").write_text("x" * int(right[:2]), encoding="utf-8")
+    for release in ("13.6.0", "14.2.0"):
+        metadata(tmp_path, "cupy_cuda12x", release, record=f"cupy/__init__.py,,{release[:2]}\n")
+    (entry,) = read_installed([str(tmp_path)])
+    assert entry.release == right
+
+
+def test_what_is_left_is_that_of_cupy_and_of_what_is_named(tmp_path: Path) -> None:
+    for name, release in (("cupy_cuda12x", "14.2.0"), ("numpy", "2.1.0"), ("other", "2.0")):
+        metadata(tmp_path, name, release, record=f"{name}.py,,0\n")
+        (tmp_path / f"{name}.py").touch()
+        metadata(tmp_path, name, "0.1")
+    (tmp_path / "cupy_cuda11x-13.6.0.dist-info").symlink_to("/gone")
+    own = {entry.name: entry for entry in read_installed([str(tmp_path)])}
+    scheme = replace(SCHEME, root=str(tmp_path), purelib=str(tmp_path), platlib=str(tmp_path))
+
+    def folders(*named: str) -> set[str]:
+        return {place.split("/")[0] for place in left_metadata(scheme, own, named)}
+
+    assert folders() == {"cupy_cuda12x-0.1.dist-info"}
+    assert folders("numpy") == {"cupy_cuda12x-0.1.dist-info", "numpy-0.1.dist-info"}

@@ -1,0 +1,121 @@
+"""Kernels for which the driver's module was not built, or which do not trust it."""
+
+from __future__ import annotations
+
+from gpuenv.simulate.records import Module
+from tests.scenarios.ground import both, driver, host
+from tests.scenarios.states import ANSWERS_NOT, said
+from tests.unseen.quiet import DEBIANS_OWN, SECURE_BOOT
+from tests.unseen.table import placed, unseen
+
+L4, PASCAL = "l4-550", "gtx1080ti-580"
+NOT_LOADED = both(driver(module=Module.INSTALLED_NOT_LOADED), ANSWERS_NOT)
+NEW_6_1, OLD_6_1 = "6.1.0-32-amd64", "6.1.0-28-amd64"
+HWE = "6.8.0-60-generic"
+FC = "6.17.8-200.fc42.x86_64"
+NO_GCC = """\
+DKMS make.log for nvidia-550.163.01 for kernel 6.8.0-60-generic (x86_64)
+make[1]: Entering directory '/usr/src/linux-headers-6.8.0-60-generic'
+warning: the compiler differs from the one used to build the kernel
+  The kernel was built by: x86_64-linux-gnu-gcc-12 (Ubuntu 12.3.0-1ubuntu1~22.04) 12.3.0
+  You are using:           cc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.4.0
+cc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'
+make[3]: *** [scripts/Makefile.build:243: /var/lib/dkms/nvidia/550.163.01/build/nvidia/nv.o] Error 1
+"""
+
+
+UNBUILT = (
+    unseen(
+        "driver-kernel-incompatible",
+        "Debian's nvidia-current beside a new kernel without headers",
+        PASCAL,
+        both(
+            host(distribution="debian 12", kernel=NEW_6_1),
+            driver(module=Module.NONE, version="535.247.01", library="535.247.01", cuda=12020),
+            ANSWERS_NOT,
+            placed(
+                {
+                    "etc/modprobe.d/nvidia.conf": DEBIANS_OWN,
+                    "etc/modprobe.d/nvidia-blacklists-nouveau.conf": "blacklist nouveau\n",
+                    f"lib/modules/{OLD_6_1}/modules.dep": "updates/dkms/nvidia-current.ko:\n",
+                    f"var/lib/dkms/nvidia-current/535.247.01/{OLD_6_1}/x86_64/module/nvidia-current.ko": "",
+                    "usr/src/nvidia-current-535.247.01/dkms.conf": 'PACKAGE_NAME="nvidia-current"\n',
+                }
+            ),
+        ),
+        first=f"linux-headers-{NEW_6_1}",
+        unsaid=("Take out", "linux-modules-nvidia"),
+    ),
+    unseen(
+        "driver-kernel-incompatible",
+        "Ubuntu's newer kernel, which was built by a newer compiler than the one there",
+        L4,
+        both(
+            host(distribution="ubuntu 22.04", kernel=HWE),
+            driver(module=Module.NONE),
+            ANSWERS_NOT,
+            placed(
+                {
+                    "var/lib/dkms/nvidia/550.163.01/build/make.log": NO_GCC,
+                    "usr/src/nvidia-550.163.01/dkms.conf": 'PACKAGE_NAME="nvidia"\n',
+                    "proc/version": f"Linux version {HWE} (buildd@lcy02-amd64-054) (x86_64-linux-gnu-gcc-12 "
+                    "(Ubuntu 12.3.0-1ubuntu1~22.04) 12.3.0, GNU ld 2.38) #63~22.04.1-Ubuntu SMP\n",
+                }
+            ),
+        ),
+        named=("gcc-12",),
+    ),
+    unseen(
+        "driver-kernel-incompatible",
+        "Fedora with akmods, which has not built for the new kernel",
+        L4,
+        both(
+            host(distribution="fedora 42", kernel=FC),
+            driver(module=Module.NONE, folder="usr/lib64"),
+            ANSWERS_NOT,
+            placed(
+                {
+                    "lib/modules/6.17.5-200.fc42.x86_64/modules.dep": "extra/nvidia/nvidia.ko.xz:\n",
+                    "usr/src/akmods/nvidia-kmod.latest": "",
+                    "usr/sbin/akmods": "",
+                    "var/cache/akmods/nvidia/.last.log": "",
+                }
+            ),
+        ),
+        first="akmods",
+        unsaid=("apt-get", "dkms"),
+    ),
+    unseen(
+        "driver-kernel-incompatible",
+        "RHEL with NVIDIA's compiled modules, of which none is out for the new kernel",
+        L4,
+        both(
+            host(distribution="rhel 9.6", kernel="5.14.0-570.60.1.el9_6.x86_64"),
+            driver(module=Module.NONE, folder="usr/lib64"),
+            ANSWERS_NOT,
+            placed({"lib/modules/5.14.0-427.42.1.el9_4.x86_64/modules.dep": "extra/drivers/video/nvidia/nvidia.ko:\n"}),
+        ),
+        unsaid=("apt-get", "linux-modules-nvidia", "mokutil"),
+    ),
+    unseen(
+        "driver-kernel-incompatible",
+        "Debian with Secure Boot, whose key of DKMS nobody has enrolled",
+        L4,
+        both(
+            host(distribution="debian 12", kernel=NEW_6_1),
+            NOT_LOADED,
+            placed(
+                {
+                    **SECURE_BOOT,
+                    "var/lib/dkms/mok.pub": "",
+                    "var/lib/dkms/mok.key": "",
+                    f"var/lib/dkms/nvidia-current/550.163.01/{NEW_6_1}/x86_64/module/nvidia-current.ko": "",
+                    "etc/modprobe.d/nvidia-blacklists-nouveau.conf": "blacklist nouveau\n",
+                }
+            ),
+            said("Loading of module with unavailable key is rejected"),
+        ),
+        first="mokutil",
+        named=("/var/lib/dkms/mok.pub",),
+    ),
+)
