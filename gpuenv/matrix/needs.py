@@ -11,6 +11,7 @@ from gpuenv.matrix.support import branch_of
 from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.pattern import pattern
+from gpuenv.model.reading import ASSUMED
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Container, Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
@@ -110,7 +111,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         windows=host.os.value == "windows" or bool(host.wsl.value),
         tegra=is_tegra(snapshot),
         gpus=_gpus(snapshot, matrix),
-        gpus_absent="gpus" in snapshot.assumed and not snapshot.gpus,
+        gpus_absent=snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED,
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
         packages=target.packages,
         brings=brought(target.packages, matrix),
