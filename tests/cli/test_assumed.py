@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.reading import known
+from gpuenv.model.snapshot import DeviceNode
 from tests.cli.program import answer, gpuenv
 from tests.cli.recorded import FIT, changed, record
 
@@ -60,7 +61,9 @@ def test_a_cupy_in_place_of_the_recorded_one_has_libraries_that_nobody_was_asked
 @pytest.mark.parametrize("given", ["gpu=none", "gpu-count=0"])
 def test_no_gpu_is_no_gpu_wherever_the_rest_comes_from(given: str, tmp_path: Path) -> None:
     eight = [replace(FIT.gpus[0], index=known(number, "nvml")) for number in range(8)]
-    recorded = record(changed(FIT, gpus=tuple(eight), gpu_count=known(8, "nvml")), tmp_path / "eight.json")
+    driver = replace(FIT.driver, device_nodes=(DeviceNode("/dev/nvidia0", accessible=True, mode="0666", owner="root"),))
+    machine = changed(FIT, driver=driver, gpus=tuple(eight), gpu_count=known(8, "nvml"))
+    recorded = record(machine, tmp_path / "eight.json")
     for options in (("--snapshot", recorded), ("--no-probe",)):
         code, report = answer("doctor", *options, *assuming(given))
         assert (code, report["findings"][0]["code"]) == (1, "GPU201")
