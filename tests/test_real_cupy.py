@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.probe.cuda_libraries import WANTED
+from gpuenv.model.cuda_libraries import WANTED
 
 pytestmark = pytest.mark.network
 

@@ -115,9 +115,9 @@ def _told(pasted: Pasted, stated: Iterable[str], assumed: Sequence[str], matrix:
 
 def with_stated(snapshot: Snapshot, stated: Iterable[str], assumed: Iterable[str], matrix: Matrix) -> Snapshot:
     """The facts that the text states itself, where the caller assumes nothing else; one that makes no sense is left."""
-    from gpuenv.matrix.assume import AssumeError, assume
+    from gpuenv.matrix.assume import AssumeError, assume, assumed_keys
 
-    told = {text.partition("=")[0].strip() for text in assumed}
+    told = assumed_keys(assumed)
     for text in stated:
         if text.partition("=")[0] in told:
             continue

@@ -87,7 +87,7 @@ def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redac
     texts = _clean([line.text for line in told], output, redacted=redacted)
     cleaned = [replace(line, text=_harmless(text)) for line, text in zip(told, texts, strict=True)]
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        _to_terminal(cleaned, color=color and "NO_COLOR" not in os.environ)
+        _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty is as good as not there
         return
     text = "".join(line.text.rstrip() + "\n" for line in cleaned)
     if output is not None:

@@ -46,15 +46,17 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     for conflict in conflicts(pasted)[:_SHOWN]:
         announce(_contradiction(conflict))
     snapshot = to_snapshot(pasted, matrix)
-    told = _assumed(subject)
+    told = _assumed_keys(subject)
     for gap in gaps(pasted, snapshot):
         if gap.key not in told:
             announce(f"the paste does not say {gap.fact} ({gap.why}); the output of this says it: {gap.ask}")
     return snapshot
 
 
-def _assumed(subject: Subject) -> set[str]:
-    return {text.partition("=")[0].strip() for text in subject.assume}
+def _assumed_keys(subject: Subject) -> set[str]:
+    from gpuenv.matrix.assume import assumed_keys
+
+    return assumed_keys(subject.assume)
 
 
 def _contradiction(conflict: Conflict) -> str:

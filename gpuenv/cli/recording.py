@@ -10,6 +10,7 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
+    from gpuenv.model.codec import DecodeError
     from gpuenv.model.snapshot import Snapshot
 
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
@@ -54,7 +55,8 @@ def read_snapshot(path: Path) -> Snapshot:
     from gpuenv.model.snapshot import SCHEMA, Snapshot
 
     try:
-        data = json.loads(read_at_most(path, _LARGEST_SNAPSHOT, "snapshot"))
+        text = read_at_most(path, _LARGEST_SNAPSHOT, "snapshot")
+        data = json.loads(text)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except json.JSONDecodeError as error:
@@ -63,8 +65,9 @@ def read_snapshot(path: Path) -> Snapshot:
         ) from error
     except (ValueError, RecursionError) as error:  # no text, numbers beyond all measure, nesting without end
         raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {reason_of(error)}") from error
+    within = ""
     if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
-        data = data["snapshot"]
+        data, within = data["snapshot"], "snapshot"
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
         raise CommandError(
@@ -75,7 +78,22 @@ def read_snapshot(path: Path) -> Snapshot:
     try:
         return _in_usual_words(decode(Snapshot, data))
     except DecodeError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {error}") from error
+        raise not_of_its_form(path, text, error, within) from error
+
+
+def not_of_its_form(path: Path, text: str, error: DecodeError, within: str = "") -> CommandError:
+    """What is said to a value that is not of its kind: file, line, path and what was expected.
+
+    Args:
+        path: the file.
+        text: what is in it.
+        error: the fault.
+        within: the key below which the record stands.
+    """
+    from gpuenv.model.json_lines import line_of
+
+    line = line_of(text, ".".join(filter(None, (within, error.path))))
+    return CommandError(ExitCode.USAGE, f"{path}: line {line}: {error}" if line else f"{path}: {error}")
 
 
 def _is_newer(found: object, schema: str) -> bool:

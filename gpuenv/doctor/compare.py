@@ -6,14 +6,16 @@ the family of the fact, by how often that family was the cause in public reports
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from gpuenv.doctor.comparable import comparable, told_by_both
+from gpuenv.doctor.undoing import undo
 from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _OF_PRIMARY, _OF_FINDING = 0.95, 0.8
 
@@ -65,6 +67,16 @@ _FAMILIES: tuple[tuple[str, float, str], ...] = (
 )
 _REST = (0.15, "it differs")
 _EXTRA_NODE = (0.2, "a device file more, which hides nothing")
+# NVIDIA, CUDA Compatibility, Minor Version Compatibility, table (read 2026-11-20): above its range, a release runs on
+# newer drivers by backward compatibility.
+_NEWER_DRIVER = (0.3, "a newer driver, which runs what the older one does")
+_NEWER: Mapping[str, Callable[[str], tuple[int, ...]]] = {
+    "driver.version": lambda text: DriverVersion.parse(text).parts,
+    "driver.library_version": lambda text: DriverVersion.parse(text).parts,
+    "driver.module_version": lambda text: DriverVersion.parse(text).parts,
+    "driver.branch": lambda text: (int(text),),
+    "driver.cuda": lambda text: (CudaVersion.parse(text).major, CudaVersion.parse(text).minor),
+}
 _NODES, _PACKAGES, _CUPY = "driver.device_nodes.", "target.packages.", "target.cupy"
 _Telling = tuple[tuple[str, ...], tuple[str, ...]]  # of the machine there, and of the one here
 _FACT_OF_ENTRY = {
@@ -164,18 +176,20 @@ def _is_outcome(fact: str) -> bool:
 
 def _order(entry: Difference) -> tuple[float, bool, float, str]:
     """The likeliest first; of equals what can be set before what only comes of it, and the likelier family first."""
-    return (-entry.likelihood, _is_outcome(entry.fact), -_family(entry.fact, entry.there)[0], entry.fact)
+    return (-entry.likelihood, _is_outcome(entry.fact), -_family(entry.fact, entry.there, entry.here)[0], entry.fact)
 
 
-def _family(fact: str, before: str | None) -> tuple[float, str]:
+def _family(fact: str, before: str | None, after: str | None) -> tuple[float, str]:
     """How often the family of a fact is the cause, and what it means."""
     if fact.startswith(_NODES) and before is None:
         return _EXTRA_NODE
+    if fact in _NEWER and before and after and _NEWER[fact](after) > _NEWER[fact](before):
+        return _NEWER_DRIVER
     return next(((share, why) for pattern, share, why in _FAMILIES if fnmatchcase(fact, pattern)), _REST)
 
 
 def _rank(fact: str, before: str | None, after: str | None, new: Sequence[Finding]) -> tuple[float, str]:
-    likelihood, why = _family(fact, before)
+    likelihood, why = _family(fact, before, after)
     for finding in new:
         if finding.severity is Severity.NOTE or not _is_evidence(_names(fact, before, after), finding):
             continue
@@ -208,21 +222,4 @@ def _try_first(differences: Sequence[Difference], new: Sequence[Finding]) -> tup
         return cured
     causes = [entry for entry in differences if entry.fact not in _OUTCOMES]
     settable = [entry for entry in causes if not _is_outcome(entry.fact) and entry.likelihood >= causes[0].likelihood]
-    return (_undo((settable or causes)[0]),) if causes else ()
-
-
-def _undo(difference: Difference) -> Fix:
-    """How to make the likeliest difference the same as there."""
-    family, _, name = difference.fact.rpartition(".")
-    if family == "target.packages" and difference.there is not None:
-        return Fix(
-            f"Install {name} {difference.there}, as it is there.",
-            ("python", "-m", "pip", "install", f"{name}=={difference.there}"),
-        )
-    if family == "target.packages":
-        return Fix(f"Try without {name}, which is not there.", ("python", "-m", "pip", "uninstall", name))
-    if family == "environment" and difference.there is None:
-        return Fix(f"Try without {name}, which is not set there.", ("env", "-u", name, "python"))
-    if family == "environment":
-        return Fix(f"Set {name} as it is there: {difference.there}")
-    return Fix(f"Make {difference.fact} as it is there: {difference.there} instead of {difference.here}.")
+    return (undo((settable or causes)[0], differences),) if causes else ()

@@ -123,7 +123,7 @@ def _inside(needs: Needs, wish: Wish) -> Needs:
     inner = inside_container(needs)
     more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in wish.capabilities)
     if needs.driver_absent:
-        inner = replace(inner, driver_absent=False, driver=None, driver_cuda=None, gpus=())
+        inner = replace(inner, driver_absent=False, driver=None, driver_cuda=None, gpus=(), gpus_absent=False)
     if wish.arch is not None:
         inner = replace(inner, platform=f"linux-{wish.arch}")
     return replace(inner, gpus=(*inner.gpus, *more))

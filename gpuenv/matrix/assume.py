@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from gpuenv.matrix.assumed_target import (
+    assume_cupy,
+    assume_numpy,
+    assume_package,
+    assume_python,
+    assume_toolkit,
+    with_libraries,
+)
 from gpuenv.matrix.assumed_values import one_of, read_arch, read_container, read_count, read_yes
+from gpuenv.matrix.contradictions import AssumeError, read_pair, refuse_contradictions
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
-from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.records import Matrix
-from gpuenv.model.lines import is_cupy
 from gpuenv.model.reading import Reading, assumed, missing
 from gpuenv.model.record import replace
 from gpuenv.model.sizes import parse_size
-from gpuenv.model.snapshot import CupyInstallation, Driver, Gpu, Snapshot, Toolkit
-from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
+from gpuenv.model.snapshot import Driver, Gpu, Host, Snapshot
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
 from gpuenv.model.visible import visible_entries
 
+__all__ = ["AssumeError", "assume", "assumed_keys"]
+
 _NONE = "none"
+# A value of its own, by which no GPU is accessible and the driver's capabilities are; "void or empty or unset" come to
+# the same (NVIDIA Container Toolkit 1.16.0, Specialized Configurations with Docker, GPU Enumeration, read 2026-11-22).
+_WITH_NONE = "NVIDIA_VISIBLE_DEVICES"
 _OPERATING_SYSTEMS = ("linux", "windows", "darwin")
-
-
-class AssumeError(ValueError):
-    """An assumption that cannot be understood; the message names it and what was expected."""
 
 
 def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot:
@@ -38,20 +45,37 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
     Raises:
         AssumeError: at the first that cannot be understood.
     """
-    gpus = [text.partition("=")[2].strip() for text in given if text.partition("=")[0].strip() == "gpu"]
+    pairs = [read_pair(text) for text in given]
+    refuse_contradictions(pairs)
+    gpus = [value for key, value in pairs if key == "gpu"]
     if gpus:
         snapshot = _assume_gpus(snapshot, gpus, matrix)
-    for text in given:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not key or not (value or key.startswith("env.")):
-            raise AssumeError(f"--assume {text}: expected KEY=VALUE, such as driver=580.95.05")
+    # Another system first: with the former one other facts go.
+    for (key, value), text in sorted(zip(pairs, given, strict=True), key=lambda entry: entry[0][0] != "os"):
         if key == "gpu":
             continue
         try:
             snapshot = _one(snapshot, key, value, matrix)
         except ValueError as error:
             raise AssumeError(f"--assume {text}: {error}") from error
-    return _hidden(snapshot)
+    return with_libraries(_hidden(_of_its_system(snapshot)))
+
+
+def _of_its_system(snapshot: Snapshot) -> Snapshot:
+    """A system without glibc and musl has none, whoever named one."""
+    if snapshot.host.os.value == "linux" or "host.os" not in snapshot.assumed:
+        return snapshot
+    assumed_facts = tuple(path for path in snapshot.assumed if path != "host.libc")
+    return replace(snapshot, host=replace(snapshot.host, libc=Reading()), assumed=assumed_facts)
+
+
+def assumed_keys(given: Iterable[str]) -> set[str]:
+    """The keys of assumptions, however they are written.
+
+    Raises:
+        AssumeError: for what is no assumption.
+    """
+    return {read_pair(text)[0] for text in given}
 
 
 def _hidden(snapshot: Snapshot) -> Snapshot:
@@ -67,7 +91,7 @@ def _one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Snapshot:
     if key.startswith("env."):
         return _assume_variable(snapshot, key.removeprefix("env."), value)
     if key.startswith("package."):
-        return _assume_package(snapshot, _canonical(key.removeprefix("package.")), value)
+        return assume_package(snapshot, key.removeprefix("package."), value)
     function = _KEYS.get(key)
     if function is None:
         known = ("gpu", *_KEYS, "env.NAME", "package.NAME")
@@ -76,19 +100,26 @@ def _one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Snapshot:
     return function(snapshot, value, matrix)
 
 
-def _noted(snapshot: Snapshot, *paths: str) -> Snapshot:
-    return replace(snapshot, assumed=tuple(dict.fromkeys((*snapshot.assumed, *paths))))
-
-
 def _host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str, Matrix], Snapshot]:
     """An assumption that replaces one field of the host."""
 
     def apply(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
         del matrix
         host = replace(snapshot.host, **{field: assumed(read(value))})  # type: ignore[arg-type]
-        return _noted(replace(snapshot, host=host), f"host.{field}")
+        return replace(snapshot, host=host).assuming(f"host.{field}")
 
     return apply
+
+
+def _assume_system(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
+    """An operating system; what was read of another one goes with it, and so does what that one alone has."""
+    del matrix
+    name = one_of(_OPERATING_SYSTEMS)(value)
+    before = snapshot.host.os.value
+    if before not in (None, name) or (name != "linux" and before is None):
+        target = replace(snapshot.target, platform=Reading())
+        snapshot = replace(snapshot, host=Host(arch=snapshot.host.arch), target=target)
+    return replace(snapshot, host=replace(snapshot.host, os=assumed(name))).assuming("host.os")
 
 
 def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
@@ -115,21 +146,19 @@ def _with_driver(snapshot: Snapshot, driver: Driver) -> Snapshot:
     """What the real driver said no longer counts."""
     told = {"nvml", "libcuda", "nvidia-smi"}
     sources = tuple(source for source in snapshot.sources if source.name not in told)
-    return _noted(replace(snapshot, driver=driver, sources=sources), "driver.version")
+    return replace(snapshot, driver=driver, sources=sources).assuming("driver.version")
 
 
 def _assume_driver_cuda(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     del matrix
     driver = replace(snapshot.driver, cuda=assumed(CudaVersion.parse(value)))
-    return _noted(replace(snapshot, driver=driver), "driver.cuda")
+    return replace(snapshot, driver=driver).assuming("driver.cuda")
 
 
 def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Snapshot:
     """GPUs by model; ``none`` for a machine without."""
-    if any(name.lower() == _NONE for name in names):
-        if len(names) > 1:
-            raise AssumeError("--assume gpu=none: stands beside another gpu")
-        return _noted(replace(snapshot, gpus=(), pci_gpus=(), gpu_count=assumed(0)), "gpus")
+    if names[0].lower() == _NONE:
+        return _with_gpus(snapshot, ())
     gpus = []
     for index, name in enumerate(names):
         try:
@@ -145,7 +174,9 @@ def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Sn
 
 
 def _with_gpus(snapshot: Snapshot, gpus: Sequence[Gpu]) -> Snapshot:
-    return _noted(replace(snapshot, gpus=tuple(gpus), gpu_count=assumed(len(gpus))), "gpus")
+    """These GPUs; where there are none, the bus has none either."""
+    on_bus = snapshot.pci_gpus if gpus else ()
+    return replace(snapshot, gpus=tuple(gpus), gpu_count=assumed(len(gpus)), pci_gpus=on_bus).assuming("gpus")
 
 
 def _assume_capability(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
@@ -169,111 +200,29 @@ def _assume_memory(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
     return _with_gpus(snapshot, [replace(gpu, memory_total=size, memory_free=size) for gpu in gpus])
 
 
-def _assume_python(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    del matrix
-    target = replace(snapshot.target, python=assumed(PythonVersion.parse(value)), implementation=assumed("cpython"))
-    return _noted(replace(snapshot, target=target), "target.python")
-
-
-def _assume_cupy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    """``cupy-cuda12x==14.2.0``, also as ``cupy-cuda12x[ctk]==14.2.0; sys_platform == "linux"``, or none."""
-    del matrix
-    if value.lower() == _NONE:
-        kept = {name: release for name, release in snapshot.target.packages.items() if not is_cupy(name)}
-        target = snapshot.target.with_cupy((), kept)
-        return _noted(replace(snapshot, target=target), "target.cupy")
-    name, release = _cupy_of(value)
-    kept = {entry: version for entry, version in snapshot.target.packages.items() if not is_cupy(entry)}
-    target = snapshot.target.with_cupy((CupyInstallation(name, release),), {**kept, name: release})
-    return _noted(replace(snapshot, target=target), "target.cupy")
-
-
-def _cupy_of(value: str) -> tuple[str, str]:
-    """The distribution and the version in a requirement of pip's; its extras and its marker are no facts.
-
-    Raises:
-        ValueError: for another distribution, or where it leaves the version open.
-    """
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - only where one is given
-
-    expected = "expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0"
-    try:
-        read = Requirement(value)
-    except InvalidRequirement as error:
-        raise ValueError(expected) from error
-    pins = [entry.version for entry in read.specifier if entry.operator in ("==", "===")]
-    name = _canonical(read.name)
-    if is_cupy(name) and read.specifier and (len(read.specifier) > 1 or not pins or not is_version(pins[0])):
-        raise ValueError(f"{expected}; a range is no fact: preflight --require 'cupy{read.specifier}' asks for one")
-    if not is_cupy(name) or not pins:
-        raise ValueError(expected)
-    return name, pins[0]
-
-
-def _assume_numpy(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    del matrix
-    return _assume_package(snapshot, "numpy", value)
-
-
-def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
-    if is_cupy(name):
-        return _assume_cupy_package(snapshot, name, value)
-    if value.lower() != _NONE and not is_version(value):
-        raise ValueError("expected a version, or none")
-    packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
-    if value.lower() != _NONE:
-        packages[name] = value
-    target = replace(snapshot.target, packages=packages)
-    if name == "numpy":
-        target = replace(target, numpy=missing("assumed to be absent") if value.lower() == _NONE else assumed(value))
-    return _noted(replace(snapshot, target=target), f"target.packages.{name}")
-
-
-def _assume_cupy_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
-    """One CuPy distribution beside those that are there, or one of them gone."""
-    if value.lower() != _NONE and not is_version(value):
-        raise ValueError("expected a version, or none")
-    others = tuple(entry for entry in snapshot.target.cupy if entry.distribution != name)
-    packages = {entry: release for entry, release in snapshot.target.packages.items() if entry != name}
-    if value.lower() != _NONE:
-        others += (CupyInstallation(name, value),)
-        packages[name] = value
-    target = snapshot.target.with_cupy(others, packages)
-    return _noted(replace(snapshot, target=target), "target.cupy")
-
-
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _assume_toolkit(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    del matrix
-    if value.lower() == _NONE:
-        return _noted(replace(snapshot, toolkits=()), "toolkits")
-    toolkit = Toolkit(
-        "an assumed folder", "assumed", assumed(CudaVersion.parse(value)), has_nvrtc=True, has_headers=True
-    )
-    return _noted(replace(snapshot, toolkits=(toolkit,)), "toolkits")
-
-
 def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
-    variables = {**snapshot.environment, name: value}  # "none" is a value that NVIDIA_VISIBLE_DEVICES has
-    return _noted(replace(snapshot, environment=variables), f"environment.{name}")
+    """A variable of the environment, or none."""
+    if not name:
+        raise ValueError("expected the name of a variable, such as env.CUDA_VISIBLE_DEVICES")
+    variables = {told: text for told, text in snapshot.environment.items() if told != name}
+    if value.lower() != _NONE or name == _WITH_NONE:
+        variables[name] = value
+    return replace(snapshot, environment=variables).assuming(f"environment.{name}")
 
 
 _KEYS: dict[str, Callable[[Snapshot, str, Matrix], Snapshot]] = {
-    "os": _host("os", one_of(_OPERATING_SYSTEMS)),
+    "os": _assume_system,
     "arch": _host("arch", read_arch),
     "libc": _host("libc", Libc.parse),
     "container": _host("container", read_container),
     "wsl": _host("wsl", read_yes),
-    "python": _assume_python,
+    "python": assume_python,
     "driver-cuda": _assume_driver_cuda,
     "driver": _assume_driver,
     "compute-capability": _assume_capability,
     "gpu-count": _assume_count,
     "gpu-memory": _assume_memory,
-    "cupy": _assume_cupy,
-    "numpy": _assume_numpy,
-    "toolkit": _assume_toolkit,
+    "cupy": assume_cupy,
+    "numpy": assume_numpy,
+    "toolkit": assume_toolkit,
 }

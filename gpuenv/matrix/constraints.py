@@ -42,6 +42,11 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
         return Unknown("driver.version", wanted)
     if _driver_runs(wheel, needs, minimum) and not needs.driver_absent:
         return Fits()
+    if _is_of_libcuda(needs, minimum):
+        least = wheel.line.first_cuda if row.major < _FIRST_COMPATIBLE_MAJOR else CudaVersion(row.major, 0)
+        of_libcuda = Change("driver.cuda", f">= {least}", str(needs.driver_cuda))
+        beside = f"CUDA {needs.driver_cuda} (driver {needs.driver})"
+        return Rejected(f"libcuda of CUDA {of_libcuda.needed}", beside, source, of_libcuda)
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
     found = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}{level}"
     ranges = [branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
@@ -92,6 +97,11 @@ def _driver_runs(wheel: WheelCandidate, needs: Needs, minimum: DriverVersion) ->
     return by_level and needs.driver >= minimum
 
 
+def _is_of_libcuda(needs: Needs, minimum: DriverVersion) -> bool:
+    """Whether a driver that does not run a line is new enough itself, so that the libcuda in use decides."""
+    return needs.driver is not None and needs.driver >= minimum and not needs.driver_absent
+
+
 def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The driver branch still supports every GPU, and already does; one that it lists is believed."""
     del wheel
@@ -105,6 +115,17 @@ def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
             change = Change("driver.version", wanted, str(needs.driver))
             return Rejected(f"driver {wanted} for {gpu.label}", f"driver {needs.driver}", row.source, change)
     return Fits()
+
+
+def gpu_present(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
+    """There is a GPU, or nobody has said that there is none."""
+    if not needs.gpus_absent:
+        return Fits()
+    minors = minors_of(wheel, matrix)
+    covered = _covered(minors)
+    wanted = f"of compute capability {covered[0]} to {covered[-1]}" if covered else "that it makes code for"
+    source = matrix.cite(minors[-1].source if minors else wheel.line.source)
+    return Rejected(f"a GPU {wanted}", "no GPU", source, Change("gpus", wanted, "none"))
 
 
 def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -248,6 +269,7 @@ CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
     *INSTALLABLE,
     (ConstraintName.DRIVER_MINIMUM, driver_minimum),
     (ConstraintName.DRIVER_SUPPORTS_GPU, driver_supports_gpu),
+    (ConstraintName.GPU_PRESENT, gpu_present),
     (ConstraintName.NVRTC_COMPILES_FOR_GPU, nvrtc_compiles_for_gpu),
     (ConstraintName.WHEEL_HAS_CODE_FOR_GPU, wheel_has_code_for_gpu),
     (ConstraintName.EXTRA_FITS_PLATFORM, extra_fits_platform),

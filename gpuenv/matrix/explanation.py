@@ -18,7 +18,13 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 
-_WORDS = {"driver.version": "driver", "target.python": "Python", "target.numpy": "NumPy"}
+_WORDS = {
+    "driver.version": "driver",
+    "target.python": "Python",
+    "target.numpy": "NumPy",
+    "gpus": "a GPU",
+    "driver.cuda": "libcuda of CUDA",
+}
 _GPU_CONSTRAINTS = (ConstraintName.NVRTC_COMPILES_FOR_GPU, ConstraintName.WHEEL_HAS_CODE_FOR_GPU)
 
 
@@ -80,8 +86,7 @@ def _headline(wheel: WheelChoice | None) -> str:
 def _machine(needs: Needs) -> str:
     driver = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}"
     level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
-    gpus = ", ".join(dict.fromkeys(gpu.label for gpu in needs.gpus)) or "no known GPU"
-    facts = (f"{driver}{level}", gpus, f"Python {needs.python or 'unknown'}", needs.platform, needs.libc)
+    facts = (f"{driver}{level}", needs.gpus_label, f"Python {needs.python or 'unknown'}", needs.platform, needs.libc)
     return ", ".join(str(fact) for fact in facts if fact is not None)
 
 

@@ -125,15 +125,11 @@ def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Ma
     constraint = ConstraintName.IMAGE_HOLDS_A_FITTING_WHEEL
     if wheel is None or (image.line is not None and not fits(wheel, inside, matrix)):
         name = f"{image.line} {image.cupy}" if image.line else f"CuPy for CUDA {image.cuda.major}"
-        yield constraint, f"a machine that {name} fits", f"{_labels(inside)}, driver {inside.driver or 'unknown'}"
+        yield constraint, f"a machine that {name} fits", f"{inside.gpus_label}, driver {inside.driver or 'unknown'}"
     elif wheel.extra is None and image.cuda not in {row.cuda for row in serving_minors(wheel, inside, matrix)}:
-        yield constraint, f"a GPU that NVRTC {image.cuda} under CuPy {wheel.release.cupy} serves", _labels(inside)
+        yield constraint, f"a GPU that NVRTC {image.cuda} under CuPy {wheel.release.cupy} serves", inside.gpus_label
     elif wheel.extra is None and image.flavour is not Flavour.DEVEL:
         yield constraint, "the libraries and headers of the devel image", image.flavour.value
-
-
-def _labels(needs: Needs) -> str:
-    return ", ".join(dict.fromkeys(gpu.label for gpu in needs.gpus)) or "no known GPU"
 
 
 def _rank(entry: JudgedImage, needs: Needs) -> tuple[int, Version, bool, bool, bool, tuple[int, int]]:

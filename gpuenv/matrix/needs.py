@@ -11,6 +11,7 @@ from gpuenv.matrix.support import branch_of
 from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.pattern import pattern
+from gpuenv.model.reading import ASSUMED
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Container, Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
@@ -49,6 +50,7 @@ class Needs:
         windows: driver numbers are those of Windows, also under WSL.
         tegra: it is a Jetson.
         gpus: every GPU that CUDA programs see; those on the PCI bus where no driver lists any.
+        gpus_absent: it is assumed that there is no GPU; where none was seen, one may still come, as to a container.
         toolkits: CUDA toolkits on the host.
         packages: the distributions of the target, other than CuPy.
         brings: those that bring CUDA libraries.
@@ -68,6 +70,7 @@ class Needs:
     windows: bool
     tegra: bool
     gpus: tuple[NeededGpu, ...]
+    gpus_absent: bool
     toolkits: tuple[Toolkit, ...]
     packages: Mapping[str, str]
     brings: tuple[Brings, ...]
@@ -77,6 +80,12 @@ class Needs:
     def likely_platform(self) -> str:
         """The platform; the most common one where nothing is known of it."""
         return self.platform or "-".join(_MOST_COMMON)
+
+    @property
+    def gpus_label(self) -> str:
+        """Every GPU by its name, once."""
+        none = "no GPU" if self.gpus_absent else "no known GPU"
+        return ", ".join(dict.fromkeys(gpu.label for gpu in self.gpus)) or none
 
     @property
     def container_platform(self) -> str:
@@ -102,6 +111,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         windows=host.os.value == "windows" or bool(host.wsl.value),
         tegra=is_tegra(snapshot),
         gpus=_gpus(snapshot, matrix),
+        gpus_absent=snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED,
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
         packages=target.packages,
         brings=brought(target.packages, matrix),

@@ -20,7 +20,16 @@ _is_record = cache(is_record)  # asked of every value
 
 
 class DecodeError(ValueError):
-    """The input does not have the form of the record; the message begins with the path to the fault."""
+    """The input does not have the form of the record; the message begins with the path to the fault.
+
+    Attributes:
+        path: that path, such as ``gpus[0].name``; empty for the whole input.
+    """
+
+    def __init__(self, path: str, said: str) -> None:
+        """Takes the path with the dot before it, as it is gathered."""
+        self.path = path.lstrip(".")
+        super().__init__(f"{self.path or 'the input'}: {said}")
 
 
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
@@ -115,13 +124,13 @@ class _Decoder:
             bound = dict(zip(parameters, (bound.get(given, given) for given in _args(kind)), strict=False))
         names, hints = _field_names(origin), _hints(origin)
         if self._texts and (unknown := sorted(set(data) - set(names))):
-            raise DecodeError(f"{path.lstrip('.')}.{unknown[0]}: unknown key; expected one of {', '.join(names)}")
+            raise DecodeError(f"{path}.{unknown[0]}", f"unknown key; expected one of {', '.join(names)}")
         given = {n: self.value(hints[n], data[n], f"{path}.{n}", bound) for n in names if n in data}
         try:
             return origin(**given)
         except TypeError as error:
             lacking = ", ".join(name for name in _required(origin) if name not in data)
-            raise DecodeError(f"{path.lstrip('.') or 'the input'}: lacks {lacking or error}") from error
+            raise DecodeError(path, f"lacks {lacking or error}") from error
 
     def _scalar(self, kind: Any, data: object, path: str) -> object:  # noqa: ANN401 - a type hint
         if isinstance(kind, type) and issubclass(kind, Enum):
@@ -164,7 +173,7 @@ def _parsed(kind: Any, data: object, path: str) -> object:  # noqa: ANN401 - a t
     try:
         return _version(kind, data)
     except ValueError as error:
-        raise DecodeError(f"{path.lstrip('.') or 'the input'}: {error}") from error
+        raise DecodeError(path, str(error)) from error
 
 
 @lru_cache(maxsize=4096)
@@ -175,4 +184,4 @@ def _version(kind: Any, text: str) -> object:  # noqa: ANN401 - any class with p
 
 def _error(path: str, expected: str, data: object) -> DecodeError:
     shown = repr(data)
-    return DecodeError(f"{path.lstrip('.') or 'the input'}: expected {expected}, found {shown[:60]}")
+    return DecodeError(path, f"expected {expected}, found {shown[:60]}")

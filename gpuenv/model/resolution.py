@@ -21,6 +21,7 @@ class ConstraintName(str, Enum):
     NUMPY = "numpy"
     DRIVER_MINIMUM = "driver-minimum"
     DRIVER_SUPPORTS_GPU = "driver-supports-gpu"
+    GPU_PRESENT = "gpu-present"
     NVRTC_COMPILES_FOR_GPU = "nvrtc-compiles-for-gpu"
     WHEEL_HAS_CODE_FOR_GPU = "wheel-has-code-for-gpu"
     EXTRA_FITS_PLATFORM = "extra-fits-platform"

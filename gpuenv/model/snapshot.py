@@ -24,7 +24,7 @@ from gpuenv.model.gpu import (
 )
 from gpuenv.model.host import AmdGpu, CdiFile, Container, ContainerSupport, Grant, Host, KernelMessage, Mps
 from gpuenv.model.reading import Reading
-from gpuenv.model.record import dataclass, field
+from gpuenv.model.record import dataclass, field, replace
 from gpuenv.model.target import (
     CupyInstallation,
     FileFault,
@@ -170,3 +170,7 @@ class Snapshot:
             if source.name == name:
                 return source
         return Source(name, SourceState.NOT_ASKED)
+
+    def assuming(self, *paths: str) -> Snapshot:
+        """The same with the facts of these paths marked as the caller's."""
+        return replace(self, assumed=tuple(dict.fromkeys((*self.assumed, *paths))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuenv.model.cuda_libraries import WANTED
 from gpuenv.model.lines import cuda_major_of, is_cupy, line_of_build
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.record import replace
@@ -12,7 +13,6 @@ from gpuenv.model.versions import CudaVersion, PythonVersion
 from gpuenv.paste import forms
 from gpuenv.paste.merge import answers, reading
 from gpuenv.paste.records import Pasted
-from gpuenv.probe.cuda_libraries import WANTED
 from gpuenv.probe.scripts.interpreter_packages import RELEVANT
 
 _UNNAMED = "a file that the paste does not name"

@@ -65,13 +65,6 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _size(text: str) -> int:
-    """A number alone would be bytes, which nobody means."""
-    if text[-1:].isdigit():
-        raise ValueError("expected a size with its unit, like 80GiB")
-    return parse_size(text)
-
-
 def _capability(text: str) -> ComputeCapability:
     """As everywhere; and a bare ``8`` or ``12`` is the major version, since no driver here knows a GPU of 1.x."""
     if text.isascii() and text.isdigit() and int(text) < _LARGEST_MAJOR:
@@ -145,7 +138,7 @@ def _word(operator: str, text: str) -> Predicate[str]:
 
 
 COUNT: Kind[int] = Kind(ORDERED, _ordered(_count))
-SIZE: Kind[int] = Kind(ORDERED, _ordered(_size), size_text)
+SIZE: Kind[int] = Kind(ORDERED, _ordered(parse_size), size_text)
 CAPABILITY: Kind[ComputeCapability] = Kind(ORDERED, _ordered(_capability))
 CUDA: Kind[CudaVersion] = Kind(ORDERED, _ordered(CudaVersion.parse))
 DRIVER: Kind[DriverVersion] = Kind(ORDERED, _driver)

@@ -12,6 +12,7 @@ from gpuenv.probe.raw import CudaFacts, NvmlFacts, RawFacts, SmiFacts
 from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.raw_target import FileFacts, LibraryFacts, TargetFacts
 from gpuenv.probe.take import Request
+from gpuenv.probe.target import named_by
 
 _VARIABLES = (
     "CUDA", "NVIDIA_", "CUPY_", "NVCC", "NUMBA_", "LD_LIBRARY_PATH", "LD_PRELOAD", "CONDA_PREFIX", "VIRTUAL_ENV",
@@ -59,6 +60,7 @@ def _raw(answers: Mapping[str, Any], request: Request, interpreter: str | None) 
         smi=smi,
         target=target,
         target_path=interpreter,
+        target_named_by=named_by(request.python, request.environment),
         target_reason=target_source.detail,
         libraries=libraries,
         files=files,

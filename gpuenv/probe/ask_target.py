@@ -10,12 +10,12 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from gpuenv.model.codec import encode
+from gpuenv.model.cuda_libraries import OPTIONAL, WANTED
 from gpuenv.model.lines import cuda_major_of, is_cupy, is_rocm
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe.asking import Asking, start_target
 from gpuenv.probe.children import ChildResult, Ending
-from gpuenv.probe.cuda_libraries import OPTIONAL, WANTED
 from gpuenv.probe.outcome import KILLED, last_line, source_of, typed, worse
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.probe.raw_target import Distribution, FileFacts, LibraryFact, LibraryFacts, TargetFacts

@@ -25,7 +25,9 @@ def assemble_target(raw: RawFacts) -> Target:
     own = {entry.name: entry.release for entry in reversed(facts.distributions)}
     packages = dict(facts.conda_packages) | own
     return Target(
-        executable=fact(INTERPRETER if facts.executable else "the caller", facts.executable or raw.target_path, reason),
+        executable=fact(
+            INTERPRETER if facts.executable else raw.target_named_by, facts.executable or raw.target_path, reason
+        ),
         prefix=fact(INTERPRETER, facts.prefix, reason),
         kind=fact(INTERPRETER, facts.kind, reason),
         made_by=fact("pyvenv.cfg or conda-meta", facts.made_by, _absence(facts, "no tool has left its mark", reason)),

@@ -244,6 +244,7 @@ class RawFacts:
         smi: by nvidia-smi.
         target: by the target's interpreter.
         target_path: the interpreter; null where there is none.
+        target_named_by: who named it: an option, a variable, or PATH.
         target_reason: why it told nothing.
         libraries: by the target's loader.
         files: by the installed files.
@@ -258,6 +259,7 @@ class RawFacts:
     smi: SmiFacts = SmiFacts()
     target: TargetFacts = TargetFacts()
     target_path: str | None = None
+    target_named_by: str = "the caller"
     target_reason: str | None = None
     libraries: LibraryFacts = LibraryFacts()
     files: FileFacts = FileFacts()

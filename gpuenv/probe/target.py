@@ -8,6 +8,8 @@ TYPE_CHECKING = False  # this is imported before the first child is started: typ
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
+_OF_PROGRAMS = ("bin", "Scripts")  # the folder in an environment that has its programs
 _INTERPRETERS = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
 
 
@@ -27,7 +29,7 @@ def find_interpreter(given: str | None, environment: Mapping[str, str]) -> str |
     """
     if given is not None:
         return _interpreter_of(given, environment)
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+    for variable in _ACTIVE:
         prefix = environment.get(variable)
         if prefix:
             # An active environment that has lost its interpreter is a finding, not a reason to look elsewhere.
@@ -35,15 +37,23 @@ def find_interpreter(given: str | None, environment: Mapping[str, str]) -> str |
     return _on_path("python3", environment) or _on_path("python", environment)
 
 
+def named_by(given: str | None, environment: Mapping[str, str]) -> str:
+    """Who names the target: the option, the variable of an active environment, or PATH."""
+    if given is not None:
+        return "--python"
+    return next((variable for variable in _ACTIVE if environment.get(variable)), "PATH")
+
+
 def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
     path = os.path.expanduser(given)  # noqa: PTH111 - Path raises for a user that is not there
     # os.path, since Path raises where a folder may not be read.
     if os.path.isdir(path):  # noqa: PTH112
-        inside = _inside(path)
-        if inside:
-            return inside
-        if any(os.path.exists(os.path.join(path, mark)) for mark in ("pyvenv.cfg", "conda-meta")):  # noqa: PTH110, PTH118
-            return os.path.join(os.path.abspath(path), _INTERPRETERS[0])  # noqa: PTH100, PTH118
+        for prefix in _prefixes(path):
+            inside = _inside(prefix)
+            if inside:
+                return inside
+            if any(os.path.exists(os.path.join(prefix, mark)) for mark in ("pyvenv.cfg", "conda-meta")):  # noqa: PTH110, PTH118
+                return os.path.join(os.path.abspath(prefix), _INTERPRETERS[0])  # noqa: PTH100, PTH118
         what = f"{given} is a folder in which no Python is to be seen"
         raise TargetError(f"{what}; give an interpreter, a virtual environment or a conda prefix")
     on_path = _on_path(given, environment) if os.sep not in given else None
@@ -52,6 +62,12 @@ def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
     if os.path.lexists(path):
         return os.path.abspath(path)  # noqa: PTH100 - a name without a slash would be looked for on PATH
     raise TargetError(f"{given} does not exist; give an interpreter, a virtual environment or a conda prefix")
+
+
+def _prefixes(folder: str) -> tuple[str, ...]:
+    """The folder, and the environment of which it is the folder of programs."""
+    above, name = os.path.split(os.path.abspath(folder))  # noqa: PTH100
+    return (folder, above) if name in _OF_PROGRAMS else (folder,)
 
 
 def _inside(prefix: str) -> str | None:

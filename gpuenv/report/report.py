@@ -15,12 +15,14 @@ from gpuenv.model.repair import Repair
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
-from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.snapshot import Snapshot
 
 SCHEMA = "gpuenv.report/1"
 
 # The driver fits the CuPy there, its CUDA knows the GPU, and its libraries are found.
 _DECISIVE = {"WHL504", "WHL505", "LIB601"}
+# A CuPy that nobody has seen installed may be of no use to the Python, the platform and the NumPy there.
+_OF_WHAT_WAS_TOLD = {"WHL506", "WHL507"}
 _NOT_PROVEN = "SMK901"  # GPU tests were asked for, and did not prove it
 
 
@@ -160,7 +162,10 @@ def is_proven(snapshot: Snapshot, smoke: SmokeResult | None = None, *, expect_no
 
 def _undecided(diagnosis: Diagnosis, snapshot: Snapshot) -> bool:
     """Whether a check without which CuPy cannot be called fit could not tell."""
-    open_checks = {run.code for run in diagnosis.checks if run.undecided}
-    if snapshot.source("libraries").state is SourceState.NOT_ASKED and "target.cupy" in snapshot.assumed:
-        open_checks.discard("LIB601")  # an assumed CuPy has no libraries to be asked for
-    return bool(open_checks & _DECISIVE)
+    decisive = _DECISIVE if _is_shown(snapshot) else _DECISIVE | _OF_WHAT_WAS_TOLD
+    return any(run.undecided and run.code in decisive for run in diagnosis.checks)
+
+
+def _is_shown(snapshot: Snapshot) -> bool:
+    """Whether an interpreter itself has shown the CuPy in its environment; else it was assumed, or somebody told it."""
+    return not snapshot.target.cupy or (snapshot.target.executable.known and "target.cupy" not in snapshot.assumed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpuenv.probe.cuda_libraries import WANTED
+from gpuenv.model.cuda_libraries import WANTED
 from gpuenv.simulate.build import compile_library
 
 _NVRTC = "int nvrtcVersion(int *major, int *minor) {{ *major = {0}; *minor = {1}; return 0; }}\n"

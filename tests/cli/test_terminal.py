@@ -154,6 +154,12 @@ def test_who_wants_no_colour_gets_none(
     assert "driver-too-old-for-cuda" in shown.text
 
 
+def test_an_empty_variable_wants_nothing(recordings: dict[str, Path]) -> None:
+    """no-color.org: it counts "when present and not an empty string"."""
+    shown = shown_once("doctor", "--snapshot", recordings["unfit"], variables=(("NO_COLOR", ""),))
+    assert ESCAPE in shown.text
+
+
 def test_without_colour_it_is_wrapped_all_the_same(recordings: dict[str, Path]) -> None:
     coloured = shown_once("doctor", "--snapshot", recordings["unfit"])
     bare = shown_once("doctor", "--snapshot", recordings["unfit"], "--no-color")

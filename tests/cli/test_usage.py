@@ -152,7 +152,7 @@ def test_a_fact_of_the_wrong_kind_is_told_by_its_path(recording: Path, path: str
         place = place[int(name) if name.isdigit() else name]
     place[int(last) if last.isdigit() else last] = value
     recording.write_text(json.dumps(data), encoding="utf-8")
-    assert_refused("probe", "--snapshot", recording, names=[f"{recording}: {path}: "])
+    assert_refused("probe", "--snapshot", recording, names=[f"{recording}: line 1: {path}: "])
 
 
 @pytest.mark.parametrize(

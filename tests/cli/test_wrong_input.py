@@ -154,3 +154,35 @@ def test_an_operating_system_is_known_however_it_is_written(tmp_path: Path, writ
     path.write_text(json.dumps({"schema": "gpuenv.snapshot/1", "host": host}), encoding="utf-8")
     snapshot = read_snapshot(path)
     assert (snapshot.host.os.value, snapshot.host.os.source) == (taken, "by hand")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"host": 3}, "line 3: host: expected an object, found 3"),
+        ({"gpus": [{}, {"index": {"value": "x"}}]}, "line 7: gpus[1].index.value: expected a whole number, found 'x'"),
+        ({"environment": {"A.B": "x:{", "C": []}}, "line 5: environment.C: expected text, found []"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_value_of_another_kind_is_told_with_its_line(tmp_path: Path, fault: dict[str, object], said: str) -> None:
+    file = tmp_path / "odd.json"
+    file.write_text(json.dumps({"schema": "gpuenv.snapshot/1", **fault}, indent=1), encoding="utf-8")
+    done = gpuenv("doctor", "--snapshot", file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"odd.json: {said}" in done.stderr
+
+
+def test_a_report_tells_the_line_of_its_snapshot_too(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    text = json.dumps({"host": 1, "snapshot": {"schema": "gpuenv.snapshot/1", "host": 3}}, indent=1)
+    file.write_text(text, encoding="utf-8")
+    assert "report.json: line 5: host: expected an object" in gpuenv("doctor", "--snapshot", file).stderr
+
+
+def test_a_baseline_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "baseline.json"
+    file.write_text(json.dumps({"schema": "gpuenv.smoke/1", "tests": 3}, indent=1), encoding="utf-8")
+    done = gpuenv("smoke", "--compare", file)
+    assert done.returncode == 2
+    assert "baseline.json: line 3: tests: expected a list" in done.stderr

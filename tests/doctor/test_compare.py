@@ -192,3 +192,27 @@ def test_differences_are_the_same_seen_from_either_side(one: Any, other: Any) ->
     back = compare(here, there, (), ()).differences
     assert {(d.fact, d.there, d.here) for d in forth} == {(d.fact, d.here, d.there) for d in back}
     assert all(d.there != d.here and 0 <= d.likelihood <= 1 for d in forth)
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "said"),
+    [
+        (("gpu=V100", "driver=580.95.05"), ("gpu=V100", "driver=535.104.05"), "the driver that is there: 580.95.05"),
+        (("driver-cuda=12.4",), ("driver-cuda=12.2",), "Let the same libcuda be loaded as there"),
+        (("gpu=H100", "driver=535.104.05"), ("gpu=V100", "driver=580.95.05"), "Try a GPU as it is there"),
+        ((), ("libc=glibc-2.31",), "Try a system as it is there"),
+    ],
+)
+def test_the_advice_is_about_what_can_be_changed(there: tuple[str, ...], here: tuple[str, ...], said: str) -> None:
+    comparison = compare(but(*there), but(*here), (), ())
+    (step,) = comparison.try_first
+    assert said in step.text
+    assert "Make driver" not in step.text
+
+
+def test_a_newer_driver_is_no_likely_reason() -> None:
+    comparison = compare(but("gpu=H100", "driver=535.104.05"), but("gpu=V100", "driver=580.95.05"), (), ())
+    facts = [difference.fact for difference in comparison.differences]
+    assert facts.index("gpus[].compute_capability") < facts.index("driver.cuda")
+    back = compare(but("gpu=V100", "driver=580.95.05"), but("gpu=H100", "driver=535.104.05"), (), ())
+    assert back.differences[0].fact == "driver.cuda"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Container, Snapshot
+from tests.cli.recorded import FIT
 
 
 def _assume(matrix: Matrix, *given: str) -> Snapshot:
@@ -101,6 +105,7 @@ def test_variables(matrix: Matrix) -> None:
     snapshot = _assume(matrix, "env.CUDA_VISIBLE_DEVICES=-1")
     assert snapshot.environment == {"CUDA_VISIBLE_DEVICES": "-1"}
     assert assume(snapshot, ["env.CUDA_VISIBLE_DEVICES="], matrix).environment == {"CUDA_VISIBLE_DEVICES": ""}
+    assert assume(snapshot, ["env.CUDA_VISIBLE_DEVICES=none"], matrix).environment == {}
     mounted = assume(snapshot, ["env.NVIDIA_VISIBLE_DEVICES=none"], matrix).environment
     assert mounted["NVIDIA_VISIBLE_DEVICES"] == "none"
 
@@ -143,6 +148,11 @@ def test_a_cupy_beside_another_is_told_by_package(matrix: Matrix) -> None:
         ("wsl=maybe", "expected yes or no"),
         ("numpy=new", "expected a version"),
         ("gpu-memory=-5GiB", "expected a size"),
+        ("gpu-memory=80", "expected a size with its unit"),
+        ("env.=x", "expected the name of a variable"),
+        ("package.=1", "expected the name of a distribution"),
+        ("package.a b=1", "expected the name of a distribution"),
+        ("glibc=new", "is no C library"),
     ],
 )
 def test_a_mistake_is_named(given: str, message: str, matrix: Matrix) -> None:
@@ -150,3 +160,70 @@ def test_a_mistake_is_named(given: str, message: str, matrix: Matrix) -> None:
         _assume(matrix, given)
     assert message in str(caught.value)
     assert given in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("gpu=none", "gpu=V100"),
+        ("gpu=none", "gpu-count=2"),
+        ("compute-capability=7.0", "gpu=None"),
+        ("gpu-count=00", "gpu=V100"),
+        ("gpu-memory=80GiB", "gpu-count=0"),
+    ],
+)
+def test_what_only_a_gpu_has_stands_beside_none(given: tuple[str, ...], matrix: Matrix) -> None:
+    with pytest.raises(AssumeError, match="stands beside"):
+        _assume(matrix, *given)
+
+
+def test_none_may_be_said_twice(matrix: Matrix) -> None:
+    assert _assume(matrix, "gpu=none", "gpu=none", "gpu-count=0").gpus == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "family"),
+    [
+        ("libc=glibc-2.36", "glibc"),
+        ("libc=glibc=2.36", "glibc"),
+        ("glibc=2.36", "glibc"),
+        ("musl=1.2", "musl"),
+        ("libc=musl=1.2", "musl"),
+    ],
+)
+def test_a_c_library_in_every_spelling(given: str, family: str, matrix: Matrix) -> None:
+    snapshot = _assume(matrix, given)
+    assert snapshot.host.libc.value is not None
+    assert snapshot.host.libc.value.family == family
+    assert snapshot.assumed == ("host.libc",)
+
+
+def test_an_absent_variable_hides_nothing(matrix: Matrix) -> None:
+    hidden = _assume(matrix, "gpu=V100", "env.CUDA_VISIBLE_DEVICES=-1")
+    assert (
+        hidden.visible_count.value,
+        assume(hidden, ["env.CUDA_VISIBLE_DEVICES=none"], matrix).visible_count.value,
+    ) == (
+        0,
+        1,
+    )
+
+
+def test_another_system_takes_along_what_was_of_the_former(matrix: Matrix) -> None:
+    linux = replace(FIT, host=replace(FIT.host, tegra=known("36.4", "/etc/nv_tegra_release")))
+    host = assume(linux, ["arch=aarch64", "os=Windows"], matrix).host
+    assert (host.os.value, host.arch.value) == ("windows", "aarch64")
+    assert (host.libc.known, host.distribution.known, host.kernel.known, host.tegra.known) == (False,) * 4
+    assert assume(linux, ["os=linux"], matrix).host.libc == linux.host.libc  # the same system has it all
+    assert str(
+        assume(assume(linux, ["os=windows"], matrix), ["libc=musl-1.2", "os=linux"], matrix).host.libc.value
+    ) == ("musl-1.2")
+    pasted = replace(linux, host=replace(linux.host, os=Reading()))
+    assert not assume(pasted, ["os=windows"], matrix).host.libc.known
+    assert assume(pasted, ["os=linux"], matrix).host.libc.known
+
+
+def test_a_system_without_a_c_library_of_linux_has_none(matrix: Matrix) -> None:
+    snapshot = _assume(matrix, "os=windows", "glibc=2.36")
+    assert not snapshot.host.libc.known
+    assert snapshot.assumed == ("host.os",)

@@ -28,6 +28,38 @@ def test_an_interpreter_is_given_by_a_name_on_path(venv: Path) -> None:
     assert find_interpreter("python3", {"PATH": str(venv / "bin")}) == str(interpreter_of(venv))
 
 
+def test_an_environment_is_given_by_its_folder_of_programs(venv: Path, tmp_path: Path) -> None:
+    assert find_interpreter(str(venv / "bin"), {}) == str(interpreter_of(venv))
+    assert find_interpreter(f"{venv}/bin/", {}) == str(interpreter_of(venv))
+    (tmp_path / "lost" / "bin").mkdir(parents=True)
+    (tmp_path / "lost" / "pyvenv.cfg").write_text("home = /nowhere\n", encoding="utf-8")
+    assert find_interpreter(str(tmp_path / "lost" / "bin"), {}) == str(tmp_path / "lost" / "bin" / "python3")
+    (tmp_path / "empty" / "bin").mkdir(parents=True)
+    with pytest.raises(TargetError, match="no Python is to be seen"):
+        find_interpreter(str(tmp_path / "empty" / "bin"), {})
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "told"),
+    [
+        ([], {"VIRTUAL_ENV": "/nope"}, "VIRTUAL_ENV"),
+        ([], {"CONDA_PREFIX": "/nope", "VIRTUAL_ENV": ""}, "CONDA_PREFIX"),
+        (["--python", "LOST"], {"VIRTUAL_ENV": "/nope"}, "--python"),
+    ],
+)
+def test_who_named_an_environment_that_cannot_be_used_is_told(
+    options: list[str], variables: dict[str, str], told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pyvenv.cfg").write_text("home = /nowhere\n", encoding="utf-8")
+    words = [str(tmp_path) if word == "LOST" else word for word in options]
+    command = [sys.executable, "-m", "gpuenv", "probe", "--format", "json", *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**MINIMAL, **variables}, timeout=60
+    )
+    executable = json.loads(done.stdout)["target"]["executable"]
+    assert (executable["source"], executable["value"] is None) == (told, False)
+
+
 def test_a_folder_with_bin_python_alone_is_an_environment(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     only = program(tmp_path / "bin" / "python", "#!/bin/sh\n")

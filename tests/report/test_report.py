@@ -21,6 +21,8 @@ from gpuenv.report.text import report_lines
 MATRIX = load(data_path("matrix.yaml"))
 HEALTHY = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
 
+CUPY = ("cupy=cupy-cuda13x==14.2.0", "toolkit=13.0")
+
 
 def _report(*given: str) -> Report:
     snapshot = assume(Snapshot(), given, MATRIX)
@@ -31,7 +33,10 @@ def _report(*given: str) -> Report:
 @pytest.mark.parametrize(
     ("given", "status", "exit_code"),
     [
-        ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0"), Status.FIT, 0),
+        ((*HEALTHY, *CUPY), Status.FIT, 0),
+        ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0"), Status.UNKNOWN, 8),  # nobody told of its libraries
+        ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0", "toolkit=12.9"), Status.UNKNOWN, 8),
+        (("driver=580.95.05", "gpu=H100", *CUPY), Status.UNKNOWN, 8),
         ((*HEALTHY, "cupy=none"), Status.UNFIT, 1),
         ((), Status.UNKNOWN, 8),
         (("driver=580.95.05",), Status.UNKNOWN, 8),
@@ -43,6 +48,18 @@ def _report(*given: str) -> Report:
 def test_status_and_exit_code(given: tuple[str, ...], status: Status, exit_code: int) -> None:
     report = _report(*given)
     assert (report.status, report.exit_code) == (status, exit_code)
+
+
+@pytest.mark.parametrize("fact", ["os", "arch", "libc", "python", "driver", "gpu", "numpy", "cupy", "toolkit"])
+def test_with_one_fact_less_it_cannot_be_told(fact: str) -> None:
+    report = _report(*(given for given in (*HEALTHY, *CUPY) if not given.startswith(f"{fact}=")))
+    assert (report.status, report.exit_code) == (Status.UNKNOWN, 8)
+
+
+def test_an_assumed_toolkit_must_serve_the_gpu_as_one_that_is_there() -> None:
+    others = [given for given in HEALTHY if not given.startswith("gpu=")]
+    report = _report(*others, "gpu=RTX 5090", "cupy=cupy-cuda12x==14.2.0", "toolkit=12.4")
+    assert [finding.code for finding in report.findings if finding.primary] == ["LIB610"]
 
 
 def test_unknown_is_not_fit_without_a_gpu_that_was_seen() -> None:

@@ -213,7 +213,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     """A saved result."""
     import json
 
-    from gpuenv.cli.recording import read_at_most
+    from gpuenv.cli.recording import not_of_its_form, read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
     from gpuenv.model.unread import reason_of
@@ -221,7 +221,8 @@ def _read(path: Path | None) -> SmokeResult | None:
     if path is None:
         return None
     try:
-        data = json.loads(read_at_most(path, _LARGEST_BASELINE, "baseline"))
+        text = read_at_most(path, _LARGEST_BASELINE, "baseline")
+        data = json.loads(text)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except (ValueError, RecursionError) as error:
@@ -231,4 +232,4 @@ def _read(path: Path | None) -> SmokeResult | None:
     try:
         return decode(SmokeResult, data)
     except DecodeError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {error}") from error
+        raise not_of_its_form(path, text, error) from error

@@ -12,7 +12,7 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import whose
 from gpuenv.matrix.candidates import minors_of, serves
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
-from gpuenv.matrix.installable import Rejected, in_range, libc, platform, python
+from gpuenv.matrix.installable import Rejected, Unknown, in_range, libc, platform, python
 from gpuenv.matrix.needs import NeededGpu
 from gpuenv.matrix.support import OF_OLD, newest_of_old, outside
 from gpuenv.model.causes import Cause
@@ -62,8 +62,9 @@ def driver_too_old(facts: Facts) -> Outcome:
     verdict = driver_minimum(there.wheel, facts.needs, facts.matrix)
     if not isinstance(verdict, Rejected):
         return
+    which = "libcuda in use" if _is_of_libcuda(verdict) else "driver"
     yield Symptom(
-        f"The driver is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
+        f"The {which} is too old for {there.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
         fact("driver.version", facts.snapshot.driver.version)
         + fact("driver.cuda", facts.snapshot.driver.cuda)
         + _installed_and_needed(there, verdict),
@@ -89,7 +90,14 @@ def _newer_driver(verdict: Rejected, facts: Facts) -> tuple[Fix, ...]:
     """The driver that would do, up to the last branch for every GPU here; nothing where there is none."""
     if verdict.change is None:
         return ()
+    if _is_of_libcuda(verdict):
+        return (Fix("Or let programs load the driver's own libcuda, and none of an older release before it."),)
     return (Fix(f"Or update the driver{whose(facts.snapshot)}: {verdict.change.needed}."),)
+
+
+def _is_of_libcuda(verdict: Rejected) -> bool:
+    """Whether the driver itself would do."""
+    return verdict.change is not None and verdict.change.fact == "driver.cuda"
 
 
 def _gpu_outside(there: Installed, facts: Facts) -> bool:
@@ -270,8 +278,8 @@ def wheel_of_other_interpreter(facts: Facts) -> Outcome:
     if there is None or not there.exact:
         yield NotKnown(why_not_known(facts))
         return
-    for judge in (platform, libc, python):
-        verdict = judge(there.wheel, facts.needs, facts.matrix)
+    verdicts = [(judge, judge(there.wheel, facts.needs, facts.matrix)) for judge in (platform, libc, python)]
+    for judge, verdict in verdicts:
         if isinstance(verdict, Rejected):
             yield Symptom(
                 f"{there.label} is not built for {verdict.found}: needs {verdict.needed}",
@@ -285,3 +293,6 @@ def wheel_of_other_interpreter(facts: Facts) -> Outcome:
                 cause=Cause.PYTHON_UNSUPPORTED if judge is python else Cause.PLATFORM_WHEEL_MISSING,
             )
             return
+    open_facts = [verdict.fact for _, verdict in verdicts if isinstance(verdict, Unknown)]
+    if open_facts:
+        yield NotKnown(f"{', '.join(open_facts)}: not told, and the wheel has to be built for it")

@@ -17,6 +17,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
+from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Library, SourceState
 
 _OTHER_WHEEL = ("WHL504", "WHL505", "WHL509")
@@ -158,7 +159,7 @@ def library_missing(facts: Facts) -> Outcome:
     snapshot = facts.snapshot
     state = snapshot.source("libraries")
     if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
-        yield NotKnown(state.detail or "the target's libraries were not asked for")
+        yield NotKnown(state.detail or _not_asked(facts))
         return
     if not snapshot.target.cupy:
         yield NotKnown("which CuPy the libraries are for was not told")
@@ -169,7 +170,7 @@ def library_missing(facts: Facts) -> Outcome:
         return
     missing = [library for library in needed if library.path is None and refusal_of(library) is None]
     if not missing:
-        if state.state is not SourceState.ANSWERED:
+        if state.state is not SourceState.ANSWERED and any(library.found_via != ASSUMED for library in needed):
             yield NotKnown(state.detail or "not all of the target's libraries were asked for")
         return
     if _finder_is_gone(facts):
@@ -191,6 +192,14 @@ def library_missing(facts: Facts) -> Outcome:
     yield Symptom(
         f"CUDA libraries that CuPy loads are not found: {named}", evidence + searched(facts.snapshot), _fixes(facts)
     )
+
+
+def _not_asked(facts: Facts) -> str:
+    there, major = facts.snapshot.target.cupy, installed_cuda_major(facts)
+    if not there or "target.cupy" not in facts.snapshot.assumed:
+        return "the target's libraries were not asked for"
+    said = f"{there[0].distribution} is assumed, and nobody was asked for the libraries that it loads"
+    return f"{said}; --assume toolkit={major}.0 assumes a toolkit that has them" if major else said
 
 
 def _finder_is_gone(facts: Facts) -> bool:

@@ -9,7 +9,6 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, gra
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import is_rocm, rocm_of
-from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Container, CupyInstallation, Snapshot
 from gpuenv.model.visible import listed, uuids_of, visible_entries
 
@@ -41,14 +40,16 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     a job, ask the scheduler for one. For an AMD GPU, build CuPy for ROCm from its source.
     """
     snapshot = facts.snapshot
+    if facts.needs.gpus_absent and not snapshot.amd_gpus:
+        yield _assumed_none(snapshot)
+        return
     if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or facts.needs.tegra:
         return
     if snapshot.host.os.value == "darwin":
         yield _macos(snapshot)
         return
-    told_none = snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED
     of_amd = bool(snapshot.amd_gpus) and not snapshot.gpus
-    if snapshot.source("kernel").state.value == "not-asked" and (told_none or of_amd):
+    if of_amd and (facts.needs.gpus_absent or snapshot.source("kernel").state.value == "not-asked"):
         yield _nothing(snapshot)
         return
     on_bus = nvidia_on_bus(snapshot)
@@ -89,9 +90,17 @@ def _nothing(snapshot: Snapshot) -> Symptom:
             (*let_through(snapshot), _NONE_EXPECTED),
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
+    return _none(tuple(evidence))
+
+
+def _assumed_none(snapshot: Snapshot) -> Symptom:
+    return _none(fact("gpu_count", snapshot.gpu_count))
+
+
+def _none(evidence: tuple[Evidence, ...]) -> Symptom:
     return Symptom(
         "This machine has no NVIDIA GPU",
-        tuple(evidence),
+        evidence,
         (
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
             _NONE_EXPECTED,

@@ -1,0 +1,58 @@
+"""How to make a difference between two machines go away: what is to be changed, and not what comes of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuenv.model.difference import Difference
+from gpuenv.model.finding import Fix
+
+_VERSION = "driver.version"
+# Facts that nobody sets: they come with the driver's release.
+_OF_THE_RELEASE = (_VERSION, "driver.cuda", "driver.branch", "driver.library_version", "driver.module_version")
+
+
+def undo(difference: Difference, every: Sequence[Difference]) -> Fix:
+    """The step that makes this machine like the one on which it works.
+
+    Args:
+        difference: the likeliest one.
+        every: all that differs, for what this one comes of.
+    """
+    family, _, name = difference.fact.rpartition(".")
+    if family == "target.packages":
+        return _package(name, difference.there)
+    if family == "environment":
+        return _variable(name, difference.there)
+    if difference.fact in _OF_THE_RELEASE:
+        return _driver(difference, every)
+    instead = f"{difference.there} instead of {difference.here}"
+    if family.startswith("gpus[]"):
+        return Fix(f"Try a GPU as it is there ({difference.fact}: {instead}).")
+    if family == "host":
+        return Fix(f"Try a system as it is there ({difference.fact}: {instead}).")
+    return Fix(f"Make {difference.fact} as it is there: {instead}.")
+
+
+def _package(name: str, release: str | None) -> Fix:
+    if release is None:
+        return Fix(f"Try without {name}, which is not there.", ("python", "-m", "pip", "uninstall", name))
+    return Fix(f"Install {name} {release}, as it is there.", ("python", "-m", "pip", "install", f"{name}=={release}"))
+
+
+def _variable(name: str, value: str | None) -> Fix:
+    if value is None:
+        return Fix(f"Try without {name}, which is not set there.", ("env", "-u", name, "python"))
+    return Fix(f"Set {name} as it is there: {value}")
+
+
+def _driver(difference: Difference, every: Sequence[Difference]) -> Fix:
+    """Another driver; of the same one, another libcuda that is loaded."""
+    version = next((entry for entry in every if entry.fact == _VERSION), None)
+    if version is not None:
+        return Fix(f"Try the driver that is there: {version.there} instead of {version.here}.")
+    if difference.fact == "driver.cuda":
+        return Fix(
+            f"Let the same libcuda be loaded as there: it is of CUDA {difference.there}, and here of {difference.here}."
+        )
+    return Fix(f"Try the driver that is there ({difference.fact}: {difference.there} instead of {difference.here}).")

@@ -1,0 +1,55 @@
+"""On which line a value stands: for any valid JSON, whatever is in its texts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuenv.model.json_lines import line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_KEYS = st.text(st.characters(exclude_characters=".["), min_size=1)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def _paths(value: object, path: str = "") -> Iterator[tuple[str, int]]:
+    """Every path, and how many lines an indented text needs for what stands under it."""
+    inner: list[tuple[str, object]] = []
+    if isinstance(value, dict):
+        inner = [(f"{path}.{key}".lstrip("."), entry) for key, entry in value.items()]
+    elif isinstance(value, list):
+        inner = [(f"{path}[{number}]", entry) for number, entry in enumerate(value)]
+    lines = 1
+    for below, entry in inner:
+        for told, where in _paths(entry, below):
+            yield told, lines + where
+        lines += _height(entry)
+    yield path, 0
+
+
+def _height(value: object) -> int:
+    return json.dumps(value, indent=1).count("\n") + 1
+
+
+@given(_VALUES)
+def test_every_value_has_its_line(value: object) -> None:
+    text = json.dumps(value, indent=1)
+    for path, line in _paths(value):
+        assert line_of(text, path) == line + 1, path
+
+
+def test_several_on_a_line_and_a_key_that_stands_twice() -> None:
+    text = '{"a": {"b}": [1, "]\\"{",\n 2]}, "a": 3,\n"c": [[],{}\n,{"d": null}]}'
+    assert [line_of(text, path) for path in ("", "a", "a.b}[1]", "a.b}[2]", "c", "c[1]", "c[2].d", "x")] == [
+        *(1, 2, 1, 2, 3, 3, 4),
+        None,
+    ]
