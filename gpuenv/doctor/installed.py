@@ -7,7 +7,7 @@ from itertools import chain
 
 from packaging.version import InvalidVersion
 
-from gpuenv.doctor.outside import out_of_the_way, own_cupys
+from gpuenv.doctor.outside import out_of_the_way, own_cupys, within_reach
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.packages import Release, WheelLine
@@ -237,16 +237,15 @@ def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
 def only_one(facts: Facts) -> tuple[Fix, ...]:
     """How one CuPy is left of several, the right one."""
     target = facts.snapshot.target
-    outside = tuple(out_of_the_way(entry) for entry in target.cupy if not entry.is_own)
+    outside = tuple(out_of_the_way(entry) for entry in target.cupy if not within_reach(entry, target))
     own = own_cupys(target)
     wheel = facts.resolution.wheel
-    of_conda_alone = all(conda_record(name, target.conda_packages) for name in own)
+    of_conda_alone = bool(own) and all(conda_record(name, target.conda_packages) for name in own)
     if outside and (of_conda_alone or (wheel is not None and own == (wheel.distribution,))):
         return outside
-    removed = pip_fix(
-        facts, "Remove all of them." if not outside else "Remove this environment's.", "uninstall", "-y", *own
-    )
-    return (*outside, removed, *install_fix(facts, "Then install the right one."))
+    words = "Remove all of them." if not outside else "Remove this environment's."
+    removed = (pip_fix(facts, words, "uninstall", "-y", *own),) if own else ()
+    return (*outside, *removed, *install_fix(facts, "Then install the right one."))
 
 
 def of_conda(text: str) -> str:
@@ -262,7 +261,7 @@ def _wheel_fixes(facts: Facts, text: str) -> tuple[Fix, ...]:
     there = facts.snapshot.target.cupy
     others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
     fixes = []
-    if len(there) == 1 and not there[0].is_own:
+    if len(there) == 1 and not within_reach(there[0], facts.snapshot.target):
         fixes.append(out_of_the_way(there[0]))
     elif len(there) == 1 and others:
         instead, found, what = text.partition(" install")  # "Or install ...": the other way begins with the removal

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.installed import first_cuda_major, name_in
-from gpuenv.doctor.outside import own_cupys
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
@@ -86,8 +85,8 @@ def _is_safe(finding: Finding, snapshot: Snapshot) -> bool:
     """
     if finding.cause is Cause.MIXED_PIP_CONDA:
         return False
-    if finding.code == "WHL502" and len(own_cupys(snapshot.target)) < _SEVERAL:
-        return False  # what lies elsewhere is not the environment's to remove
+    if finding.code == "WHL502" and len({e.distribution for e in snapshot.target.cupy if e.is_own}) < _SEVERAL:
+        return False  # what lies elsewhere, with the user's own packages too, no transaction in the target removes
     if any(fix.safe for fix in finding.fix):
         return True
     return finding.code in _BY_CHOICE and not snapshot.target.externally_managed.value
