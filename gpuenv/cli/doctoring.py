@@ -93,7 +93,8 @@ def _judged(asked: Wanted) -> int:
 
         as_json = any(entry.form == "json" and entry.path is None for entry in wanted)
         out = Output(None, as_json, not asked.no_color, asked.redact, asked.verbose)
-        wish = Wish(subject, asked.matrix, asked.yes, asked.dry_run, asked.offline, out)
+        in_report = any(entry.form != "text" or entry.path is not None for entry in wanted)
+        wish = Wish(subject, asked.matrix, asked.yes, asked.dry_run, asked.offline, out, in_report)
         report = mend(report, lambda: examine(subject, asked.matrix, terms_of, proof=proof), wish)
     how = How(
         verbose=asked.verbose,

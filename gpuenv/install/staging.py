@@ -77,11 +77,10 @@ def checked(prepared: Prepared, stage: Path) -> Staged:
     _as_asked(prepared.plan, staged)
     bad = broken(staged.files)
     if bad:
-        links = any(stat.S_ISLNK(file.told.st_mode) for file in staged.files)
-        raise CacheAtFault(
-            f"{len(bad)} files are not what their RECORD says, {bad[0]} first",
-            _LINKS if links else None,
-        )
+        message = f"{len(bad)} files are not what their RECORD says, {bad[0]} first"
+        if any(stat.S_ISLNK(file.told.st_mode) for file in staged.files):
+            raise InstallFailed(message, _LINKS)
+        raise CacheAtFault(message)
     return staged
 
 

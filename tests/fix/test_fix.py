@@ -163,6 +163,11 @@ def test_the_plan_is_shown_and_consent_is_needed(ground: Ground) -> None:
     assert report_of["repair"]["status"] == "planned"
     assert "WHL502" in report_of["repair"]["left"]
     assert "  - cupy-cuda11x 13.6.0 (another CuPy line, which owns the same files)" in report_of["repair"]["plan"]
+    for form, word in (("json", "planned"), ("text", "planned"), ("markdown", "UNFIT")):
+        file = ground.folder / f"planned.{form}"
+        asked = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--dry-run", "--format", form, "-o", file)
+        assert (asked.returncode, asked.stdout) == (1, "")
+        assert word in file.read_text(encoding="utf-8")
     assert contents(target) == before
 
 

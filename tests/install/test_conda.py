@@ -260,7 +260,8 @@ def test_what_conda_alone_can_put_in_anew_is_said(conda: Conda) -> None:
     done = conda.gpuenv("doctor", "--python", conda.prefix, *MACHINE, "--format", "json", "--no-redact", "--fix")
     told = json.loads(done.stdout)
     commands = [fix["command"] for finding in told["findings"] for fix in finding["fix"] if finding["code"] == "WHL510"]
-    assert commands == [["conda", "install", "--force-reinstall", f"--prefix={conda.prefix}", "cupy"]]
+    same = ("--channel=conda-forge", "cupy=14.1.1")  # the release that is there: only files are to be put in anew
+    assert commands == [["conda", "install", "--force-reinstall", f"--prefix={conda.prefix}", *same]]
     assert told["repair"]["status"] == "nothing-to-mend"
     assert contents(conda.prefix) == before
 

@@ -49,6 +49,7 @@ class Wish:
         dry_run: only show the plan.
         offline: no network.
         out: where and how the plan is shown.
+        in_report: whether a plan that is only to be shown goes into the report; else it is shown alone.
     """
 
     subject: Subject
@@ -57,6 +58,7 @@ class Wish:
     dry_run: bool
     offline: bool
     out: Output
+    in_report: bool
 
 
 def mend(found: Report, examine: Examine, wish: Wish) -> Report:
@@ -84,7 +86,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
     try:
         outcome = _transaction(found, wish, wound)
         if isinstance(outcome, Plan):
-            return _planned(found, outcome, wish.out)
+            return _planned(found, outcome, wish)
     except NothingFits as error:
         return replace(found, repair=_nothing(found, f"what would mend it cannot be had: {error.message}"))
     except ConsentNeeded as error:
@@ -101,14 +103,14 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
     return _told(found, examine(), outcome)
 
 
-def _planned(found: Report, plan: Plan, out: Output) -> Report:
+def _planned(found: Report, plan: Plan, wish: Wish) -> Report:
     from gpuenv.cli.changing.consent import show_plan
     from gpuenv.install.text import plan_lines
 
-    if not out.as_json:
-        show_plan(plan, out)
+    if not wish.in_report:
+        show_plan(plan, wish.out)
         raise typer.Exit(found.exit_code)
-    lines = tuple(line.text for line in plan_lines(plan, verbose=out.verbose))
+    lines = tuple(line.text for line in plan_lines(plan, verbose=wish.out.verbose))
     return replace(found, repair=Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=lines))
 
 
