@@ -15,7 +15,7 @@ from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor, is_cupy
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target
 from gpuenv.model.versions import CudaVersion
@@ -244,8 +244,15 @@ def only_one(facts: Facts) -> tuple[Fix, ...]:
     if outside and (of_conda_alone or (wheel is not None and own == (wheel.distribution,))):
         return outside
     words = "Remove all of them." if not outside else "Remove this environment's."
-    removed = (pip_fix(facts, words, "uninstall", "-y", *own),) if own else ()
+    removed = (_removal(facts, words, own),) if own else ()
     return (*outside, *removed, *install_fix(facts, "Then install the right one."))
+
+
+def _removal(facts: Facts, text: str, names: tuple[str, ...]) -> Fix:
+    """Safe where all of them lie in the target; the user's own packages serve other environments too."""
+    fix = pip_fix(facts, text, "uninstall", "-y", *names)
+    inside = all(entry.is_own for entry in facts.snapshot.target.cupy if entry.distribution in names)
+    return replace(fix, safe=fix.safe and inside)
 
 
 def of_conda(text: str) -> str:
@@ -266,7 +273,7 @@ def _wheel_fixes(facts: Facts, text: str) -> tuple[Fix, ...]:
     elif len(there) == 1 and others:
         instead, found, what = text.partition(" install")  # "Or install ...": the other way begins with the removal
         remove = f"{instead} remove" if found else "Remove"
-        fixes.append(pip_fix(facts, f"{remove} the CuPy that is there.", "uninstall", "-y", *others))
+        fixes.append(_removal(facts, f"{remove} the CuPy that is there.", tuple(others)))
         text = f"Then install{what}" if found else text
     said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
     fixes.append(pip_fix(facts, said, "install", *wheel.requirements))

@@ -121,6 +121,7 @@ def two_of_the_user(matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bo
 def test_outside_of_a_virtual_environment_pip_removes_the_user_s_own(matrix: Matrix, healthy: Snapshot) -> None:
     remove, install, *_ = two_of_the_user(matrix, healthy, "system", managed=False).fix
     assert (remove.command or ())[1:] == ("-m", "pip", "uninstall", "-y", "cupy-cuda11x", "cupy-cuda13x")
+    assert not remove.safe  # what is the user's own lies outside of the target
     assert "install" in (install.command or ())
 
 
