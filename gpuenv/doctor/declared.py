@@ -19,13 +19,11 @@ from gpuenv.model.snapshot import Snapshot
 _BUILT = ("sudo", "nixos-rebuild", "boot")
 _OF_UNIVERSAL_BLUE = ("bazzite", "bluefin", "aurora", "ucore")
 _TRANSACTIONAL = ("opensuse-microos", "opensuse-leap-micro", "sle-micro", "sl-micro")
-_WITHOUT_NOUVEAU = Fix(
-    "Keep nouveau out by the kernel's parameters, before that restart.",
-    (
-        *("sudo", "rpm-ostree", "kargs"),
-        *("--append=rd.driver.blacklist=nouveau", "--append=modprobe.blacklist=nouveau"),
-    ),
+_WITHOUT_NOUVEAU = (
+    *("sudo", "rpm-ostree", "kargs"),
+    *("--append=rd.driver.blacklist=nouveau", "--append=modprobe.blacklist=nouveau"),
 )
+_BY_PARAMETERS = "eep nouveau out by the kernel's parameters"
 
 
 def declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[Fix, ...]:
@@ -57,7 +55,7 @@ def declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[Fi
 
 def modules_of_the_other_kind(snapshot: Snapshot, *, wants_open: bool) -> tuple[Fix, ...]:
     """What to write for the open kernel modules, or against them; nothing where a package manager brings them."""
-    if not (snapshot.host.distribution.value or "").startswith("nixos"):
+    if not is_declared(snapshot):
         return ()
     words = f"Write hardware.nvidia.open = {'true' if wants_open else 'false'}; into configuration.nix"
     return (Fix(f"{words}, let it be built, and restart.", _BUILT),)
@@ -80,4 +78,23 @@ def _of_nixos(needed: Wants, older: int | None) -> Iterator[str]:
 
 def besides_the_package(snapshot: Snapshot) -> tuple[Fix, ...]:
     """What a driver that is layered onto an image needs beside its packages."""
-    return (_WITHOUT_NOUVEAU,) if snapshot.host.image.value == "ostree" else ()
+    return (Fix(f"K{_BY_PARAMETERS}, before that restart.", _WITHOUT_NOUVEAU),) if _is_ostree(snapshot) else ()
+
+
+def is_declared(snapshot: Snapshot) -> bool:
+    """Whether the files below /etc/modprobe.d are made from the system's configuration, which says the driver too."""
+    return (snapshot.host.distribution.value or "").startswith("nixos")
+
+
+def nouveau_away(snapshot: Snapshot, when: str) -> Fix | None:
+    """How an image's root is kept from nouveau, the initial RAM disk with it; None where that is no image.
+
+    Args:
+        snapshot: the machine.
+        when: what comes before, such as ``Where nouveau comes back,``; with a capital letter.
+    """
+    return Fix(f"{when} k{_BY_PARAMETERS}.", _WITHOUT_NOUVEAU) if _is_ostree(snapshot) else None
+
+
+def _is_ostree(snapshot: Snapshot) -> bool:
+    return snapshot.host.image.value == "ostree"

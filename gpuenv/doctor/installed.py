@@ -7,7 +7,7 @@ from itertools import chain
 
 from packaging.version import InvalidVersion
 
-from gpuenv.doctor.outside import out_of_the_way, own_cupys
+from gpuenv.doctor.outside import out_of_the_way, own_cupys, within_reach
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.packages import Release, WheelLine
@@ -15,7 +15,7 @@ from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor, is_cupy
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target
 from gpuenv.model.versions import CudaVersion
@@ -237,16 +237,22 @@ def install_fix(facts: Facts, text: str) -> tuple[Fix, ...]:
 def only_one(facts: Facts) -> tuple[Fix, ...]:
     """How one CuPy is left of several, the right one."""
     target = facts.snapshot.target
-    outside = tuple(out_of_the_way(entry) for entry in target.cupy if not entry.is_own)
+    outside = tuple(out_of_the_way(entry) for entry in target.cupy if not within_reach(entry, target))
     own = own_cupys(target)
     wheel = facts.resolution.wheel
-    of_conda_alone = all(conda_record(name, target.conda_packages) for name in own)
+    of_conda_alone = bool(own) and all(conda_record(name, target.conda_packages) for name in own)
     if outside and (of_conda_alone or (wheel is not None and own == (wheel.distribution,))):
         return outside
-    removed = pip_fix(
-        facts, "Remove all of them." if not outside else "Remove this environment's.", "uninstall", "-y", *own
-    )
-    return (*outside, removed, *install_fix(facts, "Then install the right one."))
+    words = "Remove all of them." if not outside else "Remove this environment's."
+    removed = (_removal(facts, words, own),) if own else ()
+    return (*outside, *removed, *install_fix(facts, "Then install the right one."))
+
+
+def _removal(facts: Facts, text: str, names: tuple[str, ...]) -> Fix:
+    """Safe where all of them lie in the target; the user's own packages serve other environments too."""
+    fix = pip_fix(facts, text, "uninstall", "-y", *names)
+    inside = all(entry.is_own for entry in facts.snapshot.target.cupy if entry.distribution in names)
+    return replace(fix, safe=fix.safe and inside)
 
 
 def of_conda(text: str) -> str:
@@ -262,12 +268,12 @@ def _wheel_fixes(facts: Facts, text: str) -> tuple[Fix, ...]:
     there = facts.snapshot.target.cupy
     others = [entry.distribution for entry in there if entry.distribution != wheel.distribution]
     fixes = []
-    if len(there) == 1 and not there[0].is_own:
+    if len(there) == 1 and not within_reach(there[0], facts.snapshot.target):
         fixes.append(out_of_the_way(there[0]))
     elif len(there) == 1 and others:
         instead, found, what = text.partition(" install")  # "Or install ...": the other way begins with the removal
         remove = f"{instead} remove" if found else "Remove"
-        fixes.append(pip_fix(facts, f"{remove} the CuPy that is there.", "uninstall", "-y", *others))
+        fixes.append(_removal(facts, f"{remove} the CuPy that is there.", tuple(others)))
         text = f"Then install{what}" if found else text
     said = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
     fixes.append(pip_fix(facts, said, "install", *wheel.requirements))

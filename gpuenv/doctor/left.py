@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from packaging.version import InvalidVersion, Version
+
 from gpuenv.model.pattern import pattern
 from gpuenv.model.target import LeftMetadata, Target
 
@@ -16,14 +18,40 @@ def left_in(target: Target) -> str | None:
     """
     empty = empty_metadata(target)
     if empty:
-        return empty[0].path.rpartition("/")[0]
+        path = empty[0].path
+        return path[: max(path.rfind("/"), path.rfind("\\"))]  # as Windows writes it, too
     package, _, file = (target.cupy_module.value or "").rpartition("/cupy/")
     prefix = target.prefix.value
     if file != "__init__.py" or not prefix or not package.startswith(f"{prefix}/"):
         return None
-    return package if _INSTALLED_INTO.fullmatch(package[len(prefix) + 1 :]) else None
+    return package if _is_installers(package, prefix) else None
+
+
+def _is_installers(folder: str, prefix: str) -> bool:
+    return folder.startswith(f"{prefix}/") and bool(_INSTALLED_INTO.fullmatch(folder[len(prefix) + 1 :]))
 
 
 def empty_metadata(target: Target) -> list[LeftMetadata]:
     """Metadata of CuPy's that tell nothing any more, beside files of it: a power cut, or links whose aims have gone."""
     return [entry for entry in target.left_metadata if entry.has_files and entry.release is None]
+
+
+def other_releases(target: Target) -> list[LeftMetadata]:
+    """Metadata of another release than the one that is there; the same one, told twice, misleads nobody."""
+    there = target.packages
+    known = (entry for entry in target.left_metadata if entry.release and entry.name in there)
+    return [entry for entry in known if not _is_same(entry.release or "", there[entry.name])]
+
+
+def is_clearable(entry: LeftMetadata, target: Target) -> bool:
+    """Whether a transaction in the target removes it: a wheel's metadata, in the folder that its installers use."""
+    folder, _, name = entry.path.replace("\\", "/").rpartition("/")
+    prefix = (target.prefix.value or "").replace("\\", "/")
+    return name.endswith(".dist-info") and bool(prefix) and _is_installers(folder, prefix)
+
+
+def _is_same(release: str, other: str) -> bool:
+    try:
+        return Version(release) == Version(other)
+    except InvalidVersion:
+        return release == other

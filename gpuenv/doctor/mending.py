@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.installed import first_cuda_major, name_in
-from gpuenv.doctor.outside import own_cupys
+from gpuenv.doctor.left import is_clearable, other_releases
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
@@ -13,6 +13,7 @@ from gpuenv.model.reading import Reading, missing
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
+from gpuenv.model.target import Target
 
 # A CuPy that fits, alone, with its libraries: two lines, none, a wrong line or release, an extra that is missing, CUDA
 # wheels of another major, an NVRTC that does not know the GPU.
@@ -75,8 +76,13 @@ def wound_of(findings: Sequence[Finding], snapshot: Snapshot) -> Wound | None:
         sonames=tuple(lost) if _CRASHING in codes else (),
         more=tuple(text for f in ours if f.code in _BY_ADDING for fix in f.fix for text in _requirements(fix)),
         afresh=bool(lost) or _is_changed(again, snapshot),
-        cleared=tuple(e.name for e in snapshot.target.left_metadata) if {*codes} & {*_BY_CLEARING} else (),
+        cleared=_clearable(snapshot.target) if {*codes} & {*_BY_CLEARING} else (),
     )
+
+
+def _clearable(target: Target) -> tuple[str, ...]:
+    found = (entry.name for entry in other_releases(target) if is_clearable(entry, target))
+    return tuple(dict.fromkeys(found))
 
 
 def _is_safe(finding: Finding, snapshot: Snapshot) -> bool:
@@ -86,8 +92,8 @@ def _is_safe(finding: Finding, snapshot: Snapshot) -> bool:
     """
     if finding.cause is Cause.MIXED_PIP_CONDA:
         return False
-    if finding.code == "WHL502" and len(own_cupys(snapshot.target)) < _SEVERAL:
-        return False  # what lies elsewhere is not the environment's to remove
+    if finding.code == "WHL502" and len({e.distribution for e in snapshot.target.cupy if e.is_own}) < _SEVERAL:
+        return False  # what lies elsewhere, with the user's own packages too, no transaction in the target removes
     if any(fix.safe for fix in finding.fix):
         return True
     return finding.code in _BY_CHOICE and not snapshot.target.externally_managed.value

@@ -7,9 +7,21 @@ from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot
 from gpuenv.model.target import Target
 
 
+def within_reach(entry: CupyInstallation, target: Target) -> bool:
+    """Whether the environment's own installers can remove it.
+
+    Outside of virtual environments pip removes from the user's own packages too: they are where it installs for a user
+    who may not write elsewhere (pip, User Installs). In a virtual environment it leaves them, and uv does everywhere.
+    """
+    if entry.place is not PackagePlace.USER:
+        return entry.is_own
+    managed = target.externally_managed.value
+    return target.kind.value == "system" and "pip" in target.packages and not managed
+
+
 def own_cupys(target: Target) -> tuple[str, ...]:
     """The names of those that the environment's own installers can remove."""
-    return tuple(dict.fromkeys(entry.distribution for entry in target.cupy if entry.is_own))
+    return tuple(dict.fromkeys(entry.distribution for entry in target.cupy if within_reach(entry, target)))
 
 
 def out_of_the_way(entry: CupyInstallation) -> Fix:

@@ -7,12 +7,14 @@ conda's specifications and PyPI's requirements as they are.
 
 from __future__ import annotations
 
+from gpuenv.doctor.installed import name_in
 from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import replace
 from gpuenv.model.target import Target
 
 _PLACE = pattern(r"(.+)/\.pixi/envs/([^/]+)")
+_CONDA_NAME = pattern(r"[^A-Za-z0-9._-].*")  # what follows the name in a specification of conda's
 _DEFAULT = "default"
 _WITH_AN_ARGUMENT = ("--python",)
 
@@ -50,7 +52,7 @@ def _as_pixi(command: tuple[str, ...]) -> tuple[str, ...] | None:
     if verb in ("remove", "uninstall"):
         return ("pixi", "remove", *kind, *words)
     if "--force-reinstall" in command:
-        return ("pixi", "reinstall", *(word.partition("=")[0] for word in words))
+        return ("pixi", "reinstall", *(_CONDA_NAME.sub("", word) if by_conda else name_in(word) for word in words))
     return ("pixi", "add", *kind, *words) if verb == "install" else None
 
 

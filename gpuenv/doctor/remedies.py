@@ -59,7 +59,7 @@ def _driver_package(facts: Facts) -> tuple[Fix, ...]:
         return by_other_means
     if late and needed.last is not None:
         words = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
-        return (older_driver(snapshot, kind, needed.last, words),)
+        return (older_driver(snapshot, kind, needed.last, words), *besides_the_package(snapshot))
     if kind == "debian" and OPEN in needed.kinds:  # its package brings the proprietary ones
         return (Fix(f"Install the NVIDIA driver of {needed.words}, then restart."),)
     if kind in ("ubuntu", "debian"):

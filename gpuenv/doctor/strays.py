@@ -71,9 +71,13 @@ def _loadable(snapshot: Snapshot, entry: DriverLibrary) -> bool:
 
 
 def unfound(snapshot: Snapshot) -> DriverLibrary | None:
-    """The libcuda of the loaded module, where the loader finds none: it lies in a folder that it was not told of."""
-    module = snapshot.driver.module_version.value
-    if module is None or not libcuda_absent(snapshot):
+    """The libcuda of the loaded module, where the loader finds none: it lies in a folder that it was not told of.
+
+    The driver's libraries are linked with glibc: the loader of another C library takes them from no folder.
+    """
+    module, libc = snapshot.driver.module_version.value, snapshot.host.libc.value
+    foreign = libc is not None and libc.family != "glibc"
+    if module is None or foreign or not libcuda_absent(snapshot):
         return None
     fit = (e for e in snapshot.driver.libraries if name(e) == "libcuda" and e.release == module)
     return next((e for e in fit if e.origin not in _NO_DRIVERS and _loadable(snapshot, e)), None)

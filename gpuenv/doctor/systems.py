@@ -30,7 +30,8 @@ _OF_LINUX = frozenset(
     )
 )
 _OF_A_ROOT = _INSTALLERS | {"akmods", "dkms", "dracut", "mkinitcpio", "update-initramfs"}  # what they change is there
-_SAYS_WHERE = pattern(r"\b(host|there)\b")
+_SAYS_WHERE = pattern(r"\b(host|there|on the node)\b")
+_PACKAGE = pattern(r"[A-Za-z0-9._+-]+")
 _AGAIN = Fix("Restart the machine; where it comes back, install its NVIDIA driver again.")
 
 
@@ -64,8 +65,11 @@ def on_an_image(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]:
 def _layered(fix: Fix) -> Fix:
     program, command = _program(fix), fix.command or ()
     if program == "dnf" and "install" in command:
-        packages = (word for word in command[command.index("install") + 1 :] if not word.startswith("-"))
-        return replace(fix, command=("sudo", "rpm-ostree", "install", *packages))
+        words = [word for word in command if word not in ("sudo", program) and not word.startswith("-")]
+        verb, *packages = words
+        # A stream of a module and a group are no packages, which is all that is layered.
+        whole = verb != "install" or any(not _PACKAGE.fullmatch(word) for word in packages)
+        return replace(fix, command=None if whole else ("sudo", "rpm-ostree", "install", *packages))
     return replace(fix, command=None) if program in _OF_A_ROOT else fix
 
 

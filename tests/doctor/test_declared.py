@@ -51,6 +51,10 @@ def test_packages_are_layered_onto_an_image(matrix: Matrix) -> None:
     [
         (Fix("x", ("sudo", "dnf", "install", "--allowerasing", "a", "b")), ("sudo", "rpm-ostree", "install", "a", "b")),
         (Fix("x", ("sudo", "dnf", "distro-sync")), None),
+        (Fix("x", ("sudo", "dnf", "module", "install", "nvidia-driver:580-dkms")), None),
+        (Fix("x", ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")), None),
+        (Fix("x", ("sudo", "dnf", "install", "@nvidia-driver:580-dkms")), None),
+        (Fix("x", ("sudo", "dnf", "-y", "install", "a-1.0")), ("sudo", "rpm-ostree", "install", "a-1.0")),
         (Fix("x", ("sudo", "dracut", "--force")), None),
         (Fix("x", ("sudo", "akmods", "--force")), None),
         (Fix("x", ("sudo", "modprobe", "nvidia")), ("sudo", "modprobe", "nvidia")),
@@ -99,3 +103,42 @@ def test_the_kind_of_the_modules_is_a_line_of_nixos(wants_open: bool, value: str
     (fix,) = modules_of_the_other_kind(without_driver("nixos 25.05", ADA), wants_open=wants_open)
     assert f"hardware.nvidia.open = {value};" in fix.text
     assert modules_of_the_other_kind(without_driver("fedora 43", ADA), wants_open=wants_open) == ()
+
+
+def held_by_nouveau(snapshot: Snapshot, *, blocked: bool = False) -> Snapshot:
+    """The driver is installed, and nouveau has the GPU."""
+    there = tuple(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda"))
+    blocks = ("/etc/modprobe.d/x.conf: blacklist nvidia",)
+    return replace(
+        snapshot,
+        driver=Driver(
+            module=known(Module.NOT_LOADED, "/lib/modules"),
+            module_blocks=known(blocks, "modprobe.d") if blocked else Reading(),
+        ),
+        pci_gpus=tuple(replace(gpu, kernel_driver="nouveau") for gpu in snapshot.pci_gpus or ()),
+        sources=(Source("kernel", SourceState.ANSWERED), *there),
+    )
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_nouveau_is_kept_out_by_nixos_configuration(matrix: Matrix, *, blocked: bool) -> None:
+    (finding,) = findings(held_by_nouveau(without_driver("nixos 25.05", ADA), blocked=blocked), matrix)
+    assert "configuration.nix" in told(finding)
+    assert "modprobe.d" not in told(finding)
+    assert "RAM disk" not in told(finding)
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_nouveau_is_kept_out_of_an_image_by_the_kernel_s_parameters(matrix: Matrix, *, blocked: bool) -> None:
+    (finding,) = findings(held_by_nouveau(without_driver("fedora 43", ADA, image="ostree"), blocked=blocked), matrix)
+    assert "rpm-ostree kargs" in told(finding)
+    assert "blacklist nouveau" not in told(finding)
+    assert blocked or "RAM disk" not in told(finding)
+    (plain,) = findings(held_by_nouveau(without_driver("fedora 43", ADA), blocked=blocked), matrix)
+    assert "blacklist nouveau" in told(plain)
+
+
+def test_an_older_branch_that_is_layered_needs_the_parameters_too(matrix: Matrix) -> None:
+    (finding,) = findings(without_driver("fedora 41", PASCAL, image="ostree"), matrix)
+    assert "rpm-ostree install akmod-nvidia-580xx" in told(finding)
+    assert "rpm-ostree kargs" in told(finding)

@@ -73,7 +73,7 @@ def test_metadata_of_another_release_are_a_warning_that_may_be_mended(matrix: Ma
     finding = findings["WHL520"]
     assert (finding.cause, finding.severity) == (Cause.CORRUPT_INSTALLATION, Severity.WARNING)
     assert finding.title.endswith("numpy 1.26.4 (there is 2.1.0)")
-    assert finding.fix[0].text == f"Remove the folder {SITE}/numpy-1.26.4.dist-info."
+    assert finding.fix[0].text == f"Remove {SITE}/numpy-1.26.4.dist-info."
     wound = wound_of([finding], snapshot)
     assert wound is not None
     assert (wound.cleared, wound.choice, wound.again) == (("numpy",), False, ())
@@ -92,3 +92,44 @@ def test_metadata_that_tell_nothing_matter_where_files_lie_beside_them(
 def test_what_tells_nothing_of_another_package_is_no_finding(matrix: Matrix, healthy: Snapshot) -> None:
     empty = LeftMetadata(f"{SITE}/nvidia_foo-1.0.dist-info", "nvidia-foo")
     assert found(matrix, changed(healthy, left_metadata=(empty,))) == {}
+
+
+@pytest.mark.parametrize("release", ["2.1.0", "2.1"])
+def test_the_same_release_told_twice_is_no_finding(matrix: Matrix, healthy: Snapshot, release: str) -> None:
+    again = LeftMetadata(f"{SITE}/numpy-2.1.0-py3.12.egg-info", "numpy", release)
+    snapshot = changed(healthy, left_metadata=(again,), packages={**healthy.target.packages, "numpy": "2.1.0"})
+    assert found(matrix, snapshot) == {}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/opt/lib/numpy-1.26.4.dist-info",
+        "/venv/more/numpy-1.26.4.dist-info",
+        f"{SITE}/numpy-1.26.4-py3.12.egg-info",
+    ],
+)
+def test_what_no_transaction_removes_is_for_a_person(matrix: Matrix, healthy: Snapshot, path: str) -> None:
+    older = LeftMetadata(path, "numpy", "1.26.4")
+    snapshot = changed(healthy, left_metadata=(older,), packages={**healthy.target.packages, "numpy": "2.1.0"})
+    finding = found(matrix, snapshot)["WHL520"]
+    assert path in finding.fix[0].text
+    assert not finding.fix[0].safe
+    assert wound_of([finding], snapshot) is None
+
+
+def test_of_several_only_those_inside_are_cleared(matrix: Matrix, healthy: Snapshot) -> None:
+    inside = LeftMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
+    outside = LeftMetadata("/opt/lib/torch-2.0.dist-info", "torch", "2.0")
+    packages = {**healthy.target.packages, "numpy": "2.1.0", "torch": "2.1"}
+    snapshot = changed(healthy, left_metadata=(inside, outside), packages=packages)
+    wound = wound_of([found(matrix, snapshot)["WHL520"]], snapshot)
+    assert wound is not None
+    assert wound.cleared == ("numpy",)
+
+
+def test_a_folder_of_windows_is_named(matrix: Matrix, healthy: Snapshot) -> None:
+    path = "C:\\venv\\Lib\\site-packages\\cupy_cuda12x-14.2.0.dist-info"
+    empty = LeftMetadata(path, "cupy-cuda12x", None, has_files=True)
+    finding = told(matrix, changed(unowned(healthy, "C:\\venv", "C:\\else"), left_metadata=(empty,)))
+    assert finding.fix[0].text.endswith("from C:\\venv\\Lib\\site-packages.")

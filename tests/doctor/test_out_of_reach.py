@@ -123,6 +123,25 @@ def test_a_gpu_that_a_program_has_taken_off_the_bus_is_switched_on_again(matrix:
     assert [entry.cause for entry in findings(plain, matrix)] == [Cause.NO_NVIDIA_GPU]
 
 
+@pytest.mark.parametrize(
+    ("module", "display"),
+    [
+        (Module.NOT_INSTALLED, PciGpu("0000:00:02.0", "8086", "a7a0", None, "i915")),
+        (Module.NOT_LOADED, PciGpu("0000:02:00.0", "1a03", "2000", None, "ast")),
+        (Module.NOT_LOADED, None),
+    ],
+    ids=["no driver", "a server's display", "no display"],
+)
+def test_a_file_that_was_left_makes_no_gpu(matrix: Matrix, module: Module, display: PciGpu | None) -> None:
+    off = ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off",)
+    server = replace(host_without_module(module), pci_gpus=(display,) if display else ())
+    (finding,) = findings(with_reading(server, "ubuntu 24.04", module_blocks=off), matrix)
+    assert (finding.code, finding.cause) == ("GPU201", Cause.NO_NVIDIA_GPU)
+    assert off[0] in {evidence.value for evidence in finding.evidence}
+    assert "alias nvidia off" in told(finding)
+    assert not any(fix.command for fix in finding.fix)
+
+
 def test_where_the_driver_is_installed_nouveau_goes_and_no_driver_comes(matrix: Matrix) -> None:
     held = (replace(BUS[0], kernel_driver="nouveau"),)
     snapshot = replace(host_without_module(Module.NOT_LOADED), pci_gpus=held)

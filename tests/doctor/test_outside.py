@@ -104,3 +104,49 @@ def test_a_numpy_that_comes_first_from_elsewhere_is_put_out_of_the_way_first(
     )
     snapshot = replace(snapshot, environment={"PYTHONPATH": "/opt/lib/:/venv/lib/python3.12/site-packages"})
     assert words in found(matrix, snapshot)["WHL506"].fix[0].text
+
+
+def two_of_the_user(matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bool, pip: bool = True) -> Finding:
+    packages = {**healthy.target.packages, "pip": "25.0"} if pip else {}
+    snapshot = changed(
+        healthy, kind=known(kind, "x"), externally_managed=known(managed, "x"), packages=packages, cupy=()
+    )
+    finding, snapshot = two(
+        matrix, snapshot, replace(OLD, place=PackagePlace.USER), replace(OWN, place=PackagePlace.USER)
+    )
+    assert wound_of([finding], snapshot) is None
+    return finding
+
+
+def test_outside_of_a_virtual_environment_pip_removes_the_user_s_own(matrix: Matrix, healthy: Snapshot) -> None:
+    remove, install, *_ = two_of_the_user(matrix, healthy, "system", managed=False).fix
+    assert (remove.command or ())[1:] == ("-m", "pip", "uninstall", "-y", "cupy-cuda11x", "cupy-cuda13x")
+    assert not remove.safe  # what is the user's own lies outside of the target
+    assert "install" in (install.command or ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "managed", "pip"),
+    [("venv", False, True), ("conda", False, True), ("system", True, True), ("system", False, False)],
+)
+def test_where_pip_does_not_reach_the_user_s_own_no_command_removes_them(
+    matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bool, pip: bool
+) -> None:
+    finding = two_of_the_user(matrix, healthy, kind, managed=managed, pip=pip)
+    assert not any("uninstall" in (fix.command or ()) for fix in finding.fix)
+    assert "PYTHONNOUSERSITE=1" in finding.fix[0].text
+
+
+def test_where_all_lie_on_pythonpath_the_right_one_is_installed_then(matrix: Matrix, healthy: Snapshot) -> None:
+    there = (replace(OLD, place=PackagePlace.PYTHONPATH), replace(OWN, place=PackagePlace.PYTHONPATH))
+    finding, _ = two(matrix, healthy, *there)
+    assert ["off PYTHONPATH" in fix.text for fix in finding.fix[:2]] == [True, True]
+    assert "install" in (finding.fix[2].command or ())
+    assert not any("uninstall" in (fix.command or ()) for fix in finding.fix)
+
+
+def test_one_of_the_user_s_own_is_removed_by_pip_where_it_can(matrix: Matrix, healthy: Snapshot) -> None:
+    there = replace(OLD, release="10.0.0", place=PackagePlace.USER)
+    snapshot = changed(healthy, cupy=(there,), kind=known("system", "x"), packages={"pip": "25.0"})
+    cures = [fix for finding in found(matrix, snapshot).values() for fix in finding.fix]
+    assert any("uninstall" in (fix.command or ()) for fix in cures)

@@ -28,6 +28,11 @@ def of_pixi(prefix: str = PREFIX) -> Target:
         ("python -m pip uninstall -y cupy-cuda11x cupy-cuda12x", "pixi remove --pypi cupy-cuda11x cupy-cuda12x"),
         ("uv pip uninstall --python /x/bin/python cupy-cuda13x", "pixi remove --pypi cupy-cuda13x"),
         ("python -m pip install --force-reinstall --no-deps cupy-cuda12x==14.2.0", "pixi reinstall cupy-cuda12x"),
+        (
+            "python -m pip install --force-reinstall cupy-cuda12x[ctk]==1 numpy>=2 torch",
+            "pixi reinstall cupy-cuda12x numpy torch",
+        ),
+        ("conda install --force-reinstall --prefix=/x _openmp_mutex>=4 cupy=13.1", "pixi reinstall _openmp_mutex cupy"),
         ("conda install --prefix=/x --channel=conda-forge cupy=14.1.1", "pixi add cupy=14.1.1"),
         ("conda install --force-reinstall --prefix=/x numpy", "pixi reinstall numpy"),
         ("conda remove --prefix=/x cupy", "pixi remove cupy"),

@@ -118,6 +118,7 @@ def test_on_linux_cures_are_as_they_are() -> None:
         (Fix("Start it.", ("sudo", "systemctl", "x")), "On the host: start it.", ("sudo", "systemctl", "x")),
         (Fix("Install it.", ("sudo", "apt-get", "x")), "On the host: install it.", None),
         (Fix("MIG is on.", ("sudo", "nvidia-smi")), "On the host: MIG is on.", ("sudo", "nvidia-smi")),
+        (Fix("Or, on the node, do it.", ("sudo", "x")), "Or, on the node, do it.", ("sudo", "x")),
         (Fix("Restart the host.", ("sudo", "reboot")), "Restart the host.", ("sudo", "reboot")),
         (Fix("Install it.", ("uv", "pip", "x")), "Install it.", ("uv", "pip", "x")),
     ],

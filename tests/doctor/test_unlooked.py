@@ -10,7 +10,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, Snapshot, Source, SourceState
-from gpuenv.model.versions import DriverVersion
+from gpuenv.model.versions import DriverVersion, Libc
 from tests.doctor.test_kernel_checks import findings, working
 
 OPERATOR = "/run/nvidia/driver/usr/lib/x86_64-linux-gnu"
@@ -97,3 +97,14 @@ def test_another_library_is_none(matrix: Matrix, snapshot: Snapshot) -> None:
     (finding,) = findings(snapshot, matrix)
     assert finding.code == "DRV108"
     assert "Install the compute part" in finding.fix[0].text
+
+
+def test_no_loader_of_musl_s_is_told_where_a_library_of_glibc_s_lies(matrix: Matrix) -> None:
+    snapshot = lying_in("/usr/lib64", container=Container.DOCKER, distribution="alpine 3.20")
+    codes = {}
+    for libc in ("musl-1.2.5", "glibc-2.36"):
+        host = replace(snapshot.host, libc=known(Libc.parse(libc), "x"))
+        codes[libc] = [finding.code for finding in findings(replace(snapshot, host=host), matrix)]
+    assert "DRV108" not in codes["musl-1.2.5"]
+    assert "CTR305" in codes["musl-1.2.5"]
+    assert "DRV108" in codes["glibc-2.36"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gpuenv.doctor.blocks import blocks, by_prime_select, keeps_out, let_through
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
+from gpuenv.doctor.declared import is_declared, nouveau_away
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.joint import wanted
 from gpuenv.doctor.machine import (
@@ -77,11 +78,14 @@ def nouveau_loaded(facts: Facts) -> Outcome:
 def _instead_of_nouveau(facts: Facts) -> tuple[Fix, ...]:
     """Where the driver's own module is there for this kernel and blocked, somebody chose nouveau: that is undone."""
     snapshot = facts.snapshot
-    if snapshot.driver.module.value is Module.NOT_LOADED and blocks(snapshot):
-        keep_out = Fix("Where nouveau comes back, keep it out: blacklist nouveau, in a file below /etc/modprobe.d.")
-        return (*let_through(snapshot), keep_out)
-    if snapshot.driver.module.value is Module.NOT_LOADED and not libraries_absent(snapshot):
-        return (*_of_the_right_kind(facts), *_NOUVEAU_AWAY, *_early_too(snapshot))
+    there = snapshot.driver.module.value is Module.NOT_LOADED and not is_declared(snapshot)
+    if there and blocks(snapshot):
+        by_file = Fix("Where nouveau comes back, keep it out: blacklist nouveau, in a file below /etc/modprobe.d.")
+        return (*let_through(snapshot), nouveau_away(snapshot, "Where nouveau comes back,") or by_file)
+    if there and not libraries_absent(snapshot):
+        by_parameters = nouveau_away(snapshot, "NVIDIA's driver is installed:")
+        away = (by_parameters, _taking(snapshot)) if by_parameters else (*_NOUVEAU_AWAY, *_early_too(snapshot))
+        return (*_of_the_right_kind(facts), *away)
     return (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU"))
 
 
@@ -99,7 +103,11 @@ def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
 
 def _early_too(snapshot: Snapshot) -> tuple[Fix, ...]:
     words = "Make the initial RAM disk anew, from which nouveau is loaded before that file counts, and restart."
-    return (Fix(words, initial_disk(snapshot)), restart(snapshot, "so that NVIDIA's module takes the GPU"))
+    return (Fix(words, initial_disk(snapshot)), _taking(snapshot))
+
+
+def _taking(snapshot: Snapshot) -> Fix:
+    return restart(snapshot, "so that NVIDIA's module takes the GPU")
 
 
 @check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104", "GPU204"))

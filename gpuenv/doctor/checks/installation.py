@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import ONE_CUPY, install_fix, keep_condas, pip_fix
+from gpuenv.doctor.left import is_clearable, other_releases
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -93,14 +94,14 @@ def left_metadata(facts: Facts) -> Outcome:
     What to do: remove the folder of the older one's metadata.
     """
     there = facts.snapshot.target.packages
-    left = [entry for entry in facts.snapshot.target.left_metadata if entry.release and entry.name in there]
+    left = other_releases(facts.snapshot.target)
     if not left:
         return
     told = ", ".join(f"{entry.name} {entry.release} (there is {there[entry.name]})" for entry in left)
     yield Symptom(
         f"Metadata of other releases were left beside those of what is there: {told}",
         tuple(Evidence(entry.path, entry.release or "", "its metadata") for entry in left),
-        tuple(Fix(f"Remove the folder {entry.path}.", safe=True) for entry in left),
+        tuple(Fix(f"Remove {entry.path}.", safe=is_clearable(entry, facts.snapshot.target)) for entry in left),
         Severity.WARNING,
     )
 

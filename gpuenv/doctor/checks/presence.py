@@ -9,12 +9,17 @@ from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, gra
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import is_rocm, rocm_of
-from gpuenv.model.snapshot import Container, CupyInstallation, Snapshot
+from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
 from gpuenv.model.visible import listed, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU
 _NONE_EXPECTED = Fix("Where none is expected, gpuenv doctor --expect-no-gpu makes this a note.")
+_PERHAPS_OFF = Fix(
+    "Where this one has an NVIDIA GPU all the same: the line alias nvidia off is in a file of modprobe's, by which "
+    "programs switch a laptop's GPU off. Switch it on with the program that wrote it."
+)
+_OF_PROCESSORS = frozenset(("8086", "1002"))  # pci.ids: Intel, AMD
 
 
 @check(
@@ -35,7 +40,8 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
     not on the PCI bus, and there this is not asked; macOS itself says it, for which there is no driver. In a container
     the bus may be hidden: where NVIDIA's module is loaded, or the kernel is a sandbox's, an empty one tells nothing.
     Where a file of modprobe's bears the line by which programs switch a laptop's NVIDIA GPU off, it may be there: some
-    of them take it off the bus as well.
+    of them take it off the bus as well. It is taken for so where the driver's module is installed beside a processor's
+    own GPU; else the file is named, and the machine has none.
     What to do: work on a machine that has one. For a virtual machine or a cloud instance, choose a type with a GPU; for
     a job, ask the scheduler for one. For an AMD GPU, build CuPy for ROCm from its source.
     """
@@ -83,26 +89,37 @@ def _nothing(snapshot: Snapshot) -> Symptom:
     amd = tuple(dict.fromkeys(gpu.gfx or gpu.name or f"node {gpu.node}" for gpu in snapshot.amd_gpus))
     if amd:
         return _amd(snapshot, ", ".join(amd), tuple(evidence))
-    if off := switched_off(snapshot):
+    off = tuple(Evidence("driver.module_blocks", block, "modprobe.d") for block in switched_off(snapshot))
+    if off and _like_a_laptop(snapshot):
         return Symptom(
-            "No NVIDIA GPU is on the PCI bus, and one is switched off by a file of modprobe's",
-            tuple(Evidence("driver.module_blocks", block, "modprobe.d") for block in off) + tuple(evidence[:1]),
+            "No NVIDIA GPU is on the PCI bus, and a file of modprobe's is there by which one is switched off",
+            off + tuple(evidence[:1]),
             (*let_through(snapshot), _NONE_EXPECTED),
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
-    return _none(tuple(evidence))
+    return _none(off + tuple(evidence), (_PERHAPS_OFF,) if off else ())
+
+
+def _like_a_laptop(snapshot: Snapshot) -> bool:
+    """Whether NVIDIA's module is installed beside a processor's own GPU, as where such a file has a meaning.
+
+    On a server, or where no driver is, it is what somebody has left.
+    """
+    beside = {gpu.vendor for gpu in snapshot.pci_gpus or ()} & _OF_PROCESSORS
+    return bool(beside) and snapshot.driver.module.value is Module.NOT_LOADED
 
 
 def _assumed_none(snapshot: Snapshot) -> Symptom:
     return _none(fact("gpu_count", snapshot.gpu_count))
 
 
-def _none(evidence: tuple[Evidence, ...]) -> Symptom:
+def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom:
     return Symptom(
         "This machine has no NVIDIA GPU",
         evidence,
         (
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
+            *more,
             _NONE_EXPECTED,
         ),
     )
