@@ -107,7 +107,7 @@ def _clean(texts: list[str], output: Path | None, *, redacted: bool) -> list[str
 
 def _harmless(text: str) -> str:
     """Control characters as escapes: a recording from somebody else may neither command a terminal nor forge a line."""
-    return _CONTROL.sub(_escape, text)
+    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -83,7 +83,9 @@ def _mapping(inner: _Reader) -> _Reader:
 
 
 def _record(kind: Any) -> _Reader:  # noqa: ANN401 - a record's class
-    hints = get_type_hints(kind)
+    hints = kind.__annotations__
+    if any(isinstance(hint, str) for hint in hints.values()):  # of a module whose annotations are texts
+        hints = get_type_hints(kind)
     readers = [_reader(hints[name]) for name in kind.__match_args__]
     places = [(place, reader) for place, reader in enumerate(readers) if reader is not None]
 

@@ -41,6 +41,7 @@ _NEEDED = frozenset(
     + ("LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMW6432", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES")
     + ("ROCR_VISIBLE_DEVICES", "CONDA_PREFIX", "VIRTUAL_ENV")
 )
+_SCHEME = "://"  # of an address
 _NEEDED_KINDS = ("CUDA", "NVIDIA", "NV_", "__NV", "NVML", "LC_", "LD_", "DYLD_", "SLURM_", "_CONDOR_", "GPUENV_")
 
 
@@ -52,8 +53,12 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if not _CREDENTIALS.search(value) and (not SECRET_NAME.search(name) or name.startswith(_OF_CUDA))
+        if not _has_credentials(value) and (not SECRET_NAME.search(name) or name.startswith(_OF_CUDA))
     }
+
+
+def _has_credentials(value: str) -> bool:
+    return _SCHEME in value and _CREDENTIALS.search(value) is not None
 
 
 def for_the_target(environment: Mapping[str, str]) -> dict[str, str]:
@@ -77,4 +82,6 @@ def hide_secrets(text: str) -> str:
     """
     text = _AUTHORIZATION.sub(rf"\1{HIDDEN}", _SETTING.sub(rf"\1\2{HIDDEN}", text))
     text = _TOKEN.sub(HIDDEN, _NAMED_SECRET.sub(rf"\1\2{HIDDEN}", text))
-    return _QUERY_SECRET.sub(rf"\1{HIDDEN}", _CREDENTIALS.sub(rf"\1{HIDDEN}@", text))
+    if _SCHEME in text:  # in few lines: without one, two expressions need not be compiled
+        text = _CREDENTIALS.sub(rf"\1{HIDDEN}@", text)
+    return _QUERY_SECRET.sub(rf"\1{HIDDEN}", text) if "?" in text or "&" in text else text
