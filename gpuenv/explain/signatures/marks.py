@@ -5,6 +5,7 @@ from __future__ import annotations
 from string import ascii_lowercase
 
 from gpuenv.explain.records import Level, Signature
+from gpuenv.model.record import replace
 
 _TEXT = "the text around an error"
 
@@ -12,6 +13,11 @@ _TEXT = "the text around an error"
 def mark(name: str, literals: tuple[str, ...], pattern: str | None = None) -> Signature:
     """What a line shows beside its causes."""
     return Signature(f"mark.{name}", _TEXT, literals, (), _TEXT, pattern=pattern, level=Level.MARK, mark=name)
+
+
+def also(shown: str, name: str, literals: tuple[str, ...], pattern: str) -> Signature:
+    """Another way in which a text shows what a mark stands for."""
+    return replace(mark(name, literals, pattern), mark=shown)
 
 
 SIGNATURES = (

@@ -2,49 +2,15 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature
-from gpuenv.explain.signatures.marks import mark
-from gpuenv.model.record import replace
+from gpuenv.explain.signatures.marks import also, mark
 
-_NODE = r"(?:/dev/nvidia[\w-]{0,12}|nvidiactl\b|nvidia-uvm\b|nvhost[\w-]{0,12})"
 _WORKS = r"(?:works?|helps?|fix(?:es|ed)|cures?|cured|solves?|brings? .{0,20}back|suffices?|repairs?|restores?|OK\b|is fine|succeeds?|PASS)"
 _OTHER_DISPLAY = (
     r"(?:Intel|AMD|Advanced Micro Devices|ASPEED|Matrox|Red Hat|Virtio|VMware|Cirrus|Microsoft (?:Basic|Hyper-V)|Apple)"
 )
 
 
-def _also(shown: str, name: str, literals: tuple[str, ...], pattern: str) -> Signature:
-    """Another way in which a text shows what a mark stands for."""
-    return replace(mark(name, literals, pattern), mark=shown)
-
-
 SIGNATURES = (
-    # Who may open the device nodes: ls, stat, udev, systemd and the groups of Debian and Ubuntu.
-    mark(
-        "nodes-closed",
-        ("crw-", "/dev/nvidia", "nvidiactl", "nvidia-uvm", "nvhost", "root:", "video", "render", "devicepolicy"),
-        rf"\bcrw-(?:rw-|r--|---)---[.+]?.{{0,60}}(?:{_NODE}|\b(?:video|render|gpu|vglusers)\b)|{_NODE}.{{0,40}}\b(?:is |are )?crw-(?:rw-|r--|---)---"
-        rf"|{_NODE}.{{0,60}}\b0?6[046]0\b|\b0?6[046]0\b.{{0,30}}(?:{_NODE}|\broot:\w+)"
-        r"|(?:\bnot|n't|\bno longer|\bnever) (?:\w+ ){0,4}?(?:in |of |list (?:me|him|\w+)? ?)?(?:the )?(?:group |groups )?['\"`]?(?:video|render)\b['\"`/]"
-        r"|(?:\bnot|n't) (?:\w+ ){0,2}?(?:in|of) (?:the )?groups? ['\"`]?(?:video|render)\b|\bgroup (?:video|render) (?:does not|doesn't|lacks)\b"
-        r"|\bDevicePolicy ?= ?(?:closed|strict)\b|\bsecurity-opt[ =]label[=:]disable\b|\bSELinux\b\W{1,3}(?:is )?Enforcing\b",
-    ),
-    _also(
-        "root-may",
-        "root-does",
-        ("sudo ", "as root", "under root", "for root", "with root"),
-        r"\bsudo (?:-u root |-E )?\S{1,60}(?: \S{1,40}){0,2}? ?(?::|=|→|->|says|prints|lists|shows|finds|sees|is)? ?(?:PASS|True|fine|OK|works|lists|prints \d|\d+ (?:cards|GPUs|devices))\b"
-        r"|\b(?:True|OK|fine|works|PASS) (?:as|under|for|with) root\b|\b(?:as|under|for) root,? (?:\w+ ){0,4}(?:is|are) (?:there|visible|listed|found|fine|OK)\b",
-    ),
-    # The nodes that are there, without the one that CUDA needs too.
-    mark(
-        "uvm-absent",
-        ("uvm", "nvidiactl"),
-        r"^(?!.*uvm).*(?:\bls\b|\bfind\b|\bhas\b|\bonly\b|\bhave\b|\bbind\w*|\bmounts?\b|\bdev\d:).{0,60}nvidia0\b.{0,12}(?:/dev/)?nvidiactl\b"
-        r"|^(?!.*uvm).*(?:\bls\b|\bfind\b|\bhas\b|\bonly\b|\bhave\b).{0,60}nvidiactl\b.{0,12}(?:/dev/)?nvidia0\b"
-        r"|\b(?:no|without(?: an?| the)?|missing|lacks?|absent:?) (?:/dev/)?(?:nvidia[-_])?uvm\b(?! module)|\buvm (?:one|node|file|device)\b.{0,40}\b(?:missing|absent|lacking|commented out|not (?:there|passed|mounted|mapped))"
-        r"|/dev/nvidia-uvm\b\W{1,6}(?:none|nothing|absent|missing|no\b)|(?:add\w*|bind\w*|pass\w*|mount\w*) .{0,30}/dev/nvidia-uvm\b.{0,40}\b(?:works?|helps?|fix\w*|cures?|decided|→)|/dev/nvidia-uvm (?:was|is) (?:added|passed|mounted)",
-    ),
     # Which driver holds the card: lsmod, lspci -k, /proc/modules, sysfs, and the names that Mesa gives it.
     mark(
         "nouveau-holds",
@@ -81,7 +47,7 @@ SIGNATURES = (
         r"|\b(?:MacBook|iMac|Mac mini|Mac Studio|Apple M\d|macos-\d\d)\b|\b(?:PCIe? )?slot(?: \d)?(?: is|:)? (?:free|empty|not populated)\b",
     ),
     # What the container was given.
-    _also(
+    also(
         "started-without-gpu",
         "no-device-request",
         (
@@ -109,7 +75,7 @@ SIGNATURES = (
         r"|\bplain (?:docker|podman|containerd)\b|\bdeploy\W{0,3}section is (?:missing|absent)|\b(?:singularity|apptainer) (?:run|exec|shell) (?=\S)(?!.*--nv)[^\n]{0,200}\.sif\b"
         r"|\bwith --gpus\b.{0,40}\b(?:PASS|works|fine|OK|is there|appears)\b",
     ),
-    _also(
+    also(
         "capabilities-lack-compute",
         "caps-without-compute",
         ("driver_capabilities", "capabilities=", "capabilities [["),
@@ -145,7 +111,7 @@ SIGNATURES = (
         r"|\bcontainer\b.{0,20}\b(?:uptime|up for|up) \d+ (?:days?|weeks?|hours?)|\bup \d+ (?:days?|weeks?)\b.{0,30}\bhost\b.{0,20}\b(?:fine|OK|works)\b",
     ),
     # The kernel's module, and what was done with it.
-    _also(
+    also(
         "said-not-loaded",
         "module-out",
         (
@@ -167,7 +133,7 @@ SIGNATURES = (
         r"\bdpkg --audit\b|\bdebsums\b.{0,60}\bFAILED|\b(?:apt|apt-get|dnf|yum)(?: install)? (?:-y )?(?:libcuda1|libnvidia-compute\S*|nvidia-driver-cuda-libs)\b.{0,40}(?:→|->|\bcured|\bfixe[sd]|\bhelp|\bworks)"
         r"|\bunpacked but not configured\b|\bhalf[- ](?:installed|configured)\b.{0,40}nvidia|\bnvidia\S* .{0,40}\bhalf[- ](?:installed|configured)\b|\bnot libcuda1\b",
     ),
-    _also(
+    also(
         "module-loaded",
         "module-listed",
         ("lsmod", "/proc/driver/nvidia/version", "module loaded"),
@@ -179,7 +145,7 @@ SIGNATURES = (
         ("suspend", "slept", "sleep", "hibernat", "standby", " boot", "boot ", "reboot", "booted"),
         r"\b(?:no|not|never|without|n't) (?:\w+ ){0,3}?(?:suspend\w*|slept|sleep|hibernat\w*|standby)\b|\bnever slept\b|\bnot suspended\b|\b(?:fresh|clean) boot\b|\bboot(?:ed)? (?:two|a few|\d+|some) (?:minutes|seconds) ago|\b(?:right|directly|immediately) after (?:a )?(?:re)?boot\b|\bafter (?:each|every) (?:re)?boot\b",
     ),
-    _also(
+    also(
         "suspend",
         "slept",
         (
@@ -225,25 +191,25 @@ SIGNATURES = (
         ("0.xx", "0xx", "4.xx", "legacy"),
         r"\b(?:390|340|304|470|580)\.?xx\b|\blegacy(?:[- ]?\d{3}| (?:driver|branch|GPU|card))\b|\blog: legacy\b",
     ),
-    _also(
+    also(
         "exclusive",
         "mode-exclusive",
         ("exclusive", "prohibited", "compute mode", "nvidia-smi -c"),
         r"\bexclusive[_ -](?:process|thread)\b|\bCompute Mode\s{0,3}:? ?(?:Prohibited|[123]\b|exclusive)|\bnvidia-smi -c [123]\b",
     ),
-    _also(
+    also(
         "compat",
         "compat-named",
         ("compat",),
         r"\bcuda-compat\b|\blibcuda\S{0,24} (?:in|from|of) (?:the )?compat\b|\bcompat (?:folder|directory|libcuda|librar\w+|package)\b",
     ),
-    _also(
+    also(
         "mig",
         "mig-slices",
         ("slice", "mig", "partition", "gpu instance"),
         r"\b(?:two|second|first|own|each|its|\d) (?:GPU |MIG )?slices?\b.{0,60}\b(?:GPU|card|process|allot\w*|A100|H100|A30)|\bmig\.mode\.current\W{1,3}Enabled|\b(?:un)?partitioned (?:node|card|GPU|host)\b|\bre-?(?:cut|partition)\w*\b.{0,20}\b(?:card|GPU)|\bGPU instances?\b",
     ),
-    _also(
+    also(
         "hidden",
         "hidden-shown",
         ("visible_devices",),
@@ -263,26 +229,26 @@ SIGNATURES = (
         ),
         r"\bPCIe Bus Error: severity=Uncorrect|\bdcgmi diag\b.{0,40}\bFAIL|\bgpu[_-]burn\b.{0,40}\bFAULTY|\bmemtest\w*\b.{0,60}\b(?:ERRORS?|stuck bit|bit flips?)\b|\bfollows the (?:card|board|GPU)\b|\b(?:vendor )?replaced the (?:board|card)\b",
     ),
-    _also(
+    also(
         "wsl",
         "wsl-kernel",
         ("microsoft", "wsl_distro", "dxgkrnl", "dxcore"),
         r"\b\d\.\d+[\w.]*-microsoft\b|\bWSL_DISTRO_NAME\b|\bdxgkrnl\b|\blibdxcore\b|\bWSLg\b|\buname\b.{0,20}\bmicrosoft\b",
     ),
     # Who says that the driver answers.
-    _also(
+    also(
         "smi-said-to-work",
         "nvml-works",
         ("smi", "nvml"),
         r"\bnvidia-smi (?:and \S{1,20} )?(?:both )?(?:shows?|lists?|sees?|reports?) (?:the|all|both|my|our) (?:\w+ )?(?:cards?|GPUs?|devices?)\b|\b(?:nvidia-)?smi\b`?,? (?:is |says |said |was )?(?:OK\b|fine\b|good\b|normal\b|unaffected\b|answers\b|lists (?:the|a|an|all|\w*TX|\d)|prints (?:the|a|an|\w*TX|\d)|shows (?:the|a|an|all|\d)|has \d)(?!.{0,20}(?:error|fail|no dev))|\bNVML (?:is |\w+ read )?(?:OK|fine|good|unaffected|answers|works|lists the)\b",
     ),
-    _also(
+    also(
         "wsl",
         "windows-beside-linux",
         ("windows", "powershell", "cmd.exe", "nvidia-smi.exe"),
         r"\b(?:Ubuntu|Debian|distro)\b.{0,30}\b(?:under|inside|in|of) Windows\b|\bWindows (?:1[01]|host)\b.{0,40}\b(?:Ubuntu|distro)\b|\bnvidia-smi\.exe\b|\bPowerShell's nvidia-smi\b|\bdistro\b.{0,40}\bcmd\.exe\b",
     ),
-    _also(
+    also(
         "jetson",
         "tegra-named",
         ("jetson", "nvrm", "nvmap", "nv_tegra", "tx1", "tx2", "orin", "xavier", "# r3"),
