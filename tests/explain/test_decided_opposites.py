@@ -9,6 +9,11 @@ from gpuenv.explain.weigh import text_marks, weigh
 from gpuenv.model.causes import Cause
 
 NO_DEVICE = "RuntimeError: CUDA error: no CUDA-capable device is detected"
+UNKNOWN = "CUDA_ERROR_UNKNOWN"
+OUT = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 512 bytes"
+HANDLE = "RuntimeError: CUBLAS_STATUS_NOT_INITIALIZED"
+POOL, TORCH = Cause.MEMORY_POOL_RETENTION, Cause.TORCH_CUPY_CONFLICT
+PATH, LOST = Cause.LIBRARY_PATH_CONFLICT, Cause.CONTAINER_CGROUP_LOST_GPU
 
 
 def first(text: str) -> Cause | None:
@@ -51,3 +56,55 @@ def test_what_root_may_and_others_too(beside: str) -> None:
 )
 def test_what_root_alone_may(fact: str) -> None:
     assert first(f"{fact}\n{NO_DEVICE}") is Cause.DEVICE_NODE_PERMISSION
+
+
+@pytest.mark.parametrize(
+    ("message", "opposite", "fact", "cause"),
+    [
+        (OUT, "free_all_blocks() does not help, it never works", "free_all_blocks() helps", POOL),
+        (OUT, "free_all_blocks() fixed nothing", "empty_cache() fixed it", POOL),
+        (HANDLE, "removing import torch does not help", "removing import torch helps", TORCH),
+        (HANDLE, "removing import torch: nothing works", "without import torch it works", TORCH),
+        (HANDLE, "with LD_LIBRARY_PATH unset nothing works", "unsetting LD_LIBRARY_PATH works", PATH),
+        (HANDLE, "unsetting LD_LIBRARY_PATH doesn't help", "unsetting LD_LIBRARY_PATH helps", PATH),
+        (
+            NO_DEVICE,
+            "restarting the container does not help; it never works",
+            "restarting the container helps until the morning",
+            LOST,
+        ),
+        (NO_DEVICE, "restarting the container should help", "restarting the container fixes it", LOST),
+        (NO_DEVICE, "kubectl delete pod x; still the same, nothing works", "kubectl delete pod x: works", LOST),
+        (NO_DEVICE, "systemctl daemon-reload did not help.", "it works until systemctl daemon-reload", LOST),
+        (NO_DEVICE, "I ran systemctl daemon-reload for the service", "gone after systemctl daemon-reload", LOST),
+        (NO_DEVICE, "adding /dev/nvidia-uvm does not help", "adding /dev/nvidia-uvm helps", Cause.DEVICE_NODE_MISSING),
+        (UNKNOWN, "memtest86 found no errors", "memtest: stuck bit at 0x1f", Cause.GPU_HARDWARE_FAULT),
+        (UNKNOWN, "GPU memtest passed: 0 errors", "cuda_memtest: 3 errors", Cause.GPU_HARDWARE_FAULT),
+        (UNKNOWN, "dcgmi diag -r 3: all Pass, no FAIL", "dcgmi diag -r 3: memory FAIL", Cause.GPU_HARDWARE_FAULT),
+        (
+            UNKNOWN,
+            "the vendor replaced the board, same as before",
+            "the vendor replaced the board, it is gone",
+            Cause.GPU_HARDWARE_FAULT,
+        ),
+        (UNKNOWN, "the fault does not follow the card", "the fault follows the card", Cause.GPU_HARDWARE_FAULT),
+        (
+            NO_DEVICE,
+            "blacklist nvidia is not in any modprobe.d file",
+            "blacklist nvidia",
+            Cause.DRIVER_MODULE_NOT_LOADED,
+        ),
+        (NO_DEVICE, "Default, not exclusive_process", "exclusive_process", Cause.COMPUTE_MODE_EXCLUSIVE),
+        (NO_DEVICE, "dpkg --audit prints nothing", "dpkg --audit prints four packages", Cause.DRIVER_INSTALL_BROKEN),
+        (
+            "",
+            "the GPU never fell off the bus. all fine",
+            "the GPU fell off the bus at noon",
+            Cause.GPU_HARDWARE_FAULT,
+        ),
+    ],
+)
+def test_a_cure_that_is_denied(message: str, opposite: str, fact: str, cause: Cause) -> None:
+    for text in (f"{opposite}\n{message}", f"{message}\n{opposite}"):
+        assert first(text) is not cause, text
+    assert first(f"{fact}\n{message}") is cause

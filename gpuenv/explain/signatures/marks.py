@@ -245,7 +245,11 @@ SIGNATURES = (
         r"on purpose|intended|intentional\w*|by design|as (?:it|they) should",
     ),
     mark("asked-fermi-kepler", ("-arch=compute_",), r"-arch=compute_(?:2\d|30)\b"),
-    mark("exclusive", ("e. process", "e. thread", "exclusive_process"), r"E\. (?:Process|Thread)|Exclusive_Process"),
+    mark(
+        "exclusive",
+        ("e. process", "e. thread", "exclusive_process"),
+        r"E\. (?:Process|Thread)|(?<!not )(?<!no )(?<!never )Exclusive_Process",
+    ),
     mark("cache-folder", ("makedirs", "mkdir"), r"makedirs\(self\._cache_dir|\bmakedirs\b.*cache"),
     mark("os-refused", ("permissionerror", "oserror", "read-only file system", "no space left")),
     mark("permission", ("permission denied",), r"/dev/(?:nvidia|nvhost|dri)\S*.*permission denied"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from gpuenv.explain.signatures.asserted import WORKS, gap
 from gpuenv.explain.signatures.marks import also, mark
 
-_WORKS = r"(?:works?|helps?|fix(?:es|ed)|cures?|cured|solves?|brings? .{0,20}back|suffices?|repairs?|restores?|OK\b|is fine|succeeds?|PASS)"
+_ZERO = r"(?<![\d.,])0 |pass(?:ed)?\b|compute-sanitizer"
 _OTHER_DISPLAY = (
     r"(?:Intel|AMD|Advanced Micro Devices|ASPEED|Matrox|Red Hat|Virtio|VMware|Cirrus|Microsoft (?:Basic|Hyper-V)|Apple)"
 )
@@ -73,14 +74,14 @@ SIGNATURES = (
         r"DeviceRequests\b\W{0,8}(?:is |prints |gives |: |=)?\W{0,4}(?:null|none|empty|\[\s?\])|HostConfig\.Devices\W{1,3}\[\s?\]|(?<!Default )\bRuntime\"?\W{1,4}\"?runc\b"
         r"|\b(?:no|without(?: an?| any)?|lacks?(?: an?)?|has no|missing|unset:?) (?:`|'|\")?(?:gpus(?:: ?)?(?: key| option)?\b|--gpus|--nv\b|nv switch|device[- ]requests?|deploy section|nvidia\.com/gpu|(?:GPU|device) (?:request|limit|stanza|option|key)s?\b|limits\b|devices:)"
         r"|\bplain (?:docker|podman|containerd)\b|\bdeploy\W{0,3}section is (?:missing|absent)|\b(?:singularity|apptainer) (?:run|exec|shell) (?=\S)(?!.*--nv)[^\n]{0,200}\.sif\b"
-        r"|\bwith --gpus\b.{0,40}\b(?:PASS|works|fine|OK|is there|appears)\b",
+        rf"|\bwith --gpus\b{gap(40)}\b(?:PASS|works|fine|OK|is there|appears)\b(?! too)",
     ),
     also(
         "capabilities-lack-compute",
         "caps-without-compute",
         ("driver_capabilities", "capabilities=", "capabilities [["),
         r"DRIVER_CAPABILITIES['\"\]]{0,3}\s{0,2}(?:=|:|→|is|→ )?\s{0,2}['\"]?(?!all\b|[\w,]*compute)(?:utility|graphics|video|display|compat32|ngx)[\w,]*|\bcapabilities=(?!all\b|[\w,]*compute)(?:utility|graphics|video|display)\b|Capabilities \[\[gpu utility\]\]"
-        r"|DRIVER_CAPABILITIES=(?:all|[\w,]*compute[\w,]*)\b.{0,60}\b(?:disappears|works|helps|is gone|fixes|cures|solves)\b",
+        rf"|DRIVER_CAPABILITIES=(?:all|[\w,]*compute[\w,]*)\b{gap(60)}\b(?:disappears|works|helps|is gone|fixes|cures|solves)\b",
     ),
     mark(
         "caps-without-utility",
@@ -105,10 +106,10 @@ SIGNATURES = (
             " days",
             " weeks",
         ),
-        rf"\b(?:restart\w*|recreat\w*|stop/start|stop and start) (?:of )?(?:the |my |this |that |a )?(?:\w+ )?(?:container|pod)s?\b.{{0,30}}\b{_WORKS}"
-        rf"|\b(?:docker|podman|nerdctl) (?:restart|stop/start)\b.{{0,30}}(?:\b{_WORKS}|→ ?works)|\bkubectl delete pod\b.{{0,40}}\b{_WORKS}"
-        r"|\bsystemctl daemon-reload\b|\bsystemd\[1\]: Reloading\b|\bdocker update --|\bsystemctl set-property\b|\bdevices\.(?:allow|list)\b.{0,60}\b(?:lost|dropped|gone|lacks|removed)"
-        r"|\bcontainer\b.{0,20}\b(?:uptime|up for|up) \d+ (?:days?|weeks?|hours?)|\bup \d+ (?:days?|weeks?)\b.{0,30}\bhost\b.{0,20}\b(?:fine|OK|works)\b",
+        rf"\b(?:restart\w*|recreat\w*|stop/start|stop and start) (?:of )?(?:the |my |this |that |a )?(?:\w+ )?(?:container|pod)s?\b{gap(30)}{WORKS}"
+        rf"|\b(?:docker|podman|nerdctl) (?:restart|stop/start)\b{gap(30)}{WORKS}|\bkubectl delete pod\b{gap(40)}{WORKS}"
+        rf"|\b(?:until|after|since|once|each|every|calls?|then)\b{gap(60)}\bsystemctl daemon-reload\b(?!.{{0,12}} (?:not|n.t|no)\b)|\bsystemd\[1\]: Reloading\b|\bdocker update --|\bsystemctl set-property\b|\bdevices\.(?:allow|list)\b{gap(60)}\b(?:lost|dropped|gone|lacks|removed)"
+        rf"|\bcontainer\b.{{0,20}}\b(?:uptime|up for|up) \d+ (?:days?|weeks?|hours?)|\bup \d+ (?:days?|weeks?)\b.{{0,30}}\bhost\b{gap(20)}\b(?:fine|OK|works)\b",
     ),
     # The kernel's module, and what was done with it.
     also(
@@ -124,13 +125,13 @@ SIGNATURES = (
             "nvidia.ko",
             "lsmod",
         ),
-        r"\brmmod nvidia(?!_uvm\s*(?:&&|;)|_drm|\S* fails)|\b(?:module_|modprobe\.)blacklist=\S{0,40}nvidia|^\s*blacklist nvidia\b|\balias nvidia off\b|\bnvidia drivers? (?:were |was |are |is )?unloaded\b"
-        rf"|\b(?:modprobe|nvidia-modprobe|insmod)\b(?! -r)[^\n]{{0,40}}(?<!uvm)(?<!uvm` )\W{{1,4}}(?:→ ?)?{_WORKS}|\binsmod by hand succeeds|\blsmod(?: \| grep (?:-\w+ )?nvidia)?\W{{1,4}}(?:no nvidia|blank|empty|nothing|none)\b",
+        r"\brmmod nvidia(?!_uvm\s*(?:&&|;)|_drm|\S* fails)|\b(?:module_|modprobe\.)blacklist=\S{0,40}nvidia|(?:^\s*|\.conf:\s*)blacklist nvidia(?:\s*$|(?: is| stands)? in\b)|\balias nvidia off\b|\bnvidia drivers? (?:were |was |are |is )?unloaded\b"
+        rf"|\b(?:modprobe|nvidia-modprobe|insmod)\b(?! -r){gap(40)}(?<!uvm)(?<!uvm` )\W{{1,4}}(?:→ ?)?{WORKS}|\binsmod by hand succeeds|\blsmod(?: \| grep (?:-\w+ )?nvidia)?\W{{1,4}}(?:no nvidia|blank|empty|nothing|none)\b",
     ),
     mark(
         "driver-half-there",
         ("dpkg", "debsums", "rpm -v", "libcuda1", "half", "unpacked", "partial", "incomplete"),
-        r"\bdpkg --audit\b|\bdebsums\b.{0,60}\bFAILED|\b(?:apt|apt-get|dnf|yum)(?: install)? (?:-y )?(?:libcuda1|libnvidia-compute\S*|nvidia-driver-cuda-libs)\b.{0,40}(?:→|->|\bcured|\bfixe[sd]|\bhelp|\bworks)"
+        rf"\bdpkg --audit\b\W{{0,3}}(?:names|lists|shows|reports|prints|finds|has|complains)\b(?! (?:nothing|no|none|empty|0)\b)|\bdpkg --audit\b\s+The following packages|\bdebsums\b{gap(60)}\bFAILED|\b(?:apt|apt-get|dnf|yum)(?: install)? (?:-y )?(?:libcuda1|libnvidia-compute\S*|nvidia-driver-cuda-libs)\b{gap(40)}(?:→|->|\bcured|\bfixe[sd]|\bhelp|\bworks)"
         r"|\bunpacked but not configured\b|\bhalf[- ](?:installed|configured)\b.{0,40}nvidia|\bnvidia\S* .{0,40}\bhalf[- ](?:installed|configured)\b|\bnot libcuda1\b",
     ),
     also(
@@ -195,7 +196,7 @@ SIGNATURES = (
         "exclusive",
         "mode-exclusive",
         ("exclusive", "prohibited", "compute mode", "nvidia-smi -c"),
-        r"\bexclusive[_ -](?:process|thread)\b|\bCompute Mode\s{0,3}:? ?(?:Prohibited|[123]\b|exclusive)|\bnvidia-smi -c [123]\b",
+        r"(?<!not )(?<!not in )(?<!no )(?<!never )(?<!instead of )\bexclusive[_ -](?:process|thread)\b(?! is (?:not|off))|\bCompute Mode\s{0,3}:? ?(?:Prohibited|[123]\b|exclusive)|\bnvidia-smi -c [123]\b",
     ),
     also(
         "compat",
@@ -227,7 +228,8 @@ SIGNATURES = (
             "replaced the board",
             "swapped",
         ),
-        r"\bPCIe Bus Error: severity=Uncorrect|\bdcgmi diag\b.{0,40}\bFAIL|\bgpu[_-]burn\b.{0,40}\bFAULTY|\bmemtest\w*\b.{0,60}\b(?:ERRORS?|stuck bit|bit flips?)\b|\bfollows the (?:card|board|GPU)\b|\b(?:vendor )?replaced the (?:board|card)\b",
+        rf"\bPCIe Bus Error: severity=Uncorrect|\bdcgmi diag\b{gap(40)}\bFAIL|\bgpu[_-]burn\b{gap(40)}\bFAULTY|\b(?:cuda|gpu)\S*memtest\w*\b{gap(60, _ZERO)}\b(?:ERRORS?|stuck bit|bit flips?)\b(?!\W{{1,3}}0\b)|\bmemtest(?!86)\w*\b{gap(60, _ZERO)}\b(?:stuck bit|bit flips?|[1-9]\d* errors?|ERRORS? (?:at|in|on|found))"
+        rf"|(?<!never )(?<!not )\bfollows the (?:card|board|GPU)\b|\breplaced the (?:board|card|GPU)\b{gap(40)}(?:{WORKS}|\b(?:gone|cured|solved)\b)",
     ),
     also(
         "wsl",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.signatures.asserted import AFTER, gap
+from gpuenv.explain.signatures.asserted import AFTER, WORKS, gap
 from gpuenv.explain.signatures.marks import also, mark
 
 _NODE = r"(?:/dev/nvidia[\w-]{0,12}|nvidiactl\b|nvidia-uvm\b|nvhost[\w-]{0,12})"
@@ -45,6 +45,6 @@ SIGNATURES = (
         r"^(?!.*uvm).*(?:\bls\b|\bfind\b|\bhas\b|\bonly\b|\bhave\b|\bbind\w*|\bmounts?\b|\bdev\d:).{0,60}nvidia0\b.{0,12}(?:/dev/)?nvidiactl\b"
         r"|^(?!.*uvm).*(?:\bls\b|\bfind\b|\bhas\b|\bonly\b|\bhave\b).{0,60}nvidiactl\b.{0,12}(?:/dev/)?nvidia0\b"
         r"|\b(?:no|without(?: an?| the)?|missing|lacks?|absent:?) (?:/dev/)?(?:nvidia[-_])?uvm\b(?! module)|\buvm (?:one|node|file|device)\b.{0,40}\b(?:missing|absent|lacking|commented out|not (?:there|passed|mounted|mapped))"
-        r"|/dev/nvidia-uvm\b\W{1,6}(?:none|nothing|absent|missing|no\b)|(?:add\w*|bind\w*|pass\w*|mount\w*) .{0,30}/dev/nvidia-uvm\b.{0,40}\b(?:works?|helps?|fix\w*|cures?|decided|→)|/dev/nvidia-uvm (?:was|is) (?:added|passed|mounted)",
+        rf"|/dev/nvidia-uvm\b(?: ?:| ?=| ?(?:→|->)| is)? ?(?:none\b|nothing\b|absent\b|missing\b|no\b(?! (?:CUDA|GPU|NVIDIA|device)))|(?:add\w*|bind\w*|pass\w*|mount\w*) {gap(30)}/dev/nvidia-uvm\b{gap(40)}(?:{WORKS}|\bfixed\b|\bdecided\b|→ ?works)|/dev/nvidia-uvm (?:was|is) (?:added|passed|mounted){gap(30)}{WORKS}",
     ),
 )
