@@ -14,6 +14,9 @@ OUT = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 512 bytes"
 HANDLE = "RuntimeError: CUBLAS_STATUS_NOT_INITIALIZED"
 POOL, TORCH = Cause.MEMORY_POOL_RETENTION, Cause.TORCH_CUPY_CONFLICT
 PATH, LOST = Cause.LIBRARY_PATH_CONFLICT, Cause.CONTAINER_CGROUP_LOST_GPU
+MISSING, CLOSED = Cause.DEVICE_NODE_MISSING, Cause.DEVICE_NODE_PERMISSION
+NONE, SLEPT = Cause.NO_NVIDIA_GPU, Cause.SUSPEND_RESUME_LOST_GPU
+COMPAT = Cause.FORWARD_COMPAT_UNSUPPORTED
 
 
 def first(text: str) -> Cause | None:
@@ -108,3 +111,82 @@ def test_a_cure_that_is_denied(message: str, opposite: str, fact: str, cause: Ca
     for text in (f"{opposite}\n{message}", f"{message}\n{opposite}"):
         assert first(text) is not cause, text
     assert first(f"{fact}\n{message}") is cause
+
+
+LISTED = "$ ls /dev/nvidia*\n/dev/nvidia0  /dev/nvidiactl"
+
+
+@pytest.mark.parametrize(
+    ("message", "usual", "fact", "cause"),
+    [
+        (NO_DEVICE, f"{LISTED}\n/dev/nvidia-uvm\n/dev/nvidia-uvm-tools", "has only nvidia0 nvidiactl", MISSING),
+        (NO_DEVICE, f"{LISTED} /dev/nvidia-modeset\n/dev/nvidia-uvm  /dev/nvidia-uvm-tools", LISTED, MISSING),
+        (NO_DEVICE, "/dev/nvidia-uvm", "/dev/nvidia-uvm: missing", MISSING),
+        (NO_DEVICE, "On an AWS GPU instance (g5.xlarge):", "MIG: two GPU instances", Cause.MIG_MISCONFIGURED),
+        (
+            NO_DEVICE,
+            "    MIG Mode\n        Current : Disabled\n        GPU instance ID : N/A",
+            "mig.mode.current: Enabled",
+            Cause.MIG_MISCONFIGURED,
+        ),
+        (NO_DEVICE, "H100 with driver 580.xx", "use the 470.xx driver", Cause.GPU_REMOVED_FROM_DRIVER),
+        (NO_DEVICE, "RTX 4090, use the 580.xx driver", "it needs 390.xx", Cause.GPU_REMOVED_FROM_DRIVER),
+        (
+            NO_DEVICE,
+            "RTX 4090, driver 470.xx was removed and 580.95.05 installed",
+            "a legacy card",
+            Cause.GPU_REMOVED_FROM_DRIVER,
+        ),
+        (NO_DEVICE, "ii  cuda-compat-12-4  550.54.15  amd64", "libcuda.so.1 from compat", COMPAT),
+        (NO_DEVICE, "The compat folder is empty", "the compat libcuda comes first", COMPAT),
+        (
+            NO_DEVICE,
+            "lspci | grep -i nvidia -> 01:00.0 VGA NVIDIA GA102; 0 errors",
+            "lspci | grep -i nvidia -> 0",
+            NONE,
+        ),
+        (NO_DEVICE, "it only has an Intel CPU, and a RTX 3090", "it has only Intel graphics", NONE),
+        (NO_DEVICE, "The machine has only Intel CPUs and four A100", "only an ASPEED", NONE),
+        (NO_DEVICE, "my MacBook connects by ssh to the server with 4 A100", "on my MacBook", NONE),
+        (NO_DEVICE, "Windows 11 host, VMware guest Ubuntu", "Windows 11 host, Ubuntu", Cause.WSL_LIBCUDA),
+        (NO_DEVICE, "Windows host via VirtualBox, Ubuntu guest", "Ubuntu under Windows", Cause.WSL_LIBCUDA),
+        (NO_DEVICE, "I dual-boot Ubuntu beside Windows 11; Ubuntu has it", "Debian inside Windows", Cause.WSL_LIBCUDA),
+        (NO_DEVICE, "machine resumed training from checkpoint", "the laptop resumed from sleep", SLEPT),
+        (NO_DEVICE, "the desktop resumed the download", "the desktop resumed.", SLEPT),
+        (
+            NO_DEVICE,
+            "crw-rw---- 1 root disk 8,0 /dev/sda, crw-rw-rw- /dev/nvidia0",
+            "crw-rw---- 1 root video 195, 0 /dev/nvidia0",
+            CLOSED,
+        ),
+        (
+            NO_DEVICE,
+            "crw-rw-rw- 1 root root 195, 0 /dev/nvidia0\ncrw-rw---- 1 root video 226, 0 /dev/dri/card0",
+            "/dev/nvidia0 is crw-rw----",
+            CLOSED,
+        ),
+        (NO_DEVICE, "error code 640 from /dev/nvidiactl", "/dev/nvidiactl has mode 0640", CLOSED),
+        (NO_DEVICE, "SELinux is Enforcing", "DevicePolicy=closed", CLOSED),
+        (NO_DEVICE, "with --security-opt label=disable it fails too", "--security-opt label=disable helps", CLOSED),
+    ],
+)
+def test_what_is_usual(message: str, usual: str, fact: str, cause: Cause) -> None:
+    assert first(f"{usual}\n{message}") is not cause
+    assert first(f"{fact}\n{message}") is cause
+
+
+@pytest.mark.parametrize(
+    ("innocent", "real", "cause"),
+    [
+        ("BLAS = 0 | CUDA = 1 system_info llama.cpp", "cuda: BLAS = 0 | AVX = 1", Cause.CPU_ONLY_FRAMEWORK),
+        ("conda: clobber is deprecated; cuda installed ok", "cuda: ClobberError", Cause.MIXED_PIP_CONDA),
+        (
+            "TypeError: plot() got an unexpected keyword argument 'colour' in my cupy notebook",
+            "cupy: TypeError: sort() got an unexpected keyword argument 'kind'",
+            Cause.NUMPY_SEMANTICS_DIFFERENCE,
+        ),
+    ],
+)
+def test_what_is_innocent(innocent: str, real: str, cause: Cause) -> None:
+    assert first(innocent) is not cause
+    assert first(real) is cause

@@ -6,6 +6,8 @@ from gpuenv.explain.signatures.asserted import WORKS, gap
 from gpuenv.explain.signatures.marks import also, mark
 
 _ZERO = r"(?<![\d.,])0 |pass(?:ed)?\b|compute-sanitizer"
+_NO_PROCESSOR = r"(?! ?(?:\(R\) )?(?:\w+ )?(?:CPU|Xeon|Core|Atom|Pentium|Celeron|processor|Ryzen|EPYC|Threadripper|Opteron)s?\b)(?!.{0,120}\b(?:NVIDIA|GeForce|RTX|GTX|Tesla|Quadro|[AHV]100|L40S?|T4)\b)"
+_GUEST = r"(?:VMware|VirtualBox|Hyper-V|dual[- ]?boot\w*|QEMU|KVM|Proxmox|guest|VMs?|beside|next to|alongside)"
 _OTHER_DISPLAY = (
     r"(?:Intel|AMD|Advanced Micro Devices|ASPEED|Matrox|Red Hat|Virtio|VMware|Cirrus|Microsoft (?:Basic|Hyper-V)|Apple)"
 )
@@ -42,10 +44,10 @@ SIGNATURES = (
             "hyper-v",
             " slot",
         ),
-        r"\blspci\b[^\n]{0,60}(?:nvidia|10de|3d|vga)[^\n]{0,40}?(?:\bis\b|\bprints?\b|\bshows?\b|\bgives?\b|:|→|->|=)?\W{0,6}(?<![\w.:-])(?:0\b(?![0-9:.])|empty\b|nothing\b|none\b|no (?:output|match|hits?)\b)"
+        r"\blspci\b(?:(?!\b\d\d:\d\d\.\d|->|→)[^\n]){0,60}(?:nvidia|10de|3d|vga)(?:(?!\b\d\d:\d\d\.\d|nvidia|geforce)[^\n]){0,40}?(?:\bis\b|\bprints?\b|\bshows?\b|\bgives?\b|:|→|->|=)?\W{0,6}(?<![\w.:-])(?:0\b(?![0-9:.]| (?:errors?|warnings?|fail\w*))|empty\b|nothing\b|none\b|no (?:output|match|hits?)\b)"
         rf"|\b(?:lspci|PCI scan|dxdiag)\b[^\n]{{0,60}}(?:→|->|\bfinds only\b|\bshows only\b|\blists only\b)[^\n]{{0,24}}{_OTHER_DISPLAY}\b"
-        rf"|\bonly (?:an? |has |the )?(?:\w+ )?{_OTHER_DISPLAY}\b|\b{_OTHER_DISPLAY} [\w() -]{{0,40}}\bonly\b|\bonly (?:graphics |display )?adapter is\b.{{0,20}}{_OTHER_DISPLAY}"
-        r"|\b(?:MacBook|iMac|Mac mini|Mac Studio|Apple M\d|macos-\d\d)\b|\b(?:PCIe? )?slot(?: \d)?(?: is|:)? (?:free|empty|not populated)\b",
+        rf"|\bonly (?:an? |has |the )?(?:\w+ )?{_OTHER_DISPLAY}\b{_NO_PROCESSOR}|\b{_OTHER_DISPLAY}{_NO_PROCESSOR} [\w() -]{{0,40}}\bonly\b(?! for\b)|\bonly (?:graphics |display )?adapter is\b.{{0,20}}{_OTHER_DISPLAY}"
+        r"|^(?!.*\b(?:ssh|remote\w*|server|cluster|connect\w*|eGPU|NVIDIA|GeForce|RTX|GTX|[AHV]100)\b).*\b(?:MacBook|iMac|Mac mini|Mac Studio|Apple M\d|macos-\d\d)\b|\b(?:the|its|only) (?:GPU |graphics |x16 )?(?:PCIe? )?slot is (?:free|empty|not populated)\b",
     ),
     # What the container was given.
     also(
@@ -164,8 +166,8 @@ SIGNATURES = (
             "modprobe -r nvidia",
             "reload",
         ),
-        r"\bs2idle\b|\bpm-hibernate\b|\b(?:after|from|since|upon) (?:\w+ ){0,3}?(?:hibernat\w*|standby)\b|\blid (?:was )?closed\b|\bsleep schedule\b|\bsuspended (?:overnight|to RAM|to disk)\b|\bwoke (?:the|my|it)\b|\b(?:System|desktop|laptop|notebook|machine|PC) (?:has )?resume[sd]\b|\bbeen in standby\b"
-        r"|\brmmod nvidia[-_]uvm\b.{0,12}\bmodprobe nvidia[-_]uvm|\bmodprobe -r nvidia[-_]uvm|\breload (?:of )?(?:the )?nvidia[-_]uvm\b",
+        r"\bs2idle\b|\bpm-hibernate\b|\b(?:after|from|since|upon) (?:\w+ ){0,3}?(?:hibernat\w*|standby)\b|\blid (?:was )?closed\b|\bsleep schedule\b|\bsuspended (?:overnight|to RAM|to disk)\b(?! quota)|\bwoke (?:the|my|it)\b|\b(?:System|desktop|laptop|notebook|machine|PC) (?:has )?resume[sd](?= from (?:sleep|suspend|hibernat\w*|standby|S3|RAM|disk)|\s*[.,;:]|\s*$| (?:and|since|today|this morning)\b)|\bbeen in standby\b"
+        r"|\brmmod nvidia[-_]uvm\b.{0,12}\bmodprobe nvidia[-_]uvm\b(?!.{0,30}\b(?:nothing|not|no)\b)|\bmodprobe -r nvidia[-_]uvm|\breload (?:of )?(?:the )?nvidia[-_]uvm\b",
     ),
     # Programs that start CUDA in the process in which it is used.
     mark(
@@ -190,7 +192,7 @@ SIGNATURES = (
     mark(
         "legacy-named",
         ("0.xx", "0xx", "4.xx", "legacy"),
-        r"\b(?:390|340|304|470|580)\.?xx\b|\blegacy(?:[- ]?\d{3}| (?:driver|branch|GPU|card))\b|\blog: legacy\b",
+        r"(?<!we )(?<!I )\b(?:use|needs?|requires?|supported (?:by|through|with|until|up to)|last (?:branch|driver) is) (?:the )?(?:NVIDIA )?(?:driver )?(?:390|340|304|470|580)\.?xx\b|\b(?:390|340|304|470|580)\.?xx legacy|(?<!not )(?<!no )(?<!non-)\blegacy(?:[- ]?\d{3}| (?:driver|branch|GPU|card))\b|\blog: legacy\b",
     ),
     also(
         "exclusive",
@@ -202,13 +204,14 @@ SIGNATURES = (
         "compat",
         "compat-named",
         ("compat",),
-        r"\bcuda-compat\b|\blibcuda\S{0,24} (?:in|from|of) (?:the )?compat\b|\bcompat (?:folder|directory|libcuda|librar\w+|package)\b",
+        r"(?<!not )\b(?:with|through|via|uses?|using|from|in|loads?|loaded|first|apt install|apt-get install|dnf install|install -y) (?:the |an? )?cuda-compat\b(?!.{0,24}\b(?:empty|not|no|removed|gone)\b)|\blibcuda\S{0,24} (?:in|from|of) (?:the )?compat\b"
+        r"|(?<!no )\bcompat (?:folder|directory|libcuda|librar\w+|package)\b(?!.{0,24}\b(?:empty|not|no|removed|absent|gone|unused)\b)",
     ),
     also(
         "mig",
         "mig-slices",
         ("slice", "mig", "partition", "gpu instance"),
-        r"\b(?:two|second|first|own|each|its|\d) (?:GPU |MIG )?slices?\b.{0,60}\b(?:GPU|card|process|allot\w*|A100|H100|A30)|\bmig\.mode\.current\W{1,3}Enabled|\b(?:un)?partitioned (?:node|card|GPU|host)\b|\bre-?(?:cut|partition)\w*\b.{0,20}\b(?:card|GPU)|\bGPU instances?\b",
+        r"\b(?:two|second|first|own|each|its|\d) (?:GPU |MIG )?slices?\b.{0,60}\b(?:GPU|card|process|allot\w*|A100|H100|A30)|\bmig\.mode\.current\W{1,3}Enabled|\b(?:un)?partitioned (?:node|card|GPU|host)\b|\bre-?(?:cut|partition)\w*\b.{0,20}\b(?:card|GPU)|\bMIG\b(?!.{0,120}\b(?:Disabled|N/A|off|not)\b).{0,40}\bGPU instances?\b(?! ID)",
     ),
     also(
         "hidden",
@@ -248,7 +251,7 @@ SIGNATURES = (
         "wsl",
         "windows-beside-linux",
         ("windows", "powershell", "cmd.exe", "nvidia-smi.exe"),
-        r"\b(?:Ubuntu|Debian|distro)\b.{0,30}\b(?:under|inside|in|of) Windows\b|\bWindows (?:1[01]|host)\b.{0,40}\b(?:Ubuntu|distro)\b|\bnvidia-smi\.exe\b|\bPowerShell's nvidia-smi\b|\bdistro\b.{0,40}\bcmd\.exe\b",
+        rf"^(?!.*\b{_GUEST}\b).*(?:\b(?:Ubuntu|Debian|distro)\b.{{0,30}}\b(?:under|inside|in|of) Windows\b|\bWindows (?:1[01]|host)\b.{{0,40}}\b(?:Ubuntu|distro)\b)|\bnvidia-smi\.exe\b|\bPowerShell's nvidia-smi\b|\bdistro\b.{{0,40}}\bcmd\.exe\b",
     ),
     also(
         "jetson",

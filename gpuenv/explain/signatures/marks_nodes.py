@@ -6,6 +6,8 @@ from gpuenv.explain.signatures.asserted import AFTER, WORKS, gap
 from gpuenv.explain.signatures.marks import also, mark
 
 _NODE = r"(?:/dev/nvidia[\w-]{0,12}|nvidiactl\b|nvidia-uvm\b|nvhost[\w-]{0,12})"
+_OTHER_NODE = r"(?:/dev/(?!nvidia|nvhost)|\bcard\d\b|\bsd[a-z]\b)"
+_CLOSED = r"\bcrw-(?:rw-|r--|---)---[.+]?"
 _PROGRAM = r"(?:python[\d.]*(?! -m (?:pip|venv|build|ensurepip))(?: -[ucmI])*(?: \S{1,60}){0,2}|\S{1,40}\.(?:py|x|out)|(?:\./|\S{1,40}/)?(?:deviceQuery|bandwidthTest|nbody|vectorAdd|gpu[_-]burn|ffmpeg|ollama|hashcat|blender)(?: \S{1,40}){0,2})"
 _GOOD = r"(?:PASS|True|fine|OK|works|lists (?:the|all|\d)|prints (?:True|\d)|\d+ (?:cards|GPUs|devices))\b"
 # An administration's command runs for nobody but root, and what runs for the user too is not kept from him.
@@ -16,12 +18,25 @@ SIGNATURES = (
     # Who may open the device nodes: ls, stat, udev, systemd and the groups of Debian and Ubuntu.
     mark(
         "nodes-closed",
-        ("crw-", "/dev/nvidia", "nvidiactl", "nvidia-uvm", "nvhost", "root:", "video", "render", "devicepolicy"),
-        rf"\bcrw-(?:rw-|r--|---)---[.+]?.{{0,60}}(?:{_NODE}|\b(?:video|render|gpu|vglusers)\b)|{_NODE}.{{0,40}}\b(?:is |are )?crw-(?:rw-|r--|---)---"
-        rf"|{_NODE}.{{0,60}}\b0?6[046]0\b|\b0?6[046]0\b.{{0,30}}(?:{_NODE}|\broot:\w+)"
+        (
+            "crw-",
+            "/dev/nvidia",
+            "nvidiactl",
+            "nvidia-uvm",
+            "nvhost",
+            "root:",
+            "video",
+            "render",
+            "devicepolicy",
+            "label",
+            "setenforce",
+        ),
+        rf"{_CLOSED}(?:(?!{_OTHER_NODE})[^\n]){{0,60}}(?:{_NODE}|\b(?:video|render|gpu|vglusers)\s+195,)|{_NODE}(?:(?!crw|{_OTHER_NODE})[^\n]){{0,40}}(?:is |are )?{_CLOSED}(?! +\d+ \w+ \w+ +\d+,)(?!.{{0,60}}{_OTHER_NODE})"
+        rf"|{_NODE}[^\n]{{0,40}}\b(?:mode|permissions?|is|are|has|MODE)\W{{0,3}}0?6[046]0\b(?![.,]\d)|\(0?6[046]0/crw-.{{0,60}}{_NODE}|{_NODE}.{{0,30}}\(0?6[046]0/crw-"
+        rf"|\b(?:mode|permissions?|MODE)\W{{0,3}}0?6[046]0\b.{{0,30}}{_NODE}|\b0?6[046]0 root:\w+.{{0,20}}{_NODE}|{_NODE}\W{{1,3}}0?6[046]0,? root:\w+"
         r"|(?:\bnot|n't|\bno longer|\bnever) (?:\w+ ){0,4}?(?:in |of |list (?:me|him|\w+)? ?)?(?:the )?(?:group |groups )?['\"`]?(?:video|render)\b['\"`/]"
         r"|(?:\bnot|n't) (?:\w+ ){0,2}?(?:in|of) (?:the )?groups? ['\"`]?(?:video|render)\b|\bgroup (?:video|render) (?:does not|doesn't|lacks)\b"
-        r"|\bDevicePolicy ?= ?(?:closed|strict)\b|\bsecurity-opt[ =]label[=:]disable\b|\bSELinux\b\W{1,3}(?:is )?Enforcing\b",
+        rf"|\bDevicePolicy ?= ?(?:closed|strict)\b|\bsecurity-opt[ =]label[=:]disable\b{gap(30)}{WORKS}|\bsetenforce 0\b{gap(30)}{WORKS}",
     ),
     mark(
         "root-may",
@@ -46,5 +61,10 @@ SIGNATURES = (
         r"|^(?!.*uvm).*(?:\bls\b|\bfind\b|\bhas\b|\bonly\b|\bhave\b).{0,60}nvidiactl\b.{0,12}(?:/dev/)?nvidia0\b"
         r"|\b(?:no|without(?: an?| the)?|missing|lacks?|absent:?) (?:/dev/)?(?:nvidia[-_])?uvm\b(?! module)|\buvm (?:one|node|file|device)\b.{0,40}\b(?:missing|absent|lacking|commented out|not (?:there|passed|mounted|mapped))"
         rf"|/dev/nvidia-uvm\b(?: ?:| ?=| ?(?:→|->)| is)? ?(?:none\b|nothing\b|absent\b|missing\b|no\b(?! (?:CUDA|GPU|NVIDIA|device)))|(?:add\w*|bind\w*|pass\w*|mount\w*) {gap(30)}/dev/nvidia-uvm\b{gap(40)}(?:{WORKS}|\bfixed\b|\bdecided\b|→ ?works)|/dev/nvidia-uvm (?:was|is) (?:added|passed|mounted){gap(30)}{WORKS}",
+    ),
+    mark(
+        "uvm-there",
+        ("nvidia-uvm",),
+        r"^(?:\S{0,3}\s?ls\b[^:]{0,40}:)?\s*(?:(?:/dev/)?nvidia[\w-]{0,16}[,\s]+){0,12}(?:/dev/)?nvidia-uvm(?:-tools)?\b(?:[,\s]+(?:/dev/)?nvidia[\w-]{0,16}){0,12}\s*$|^c[rwx-]{9}.*nvidia-uvm\b",
     ),
 )
