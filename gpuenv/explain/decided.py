@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from gpuenv.explain.apart import Shift, move
+from gpuenv.explain.apart import SHIFTS, Shift, move
 from gpuenv.model.causes import Cause
 
 # What such messages name: causes among which only another fact decides.
@@ -68,6 +68,8 @@ FACTS = (
     Shift("hidden", _OPEN, Cause.VISIBLE_DEVICES_HIDE_GPU, 0.65),
     Shift("tested-faulty", _RUN, Cause.GPU_HARDWARE_FAULT, 0.65),
 )
+# What has been moved so by ``told_apart`` is not moved again: a fact counts once.
+_MOVED = {(shift.mark, cause, shift.meant) for shift in SHIFTS for cause in shift.causes}
 
 
 def decided(weights: Mapping[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
@@ -75,6 +77,7 @@ def decided(weights: Mapping[Cause, float], marks: Collection[str]) -> dict[Caus
     told = dict(weights)
     for fact in FACTS:
         if fact.mark in marks:
-            wanted = (cause for cause in fact.causes if cause in told and cause is not fact.meant)
+            wanted = [cause for cause in fact.causes if cause in told and cause is not fact.meant]
+            wanted = [cause for cause in wanted if (fact.mark, cause, fact.meant) not in _MOVED]
             move(told, {cause: told[cause] * fact.share for cause in wanted}, fact.meant)
     return told

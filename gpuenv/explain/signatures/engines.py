@@ -47,7 +47,7 @@ SIGNATURES = (
             r"warning: (?:no usable GPU found|not compiled with GPU offload support), --(?:n-)?gpu-layers option will be ignored"
             r"|whisper_backend_init\w*: no GPU found|Cannot use GPU in CPU-only Caffe"
             r"|\w+_impl: implementation for device cuda:\d+ not found"
-            r"|\bBLAS ?= ?0\b|cuda\.is_built\(\)\W{1,8}(?:\w+ )?False"
+            r"|\bBLAS ?= ?0\b(?!.{0,200}\bCUDA(?:\.\d)? ?(?:=|:) ?(?:1|ARCHS)\b)(?<!\bCUDA = 1 \| BLAS = 0)|cuda\.is_built\(\)\W{1,8}(?:\w+ )?False"
         ),
         title="The engine is built without CUDA",
         sways=(Sway("driver-none", Cause.NO_DRIVER, 5),),

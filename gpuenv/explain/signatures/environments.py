@@ -31,7 +31,7 @@ SIGNATURES = (
         ("clobber", "causing the inconsistency", "environment is inconsistent"),
         ((Cause.MIXED_PIP_CONDA, 0.5), (Cause.CORRUPT_INSTALLATION, 0.12)),
         "conda, exceptions.py: ClobberError, and core/solve.py: inconsistent environments; libmamba, core/link.cpp",
-        pattern=r"Clobber(?:Error|Warning|VerificationError)?\b|\bclobber(?:ed|s)\b|environment is inconsistent|causing the inconsistency",
+        pattern=r"Clobber(?:Error|Warning|VerificationError)\b|(?<!: )(?<!-)\bclobber\b(?! (?:is|was|option|mode|flag|=))|\bclobber(?:ed|s)\b|environment is inconsistent|causing the inconsistency",
         level=Level.WARNING,
         title="Files of conda's packages were replaced by another installer",
         needs=("cupy", "cuda"),

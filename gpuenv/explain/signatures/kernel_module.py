@@ -220,7 +220,7 @@ SIGNATURES = (
         ("/dev/nvidia",),
         ((Cause.DEVICE_NODE_PERMISSION, 0.42),),
         "coreutils, ls -l of a character device: its mode lets in its owner, and its group perhaps",
-        pattern=r"\bc[r-][w-][xst-][r-][w-][xst-](?:r-|-w|--)[xtT-][.+]? .{1,60}\d+, *\d+ .{1,40}/dev/nvidia(?:\d|ctl|-uvm)",
+        pattern=r"\bc[r-][w-][xst-][r-][w-][xst-](?:r-|-w|--)[xtT-][.+]? (?:(?!/dev/)[^\n]){1,60}\d+, *\d+ (?:(?!/dev/(?!nvidia))[^\n]){0,40}?/dev/nvidia(?:\d|ctl|-uvm)",
         title="The driver's device nodes are closed to all but root and their group",
         sways=(  # an administrator may have closed them on purpose
             Sway("complaint", Cause.DEVICE_NODE_PERMISSION, 5),

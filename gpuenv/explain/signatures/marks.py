@@ -5,6 +5,7 @@ from __future__ import annotations
 from string import ascii_lowercase
 
 from gpuenv.explain.records import Level, Signature
+from gpuenv.model.record import replace
 
 _TEXT = "the text around an error"
 
@@ -12,6 +13,11 @@ _TEXT = "the text around an error"
 def mark(name: str, literals: tuple[str, ...], pattern: str | None = None) -> Signature:
     """What a line shows beside its causes."""
     return Signature(f"mark.{name}", _TEXT, literals, (), _TEXT, pattern=pattern, level=Level.MARK, mark=name)
+
+
+def also(shown: str, name: str, literals: tuple[str, ...], pattern: str) -> Signature:
+    """Another way in which a text shows what a mark stands for."""
+    return replace(mark(name, literals, pattern), mark=shown)
 
 
 SIGNATURES = (
@@ -145,7 +151,7 @@ SIGNATURES = (
     mark(
         "mig",
         ("mig ", "mig-"),
-        r"(?<!no )(?<!not )(?<!without )\bMIG\b(?! M\.|\s*:?\s*(?:N/A|Disabled|Mode\s*:?\s*(?:N/A|Disabled)))|MIG-GPU-|MIG-[0-9a-f]{8}",
+        r"(?<!no )(?<!not )(?<!without )\bMIG\b(?! M\.|\s*:?\s*(?:N/A|Disabled|Mode\s*(?:Current\s*)?:?\s*(?:N/A|Disabled|$)))|MIG-GPU-|MIG-[0-9a-f]{8}",
     ),
     mark(
         "new-kernel",
@@ -239,7 +245,11 @@ SIGNATURES = (
         r"on purpose|intended|intentional\w*|by design|as (?:it|they) should",
     ),
     mark("asked-fermi-kepler", ("-arch=compute_",), r"-arch=compute_(?:2\d|30)\b"),
-    mark("exclusive", ("e. process", "e. thread", "exclusive_process"), r"E\. (?:Process|Thread)|Exclusive_Process"),
+    mark(
+        "exclusive",
+        ("e. process", "e. thread", "exclusive_process"),
+        r"E\. (?:Process|Thread)|(?<!not )(?<!no )(?<!never )Exclusive_Process",
+    ),
     mark("cache-folder", ("makedirs", "mkdir"), r"makedirs\(self\._cache_dir|\bmakedirs\b.*cache"),
     mark("os-refused", ("permissionerror", "oserror", "read-only file system", "no space left")),
     mark("permission", ("permission denied",), r"/dev/(?:nvidia|nvhost|dri)\S*.*permission denied"),

@@ -89,4 +89,10 @@ SIGNATURES = (
         ("arch", "gencode"),
         r"\bTORCH_CUDA_ARCH_LIST\W{0,3}(?:=|copied|has|names|lists)|\bARG \w*ARCHS?=|\bCMAKE_CUDA_ARCHITECTURES=|\bCUDA_ARCH(?:_BIN|S|_NAME)?=\S|\bNVCC_GENCODE\b|\barch(?:itecture)? list\b",
     ),
+    # Turing and later: no branch has dropped them (the matrix's generations).
+    mark(
+        "card-in-support",
+        ("rtx", "h100", "h200", "a100", "a10", "a30", "a40", "l40", " l4", "b200", "b300", "gtx 16", "tesla t4"),
+        r"\bRTX (?:[2-5]0\d0|A?\d000|PRO)\b|\b(?:H100|H200|A100|A800|A10G?|A30|A40|L4|L40S?|B200|B300|GTX 16[3-6]0|Tesla T4)\b",
+    ),
 )

@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature
-from gpuenv.explain.signatures.marks import mark
-from gpuenv.model.record import replace
+from gpuenv.explain.signatures.asserted import WORKS, gap
+from gpuenv.explain.signatures.marks import also, mark
 
-_NODE = r"(?:/dev/nvidia[\w-]{0,12}|nvidiactl\b|nvidia-uvm\b|nvhost[\w-]{0,12})"
-_WORKS = r"(?:works?|helps?|fix(?:es|ed)|cures?|cured|solves?|brings? .{0,20}back|suffices?|repairs?|restores?|OK\b|is fine|succeeds?|PASS)"
+_ZERO = r"(?<![\d.,])0 |pass(?:ed)?\b|compute-sanitizer"
+_NO_PROCESSOR = r"(?! ?(?:\(R\) )?(?:\w+ )?(?:CPU|Xeon|Core|Atom|Pentium|Celeron|processor|Ryzen|EPYC|Threadripper|Opteron)s?\b)(?!.{0,120}\b(?:NVIDIA|GeForce|RTX|GTX|Tesla|Quadro|[AHV]100|L40S?|T4)\b)"
+_GUEST = r"(?:VMware|VirtualBox|Hyper-V|dual[- ]?boot\w*|QEMU|KVM|Proxmox|guest|VMs?|beside|next to|alongside)"
 _OTHER_DISPLAY = (
     r"(?:Intel|AMD|Advanced Micro Devices|ASPEED|Matrox|Red Hat|Virtio|VMware|Cirrus|Microsoft (?:Basic|Hyper-V)|Apple)"
 )
 
 
-def _also(shown: str, name: str, literals: tuple[str, ...], pattern: str) -> Signature:
-    """Another way in which a text shows what a mark stands for."""
-    return replace(mark(name, literals, pattern), mark=shown)
-
-
 SIGNATURES = (
-    # Who may open the device nodes: ls, stat, udev, systemd and the groups of Debian and Ubuntu.
-    mark(
-        "nodes-closed",
-        ("crw-", "/dev/nvidia", "nvidiactl", "nvidia-uvm", "nvhost", "root:", "video", "render", "devicepolicy"),
-        rf"\bcrw-(?:rw-|r--|---)---[.+]?.{{0,60}}(?:{_NODE}|\b(?:video|render|gpu|vglusers)\b)|{_NODE}.{{0,40}}\b(?:is |are )?crw-(?:rw-|r--|---)---"
-        rf"|{_NODE}.{{0,60}}\b0?6[046]0\b|\b0?6[046]0\b.{{0,30}}(?:{_NODE}|\broot:\w+)"
-        r"|(?:\bnot|n't|\bno longer|\bnever) (?:\w+ ){0,4}?(?:in |of |list (?:me|him|\w+)? ?)?(?:the )?(?:group |groups )?['\"`]?(?:video|render)\b['\"`/]"
-        r"|(?:\bnot|n't) (?:\w+ ){0,2}?(?:in|of) (?:the )?groups? ['\"`]?(?:video|render)\b|\bgroup (?:video|render) (?:does not|doesn't|lacks)\b"
-        r"|\bDevicePolicy ?= ?(?:closed|strict)\b|\bsecurity-opt[ =]label[=:]disable\b|\bSELinux\b\W{1,3}(?:is )?Enforcing\b",
-    ),
-    _also(
-        "root-may",
-        "root-does",
-        ("sudo ", "as root", "under root", "for root", "with root"),
-        r"\bsudo (?:-u root |-E )?\S{1,60}(?: \S{1,40}){0,2}? ?(?::|=|→|->|says|prints|lists|shows|finds|sees|is)? ?(?:PASS|True|fine|OK|works|lists|prints \d|\d+ (?:cards|GPUs|devices))\b"
-        r"|\b(?:True|OK|fine|works|PASS) (?:as|under|for|with) root\b|\b(?:as|under|for) root,? (?:\w+ ){0,4}(?:is|are) (?:there|visible|listed|found|fine|OK)\b",
-    ),
-    # The nodes that are there, without the one that CUDA needs too.
-    mark(
-        "uvm-absent",
-        ("uvm", "nvidiactl"),
-        r"^(?!.*uvm).*(?:\bls\b|\bfind\b|\bhas\b|\bonly\b|\bhave\b|\bbind\w*|\bmounts?\b|\bdev\d:).{0,60}nvidia0\b.{0,12}(?:/dev/)?nvidiactl\b"
-        r"|^(?!.*uvm).*(?:\bls\b|\bfind\b|\bhas\b|\bonly\b|\bhave\b).{0,60}nvidiactl\b.{0,12}(?:/dev/)?nvidia0\b"
-        r"|\b(?:no|without(?: an?| the)?|missing|lacks?|absent:?) (?:/dev/)?(?:nvidia[-_])?uvm\b(?! module)|\buvm (?:one|node|file|device)\b.{0,40}\b(?:missing|absent|lacking|commented out|not (?:there|passed|mounted|mapped))"
-        r"|/dev/nvidia-uvm\b\W{1,6}(?:none|nothing|absent|missing|no\b)|(?:add\w*|bind\w*|pass\w*|mount\w*) .{0,30}/dev/nvidia-uvm\b.{0,40}\b(?:works?|helps?|fix\w*|cures?|decided|→)|/dev/nvidia-uvm (?:was|is) (?:added|passed|mounted)",
-    ),
     # Which driver holds the card: lsmod, lspci -k, /proc/modules, sysfs, and the names that Mesa gives it.
     mark(
         "nouveau-holds",
@@ -75,13 +44,13 @@ SIGNATURES = (
             "hyper-v",
             " slot",
         ),
-        r"\blspci\b[^\n]{0,60}(?:nvidia|10de|3d|vga)[^\n]{0,40}?(?:\bis\b|\bprints?\b|\bshows?\b|\bgives?\b|:|→|->|=)?\W{0,6}(?<![\w.:-])(?:0\b(?![0-9:.])|empty\b|nothing\b|none\b|no (?:output|match|hits?)\b)"
+        r"\blspci\b(?:(?!\b\d\d:\d\d\.\d|->|→)[^\n]){0,60}(?:nvidia|10de|3d|vga)(?:(?!\b\d\d:\d\d\.\d|nvidia|geforce)[^\n]){0,40}?(?:\bis\b|\bprints?\b|\bshows?\b|\bgives?\b|:|→|->|=)?\W{0,6}(?<![\w.:-])(?:0\b(?![0-9:.]| (?:errors?|warnings?|fail\w*))|empty\b|nothing\b|none\b|no (?:output|match|hits?)\b)"
         rf"|\b(?:lspci|PCI scan|dxdiag)\b[^\n]{{0,60}}(?:→|->|\bfinds only\b|\bshows only\b|\blists only\b)[^\n]{{0,24}}{_OTHER_DISPLAY}\b"
-        rf"|\bonly (?:an? |has |the )?(?:\w+ )?{_OTHER_DISPLAY}\b|\b{_OTHER_DISPLAY} [\w() -]{{0,40}}\bonly\b|\bonly (?:graphics |display )?adapter is\b.{{0,20}}{_OTHER_DISPLAY}"
-        r"|\b(?:MacBook|iMac|Mac mini|Mac Studio|Apple M\d|macos-\d\d)\b|\b(?:PCIe? )?slot(?: \d)?(?: is|:)? (?:free|empty|not populated)\b",
+        rf"|\bonly (?:an? |has |the )?(?:\w+ )?{_OTHER_DISPLAY}\b{_NO_PROCESSOR}|\b{_OTHER_DISPLAY}{_NO_PROCESSOR} [\w() -]{{0,40}}\bonly\b(?! for\b)|\bonly (?:graphics |display )?adapter is\b.{{0,20}}{_OTHER_DISPLAY}"
+        r"|^(?!.*\b(?:ssh|remote\w*|server|cluster|connect\w*|eGPU|NVIDIA|GeForce|RTX|GTX|[AHV]100)\b).*\b(?:MacBook|iMac|Mac mini|Mac Studio|Apple M\d|macos-\d\d)\b|\b(?:the|its|only) (?:GPU |graphics |x16 )?(?:PCIe? )?slot is (?:free|empty|not populated)\b",
     ),
     # What the container was given.
-    _also(
+    also(
         "started-without-gpu",
         "no-device-request",
         (
@@ -107,14 +76,14 @@ SIGNATURES = (
         r"DeviceRequests\b\W{0,8}(?:is |prints |gives |: |=)?\W{0,4}(?:null|none|empty|\[\s?\])|HostConfig\.Devices\W{1,3}\[\s?\]|(?<!Default )\bRuntime\"?\W{1,4}\"?runc\b"
         r"|\b(?:no|without(?: an?| any)?|lacks?(?: an?)?|has no|missing|unset:?) (?:`|'|\")?(?:gpus(?:: ?)?(?: key| option)?\b|--gpus|--nv\b|nv switch|device[- ]requests?|deploy section|nvidia\.com/gpu|(?:GPU|device) (?:request|limit|stanza|option|key)s?\b|limits\b|devices:)"
         r"|\bplain (?:docker|podman|containerd)\b|\bdeploy\W{0,3}section is (?:missing|absent)|\b(?:singularity|apptainer) (?:run|exec|shell) (?=\S)(?!.*--nv)[^\n]{0,200}\.sif\b"
-        r"|\bwith --gpus\b.{0,40}\b(?:PASS|works|fine|OK|is there|appears)\b",
+        rf"|\bwith --gpus\b{gap(40)}\b(?:PASS|works|fine|OK|is there|appears)\b(?! too)",
     ),
-    _also(
+    also(
         "capabilities-lack-compute",
         "caps-without-compute",
         ("driver_capabilities", "capabilities=", "capabilities [["),
         r"DRIVER_CAPABILITIES['\"\]]{0,3}\s{0,2}(?:=|:|→|is|→ )?\s{0,2}['\"]?(?!all\b|[\w,]*compute)(?:utility|graphics|video|display|compat32|ngx)[\w,]*|\bcapabilities=(?!all\b|[\w,]*compute)(?:utility|graphics|video|display)\b|Capabilities \[\[gpu utility\]\]"
-        r"|DRIVER_CAPABILITIES=(?:all|[\w,]*compute[\w,]*)\b.{0,60}\b(?:disappears|works|helps|is gone|fixes|cures|solves)\b",
+        rf"|DRIVER_CAPABILITIES=(?:all|[\w,]*compute[\w,]*)\b{gap(60)}\b(?:disappears|works|helps|is gone|fixes|cures|solves)\b",
     ),
     mark(
         "caps-without-utility",
@@ -139,13 +108,13 @@ SIGNATURES = (
             " days",
             " weeks",
         ),
-        rf"\b(?:restart\w*|recreat\w*|stop/start|stop and start) (?:of )?(?:the |my |this |that |a )?(?:\w+ )?(?:container|pod)s?\b.{{0,30}}\b{_WORKS}"
-        rf"|\b(?:docker|podman|nerdctl) (?:restart|stop/start)\b.{{0,30}}(?:\b{_WORKS}|→ ?works)|\bkubectl delete pod\b.{{0,40}}\b{_WORKS}"
-        r"|\bsystemctl daemon-reload\b|\bsystemd\[1\]: Reloading\b|\bdocker update --|\bsystemctl set-property\b|\bdevices\.(?:allow|list)\b.{0,60}\b(?:lost|dropped|gone|lacks|removed)"
-        r"|\bcontainer\b.{0,20}\b(?:uptime|up for|up) \d+ (?:days?|weeks?|hours?)|\bup \d+ (?:days?|weeks?)\b.{0,30}\bhost\b.{0,20}\b(?:fine|OK|works)\b",
+        rf"\b(?:restart\w*|recreat\w*|stop/start|stop and start) (?:of )?(?:the |my |this |that |a )?(?:\w+ )?(?:container|pod)s?\b{gap(30)}{WORKS}"
+        rf"|\b(?:docker|podman|nerdctl) (?:restart|stop/start)\b{gap(30)}{WORKS}|\bkubectl delete pod\b{gap(40)}{WORKS}"
+        rf"|\b(?:until|after|since|once|each|every|calls?|then)\b{gap(60)}\bsystemctl daemon-reload\b(?!.{{0,12}} (?:not|n.t|no)\b)|\bsystemd\[1\]: Reloading\b|\bdocker update --|\bsystemctl set-property\b|\bdevices\.(?:allow|list)\b{gap(60)}\b(?:lost|dropped|gone|lacks|removed)"
+        rf"|\bcontainer\b.{{0,20}}\b(?:uptime|up for|up) \d+ (?:days?|weeks?|hours?)|\bup \d+ (?:days?|weeks?)\b.{{0,30}}\bhost\b{gap(20)}\b(?:fine|OK|works)\b",
     ),
     # The kernel's module, and what was done with it.
-    _also(
+    also(
         "said-not-loaded",
         "module-out",
         (
@@ -158,16 +127,16 @@ SIGNATURES = (
             "nvidia.ko",
             "lsmod",
         ),
-        r"\brmmod nvidia(?!_uvm\s*(?:&&|;)|_drm|\S* fails)|\b(?:module_|modprobe\.)blacklist=\S{0,40}nvidia|^\s*blacklist nvidia\b|\balias nvidia off\b|\bnvidia drivers? (?:were |was |are |is )?unloaded\b"
-        rf"|\b(?:modprobe|nvidia-modprobe|insmod)\b(?! -r)[^\n]{{0,40}}(?<!uvm)(?<!uvm` )\W{{1,4}}(?:→ ?)?{_WORKS}|\binsmod by hand succeeds|\blsmod(?: \| grep (?:-\w+ )?nvidia)?\W{{1,4}}(?:no nvidia|blank|empty|nothing|none)\b",
+        r"\brmmod nvidia(?!_uvm\s*(?:&&|;)|_drm|\S* fails)|\b(?:module_|modprobe\.)blacklist=\S{0,40}nvidia|(?:^\s*|\.conf:\s*)blacklist nvidia(?:\s*$|(?: is| stands)? in\b)|\balias nvidia off\b|\bnvidia drivers? (?:were |was |are |is )?unloaded\b"
+        rf"|\b(?:modprobe|nvidia-modprobe|insmod)\b(?! -r){gap(40)}(?<!uvm)(?<!uvm` )\W{{1,4}}(?:→ ?)?{WORKS}|\binsmod by hand succeeds|\blsmod(?: \| grep (?:-\w+ )?nvidia)?\W{{1,4}}(?:no nvidia|blank|empty|nothing|none)\b",
     ),
     mark(
         "driver-half-there",
         ("dpkg", "debsums", "rpm -v", "libcuda1", "half", "unpacked", "partial", "incomplete"),
-        r"\bdpkg --audit\b|\bdebsums\b.{0,60}\bFAILED|\b(?:apt|apt-get|dnf|yum)(?: install)? (?:-y )?(?:libcuda1|libnvidia-compute\S*|nvidia-driver-cuda-libs)\b.{0,40}(?:→|->|\bcured|\bfixe[sd]|\bhelp|\bworks)"
+        rf"\bdpkg --audit\b\W{{0,3}}(?:names|lists|shows|reports|prints|finds|has|complains)\b(?! (?:nothing|no|none|empty|0)\b)|\bdpkg --audit\b\s+The following packages|\bdebsums\b{gap(60)}\bFAILED|\b(?:apt|apt-get|dnf|yum)(?: install)? (?:-y )?(?:libcuda1|libnvidia-compute\S*|nvidia-driver-cuda-libs)\b{gap(40)}(?:→|->|\bcured|\bfixe[sd]|\bhelp|\bworks)"
         r"|\bunpacked but not configured\b|\bhalf[- ](?:installed|configured)\b.{0,40}nvidia|\bnvidia\S* .{0,40}\bhalf[- ](?:installed|configured)\b|\bnot libcuda1\b",
     ),
-    _also(
+    also(
         "module-loaded",
         "module-listed",
         ("lsmod", "/proc/driver/nvidia/version", "module loaded"),
@@ -179,7 +148,7 @@ SIGNATURES = (
         ("suspend", "slept", "sleep", "hibernat", "standby", " boot", "boot ", "reboot", "booted"),
         r"\b(?:no|not|never|without|n't) (?:\w+ ){0,3}?(?:suspend\w*|slept|sleep|hibernat\w*|standby)\b|\bnever slept\b|\bnot suspended\b|\b(?:fresh|clean) boot\b|\bboot(?:ed)? (?:two|a few|\d+|some) (?:minutes|seconds) ago|\b(?:right|directly|immediately) after (?:a )?(?:re)?boot\b|\bafter (?:each|every) (?:re)?boot\b",
     ),
-    _also(
+    also(
         "suspend",
         "slept",
         (
@@ -197,8 +166,8 @@ SIGNATURES = (
             "modprobe -r nvidia",
             "reload",
         ),
-        r"\bs2idle\b|\bpm-hibernate\b|\b(?:after|from|since|upon) (?:\w+ ){0,3}?(?:hibernat\w*|standby)\b|\blid (?:was )?closed\b|\bsleep schedule\b|\bsuspended (?:overnight|to RAM|to disk)\b|\bwoke (?:the|my|it)\b|\b(?:System|desktop|laptop|notebook|machine|PC) (?:has )?resume[sd]\b|\bbeen in standby\b"
-        r"|\brmmod nvidia[-_]uvm\b.{0,12}\bmodprobe nvidia[-_]uvm|\bmodprobe -r nvidia[-_]uvm|\breload (?:of )?(?:the )?nvidia[-_]uvm\b",
+        r"\bs2idle\b|\bpm-hibernate\b|\b(?:after|from|since|upon) (?:\w+ ){0,3}?(?:hibernat\w*|standby)\b|\blid (?:was )?closed\b|\bsleep schedule\b|\bsuspended (?:overnight|to RAM|to disk)\b(?! quota)|\bwoke (?:the|my|it)\b|\b(?:System|desktop|laptop|notebook|machine|PC) (?:has )?resume[sd](?= from (?:sleep|suspend|hibernat\w*|standby|S3|RAM|disk)|\s*[.,;:]|\s*$| (?:and|since|today|this morning)\b)|\bbeen in standby\b"
+        r"|\brmmod nvidia[-_]uvm\b.{0,12}\bmodprobe nvidia[-_]uvm\b(?!.{0,30}\b(?:nothing|not|no)\b)|\bmodprobe -r nvidia[-_]uvm|\breload (?:of )?(?:the )?nvidia[-_]uvm\b",
     ),
     # Programs that start CUDA in the process in which it is used.
     mark(
@@ -223,27 +192,28 @@ SIGNATURES = (
     mark(
         "legacy-named",
         ("0.xx", "0xx", "4.xx", "legacy"),
-        r"\b(?:390|340|304|470|580)\.?xx\b|\blegacy(?:[- ]?\d{3}| (?:driver|branch|GPU|card))\b|\blog: legacy\b",
+        r"(?<!we )(?<!I )\b(?:use|needs?|requires?|supported (?:by|through|with|until|up to)|last (?:branch|driver) is) (?:the )?(?:NVIDIA )?(?:driver )?(?:390|340|304|470|580)\.?xx\b|\b(?:390|340|304|470|580)\.?xx legacy|(?<!not )(?<!no )(?<!non-)\blegacy(?:[- ]?\d{3}| (?:driver|branch|GPU|card))\b|\blog: legacy\b",
     ),
-    _also(
+    also(
         "exclusive",
         "mode-exclusive",
         ("exclusive", "prohibited", "compute mode", "nvidia-smi -c"),
-        r"\bexclusive[_ -](?:process|thread)\b|\bCompute Mode\s{0,3}:? ?(?:Prohibited|[123]\b|exclusive)|\bnvidia-smi -c [123]\b",
+        r"(?<!not )(?<!not in )(?<!no )(?<!never )(?<!instead of )\bexclusive[_ -](?:process|thread)\b(?! is (?:not|off))|\bCompute Mode\s{0,3}:? ?(?:Prohibited|[123]\b|exclusive)|\bnvidia-smi -c [123]\b",
     ),
-    _also(
+    also(
         "compat",
         "compat-named",
         ("compat",),
-        r"\bcuda-compat\b|\blibcuda\S{0,24} (?:in|from|of) (?:the )?compat\b|\bcompat (?:folder|directory|libcuda|librar\w+|package)\b",
+        r"(?<!not )\b(?:with|through|via|uses?|using|from|in|loads?|loaded|first|apt install|apt-get install|dnf install|install -y) (?:the |an? )?cuda-compat\b(?!.{0,24}\b(?:empty|not|no|removed|gone)\b)|\blibcuda\S{0,24} (?:in|from|of) (?:the )?compat\b"
+        r"|(?<!no )\bcompat (?:folder|directory|libcuda|librar\w+|package)\b(?!.{0,24}\b(?:empty|not|no|removed|absent|gone|unused)\b)",
     ),
-    _also(
+    also(
         "mig",
         "mig-slices",
         ("slice", "mig", "partition", "gpu instance"),
-        r"\b(?:two|second|first|own|each|its|\d) (?:GPU |MIG )?slices?\b.{0,60}\b(?:GPU|card|process|allot\w*|A100|H100|A30)|\bmig\.mode\.current\W{1,3}Enabled|\b(?:un)?partitioned (?:node|card|GPU|host)\b|\bre-?(?:cut|partition)\w*\b.{0,20}\b(?:card|GPU)|\bGPU instances?\b",
+        r"\b(?:two|second|first|own|each|its|\d) (?:GPU |MIG )?slices?\b.{0,60}\b(?:GPU|card|process|allot\w*|A100|H100|A30)|\bmig\.mode\.current\W{1,3}Enabled|\b(?:un)?partitioned (?:node|card|GPU|host)\b|\bre-?(?:cut|partition)\w*\b.{0,20}\b(?:card|GPU)|\bMIG\b(?!.{0,120}\b(?:Disabled|N/A|off|not)\b).{0,40}\bGPU instances?\b(?! ID)",
     ),
-    _also(
+    also(
         "hidden",
         "hidden-shown",
         ("visible_devices",),
@@ -261,28 +231,29 @@ SIGNATURES = (
             "replaced the board",
             "swapped",
         ),
-        r"\bPCIe Bus Error: severity=Uncorrect|\bdcgmi diag\b.{0,40}\bFAIL|\bgpu[_-]burn\b.{0,40}\bFAULTY|\bmemtest\w*\b.{0,60}\b(?:ERRORS?|stuck bit|bit flips?)\b|\bfollows the (?:card|board|GPU)\b|\b(?:vendor )?replaced the (?:board|card)\b",
+        rf"\bPCIe Bus Error: severity=Uncorrect|\bdcgmi diag\b{gap(40)}\bFAIL|\bgpu[_-]burn\b{gap(40)}\bFAULTY|\b(?:cuda|gpu)\S*memtest\w*\b{gap(60, _ZERO)}\b(?:ERRORS?|stuck bit|bit flips?)\b(?!\W{{1,3}}0\b)|\bmemtest(?!86)\w*\b{gap(60, _ZERO)}\b(?:stuck bit|bit flips?|[1-9]\d* errors?|ERRORS? (?:at|in|on|found))"
+        rf"|(?<!never )(?<!not )\bfollows the (?:card|board|GPU)\b|\breplaced the (?:board|card|GPU)\b{gap(40)}(?:{WORKS}|\b(?:gone|cured|solved)\b)",
     ),
-    _also(
+    also(
         "wsl",
         "wsl-kernel",
         ("microsoft", "wsl_distro", "dxgkrnl", "dxcore"),
         r"\b\d\.\d+[\w.]*-microsoft\b|\bWSL_DISTRO_NAME\b|\bdxgkrnl\b|\blibdxcore\b|\bWSLg\b|\buname\b.{0,20}\bmicrosoft\b",
     ),
     # Who says that the driver answers.
-    _also(
+    also(
         "smi-said-to-work",
         "nvml-works",
         ("smi", "nvml"),
         r"\bnvidia-smi (?:and \S{1,20} )?(?:both )?(?:shows?|lists?|sees?|reports?) (?:the|all|both|my|our) (?:\w+ )?(?:cards?|GPUs?|devices?)\b|\b(?:nvidia-)?smi\b`?,? (?:is |says |said |was )?(?:OK\b|fine\b|good\b|normal\b|unaffected\b|answers\b|lists (?:the|a|an|all|\w*TX|\d)|prints (?:the|a|an|\w*TX|\d)|shows (?:the|a|an|all|\d)|has \d)(?!.{0,20}(?:error|fail|no dev))|\bNVML (?:is |\w+ read )?(?:OK|fine|good|unaffected|answers|works|lists the)\b",
     ),
-    _also(
+    also(
         "wsl",
         "windows-beside-linux",
         ("windows", "powershell", "cmd.exe", "nvidia-smi.exe"),
-        r"\b(?:Ubuntu|Debian|distro)\b.{0,30}\b(?:under|inside|in|of) Windows\b|\bWindows (?:1[01]|host)\b.{0,40}\b(?:Ubuntu|distro)\b|\bnvidia-smi\.exe\b|\bPowerShell's nvidia-smi\b|\bdistro\b.{0,40}\bcmd\.exe\b",
+        rf"^(?!.*\b{_GUEST}\b).*(?:\b(?:Ubuntu|Debian|distro)\b.{{0,30}}\b(?:under|inside|in|of) Windows\b|\bWindows (?:1[01]|host)\b.{{0,40}}\b(?:Ubuntu|distro)\b)|\bnvidia-smi\.exe\b|\bPowerShell's nvidia-smi\b|\bdistro\b.{{0,40}}\bcmd\.exe\b",
     ),
-    _also(
+    also(
         "jetson",
         "tegra-named",
         ("jetson", "nvrm", "nvmap", "nv_tegra", "tx1", "tx2", "orin", "xavier", "# r3"),

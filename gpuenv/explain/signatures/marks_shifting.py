@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from gpuenv.explain.signatures.asserted import AFTER, gap
 from gpuenv.explain.signatures.marks import mark
 
-_WELL = r"(?:works?|worked|fine|OK|okay|all right|goes away|gone|disappears?|helps?|helped|cures?|cured|solves?|solved|fixe[sd]|True|no (?:such )?error|runs|passes|found)"
+_WELL = (
+    r"(?:works?|worked|fine|OK|okay|all right|goes away|gone|disappears?|helps?|helped|cures?|cured|solves?|solved|fixe[sd]|True|no (?:such )?error|runs|passes|found)\b"
+    + AFTER
+)
 _OTHER = r"(?:torch|pytorch|tensorflow|jax|paddle|mxnet|tf)"
 _NAMES = r"(?:cupy-gpu|cuda-cupy|cupycuda\w*|pycupy[\w-]*|cupy-nvidia|cupy-cu1[1-4]|cupy[-_]cuda1[1-4](?![\dx.])|cupy-cuda-?\d+x?-\w+|cupy[-_]cuda(?=[\s`'\")(]|$))"
 _DOCKERFILE = r"\bDockerfile\b"
@@ -34,8 +38,8 @@ SIGNATURES = (
     mark(
         "path-cleared-helps",
         ("ld_library_path", "env -i ", "ldconfig"),
-        rf"\b(?:unset|unsetting|clear\w*|clean\w*|empty\w*|without|env -u|remov\w+|dropp?\w*)\b.{{0,20}}\bLD_LIBRARY_PATH\b.{{0,60}}\b{_WELL}\b"
-        rf"|\b{_WELL} (?:by|after|with|when|if|since)\b.{{0,30}}\b(?:unset|env -u|clear\w*|without|remov\w+)\b.{{0,12}}\bLD_LIBRARY_PATH\b|\benv -i \S+ (?:is|works)\b.{{0,12}}\b(?:fine|ok)?\b"
+        rf"\b(?:unset|unsetting|clear\w*|clean\w*|empty\w*|without|env -u|remov\w+|dropp?\w*)\b.{{0,20}}\bLD_LIBRARY_PATH\b{gap(60)}\b{_WELL}"
+        rf"|(?<!never )(?<!not )(?<!nothing )\b{_WELL} (?:by|after|with|when|if|since)\b.{{0,30}}\b(?:unset|env -u|clear\w*|without|remov\w+)\b.{{0,12}}\bLD_LIBRARY_PATH\b|\benv -i \S+ (?:is|works)\b.{{0,12}}\b(?:fine|ok)?\b"
         r"|\bLD_LIBRARY_PATH\b.{0,60}\b(?:has|lists?|listed|contain(?:s|ed)|names) .{0,40}\b(?:another|an? (?:older|other|different)|\d{4}) .{0,20}lib\w+\.so|\bsource our .{0,80}\blib\w+\.so",
     ),
     mark(
@@ -52,7 +56,7 @@ SIGNATURES = (
     mark(
         "other-framework-first",
         ("torch", "tensorflow", "jax", "paddle", "mxnet"),
-        rf"\b(?:delet\w+|remov\w+|uninstall\w*|without|no(?= import)) (?:the )?[`'\"]?(?:import )?{_OTHER}\b.{{0,60}}\b{_WELL}\b|\bimport cupy[`'\"]? (?:deleted|removed)\b"
+        rf"\b(?:delet\w+|remov\w+|uninstall\w*|without|no(?= import)) (?:the )?[`'\"]?(?:import )?{_OTHER}\b{gap(60)}\b{_WELL}|\bimport cupy[`'\"]? (?:deleted|removed)\b"
         rf"|\balready loaded by {_OTHER}\b|\b(?:import order|order of (?:the )?imports)\b.{{0,40}}\b(?:swapped|revers\w+|chang\w+|matters)|\bimport {_OTHER}\b.{{0,30}}\b(?:first|before)\b.{{0,60}}\bcupy\b"
         rf"|\b{_OTHER} ?\+ ?{_OTHER}\b.{{0,60}}\b(?:one|same) (?:venv|env\w*|process|interpreter)\b|\bwith it before {_OTHER}\b|\b(?:one|two models, one) {_OTHER}, (?:the )?other cupy\b",
     ),
@@ -128,14 +132,14 @@ SIGNATURES = (
     mark(
         "older-image-works",
         ("image", "tag", "digest", "nvidia_require_cuda"),
-        r"\b(?:older|previous|last|yesterday's|earlier|old) (?:\S+ )?(?:image|tag|digest)s?\b.{0,40}\b(?:works?|starts?|is fine|runs?|ok)\b|\b\d[\d.]* (?:image|tag) (?:is fine|works|starts)\b|\b(?:works?|starts?) w(?:ith|/) \d\S* (?:tag|image)\b"
+        rf"\b(?:older|previous|last|yesterday's|earlier|old) (?:\S+ )?(?:image|tag|digest)s?\b{gap(40)}\b(?:works?|starts?|is fine|runs?|ok)\b|\b\d[\d.]* (?:image|tag) (?:is fine|works|starts)\b|\b(?:works?|starts?) w(?:ith|/) \d\S* (?:tag|image)\b"
         r"|\bNVIDIA_REQUIRE_CUDA (?:was |is )?(?:changed|raised|says|asks)",
     ),
     # The memory is the pool's own.
     mark(
         "pool-holds-it",
         ("free_all_blocks", "empty_cache", "used_bytes", "memory_reserved", "reserved", "total_bytes"),
-        rf"\b(?:free_all_blocks|empty_cache)\b\(?\)?.{{0,60}}\b(?:{_WELL}|fits?|drops?)\b(?<!not help)|\bused_bytes\b\(?\)?\W{{1,4}}0\b"
+        rf"\b(?:free_all_blocks|empty_cache)\b\(?\)?{gap(60)}\b(?:{_WELL}|fits?\b|drops?\b)|\bused_bytes\b\(?\)?\W{{1,4}}0\b"
         rf"|\bmemory_allocated\b\(?\)?\W{{0,3}}{_MB}.{{0,40}}\b(?:memory_)?(?:reserved|cached)\b\(?\)?\W{{0,3}}{_GB}|\d+\.\d+ MiB already allocated;.{{0,80}}\d+\.\d+ GiB reserved in total"
         rf"|\b[0-2]\.\d+ GiB (?:already )?allocated[,;].{{0,80}}\b\d\d\.\d+ GiB reserved\b|\breserved ?>> ?allocated\b(?! memory)",
     ),
@@ -175,7 +179,7 @@ SIGNATURES = (
     mark(
         "rerun-ok",
         ("rerun", "re-run", "retry", "second start", "second run", "second launch", "simultaneously", "share"),
-        r"\b(?:re-?run|retry|second (?:start|run|launch))\b.{0,16}\b(?:OK|fine|works?|passes|finishes)\b|--rerun-incomplete\b.{0,12}\bfinishes|\bstart\w* (?:simultaneously|at once|at the same time)\b|\b(?:jobs|ranks|workers|pods|users|nodes) share\b",
+        rf"\b(?:re-?run|retry|second (?:start|run|launch))\b{gap(16)}\b(?:OK|fine|works?|passes|finishes)\b|--rerun-incomplete\b.{{0,12}}\bfinishes|\bstart\w* (?:simultaneously|at once|at the same time)\b|\b(?:jobs|ranks|workers|pods|users|nodes) share\b",
     ),
     mark(
         "single-process",

@@ -50,11 +50,6 @@ SIGNATURES = (
         r"|\bco-scheduled\b.{0,40}\b(?:GPU|time[- ]slic\w+)|\b(?:GPU )?time[- ]slic\w+.{0,40}\bneighbou?rs?\b",
     ),
     mark(
-        "root-may",
-        ("as root", "with sudo", "under sudo"),
-        r"\b(?:as root|with sudo|under sudo)\b.{0,40}\b(?:works?|fine|ok|finds|sees|not as)\b|\b(?:works?|fine|ok|runs?) (?:only )?(?:as root|with sudo|under sudo)\b",
-    ),
-    mark(
         "warning-unwanted",
         ("warning", "warns"),
         r"\b(?:warnings?|warns)\b.{0,160}\b(?:harmless|annoying|silenced?|suppress\w*|disabled?|hid(?:e|den)|ignored?|unnecessary|not (?:needed|necessary|relevant|used)|only relevant|even though|nevertheless)\b",

@@ -157,7 +157,7 @@ SIGNATURES = (
         ((Cause.COMPUTE_MODE_EXCLUSIVE, 0.6), (Cause.GPU_BUSY, 0.12)),
         "nvidia-smi, option --compute-mode; CUDA C++ Programming Guide, Compute Modes",
         pattern=(
-            r"(?:\b(?:process|thread)[ _-](?:or \w+ )?exclusive\b|\bexclusive[ _-](?:process|thread|compute|mode)\b).{0,160}"
+            r"(?:\b(?:process|thread)[ _-](?:or \w+ )?exclusive\b|(?<!not )(?<!no )(?<!never )\bexclusive[ _-](?:process|thread|compute|mode)\b).{0,160}"
             r"(?:second|another|other|only one|fail|error|cannot|can't|unable|busy|unavailable|no (?:free|available))"
         ),
         needs=_HERE,

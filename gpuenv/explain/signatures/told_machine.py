@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.signatures.asserted import gap
 from gpuenv.explain.signatures.told import ADVICE
 from gpuenv.model.causes import Cause
 
@@ -18,7 +19,7 @@ SIGNATURES = (
         (" the bus", " the pci"),
         ((Cause.GPU_HARDWARE_FAULT, 0.76),),
         "NVIDIA, Xid Errors: 79, retold",
-        pattern=r"\b(?:GPU|card|board|NVIDIA|A100|H100|V100|RTX \d+\w*|GTX \d+\w*)\b.{0,100}\b(?:falls?|fell|falling|drop(?:s|ped|ping)?) (?:off|out|from) (?:of )?the (?:PCIe? )?bus\b",
+        pattern=rf"\b(?:GPU|card|board|NVIDIA|A100|H100|V100|RTX \d+\w*|GTX \d+\w*)\b{gap(100)}\b(?:falls?|fell|falling|drop(?:s|ped|ping)?) (?:off|out|from) (?:of )?the (?:PCIe? )?bus\b",
         level=Level.WARNING,
         unless=ADVICE,
         title="The GPU fell off the bus",

@@ -160,7 +160,7 @@ SIGNATURES = (
         ("got an unexpected keyword argument",),
         ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.42), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.38)),
         "CPython, TypeError; CuPy documentation, Differences between CuPy and NumPy",
-        pattern=r"\bTypeError: \w+\(\) got an unexpected keyword argument '\w+'",
+        pattern=r"\bTypeError: (?!(?:plot|scatter|hist|imshow|bar|savefig|legend|show|figure|subplots?|open|print|main|run|fit|train|forward|__init__)\()\w+\(\) got an unexpected keyword argument '\w+'",
         title="The function of CuPy does not take that argument, or not in this release",
         needs=("cupy",),
         level=Level.WARNING,

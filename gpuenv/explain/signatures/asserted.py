@@ -1,0 +1,17 @@
+"""What a text asserts: between a cure and the verb that says that it cures stands no word that takes it back."""
+
+from __future__ import annotations
+
+_DENIED = (
+    r"(?:n['\u2019]t|not|no|none|nothing|nobody|never|neither|nor|cannot|without|hardly|barely|fail(?:s|ed)?"
+    r"|should|might|may|could|whether|see if|hop(?:e|ing))\b"
+)
+# What follows the verb: "fixed nothing", "works no better", "works as before".
+AFTER = r"(?! (?:nothing|no|none|neither|not|never|as before|just the same)\b)"
+WORKS = rf"\b(?:works?|helps?|fix(?:es|ed)|cures?|cured|solves?|brings? .{{0,20}}back|suffices?|repairs?|restores?|OK\b|is fine|succeeds?|PASS)\b{AFTER}"
+
+
+def gap(most: int, *also: str) -> str:
+    """Up to so many characters that deny nothing, and hold none of the patterns that are named."""
+    barred = "|".join((rf"(?<![a-z])(?:{_DENIED})", r"n['\u2019]t\b", *also))
+    return rf"(?:(?!{barred})[^\n]){{0,{most}}}"
