@@ -65,7 +65,8 @@ def _form_faults(kind: Any, data: object, path: str) -> Iterator[str]:  # noqa: 
     try:
         decode(kind, data, texts=True)
     except DecodeError as error:
-        yield (path + str(error).removeprefix("the input")).lstrip(".: ")
+        dot = "." if error.path and not error.path.startswith("[") else ""
+        yield f"{path}{dot}{error.path}: {error.said}".lstrip(".: ")
 
 
 def _parts(kind: Any, data: object) -> Iterator[tuple[str, Any, object]]:  # noqa: ANN401 - a type hint
@@ -92,6 +93,7 @@ def _described(found: Iterable[Fault], name: str, lines: dict[str, int]) -> Iter
 
 def _located(name: str, lines: dict[str, int], path: str, text: str) -> str:
     """The fault with the line of the innermost part of its path that has one."""
-    while path and path not in lines:
-        path = re.sub(r"(\.[^.\[]*|\[\d+\])$|^[^.\[]*$", "", path)
+    former = None
+    while path not in lines and path != former:
+        former, path = path, re.sub(r"(\.[^.\[]*|\[\d+\])$|^[^.\[]*$", "", path)
     return f"{name}: line {lines.get(path, 1)}: {text}"

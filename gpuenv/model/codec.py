@@ -24,11 +24,12 @@ class DecodeError(ValueError):
 
     Attributes:
         path: that path, such as ``gpus[0].name``; empty for the whole input.
+        said: what is wrong there.
     """
 
     def __init__(self, path: str, said: str) -> None:
         """Takes the path with the dot before it, as it is gathered."""
-        self.path = path.lstrip(".")
+        self.path, self.said = path.lstrip("."), said
         super().__init__(f"{self.path or 'the input'}: {said}")
 
 
