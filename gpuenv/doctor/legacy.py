@@ -3,7 +3,7 @@
 Ubuntu: its packages nvidia-driver-BRANCH. RPM Fusion: Howto NVIDIA, its packages of legacy branches (akmod-nvidia-580xx
 with Fedora 44). Arch Linux, News, NVIDIA 590 driver drops Pascal support (December 2025): nvidia-580xx-dkms of the AUR.
 NixOS Wiki, NVIDIA, Legacy branches. NVIDIA/yum-packaging-nvidia-driver, docs/guide-rhel8.md, Select an installation
-branch: the stream XXX-dkms holds on to a branch, with the proprietary modules (all read November 2026).
+branch: the stream NNN-dkms holds on to a branch, with the proprietary modules (all read November 2026).
 """
 
 from __future__ import annotations

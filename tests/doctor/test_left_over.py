@@ -56,7 +56,7 @@ def test_the_rest_of_an_installation_is_removed(matrix: Matrix, healthy: Snapsho
         ("/opt/conda", "/opt/conda/work"),
         ("/opt/conda", "/opt/conda/envs/other/lib/python3.12/site-packages"),
         ("/venv", "/home/me/lib/python3.12/site-packages"),
-        ("/venv", "/venv/work/lib/python3.12/site-packages"),
+        ("/venv", "/venv/other/lib/python3.12/site-packages"),
     ],
 )
 def test_a_source_tree_is_never_to_be_removed(matrix: Matrix, healthy: Snapshot, prefix: str, folder: str) -> None:

@@ -13,7 +13,7 @@ from tests.doctor.installed_target import changed, found, healthy
 
 __all__ = ["healthy"]
 
-PREFIX = "/work/app/.pixi/envs/default"
+PREFIX = "/srv/app/.pixi/envs/default"
 
 
 def of_pixi(prefix: str = PREFIX) -> Target:
@@ -40,7 +40,7 @@ def of_pixi(prefix: str = PREFIX) -> Target:
 )
 def test_every_installer_s_words_have_their_counterpart(command: str, told: str) -> None:
     (fix,) = for_pixi((Fix("Do it.", tuple(command.split()), safe=True),), of_pixi())
-    assert fix == Fix("Do it, in the pixi project /work/app.", tuple(told.split()), safe=False)
+    assert fix == Fix("Do it, in the pixi project /srv/app.", tuple(told.split()), safe=False)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_what_is_no_installing_stays(command: tuple[str, ...] | None) -> None:
 
 def test_an_environment_with_a_name_and_one_that_lies_elsewhere() -> None:
     fixes = (Fix("Do it.", ("conda", "install", "cupy")),)
-    (named,) = for_pixi(fixes, of_pixi("/work/app/.pixi/envs/gpu"))
-    assert named.text == "Do it, in the pixi project /work/app, for a feature of its environment gpu."
+    (named,) = for_pixi(fixes, of_pixi("/srv/app/.pixi/envs/gpu"))
+    assert named.text == "Do it, in the pixi project /srv/app, for a feature of its environment gpu."
     (detached,) = for_pixi(fixes, of_pixi("/cache/envs/app-123"))
     assert detached.text == "Do it, in the folder of the pixi project."
 
