@@ -101,7 +101,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--check", action="store_true", help="fail where a budget is not kept")
     parser.add_argument("--record", action="store_true", help="record these ratios")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=25)
     return parser.parse_args()
 
 

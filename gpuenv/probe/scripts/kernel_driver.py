@@ -11,14 +11,14 @@ from telling import is_folder, names, place, read, real, word
 
 _MOST_BUILDS = 64
 _MOST_LIBRARIES = 64
-_DEVICES = re.compile(r"nvidia(\d+|ctl|-uvm|-modeset)|dxg|nvmap")  # nvmap is of Tegra
-_LIBRARY = re.compile(r"lib(cuda|nvidia-ml)\.so(\.\d[\d.]*)?")
+_DEVICES = r"nvidia(\d+|ctl|-uvm|-modeset)|dxg|nvmap"  # nvmap is of Tegra
+_LIBRARY = r"lib(cuda|nvidia-ml)\.so(\.\d[\d.]*)?"
 _MOST_OF_A_LOG = 1_000_000
 # The shell's words (dash's, bash's); the kernel's Makefile, target prepare; GCC's driver.
-_NOT_FOUND = re.compile(r"\b(gcc-\d+): (?:command )?not found")
-_BUILT_BY = re.compile(r"The kernel was built by: \S*gcc\S* \([^)]*\) (\d+)\.")
-_UNKNOWN_OPTION = re.compile(r"error: unrecognized (?:command[- ]line option|argument)")
-_LOG = re.compile(r"make\.log for \S+ for kernel (\S+)")
+_NOT_FOUND = r"\b(gcc-\d+): (?:command )?not found"
+_BUILT_BY = r"The kernel was built by: \S*gcc\S* \([^)]*\) (\d+)\."
+_UNKNOWN_OPTION = r"error: unrecognized (?:command[- ]line option|argument)"
+_LOG = r"make\.log for \S+ for kernel (\S+)"
 
 
 def module_version(root: str) -> str | None:
@@ -56,7 +56,7 @@ def _builds(root: str, folder: str) -> list[dict[str, object]]:
         and any(names(root, f"{folder}/{kernel}/{a}/module") for a in names(root, f"{folder}/{kernel}"))
     ]
     text = read(root, folder + "/build/make.log", _MOST_OF_A_LOG) or ""
-    log = _LOG.search(text[:4096])
+    log = re.search(_LOG, text[:4096])
     if log and log[1] not in {entry["kernel"] for entry in built}:
         built.append({"kernel": log[1], "state": "failed", "compiler": _wanted_compiler(text)})
     return built or [{"kernel": None, "state": "added"}]
@@ -67,18 +67,18 @@ def _wanted_compiler(log: str) -> str | None:
 
     Another minor release of it gives the same warning and does no harm: an option that it does not know does.
     """
-    missing = _NOT_FOUND.search(log)
+    missing = re.search(_NOT_FOUND, log)
     if missing:
         return missing[1]
-    built_by = _BUILT_BY.search(log)
-    return f"gcc-{built_by[1]}" if built_by and _UNKNOWN_OPTION.search(log) else None
+    built_by = re.search(_BUILT_BY, log)
+    return f"gcc-{built_by[1]}" if built_by and re.search(_UNKNOWN_OPTION, log) else None
 
 
 def device_nodes(root: str) -> list[dict[str, object]]:
     """The driver's device files; access is asked of the kernel, nothing is opened."""
     nodes = []
     for name in names(root, "/dev"):
-        if not _DEVICES.fullmatch(name):
+        if not re.fullmatch(_DEVICES, name):
             continue
         path = place(root, f"/dev/{name}")
         try:
@@ -105,7 +105,7 @@ def libraries(root: str) -> list[dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for folder in library_folders(root):
         for name in names(root, folder, begin="lib"):
-            if not _LIBRARY.fullmatch(name):
+            if not re.fullmatch(_LIBRARY, name):
                 continue
             path = real(root, f"{folder}/{name}")
             if path not in found and stat.S_ISREG(_mode(place(root, path))):

@@ -20,12 +20,12 @@ _OURS = (
 )
 _NOBODYS = ("serial", "segfault at")  # a board's number; whose program crashed
 # What may be behind a fault, and shall not be driven out by what is said again and again after it.
-_DECISIVE = re.compile(
+_DECISIVE = (
     r"NVRM: Xid|is rejected|unsigned module|Key was rejected|fallen off the bus|power cables|NVIDIA device is invalid"
 )
-_BOOT = re.compile(r"^Linux version \d")
-_PREFIX = re.compile(r"^.*? kernel: ")  # date and host of a line of syslog
-_STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
+_BOOT = r"^Linux version \d"
+_PREFIX = r"^.*? kernel: "  # date and host of a line of syslog
+_STAMP = r"^\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?"
 
 
 def kernel_log(root: str) -> dict[str, object]:
@@ -70,15 +70,15 @@ def _of_buffer(record: str) -> str | None:
 
 def _of_file(line: str, path: str) -> str | None:
     """The text without date, host and time stamp; in a file of all of syslog, the kernel's lines alone."""
-    text, count = _PREFIX.subn("", line, count=1)
+    text, count = re.subn(_PREFIX, "", line, count=1)
     if not count and path != "/var/log/dmesg":
         return None
-    return _STAMP.sub("", text)
+    return re.sub(_STAMP, "", text)
 
 
 def _since_boot(lines: list[str]) -> list[str]:
     """A file has lines of former starts too, which say nothing of this one."""
-    starts = [number for number, line in enumerate(lines) if _BOOT.match(line)]
+    starts = [number for number, line in enumerate(lines) if re.match(_BOOT, line)]
     return lines[starts[-1] :] if starts else lines
 
 
@@ -92,7 +92,7 @@ def chosen(lines: Iterable[str]) -> list[str]:
             kept.pop(text, None)
             kept[text] = None
     found = list(kept)
-    decisive = [line for line in found if _DECISIVE.search(line)][-_MOST_DECISIVE:]
+    decisive = [line for line in found if re.search(_DECISIVE, line)][-_MOST_DECISIVE:]
     others = [line for line in found if line not in decisive]
     room = _MOST - len(decisive)
     taken = {*decisive, *others[-room:]}

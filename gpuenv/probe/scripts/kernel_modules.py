@@ -10,17 +10,15 @@ from telling import is_folder, names, read
 _WHOLE = 8_000_000  # bytes; modules.dep has about one million
 _DEEP = 4  # folders below updates/ and extra/ in which modules are looked for
 _MOST_KERNELS, _MOST_BLOCKS = 16, 8
-_MODULE_FILE = re.compile(r"nvidia(-current)?\.ko(\.\w+)?")
-_LISTED = re.compile(r"(?:^|[\s:])((?:\S*/)?nvidia(?:-current)?\.ko[.\w]*)", re.MULTILINE)
+_MODULE_FILE = r"nvidia(-current)?\.ko(\.\w+)?"
+_LISTED = r"(?m)(?:^|[\s:])((?:\S*/)?nvidia(?:-current)?\.ko[.\w]*)"
 _TREE = "/lib/modules"
 # modprobe.d(5): of files with one name, that of the first folder counts; these commands name a module, and a command
 # that only fails, or does nothing, keeps it out.
 _FOLDERS = tuple(f"{folder}/modprobe.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
-_BLOCKING = re.compile(
-    r"\s*(blacklist\s+nvidia(-current)?|alias\s+nvidia\s+off|install\s+nvidia(-current)?\s+(/usr)?/bin/(false|true))\s*$"
-)
+_BLOCKING = r"\s*(blacklist\s+nvidia(-current)?|alias\s+nvidia\s+off|install\s+nvidia(-current)?\s+(/usr)?/bin/(false|true))\s*$"
 # The kernel's own parameter, modprobe's (modprobe(8)), and dracut's (dracut.cmdline(7)).
-_PARAMETER = re.compile(r"(?:module_blacklist|modprobe\.blacklist|rd\.driver\.blacklist)=(?:\S*,)?nvidia(?:,\S*)?$")
+_PARAMETER = r"(?:module_blacklist|modprobe\.blacklist|rd\.driver\.blacklist)=(?:\S*,)?nvidia(?:,\S*)?$"
 
 
 def modules(root: str) -> dict[str, object]:
@@ -44,7 +42,7 @@ def module_installed(root: str) -> bool | None:
 
 def _of_kernel(root: str, kernel: str) -> list[str]:
     """The files of the module in a kernel's folder, as modules.dep names them, else as they are found."""
-    listed = _LISTED.findall(read(root, f"{_TREE}/{kernel}/modules.dep", _WHOLE) or "")
+    listed = re.findall(_LISTED, read(root, f"{_TREE}/{kernel}/modules.dep", _WHOLE) or "")
     if listed:
         return sorted({path.rpartition(f"/{kernel}/")[2] for path in listed})
     found = [path for part in ("updates", "extra") for path in _below(root, f"{_TREE}/{kernel}/{part}", _DEEP)]
@@ -53,7 +51,7 @@ def _of_kernel(root: str, kernel: str) -> list[str]:
 
 def _below(root: str, folder: str, deep: int) -> list[str]:
     found = names(root, folder)
-    files = [f"{folder}/{name}" for name in found if _MODULE_FILE.fullmatch(name)]
+    files = [f"{folder}/{name}" for name in found if re.fullmatch(_MODULE_FILE, name)]
     if files or not deep:
         return files
     below = [f"{folder}/{name}" for name in found if ".ko" not in name]
@@ -83,7 +81,7 @@ def module_blocks(root: str) -> list[str]:
                 continue
             seen.add(name)
             lines = (read(root, f"{folder}/{name}") or "").splitlines()
-            found += [f"{folder}/{name}: {line.strip()}" for line in lines if _BLOCKING.match(line)]
+            found += [f"{folder}/{name}: {line.strip()}" for line in lines if re.match(_BLOCKING, line)]
     words = (read(root, "/proc/cmdline") or "").split()
-    found += [f"/proc/cmdline: {word}" for word in words if _PARAMETER.match(word)]
+    found += [f"/proc/cmdline: {word}" for word in words if re.match(_PARAMETER, word)]
     return found[:_MOST_BLOCKS]
