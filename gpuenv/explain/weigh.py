@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from gpuenv.explain.apart import told_apart
-from gpuenv.explain.decided import decided
 from gpuenv.explain.guesses import MOST_GUESSES, UNDECIDED, swayed, with_guesses
 from gpuenv.explain.records import Hit, Level, Signature
 from gpuenv.model.causes import Cause
@@ -221,8 +220,8 @@ def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:
 def _told(hit: Hit, marks: Collection[str]) -> dict[Cause, float]:
     """What a message says beside what the rest of the text shows."""
     said = _said(hit)
-    told = told_apart(dict(_weights(hit, said, marks)), marks)
-    return decided(told, marks) if max(said.values(), default=0.0) < _CERTAIN else told
+    is_open = max(said.values(), default=0.0) < _CERTAIN
+    return told_apart(dict(_weights(hit, said, marks)), marks, is_open=is_open)
 
 
 def _said(hit: Hit) -> dict[Cause, float]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.scan import scan
-from gpuenv.explain.weigh import Ranked, text_marks, weigh
 from gpuenv.model.causes import Cause
+from tests.explain.ranking import ranked
 
 SURE = 0.8
 OUT = "torch.cuda.OutOfMemoryError: CUDA out of memory."
@@ -21,12 +20,6 @@ CUDNN = "libcudnn.so.9: cannot open shared object file"
 NO_CUPY = "ModuleNotFoundError: No module named 'cupy'"
 BLAS = "ImportError: libcublas.so.12: cannot open shared object file"
 HEADER = 'cannot open source file "cuda_fp16.h"'
-
-
-def ranked(text: str) -> tuple[Ranked, ...]:
-    """By its messages alone, whatever its words are like."""
-    hits = scan(text.encode()).hits
-    return weigh(hits, text_marks(hits))
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.scan import scan
-from gpuenv.explain.weigh import text_marks, weigh
 from gpuenv.model.causes import Cause
+from tests.explain.ranking import ranked
 
 NO_DEVICE = "RuntimeError: CUDA error: no CUDA-capable device is detected"
 UNKNOWN = "CUDA_ERROR_UNKNOWN"
@@ -21,9 +20,8 @@ COMPAT = Cause.FORWARD_COMPAT_UNSUPPORTED
 
 def first(text: str) -> Cause | None:
     """The likeliest by its messages alone, whatever its words are like."""
-    hits = scan(text.encode()).hits
-    ranked = weigh(hits, text_marks(hits))
-    return ranked[0].cause if ranked else None
+    said = ranked(text)
+    return said[0].cause if said else None
 
 
 @pytest.mark.parametrize(

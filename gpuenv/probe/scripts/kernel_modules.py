@@ -16,7 +16,10 @@ _TREE = "/lib/modules"
 # modprobe.d(5): of files with one name, that of the first folder counts; these commands name a module, and a command
 # that only fails, or does nothing, keeps it out.
 _FOLDERS = tuple(f"{folder}/modprobe.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
-_BLOCKING = r"\s*(blacklist\s+nvidia(-current)?|alias\s+nvidia\s+off|install\s+nvidia(-current)?\s+(/usr)?/bin/(false|true))\s*$"
+_BLOCKING = (
+    r"\s*(blacklist\s+nvidia(-current)?|alias\s+nvidia\s+off"
+    r"|install\s+nvidia(-current)?\s+(/usr)?/bin/(false|true))\s*$"
+)
 # The kernel's own parameter, modprobe's (modprobe(8)), and dracut's (dracut.cmdline(7)).
 _PARAMETER = r"(?:module_blacklist|modprobe\.blacklist|rd\.driver\.blacklist)=(?:\S*,)?nvidia(?:,\S*)?$"
 
