@@ -195,3 +195,17 @@ def test_metadata_that_tell_nothing_are_told_with_what_lies_beside_them(venv: Pa
     facts, _ = target_of(interpreter_of(venv))
     (left,) = facts.left_metadata
     assert (left.name, left.release, left.has_files) == ("cupy-cuda12x", None, True)
+
+
+@pytest.mark.parametrize("name", ["RECORD", "METADATA", "INSTALLER", "WHEEL"])
+def test_a_fifo_in_the_place_of_a_metadata_file_keeps_nobody_waiting(venv: Path, name: str) -> None:
+    site = site_packages(venv)
+    for release in ("1.26.4", "2.1.0"):
+        distribution(site, "numpy", release)
+    file = site / "numpy-2.1.0.dist-info" / name
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    distribution(site, "cupy-cuda12x", "14.2.0")
+    facts, source = target_of(interpreter_of(venv), limit=5)
+    assert source.state is SourceState.ANSWERED
+    assert ("cupy-cuda12x", "14.2.0") in cupy_lines(facts)

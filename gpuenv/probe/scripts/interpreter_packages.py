@@ -5,7 +5,10 @@ Standard library only, and only syntax that old Pythons parse: ``interpreter.py`
 
 import os
 import re
+import stat
 import sys
+
+LIMIT = 100000
 
 # What has to do with GPUs, by what the names of distributions and conda packages begin with.
 RELEVANT = re.compile(
@@ -34,11 +37,16 @@ def metadata_folders():
                 yield os.path.join(folder, name)
 
 
-def read(path):
-    """A metadata file, or an empty text."""
+def read(path, limit=LIMIT):
+    """The beginning of a metadata file, or an empty text; a FIFO in its place is none, and keeps nobody waiting."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with open(path, "rb") as file:
-            return file.read(100000).decode("utf-8", "replace")
+        descriptor = os.open(path, flags)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            return ""
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(limit).decode("utf-8", "replace")
     except (IOError, OSError):
         return ""
 
