@@ -1,0 +1,95 @@
+"""Matrices that cannot be read or are invalid: exit code 2 or 6, and a message with the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuenv.data import data_path
+from tests.cli.refusals import assert_refused
+
+
+def test_a_fault_in_a_matrix_is_told_with_its_line(tmp_path: Path) -> None:
+    lines = data_path("matrix.yaml").read_text(encoding="utf-8").splitlines()
+    (number,) = [n for n, line in enumerate(lines, 1) if line.startswith("  - {branch: 535,")]
+    lines[number - 1] = lines[number - 1].replace("cuda: 12.2", "cuda: banana")
+    matrix = tmp_path / "matrix.yaml"
+    matrix.write_text("\n".join(lines), encoding="utf-8")
+    for command in (["matrix", "check"], ["matrix", "show"], ["doctor", "--no-probe"]):
+        assert_refused(*command, "--matrix", matrix, names=[f"{matrix}: line {number}: "], code=6)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("schema: gpuenv.matrix/1\nrevision: [\n", 3),
+        ("schema: gpuenv.matrix/1\nschema: gpuenv.matrix/1\n", 2),
+        ("schema: gpuenv.matrix/2\n", 1),
+        ("", 1),
+        ("just text\n", 1),
+        ("schema: gpuenv.matrix/1\nrevision: &a [x]\nb: *a\n", 2),
+        ("schema: gpuenv.matrix/1\nrevision: !!python/name:os.system x\n", 2),
+    ],
+)
+def test_a_file_that_is_no_matrix_is_told_with_its_line(tmp_path: Path, text: str, line: int) -> None:
+    matrix = tmp_path / "matrix.yaml"
+    matrix.write_text(text, encoding="utf-8")
+    assert_refused("matrix", "check", "--matrix", matrix, names=[f"{matrix}: line {line}: "], code=6)
+
+
+@pytest.mark.parametrize("command", [["matrix", "check"], ["resolve", "--no-probe"], ["doctor", "--no-probe"]])
+def test_a_matrix_that_is_not_there_is_input_that_cannot_be_read(tmp_path: Path, command: list[str]) -> None:
+    assert_refused(*command, "--matrix", tmp_path / "missing.yaml", names=[f"{tmp_path}/missing.yaml: "])
+
+
+def test_a_fault_of_usage_goes_before_one_of_the_matrix(tmp_path: Path) -> None:
+    (tmp_path / "matrix.yaml").write_text("", encoding="utf-8")
+    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    files = ("--matrix", tmp_path / "matrix.yaml", "--snapshot", tmp_path / "broken.json")
+    assert_refused("doctor", *files, names=["broken.json"])
+
+
+@pytest.fixture
+def invalid(tmp_path: Path) -> Path:
+    path = tmp_path / "invalid.yaml"
+    path.write_text("schema: none\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "arguments", [["explain", "DRV106"], ["explain", "no-driver"], ["run"], ["resolve", "--no-probe"]], ids=" ".join
+)
+def test_an_invalid_matrix_is_6_wherever_it_is_named(invalid: Path, arguments: list[str]) -> None:
+    command = ["--", "true"] if arguments == ["run"] else []
+    assert_refused(*arguments, "--matrix", invalid, *command, names=["the matrix is invalid"], code=6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["resolve", "--no-probe", "--assume", "drivr=580"], "did you mean driver?"),
+        (["resolve", "--no-probe", "--assume", "driver"], "KEY=VALUE"),
+        (["resolve", "--no-probe", "--assume", "gpu="], "KEY=VALUE"),
+        (["resolve", "--no-probe", "--what-if", "driver"], "--what-if driver: expected"),
+        (["resolve", "--no-probe", "--what-if", "drivr=580,590"], "--what-if drivr=580"),
+        (["resolve", "--snapshot", "nope.json", "--snapshot", "nope2.json"], "nope.json"),
+        (["doctor", "--no-probe", "--assume", "driver=banana"], "banana"),
+        (["preflight", "--no-probe", "--assume", "os=plan9"], "linux"),
+        (["explain", "DRV106", "--assume", "driver"], "KEY=VALUE"),
+        (["explain", "DRV106", "--snapshot", "nope.json"], "nope.json"),
+        (["check-image", "x", "--platform", "a/b/c/d"], "--platform"),
+        (["check-image", "x", "--assume", "driver"], "KEY=VALUE"),
+        (["check-image", "--dockerfile", "nope.Dockerfile"], "nope.Dockerfile"),
+        (["check-image", "x", "--snapshot", "nope.json"], "nope.json"),
+        (["build-image", "--print", "--cuda", "twelve"], "twelve"),
+        (["build-image", "--print", "--label", "none"], "KEY=VALUE"),
+        (["build-image", "--print", "--assume", "driver"], "KEY=VALUE"),
+        (["lock", "--snapshot", "nope.json"], "nope.json"),
+        (["install", "--locked", "nope.lock"], "nope.lock"),
+        (["install", "--assume", "driver"], "KEY=VALUE"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_usage_goes_before_an_invalid_matrix(invalid: Path, arguments: list[str], told: str) -> None:
+    assert_refused(*arguments, "--matrix", invalid, names=[told])
