@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gpuenv
+from gpuenv.files import open_regular
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
@@ -106,11 +107,10 @@ def _own_text(entry: Path) -> str:
     Raises:
         OSError: where it is none, or cannot be read.
     """
-    descriptor = os.open(entry, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, encoding="utf-8") as file:
+    with os.fdopen(open_regular(entry, follow=False), encoding="utf-8") as file:
         state = os.fstat(file.fileno())
         own = _is_own(state) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if not stat.S_ISREG(state.st_mode) or state.st_size > _LARGEST or not own:
+        if state.st_size > _LARGEST or not own:
             raise OSError(f"{entry}: not a file of this user alone")
         return file.read()
 

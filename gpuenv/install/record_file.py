@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import io
 import os
-from pathlib import Path
 
+from gpuenv.files import open_regular, read_regular
 from gpuenv.model.record import dataclass
 
 _CHUNK = 1024 * 1024
+_LARGEST = 64 * 1024 * 1024  # bytes of a RECORD: a hundred times that of the largest wheels
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,8 @@ class Entry:
 def read_record(metadata: str) -> tuple[Entry, ...] | None:
     """The files of a distribution; None where it has no RECORD that can be read."""
     try:
-        with Path(metadata, "RECORD").open(encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file))
+        text = read_regular(os.path.join(metadata, "RECORD"), _LARGEST).decode("utf-8")
+        rows = list(csv.reader(io.StringIO(text, newline="")))
     except (OSError, UnicodeDecodeError, csv.Error):
         return None
     return tuple(_entry(row) for row in rows if row and row[0])
@@ -69,7 +71,7 @@ def hex_digest(path: str) -> str:
 
 def _sha256(path: str) -> bytes:
     sha = hashlib.sha256()
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+    handle = open_regular(path)
     try:
         while chunk := os.read(handle, _CHUNK):  # thousands of small files: no buffer, no object
             sha.update(chunk)
