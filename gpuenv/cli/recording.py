@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
-_DIGITS = 6  # fewer than these in a major version
 
 
 def read_at_most(path: Path, limit: int, kind: str) -> str:
@@ -100,4 +100,4 @@ def _is_newer(found: object, schema: str) -> bool:
     """Whether it is the same kind of document, in a major version that is not known yet."""
     kind, _, major = schema.partition("/")
     told = str(found).partition("/")
-    return told[0] == kind and told[2].isdecimal() and len(told[2]) < _DIGITS and int(told[2]) > int(major)
+    return told[0] == kind and (whole_number(told[2]) or 0) > int(major)

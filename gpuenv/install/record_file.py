@@ -9,9 +9,11 @@ import io
 import os
 
 from gpuenv.files import open_regular, read_regular
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.record import dataclass
 
 _CHUNK = 1024 * 1024
+_DIGITS = 18  # of a size that a file may have
 _LARGEST = 64 * 1024 * 1024  # bytes of a RECORD: a hundred times that of the largest wheels
 
 
@@ -83,4 +85,4 @@ def _sha256(path: str) -> bytes:
 def _entry(row: list[str]) -> Entry:
     kind, _, value = (row[1] if len(row) > 1 else "").partition("=")
     size = row[2] if len(row) > 2 else ""  # noqa: PLR2004 - the third column
-    return Entry(row[0], value if kind == "sha256" else None, int(size) if size.isdigit() else None)
+    return Entry(row[0], value if kind == "sha256" else None, whole_number(size, _DIGITS))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
 from gpuenv.model.versions import CudaVersion
 
@@ -60,8 +61,7 @@ def cuda_major_of(distribution: str, packages: Mapping[str, str], linked: int | 
     if linked is not None:
         return linked
     if distribution in _OTHER_DISTRIBUTIONS:
-        told = (packages.get("cuda-version") or packages.get("cudatoolkit", "")).split(".")[0]
-        return int(told) if told.isdigit() else None
+        return whole_number((packages.get("cuda-version") or packages.get("cudatoolkit", "")).split(".")[0])
     return cuda_major(distribution)
 
 

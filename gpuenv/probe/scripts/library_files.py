@@ -35,7 +35,7 @@ def needed_soname(name, folder):
     names = sorted(os.listdir(libs)) if os.path.isdir(libs) else []
     for module in [entry for entry in names if entry.split(".")[0] == name and entry.endswith(".so")]:
         text = content(os.path.join(libs, module), MODULE_LIMIT)
-        found = re.search(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.\\d+)\\0", text, re.IGNORECASE)
+        found = re.search(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.[0-9]{1,4})\\0", text, re.IGNORECASE)
         return found.group(1).decode("ascii") if found else None
     return None
 
