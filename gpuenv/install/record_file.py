@@ -33,6 +33,8 @@ def read_record(metadata: str) -> tuple[Entry, ...] | None:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except (OSError, UnicodeDecodeError, csv.Error):
         return None
+    if "\0" in text:  # which the csv module of Python 3.10 refuses, and no later one's
+        return None
     return tuple(_entry(row) for row in rows if row and row[0])
 
 
@@ -41,7 +43,7 @@ def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
     for entry in entries:
         try:
             found = os.stat(os.path.join(folder, entry.path))  # noqa: PTH116 - thousands of files
-        except OSError:
+        except (OSError, ValueError):  # no file can be called so
             return entry.path
         if entry.size is not None and found.st_size != entry.size:
             return entry.path
