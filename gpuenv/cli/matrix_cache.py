@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gpuenv
-from gpuenv.files import open_regular
+from gpuenv.files import open_regular, read_regular
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
@@ -67,17 +67,18 @@ def _read(path: Path) -> Matrix:
 
 
 def _key(path: Path) -> str | None:
-    """What names the state of file and code; None where one cannot be read, or the file is too large for a matrix."""
+    """What names the state of file and code; None where one cannot be read, or the file is too large for a matrix.
+
+    A pipe has none: it gives its bytes once, to whoever reads the matrix.
+    """
     told = [gpuenv.__version__]
     try:
         state = path.stat()
-        if state.st_size > _LARGEST:
-            return None
         told += [f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"]
         for name in _CODE:
             state = (Path(gpuenv.__file__).parent / name).stat()
             told.append(f"{name} {state.st_size} {state.st_mtime_ns}")
-        return f"{_sum(' '.join(told).encode())}-{_sum(path.read_bytes())}"
+        return f"{_sum(' '.join(told).encode())}-{_sum(read_regular(path, _LARGEST))}"
     except OSError:
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv import files
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.numbers import whole_number
@@ -25,10 +26,10 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
         OSError: when it cannot be read.
         UnicodeDecodeError: when it is no text.
     """
-    with path.open("rb") as file:
-        raw = file.read(limit + 1)
-    if len(raw) > limit:
-        raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}")
+    try:
+        raw = files.read_at_most(path, limit)
+    except files.TooLargeError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}") from error
     return raw.decode("utf-8").replace("\r\n", "\n")
 
 
