@@ -35,7 +35,6 @@ class Scheme:
         root: the folder that every other one lies below (sysconfig's ``data``).
         purelib: where pure modules go.
         platlib: where modules with extension modules go.
-        scripts: where programs go.
         externally_managed: whether the system forbids installing into it.
         path: where modules are imported from.
         python: its version.
@@ -49,7 +48,6 @@ class Scheme:
     root: str
     purelib: str
     platlib: str
-    scripts: str
     externally_managed: bool
     path: tuple[str, ...]
     python: str

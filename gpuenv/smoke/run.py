@@ -218,7 +218,6 @@ class Census:
 
     devices: tuple[Device, ...]
     error: str | None
-    cupy: str | None
 
 
 def census(setting: Setting, deadline: float) -> Census:
@@ -233,9 +232,4 @@ def census(setting: Setting, deadline: float) -> Census:
     if error is None and facts.get("done") is not True:
         error = child.error or f"asking CuPy ended as {child.ending.value}, exit code {child.exit_code}"
     listed = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
-    version = facts.get("cupy")
-    return Census(
-        seen_by_cupy(listed, setting.environment),
-        str(error) if error is not None else None,
-        str(version) if version is not None else None,
-    )
+    return Census(seen_by_cupy(listed, setting.environment), str(error) if error is not None else None)

@@ -14,7 +14,7 @@ from gpuenv.install.removal import left_metadata
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEME = Scheme("", "", "venv", "", "", "", "", externally_managed=False, path=(), python="", has_pip=False, markers={})
+SCHEME = Scheme("", "", "venv", "", "", "", externally_managed=False, path=(), python="", has_pip=False, markers={})
 
 
 def metadata(site: Path, name: str, release: str, head: str = "", record: str = "") -> Path:
