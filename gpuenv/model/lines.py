@@ -85,11 +85,11 @@ def cuda_minor(distribution: str) -> CudaVersion | None:
 
 def line_of_build(release: str, cuda: CudaVersion) -> str | None:
     """The wheel line of a CuPy by its release and the CUDA that it was built with; None where there can be none."""
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - takes long to load, and is for pastes alone
+    from packaging.version import Version  # noqa: PLC0415 - takes long to load, and is for pastes alone
 
     try:
         cupy = Version(release)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return None
     if cuda.major < _OLDEST_CUDA:
         return None

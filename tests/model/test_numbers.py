@@ -10,11 +10,13 @@ import pytest
 from gpuenv.data import data_path
 from gpuenv.explain.situation import marks_of
 from gpuenv.image.check.lines import is_no_line
+from gpuenv.install.environment import read_installed
 from gpuenv.install.journal import Store
 from gpuenv.install.record_file import Entry, read_record
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.load import load
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.lines import cuda_major_of
 from gpuenv.model.numbers import whole_number
 from gpuenv.paste.read import read_paste
@@ -24,7 +26,8 @@ from gpuenv.probe.raw_kernel import KernelFacts
 from gpuenv.probe.smi import parse_gpus
 from gpuenv.smoke.devices import Device, picked
 from gpuenv.smoke.state import xids
-from tests.cli.recorded import FIT
+from tests.cli.program import gpuenv
+from tests.cli.recorded import FIT, record
 from tests.cli.refusals import assert_refused
 
 if TYPE_CHECKING:
@@ -143,3 +146,27 @@ def test_what_nvidia_smi_and_the_driver_say(odd: str) -> None:
 def test_what_is_pasted(text: str) -> None:
     machine = to_snapshot(read_paste(text.format(odd="9" * 4000)), MATRIX)
     assert [gpu.index.value for gpu in machine.gpus if gpu.index.known] == []
+
+
+@pytest.mark.parametrize("whose", ["cupy", "packages"])
+@pytest.mark.parametrize("command", ["doctor", "resolve", "preflight"])
+def test_a_release_without_end_is_no_version(command: str, whose: str, tmp_path: Path) -> None:
+    """For packaging it is no ``InvalidVersion``: its parts are handed to ``int``."""
+    endless, target = f"1.{ODD[1]}", FIT.target
+    named = ("numpy", "torch", "numba", "jax", "cuda-toolkit", "cuda-version")
+    changed = (
+        replace(target, cupy=tuple(replace(entry, release=endless) for entry in target.cupy))
+        if whose == "cupy"
+        else replace(target, packages={**target.packages, **dict.fromkeys(named, endless)})
+    )
+    recording = record(replace(FIT, target=changed), tmp_path / "machine.json")
+    done = gpuenv(command, "--snapshot", recording, *(("--require", "cupy>=13") if command == "preflight" else ()))
+    assert done.returncode in (ExitCode.OK, ExitCode.UNFIT, ExitCode.COULD_NOT_CHECK), done.stderr
+    assert done.stdout
+
+
+def test_metadata_of_a_release_without_end_are_no_distribution_s(tmp_path: Path) -> None:
+    folder = tmp_path / "odd-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: odd\nVersion: {ODD[1]}\n", encoding="utf-8")
+    assert read_installed([str(tmp_path)]) == ()
