@@ -28,7 +28,9 @@ def load(path: Path) -> Matrix:
     try:
         data = read_at_most(path, strict_yaml.LARGEST)
     except TooLargeError as error:
-        raise MatrixError([f"{path}: larger than the {strict_yaml.LARGEST} bytes that a matrix may have"]) from error
+        raise MatrixError(
+            [f"{path}: line 1: larger than the {strict_yaml.LARGEST} bytes that a matrix may have"]
+        ) from error
     return parse(data.decode("utf-8").replace("\r\n", "\n"), str(path))
 
 

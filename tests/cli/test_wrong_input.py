@@ -62,7 +62,7 @@ def test_a_matrix_without_end_is_not_read_to_its_end(command: list[str], tmp_pat
     for cache in ("", str(tmp_path)):
         done = gpuenv(*command, "/dev/zero", environment={"XDG_CACHE_HOME": cache})
         assert (done.returncode, done.stdout) == (6, "")
-        assert "/dev/zero: larger than the 8388608 bytes that a matrix may have" in done.stderr
+        assert "/dev/zero: line 1: larger than the 8388608 bytes that a matrix may have" in done.stderr
 
 
 def test_a_profile_without_end_is_not_read_to_its_end() -> None:
