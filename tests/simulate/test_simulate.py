@@ -29,6 +29,7 @@ def device():
     return "gpu"
 print(device())
 """
+WHICH = "import shutil; print(shutil.which({!r}))"
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,41 @@ def test_programs_see_the_machine(cache: Path) -> None:
 @pytest.mark.parametrize(("name", "told"), [("h200-580", "gpu"), ("no-gpu", "cpu"), ("mismatch-535", "cpu")])
 def test_a_user_s_own_fallback_can_be_tried(cache: Path, name: str, told: str) -> None:
     assert on(name, sys.executable, "-c", FALLBACK, cache=cache).stdout == f"{told}\n"
+
+
+def test_the_caller_s_own_programs_come_before_those_of_the_system(cache: Path, tmp_path: Path) -> None:
+    """As with an activated environment, whose Python is not to be exchanged for the system's."""
+    for name in ("python3", "pytest", "cat"):
+        program(tmp_path / name, "echo mine")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    for name in ("python3", "pytest", "cat"):
+        assert on("h200-580", name, cache=cache, PATH=path).stdout == "mine\n"
+        seen = on("h200-580", sys.executable, "-c", WHICH.format(name), cache=cache, PATH=path)
+        assert seen.stdout == f"{tmp_path / name}\n"
+
+
+def test_programs_that_nvidia_smi_s_stand_in_needs_are_found_on_any_path(cache: Path, tmp_path: Path) -> None:
+    on("library-missing", "true", cache=cache)  # compiled while there is a compiler
+    done = on("library-missing", "nvidia-smi", "-L", cache=cache, PATH=str(tmp_path))
+    assert (done.returncode, done.stdout.count("GPU 0: ")) == (0, 1), done.stderr
+
+
+@pytest.mark.parametrize(("name", "there"), [("no-gpu", "None"), ("h200-580", "root/usr/bin/nvidia-smi")])
+def test_the_caller_s_nvidia_smi_is_not_on_the_machine(cache: Path, tmp_path: Path, name: str, there: str) -> None:
+    """Its neighbours are, among them the caller's Python."""
+    program(tmp_path / "nvidia-smi", "echo GPU 0: of the caller")
+    program(tmp_path / "python3", "echo mine")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    smi = on(name, sys.executable, "-c", WHICH.format("nvidia-smi"), cache=cache, PATH=path)
+    assert smi.stdout.strip().endswith(there), smi.stdout
+    assert "of the caller" not in on(name, "nvidia-smi", "-L", cache=cache, PATH=path).stdout
+    assert on(name, "python3", cache=cache, PATH=path).stdout == "mine\n"
+    assert [entry.name for entry in sorted(tmp_path.iterdir())] == ["nvidia-smi", "python3"]
+
+
+def program(path: Path, command: str) -> None:
+    path.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
+    path.chmod(0o755)
 
 
 @pytest.mark.parametrize("name", ["mismatch-535", "no-driver-h100", "gpu-lost", "nouveau-gtx1080ti", "fabric-manager"])
