@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from gpuenv.doctor.allowed import allowed_by
+from gpuenv.doctor.allowed import allowed_by, without_what_was_done
 from gpuenv.doctor.machine import contained
 from gpuenv.doctor.pixi_way import for_pixi
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
@@ -104,7 +104,7 @@ def diagnose(
             found = replace(found, fix=_here(found.fix, snapshot))
             if check.code.startswith(expected):
                 found = replace(found, severity=_milder(found.severity))
-            allowed = allowed_by(found, terms.allowances, terms.day)
+            allowed = without_what_was_done(allowed_by(found, terms.allowances, terms.day))
             findings[allowed] = () if symptom.stands_alone else check.follows
             if _stands_in_the_way(found, allowed):
                 blocked[check.code] = check.code

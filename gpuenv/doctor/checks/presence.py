@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.allowed import NONE_EXPECTED
 from gpuenv.doctor.blocks import let_through, switched_off
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus, probed
@@ -14,7 +15,6 @@ from gpuenv.model.visible import listed, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU
-_NONE_EXPECTED = Fix("Where none is expected, gpuenv doctor --expect-no-gpu makes this a note.")
 _PERHAPS_OFF = Fix(
     "Where this one has an NVIDIA GPU all the same: the line alias nvidia off is in a file of modprobe's, by which "
     "programs switch a laptop's GPU off. Switch it on with the program that wrote it."
@@ -94,7 +94,7 @@ def _nothing(snapshot: Snapshot) -> Symptom:
         return Symptom(
             "No NVIDIA GPU is on the PCI bus, and a file of modprobe's is there by which one is switched off",
             off + tuple(evidence[:1]),
-            (*let_through(snapshot), _NONE_EXPECTED),
+            (*let_through(snapshot), NONE_EXPECTED),
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
     return _none(off + tuple(evidence), (_PERHAPS_OFF,) if off else ())
@@ -120,7 +120,7 @@ def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom
         (
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
             *more,
-            _NONE_EXPECTED,
+            NONE_EXPECTED,
         ),
     )
 
@@ -132,7 +132,7 @@ def _macos(snapshot: Snapshot) -> Symptom:
         fact("host.os", snapshot.host.os) + fact("host.arch", snapshot.host.arch),
         (
             Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
-            _NONE_EXPECTED,
+            NONE_EXPECTED,
         ),
     )
 
