@@ -86,6 +86,25 @@ def test_a_hardware_event_of_a_gpu_that_works_is_a_warning(matrix: Matrix, xid: 
     assert "NVIDIA L4 at 0000:01:00.0" in finding.title
 
 
+@pytest.mark.parametrize(
+    ("places", "reset"),
+    [
+        (["0000:01:00.0"], ["0000:01:00.0"]),
+        (["0000:01:00.0", "0000:41:00.0", "0000:01:00.0"], ["0000:01:00.0", "0000:41:00.0"]),
+        (["0000:01:00.0", None], []),
+        ([f"0000:{n}1:00.0" for n in range(8)], []),
+    ],
+    ids=["one", "two", "nobody knows which", "all of eight"],
+)
+def test_a_reset_names_the_gpus_of_the_events(matrix: Matrix, places: list[str | None], reset: list[str]) -> None:
+    """Without -i, nvidia-smi resets all GPUs: its manual, --gpu-reset."""
+    told = known(tuple(KernelMessage("NVRM: Xid", 79, place) for place in places), "/dev/kmsg")
+    (finding,) = findings(replace(working(), kernel_log=told), matrix)
+    commands = [fix.command for fix in finding.fix if fix.command and "--gpu-reset" in fix.command]
+    assert commands == [("sudo", "nvidia-smi", "--gpu-reset", "-i", place) for place in reset]
+    assert "estart the machine" in " ".join(fix.text for fix in finding.fix)
+
+
 @pytest.mark.parametrize("xid", [8, 13, 31, 32, 43, 44, 45, 46, 63, 69, 92, 94, 109, 119, 120, 154, None])
 def test_an_event_that_an_application_may_cause_is_no_fault(matrix: Matrix, xid: int | None) -> None:
     assert findings(replace(working(), kernel_log=log("NVRM: Xid", xid=xid)), matrix) == []
