@@ -129,6 +129,26 @@ def test_a_gpu_that_nvml_calls_lost_is_told_once_with_its_event(matrix: Matrix) 
     assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}
 
 
+@pytest.mark.parametrize(
+    ("lost", "title"),
+    [
+        ([2], "GPU 2 (NVIDIA L4) has fallen off the bus"),
+        ([0, 3], "GPU 0 (NVIDIA L4), GPU 3 (NVIDIA L4) have fallen off the bus"),
+    ],
+)
+def test_it_is_told_which_of_several_has_fallen_off_the_bus(matrix: Matrix, lost: list[int], title: str) -> None:
+    one = working().gpus[0]
+    gpus = tuple(
+        replace(one, index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
+    )
+    gone = known(int(Nvml.GPU_IS_LOST), "nvml")
+    seen = tuple(replace(gpu, fault=gone) if place in lost else gpu for place, gpu in enumerate(gpus))
+    (finding,) = findings(replace(working(cuda=101), gpus=seen, gpu_count=known(4, "nvml")), matrix)
+    assert (finding.code, finding.title) == ("GPU203", title)
+    places = [entry.fact for entry in finding.evidence if entry.value == str(int(Nvml.GPU_IS_LOST))]
+    assert places == [f"NVML's return code for GPU {place} at 0000:{place + 1:02x}:00.0" for place in lost]
+
+
 def test_a_log_that_cannot_be_read_is_not_called_clean(matrix: Matrix) -> None:
     snapshot = replace(working(), kernel_log=Reading(reason="/dev/kmsg: Operation not permitted"))
     runs = {run.code: run for run in diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).checks}
