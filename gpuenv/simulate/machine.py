@@ -96,6 +96,7 @@ def stub_table(profile: Profile) -> dict[str, str]:
         table |= {f"gpu.{number}.{key}": value for key, value in _stub_gpu(gpu)}
         if gpu.shown is Shown.COUNTED:
             table[f"nvml.return.nvmlDeviceGetHandleByIndex_v2@{number}"] = _NO_PERMISSION
+            table[f"gpu.{number}.denied"] = "1"
     if driver.module is Module.INSTALLED_NOT_LOADED:
         table |= {
             "nvml.return.nvmlInitWithFlags": "9",

@@ -11,7 +11,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import is_rocm, rocm_of
 from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
-from gpuenv.model.visible import listed, uuids_of, visible_entries
+from gpuenv.model.visible import listed, to_be_opened, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU
@@ -197,7 +197,8 @@ def _hides_any(told: str) -> bool:
 def _cut_short(facts: Facts, told: str) -> Outcome:
     """A list of which CUDA reads the beginning alone."""
     snapshot = facts.snapshot
-    found = listed(told, len(snapshot.gpus), uuids_of(snapshot.gpus))
+    counted = to_be_opened(snapshot.gpus)
+    found = listed(told, len(counted), uuids_of(counted))
     instances = [entry for entry in found.entries if entry.startswith("MIG-")]
     if len(instances) > 1:
         yield Symptom(
@@ -219,7 +220,7 @@ def _cut_short(facts: Facts, told: str) -> Outcome:
 
 
 def _names(snapshot: Snapshot) -> str:
-    last = len(snapshot.gpus) - 1
+    last = len(to_be_opened(snapshot.gpus)) - 1
     return f"0 to {last}, or their UUIDs" if last > 0 else "0, or its UUID"
 
 
