@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from gpuenv.data import data_path
+from gpuenv.model.simulated import VARIABLE
 from gpuenv.simulate.build import SOURCES, StubDriver, build, built_in
 from gpuenv.simulate.machine import SimulatedMachine, materialise
 from gpuenv.simulate.programs import search_path
@@ -49,7 +50,7 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
     with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
         stub = kept_stub(cache, Path(folder), announce)
         machine = materialise(profile, Path(folder) / "machine", stub, partial(compile_toolkit, folder=Path(folder)))
-        return _run(command, combined(machine, environment))
+        return _run(command, combined(machine, environment) | {VARIABLE: profile.name})
 
 
 def combined(machine: SimulatedMachine, environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from gpuenv.data import data_path
 from gpuenv.simulate.profile import ProfileError, load
 from tests.cli.program import PROGRAM, gpuenv
+from tests.support.target import Targets
 
 NAMES = sorted(path.stem for path in data_path("machines").glob("*.yaml"))
 COUNT = "import pynvml as n; n.nvmlInit(); print([n.nvmlDeviceGetName(n.nvmlDeviceGetHandleByIndex(i)) for i in range(n.nvmlDeviceGetCount())])"  # noqa: E501
@@ -107,6 +109,42 @@ def test_pytest_with_the_plug_in_runs_on_it(cache: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout
     assert "driver-library-version-mismatch" in done.stdout
     assert "1 skipped" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "status"),
+    [
+        (("smoke", "--no-redact"), 5, None),
+        (("doctor", "--smoke"), 8, "unknown"),
+        (("preflight", "--no-config", "--smoke"), 8, "unknown"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_gpu_tests_are_skipped_on_it_and_blame_nothing(
+    cache: Path, targets: Targets, command: tuple[str, ...], code: int, status: str | None
+) -> None:
+    """No kernel can run there: what CuPy would say of that is no finding of the machine, and nothing is proven."""
+    target = targets.interpreter(load(data_path("machines") / "h200-580.yaml").target)
+    done = on("h200-580", *PROGRAM, *command, "--python", target, "--format", "json", cache=cache)
+    answer = json.loads(done.stdout)
+    tests = answer.get("smoke", answer)["tests"]
+    assert (done.returncode, answer["status"] if status else None) == (code, status), done.stderr
+    assert {(test["status"], test["detail"]) for test in tests} == {("skipped", "a simulated GPU runs no kernel")}
+    assert [finding for finding in answer.get("findings", []) if finding["severity"] == "error"] == []
+
+
+def test_without_a_gpu_they_are_skipped_for_the_doctor_s_reason(cache: Path, targets: Targets) -> None:
+    target = targets.interpreter(load(data_path("machines") / "no-gpu.yaml").target)
+    done = on("no-gpu", *PROGRAM, "smoke", "--python", target, "--format", "json", cache=cache)
+    assert done.returncode == 5
+    assert {test["detail"][:6] for test in json.loads(done.stdout)["tests"]} == {"GPU201"}
+
+
+def test_a_demonstration_cannot_be_shown_on_it(cache: Path, targets: Targets) -> None:
+    target = targets.interpreter(load(data_path("machines") / "h200-580.yaml").target)
+    done = on("h200-580", *PROGRAM, "smoke", "--demo", "stream-race", "--python", target, cache=cache)
+    assert done.returncode == 5
+    assert "a simulated GPU runs no kernel" in done.stdout
 
 
 def test_the_driver_is_compiled_once(tmp_path: Path) -> None:
