@@ -216,6 +216,45 @@ def test_every_machine_is_listed() -> None:
     assert [line.split(" ")[0] for line in done.stdout.splitlines()] == NAMES
 
 
+def test_a_machine_that_is_about_its_environment_is_marked() -> None:
+    """In its place a command meets the caller's own."""
+    lines = {line.split(" ")[0]: line for line in gpuenv("simulate", "--list").stdout.splitlines()}
+    marked = {name for name, line in lines.items() if line.endswith("(Its environment is not simulated.)")}
+    assert marked >= {
+        "two-cupy", "two-releases-of-one-line", "driver-too-old-wheel", "numpy1-cupy14", "v100-cuda13x-580", "no-cupy",
+        "library-missing", "rocm-on-nvidia", "fedora-lib64", "conda-cupy-without-cuda-version", "newer-than-matrix",
+    }  # fmt: skip
+    assert not marked & {
+        "no-gpu", "h100x8-550", "mismatch-535", "k80-580", "rtx5090-535", "libcuda-stub", "library-crash", "gpu-lost",
+        "one-of-eight-lost", "slurm-host-numbers", "no-driver-h100",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["no-gpu", "two-cupy"])
+def test_a_profile_can_be_printed_and_be_a_machine_again(cache: Path, tmp_path: Path, name: str) -> None:
+    printed = gpuenv("simulate", "--print", name)
+    assert printed.returncode == 0
+    assert printed.stdout == (data_path("machines") / f"{name}.yaml").read_text(encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(printed.stdout, encoding="utf-8")
+    assert on(str(tmp_path / "mine.yaml"), "true", cache=cache).returncode == 0
+    missing = gpuenv("simulate", "--print", "no-gup")
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert "did you mean no-gpu" in missing.stderr
+
+
+def test_the_smallest_machine_of_the_readme_is_one(cache: Path, tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^A machine of your own .*?```yaml\n(.*?)```", readme, re.MULTILINE | re.DOTALL)
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text, encoding="utf-8")
+    assert "GPU 0: NVIDIA L4 (UUID: GPU-" in on(str(mine), "nvidia-smi", "-L", cache=cache).stdout
+    probed = json.loads(on(str(mine), *PROGRAM, "probe", "--format", "json", cache=cache).stdout)
+    assert probed["driver"]["version"]["value"] == "550.163.01"
+    assert [gpu["compute_capability"]["value"] for gpu in probed["gpus"]] == ["8.9"]
+    report = json.loads(on(str(mine), *PROGRAM, "doctor", "--format", "json", cache=cache).stdout)
+    assert [f["code"] for f in report["findings"] if f["code"].startswith(("DRV", "GPU", "CTR"))] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
