@@ -20,25 +20,27 @@ from tests.support.syntax_trees import (
 # What the modules of each part of the package may import of the others, besides gpuenv itself for its version.
 MAY_IMPORT = {
     "model": set[str](),
-    "matrix": {"model"},
+    "matrix": {"model", "files"},
     "doctor": {"model", "matrix"},
     "explain": {"model", "matrix", "doctor"},
-    "probe": {"model", "matrix", "doctor", "interrupt"},
+    "probe": {"model", "matrix", "doctor", "interrupt", "files"},
     "paste": {"model", "matrix", "probe", "explain"},
     "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
-    "image": {"model", "matrix", "doctor", "probe", "report", "install", "smoke", "toml_text"},
-    "install": {"model", "matrix", "doctor", "probe", "report", "toml_text", "atomic"},
+    "image": {"model", "matrix", "doctor", "probe", "report", "install", "smoke", "toml_text", "files"},
+    "install": {"model", "matrix", "doctor", "probe", "report", "toml_text", "atomic", "files", "ondisk"},
     "smoke": {"model", "probe"},
-    "plugins": {"model", "doctor", "probe"},
+    "plugins": {"model", "doctor", "probe", "files", "ondisk"},
     "data": set[str](),
     "atomic": set[str](),
+    "files": set[str](),
+    "ondisk": {"files"},
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "began"),
+        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "began", "files"),
     },
-    "simulate": {"model", "matrix", "report", "probe", "data"},
+    "simulate": {"model", "matrix", "report", "probe", "data", "files"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},
     "refresh": {"model", "matrix", "probe", "toml_text"},
     "began": set[str](),
@@ -150,9 +152,12 @@ def test_a_module_of_a_pure_part_touches_nothing_outside() -> None:
 
 
 def test_the_edges_of_the_pure_parts_are_where_they_are_said_to_be() -> None:
-    assert {
-        module.name for module in modules() if module.part in PURE and "read_text" in ast.dump(module.tree)
-    } == EDGES
+    def reads(module: Module) -> bool:
+        return "read_text" in ast.dump(module.tree) or any(
+            name.startswith("gpuenv.files.") for name in imports(module.tree)
+        )
+
+    assert {module.name for module in modules() if module.part in PURE and reads(module)} == EDGES
 
 
 def test_broad_handlers_are_the_known_ones() -> None:

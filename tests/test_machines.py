@@ -19,11 +19,12 @@ from jsonschema import Draft202012Validator
 from gpuenv.matrix.strict_yaml import parse
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.reading import ASSUMED
-from gpuenv.probe.facts import rank, sources_of
+from gpuenv.probe.facts import sources_of
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, counted, materialise
 from gpuenv.simulate.profile import Profile, ProfileError, Shown, load
 from tests.support.processes import timed
+from tests.support.trust import rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

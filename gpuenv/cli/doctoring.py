@@ -60,8 +60,8 @@ def run_doctor(asked: Wanted) -> int:
     Raises:
         CommandError: for options that exclude each other, and what cannot be read or written.
     """
-    if asked.fix and (asked.snapshot is not None or asked.no_probe):
-        raise CommandError(ExitCode.USAGE, "--fix mends what is here: not with --snapshot or --no-probe")
+    if asked.fix and (asked.snapshot is not None or asked.no_probe or asked.paste is not None):
+        raise CommandError(ExitCode.USAGE, "--fix mends what is here: not with --snapshot, --paste or --no-probe")
     if (asked.yes or asked.dry_run) and not asked.fix:
         raise CommandError(ExitCode.USAGE, "--yes and --dry-run are for --fix")
     if asked.list_checks:

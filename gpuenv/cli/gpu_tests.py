@@ -52,6 +52,7 @@ def check_subject(subject: Subject) -> None:
     """
     for given, name in (
         (subject.snapshot is not None, "--snapshot"),
+        (subject.paste is not None, "--paste"),
         (subject.no_probe, "--no-probe"),
         (bool(subject.assume), "--assume"),
     ):

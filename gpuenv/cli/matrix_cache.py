@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gpuenv
+from gpuenv.files import open_regular, read_regular
 
 if TYPE_CHECKING:
     from gpuenv.matrix.records import Matrix
@@ -66,17 +67,18 @@ def _read(path: Path) -> Matrix:
 
 
 def _key(path: Path) -> str | None:
-    """What names the state of file and code; None where one cannot be read, or the file is too large for a matrix."""
+    """What names the state of file and code; None where one cannot be read, or the file is too large for a matrix.
+
+    A pipe has none: it gives its bytes once, to whoever reads the matrix.
+    """
     told = [gpuenv.__version__]
     try:
         state = path.stat()
-        if state.st_size > _LARGEST:
-            return None
         told += [f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"]
         for name in _CODE:
             state = (Path(gpuenv.__file__).parent / name).stat()
             told.append(f"{name} {state.st_size} {state.st_mtime_ns}")
-        return f"{_sum(' '.join(told).encode())}-{_sum(path.read_bytes())}"
+        return f"{_sum(' '.join(told).encode())}-{_sum(read_regular(path, _LARGEST))}"
     except OSError:
         return None
 
@@ -106,11 +108,10 @@ def _own_text(entry: Path) -> str:
     Raises:
         OSError: where it is none, or cannot be read.
     """
-    descriptor = os.open(entry, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, encoding="utf-8") as file:
+    with os.fdopen(open_regular(entry, follow=False), encoding="utf-8") as file:
         state = os.fstat(file.fileno())
         own = _is_own(state) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if not stat.S_ISREG(state.st_mode) or state.st_size > _LARGEST or not own:
+        if state.st_size > _LARGEST or not own:
             raise OSError(f"{entry}: not a file of this user alone")
         return file.read()
 

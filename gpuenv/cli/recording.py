@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuenv import files
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
 _LARGEST_SNAPSHOT = 64 * 1024 * 1024
-_DIGITS = 6  # fewer than these in a major version
 
 
 def read_at_most(path: Path, limit: int, kind: str) -> str:
@@ -25,10 +26,10 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
         OSError: when it cannot be read.
         UnicodeDecodeError: when it is no text.
     """
-    with path.open("rb") as file:
-        raw = file.read(limit + 1)
-    if len(raw) > limit:
-        raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}")
+    try:
+        raw = files.read_at_most(path, limit)
+    except files.TooLargeError as error:
+        raise CommandError(ExitCode.USAGE, f"{path}: larger than any {kind}") from error
     return raw.decode("utf-8").replace("\r\n", "\n")
 
 
@@ -100,4 +101,4 @@ def _is_newer(found: object, schema: str) -> bool:
     """Whether it is the same kind of document, in a major version that is not known yet."""
     kind, _, major = schema.partition("/")
     told = str(found).partition("/")
-    return told[0] == kind and told[2].isdecimal() and len(told[2]) < _DIGITS and int(told[2]) > int(major)
+    return told[0] == kind and (whole_number(told[2]) or 0) > int(major)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from itertools import chain
 
-from packaging.version import InvalidVersion
-
 from gpuenv.doctor.outside import out_of_the_way, own_cupys, within_reach
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.candidates import WheelCandidate
@@ -103,7 +101,7 @@ def _nearest(line: WheelLine, release: str) -> Release | None:
     ordered = sorted(line.releases, key=lambda entry: version_of(entry.cupy))
     try:
         older = [entry for entry in ordered if version_of(entry.cupy) <= version_of(release)]
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return None
     return older[-1] if older else next(iter(ordered), None)
 
@@ -114,7 +112,7 @@ def older_than_the_matrix(facts: Facts) -> tuple[CupyInstallation, ...]:
     oldest = min(version_of(release.cupy) for line in facts.matrix.wheel_lines for release in line.releases)
     try:
         return there if all(version_of(entry.release) < oldest for entry in there) else ()
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return ()
 
 
@@ -122,7 +120,7 @@ def uses_pathfinder(release: str) -> bool:
     """Whether a CuPy finds CUDA by cuda-pathfinder: 14 and newer do, 13 and older leave it to the loader."""
     try:
         return version_of(release).major >= _FIRST_WITH_PATHFINDER
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from gpuenv.model.pattern import pattern
 from gpuenv.model.target import LeftMetadata, Target
@@ -53,5 +53,5 @@ def is_clearable(entry: LeftMetadata, target: Target) -> bool:
 def _is_same(release: str, other: str) -> bool:
     try:
         return Version(release) == Version(other)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return release == other

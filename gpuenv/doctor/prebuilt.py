@@ -15,7 +15,7 @@ from gpuenv.model.finding import Fix
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Snapshot
 
-_PREBUILT = pattern(r"(?P<kernel>[^/]+)/kernel/nvidia-(?P<branch>\d+)(?P<server>srv)?(?P<open>-open)?/nvidia\.ko")
+_PREBUILT = pattern(r"(?P<kernel>[^/]+)/kernel/nvidia-(?P<branch>\d{1,4})(?P<server>srv)?(?P<open>-open)?/nvidia\.ko")
 # 6.8.0-45-generic; the mainline builds have six digits in the middle (6.12.1-061201-generic).
 _OF_UBUNTU = pattern(r"\d+\.\d+\.0-\d{1,4}-(?P<flavour>[a-z][a-z0-9-]*)")
 # Which of a distribution's kernels it is: "arch" of 6.6.1-arch1-1, "cachyos" of 6.6.2-3-cachyos.

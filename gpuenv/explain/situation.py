@@ -10,6 +10,7 @@ from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.support import branch_of
 from gpuenv.model.lines import cuda_major_of, is_rocm
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 
@@ -85,7 +86,8 @@ def _devices(snapshot: Snapshot) -> Iterator[str]:
     told = variables.get("CUDA_VISIBLE_DEVICES")
     if told is not None:
         first = told.split(",")[0].strip()
-        unknown = first.isdigit() and bool(snapshot.gpus) and int(first) >= len(snapshot.gpus)
+        number = whole_number(first)
+        unknown = first.isdigit() and bool(snapshot.gpus) and (number is None or number >= len(snapshot.gpus))
         yield "hidden" if unknown or not _NAMES_A_DEVICE.fullmatch(first) else "visible-set"
         if told.startswith("MIG"):
             yield "mig"

@@ -16,7 +16,7 @@ from gpuenv.probe.children import ChildGroup, Ending, run_child
 
 _QUICK = 20.0  # seconds for a question to the command line
 _LAST_WITH_BUILDKIT_INSIDE = 22  # docker 23 and newer leave it to the plug-in buildx
-_VERSION = re.compile(r"v?(\d+)\.(\d+)")
+_VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpuenv.files import read_regular
 from gpuenv.install.backends.conda import channel_of
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.paths import is_inside
@@ -67,7 +68,7 @@ def stems(prefix: str) -> frozenset[str]:
 def read_history(prefix: str) -> str:
     """The history that conda keeps; empty where there is none."""
     try:
-        return Path(prefix, META, "history").read_text(encoding="utf-8", errors="replace")
+        return read_regular(Path(prefix, META, "history"), _LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -78,7 +79,7 @@ def pixi_manifest(prefix: str) -> str | None:
         path = Path(prefix, META, mark)
         if path.is_file():
             try:
-                told = json.loads(path.read_text(encoding="utf-8"))
+                told = json.loads(read_regular(path, _LARGEST))
             except (OSError, ValueError):
                 return ""
             manifest = told.get("manifest_path") if isinstance(told, dict) else None
@@ -107,9 +108,7 @@ def _is_other(path: str, file: CondaFile) -> bool:
 def _packages(folder: Path) -> Iterator[CondaPackage]:
     for path in sorted(folder.glob("*.json")):
         try:
-            if path.stat().st_size > _LARGEST:
-                raise ValueError("it is larger than any record")  # noqa: TRY301 - one kind of answer
-            yield _package(path.stem, json.loads(path.read_text(encoding="utf-8")))
+            yield _package(path.stem, json.loads(read_regular(path, _LARGEST)))
         except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise TargetUnusable(
                 f"{path}: conda's record cannot be read: {error}", "Make the environment anew."

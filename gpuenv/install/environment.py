@@ -18,6 +18,7 @@ from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_target
+from gpuenv.ondisk import on_disk
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.command import in_target
 from gpuenv.probe.protocol import parse_facts
@@ -34,7 +35,6 @@ class Scheme:
         root: the folder that every other one lies below (sysconfig's ``data``).
         purelib: where pure modules go.
         platlib: where modules with extension modules go.
-        scripts: where programs go.
         externally_managed: whether the system forbids installing into it.
         path: where modules are imported from.
         python: its version.
@@ -48,7 +48,6 @@ class Scheme:
     root: str
     purelib: str
     platlib: str
-    scripts: str
     externally_managed: bool
     path: tuple[str, ...]
     python: str
@@ -158,33 +157,13 @@ def _installed(distribution: Distribution, folder: str) -> Installed | None:
     """
     place = getattr(distribution, "_path", folder)
     try:
-        try:
-            return _read(distribution, folder)
-        except UnicodeDecodeError:
-            return _read(_InAnyEncoding(Path(place)), folder)
+        return _read(on_disk(distribution), folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
             return None  # a link to itself is as good as none
         raise TargetUnusable(
             f"{place}: what is installed there cannot be read: {error}", "Reinstall or remove that package."
         ) from error
-
-
-class _InAnyEncoding(Distribution):
-    """Metadata of before 2018 may be in any encoding; what matters of them is ASCII."""
-
-    def __init__(self, path: Path) -> None:
-        """Reads what is in a folder of metadata, or the one file that old ones are."""
-        self._path = path
-
-    def read_text(self, filename: str) -> str | None:
-        """A file of the metadata, as far as it can be read."""
-        path = self._path / filename if filename else self._path
-        return path.read_bytes().decode("utf-8", "replace") if path.is_file() else None
-
-    def locate_file(self, path: str | os.PathLike[str]) -> Path:
-        """The place of an installed file."""
-        return self._path.parent / path
 
 
 def _read(distribution: Distribution, folder: str) -> Installed | None:

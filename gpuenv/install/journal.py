@@ -20,6 +20,7 @@ from gpuenv.atomic import replace_file, sync_folder
 from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.install.paths import JOURNALS
 from gpuenv.model.codec import DecodeError, decode, encode
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.journal/1"
@@ -149,7 +150,7 @@ class Store:
             names = [entry.name for entry in self.folder.iterdir()]
         except OSError:
             return ()
-        return tuple(sorted((name for name in names if name.isdigit()), key=int))
+        return tuple(sorted((name for name in names if whole_number(name) is not None), key=int))
 
     def open(self) -> None:
         """Makes the folder.

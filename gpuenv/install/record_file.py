@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import io
 import os
-from pathlib import Path
 
+from gpuenv.files import open_regular, read_regular
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.record import dataclass
 
 _CHUNK = 1024 * 1024
+_DIGITS = 18  # of a size that a file may have
+_LARGEST = 64 * 1024 * 1024  # bytes of a RECORD: a hundred times that of the largest wheels
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +29,11 @@ class Entry:
 def read_record(metadata: str) -> tuple[Entry, ...] | None:
     """The files of a distribution; None where it has no RECORD that can be read."""
     try:
-        with Path(metadata, "RECORD").open(encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file))
+        text = read_regular(os.path.join(metadata, "RECORD"), _LARGEST).decode("utf-8")
+        rows = list(csv.reader(io.StringIO(text, newline="")))
     except (OSError, UnicodeDecodeError, csv.Error):
+        return None
+    if "\0" in text:  # which the csv module of Python 3.10 refuses, and no later one's
         return None
     return tuple(_entry(row) for row in rows if row and row[0])
 
@@ -37,7 +43,7 @@ def is_damaged(folder: str, entries: tuple[Entry, ...]) -> str | None:
     for entry in entries:
         try:
             found = os.stat(os.path.join(folder, entry.path))  # noqa: PTH116 - thousands of files
-        except OSError:
+        except (OSError, ValueError):  # no file can be called so
             return entry.path
         if entry.size is not None and found.st_size != entry.size:
             return entry.path
@@ -69,7 +75,7 @@ def hex_digest(path: str) -> str:
 
 def _sha256(path: str) -> bytes:
     sha = hashlib.sha256()
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+    handle = open_regular(path)
     try:
         while chunk := os.read(handle, _CHUNK):  # thousands of small files: no buffer, no object
             sha.update(chunk)
@@ -81,4 +87,4 @@ def _sha256(path: str) -> bytes:
 def _entry(row: list[str]) -> Entry:
     kind, _, value = (row[1] if len(row) > 1 else "").partition("=")
     size = row[2] if len(row) > 2 else ""  # noqa: PLR2004 - the third column
-    return Entry(row[0], value if kind == "sha256" else None, int(size) if size.isdigit() else None)
+    return Entry(row[0], value if kind == "sha256" else None, whole_number(size, _DIGITS))

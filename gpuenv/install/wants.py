@@ -9,7 +9,7 @@ from packaging.markers import UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from gpuenv.model.record import dataclass
 
@@ -46,7 +46,7 @@ class Want:
         """Whether a version is one that is wanted."""
         try:
             return SpecifierSet(self.specifier).contains(Version(release), prereleases=True)
-        except InvalidVersion:
+        except ValueError:  # InvalidVersion, or more digits than int takes
             return False
 
 
@@ -131,7 +131,7 @@ def same_release(one: str, other: str) -> bool:
     """Whether two spellings are of one version: ``1.0`` and ``1.0.0`` are."""
     try:
         return Version(one) == Version(other)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return one == other
 
 
@@ -161,5 +161,5 @@ def _applies(requirement: Requirement, extras: set[str], markers: Mapping[str, s
         return True
     try:
         return any(requirement.marker.evaluate({**markers, "extra": extra}) for extra in ("", *extras))
-    except (UndefinedEnvironmentName, InvalidVersion):
+    except (UndefinedEnvironmentName, ValueError):  # no version, or one without end
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gpuenv.model.host import Container
+from gpuenv.model.numbers import whole_number
 
 _ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _MOST = 1024  # more GPUs than any machine has
@@ -54,6 +55,7 @@ def read_count(value: str) -> int:
     Raises:
         ValueError: with what was expected.
     """
-    if not value.isdigit() or int(value) > _MOST:
+    number = whole_number(value)
+    if number is None or number > _MOST:
         raise ValueError(f"expected a whole number up to {_MOST}")
-    return int(value)
+    return number

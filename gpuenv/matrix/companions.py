@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from packaging.version import InvalidVersion
-
 from gpuenv.matrix.packages import Advisory, Companion
 from gpuenv.matrix.ranges import within
 from gpuenv.matrix.records import Matrix
@@ -73,7 +71,7 @@ def _row(name: str, version: str, matrix: Matrix) -> Companion | None:
     rows = [row for row in matrix.companions if row.distribution == name]
     try:
         return next((row for row in rows if within(version, row.versions)), None)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return None
 
 

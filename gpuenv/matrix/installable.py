@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from packaging.version import InvalidVersion
-
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.ranges import within
@@ -104,7 +102,7 @@ def in_range(release: str, wanted: str) -> bool | None:
     """Whether a release is in a version range; None where it is no version."""
     try:
         return within(release, wanted)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+from gpuenv.files import TooLargeError, read_at_most
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.faults import Fault, MatrixError
 from gpuenv.matrix.records import SCHEMA, Matrix
@@ -24,12 +25,13 @@ def load(path: Path) -> Matrix:
         MatrixError: with every fault found.
         OSError, UnicodeDecodeError: when the file cannot be read.
     """
-    size = path.stat().st_size
-    if size > strict_yaml.LARGEST:
+    try:
+        data = read_at_most(path, strict_yaml.LARGEST)
+    except TooLargeError as error:
         raise MatrixError(
-            [f"{path}: line 1: {size} bytes are more than the {strict_yaml.LARGEST} that a matrix may have"]
-        )
-    return parse(path.read_text(encoding="utf-8"), str(path))
+            [f"{path}: line 1: larger than the {strict_yaml.LARGEST} bytes that a matrix may have"]
+        ) from error
+    return parse(data.decode("utf-8").replace("\r\n", "\n"), str(path))
 
 
 def parse(text: str, name: str) -> Matrix:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 
 @lru_cache(maxsize=4096)
@@ -13,7 +13,7 @@ def within(release: str, wanted: str) -> bool:
     """Whether a release is in a range such as ``>=13.5,<14``, pre-releases too.
 
     Raises:
-        InvalidVersion: where it is no version.
+        ValueError: where it is no version.
     """
     return _range(wanted).contains(version_of(release), prereleases=True)
 
@@ -23,7 +23,7 @@ def version_of(release: str) -> Version:
     """A release as a version, to be compared: the same few are asked for many times.
 
     Raises:
-        InvalidVersion: where it is none.
+        ValueError: where it is none; of more digits than int takes, no InvalidVersion.
     """
     return Version(release)
 
@@ -37,6 +37,6 @@ def is_version(text: str) -> bool:
     """Whether a text is the version of a package."""
     try:
         Version(text)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return False
     return True

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from gpuenv.matrix.faults import Fault
 from gpuenv.matrix.packages import Release, WheelLine
@@ -191,7 +191,7 @@ def _is_range(path: str, text: str) -> Iterator[Fault]:
 def _release_faults(path: str, release: Release) -> Iterator[Fault]:
     try:
         Version(release.cupy)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         yield Fault(path, f"{release.cupy} is no version")
     for name in ("numpy", "requires_python"):
         yield from _is_range(f"{path}.{name}", getattr(release, name) or "")

@@ -6,6 +6,7 @@ version in their names; those of CUDA 13 do not, and some count by their own lib
 
 from __future__ import annotations
 
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
 
 _SUFFIXED = pattern(r"nvidia-[a-z0-9-]+-cu(\d\d)")
@@ -35,8 +36,7 @@ def cuda_major_of_wheel(name: str, release: str) -> int | None:
     suffixed = _SUFFIXED.fullmatch(name)
     if suffixed:
         return int(suffixed[1])
-    first = release.split(".", maxsplit=1)[0]
-    own = int(first) if first.isdigit() else 0
+    own = whole_number(release.split(".", maxsplit=1)[0]) or 0
     if name == "cuda-toolkit":
         return own
     if name in _BY_CUDA_VERSION:

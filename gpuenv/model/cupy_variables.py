@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from gpuenv.model.record import dataclass
 
@@ -77,5 +77,5 @@ def _makes_its_folder(release: str | None) -> bool:
         return False
     try:
         return Version(release) >= _FIRST_TO_MAKE_THE_FOLDER
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
 from gpuenv.model.versions import CudaVersion
 
@@ -60,8 +61,7 @@ def cuda_major_of(distribution: str, packages: Mapping[str, str], linked: int | 
     if linked is not None:
         return linked
     if distribution in _OTHER_DISTRIBUTIONS:
-        told = (packages.get("cuda-version") or packages.get("cudatoolkit", "")).split(".")[0]
-        return int(told) if told.isdigit() else None
+        return whole_number((packages.get("cuda-version") or packages.get("cudatoolkit", "")).split(".")[0])
     return cuda_major(distribution)
 
 
@@ -85,11 +85,11 @@ def cuda_minor(distribution: str) -> CudaVersion | None:
 
 def line_of_build(release: str, cuda: CudaVersion) -> str | None:
     """The wheel line of a CuPy by its release and the CUDA that it was built with; None where there can be none."""
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415 - takes long to load, and is for pastes alone
+    from packaging.version import Version  # noqa: PLC0415 - takes long to load, and is for pastes alone
 
     try:
         cupy = Version(release)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return None
     if cuda.major < _OLDEST_CUDA:
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gpuenv.model.pattern import pattern
 
-MESSAGE = pattern(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)")
+MESSAGE = pattern(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d{1,4})\b")
 
 # Those that are resolved by a reset, a restart or a look at the board, and then by support. Left out are those that the
 # catalogue resolves by restarting the application (13, 31, 69, 94), by nothing (43, 44, 45, 63, 92), or by its software

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import replace
 from gpuenv.paste import forms, tables
@@ -11,14 +12,14 @@ _MOST = 256  # GPUs of one output
 # How a name begins that a driver gives; "GPU 0: out of memory" is none.
 _MAKER = r"(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN|NVS|Orin|Xavier|Thor|Tegra|GP10B|RTX|GTX)\b"
 _LISTED = pattern(
-    rf"(?:GPU models and configuration\s*: )?GPU (\d+): ({_MAKER}.*?)(?: \(UUID: (?:(GPU-[\w-]+)|([^)]*))\))?$"
+    rf"(?:GPU models and configuration\s*: )?GPU (\d{{1,4}}): ({_MAKER}.*?)(?: \(UUID: (?:(GPU-[\w-]+)|([^)]*))\))?$"
 )
 _INSTANCE = pattern(r"MIG (\S+)\s+Device\s+\d+: \(UUID: (MIG-[^)\s]+)\)$")
-_DEVICE = pattern(r"Device (\d+) (Name|Compute Capability|PCI Bus ID)\s*: (.+)$")
-_NUMBA = pattern(r"id (\d+)\s+b?'([^']+)'")
+_DEVICE = pattern(r"Device (\d{1,4}) (Name|Compute Capability|PCI Bus ID)\s*: (.+)$")
+_NUMBA = pattern(r"id (\d{1,4})\s+b?'([^']+)'")
 _NUMBA_CAPABILITY = pattern(r"[Cc]ompute [Cc]apability: (\d+\.\d+)$")
-_TENSORFLOW = pattern(rf"device: (\d+), name: ({_MAKER}.*?), pci bus id: (\S+), compute capability: (\d+\.\d+)")
-_QUERIED = pattern(rf"Device (\d+): \"({_MAKER}.*)\"$")
+_TENSORFLOW = pattern(rf"device: (\d{{1,4}}), name: ({_MAKER}.*?), pci bus id: (\S+), compute capability: (\d+\.\d+)")
+_QUERIED = pattern(rf"Device (\d{{1,4}}): \"({_MAKER}.*)\"$")
 _QUERIED_FIELD = pattern(
     r"(CUDA Capability Major/Minor version number|Total amount of global memory):\s+([\d.]+)"
     r"(?: MBytes \((\d+) bytes\))?"
@@ -157,14 +158,12 @@ class GpuReader:
         if field and field[1].startswith("CUDA"):
             return self._more(forms.DEVICE_QUERY, capability=field[2])
         if field:
-            size = int(field[3]) if field[3] and len(field[3]) < 16 else None  # noqa: PLR2004 - more than any GPU has
-            return self._more(forms.DEVICE_QUERY, memory_total=size)
+            return self._more(forms.DEVICE_QUERY, memory_total=whole_number(field[3] or "", 15))
         told = _CONTAINER_CLI.match(line)
         if told is None:
             return None
         if told[1] == "Device Index":
-            index = int(told[2]) if told[2].isdecimal() and len(told[2]) < 5 else None  # noqa: PLR2004 - as above
-            return self._put(forms.CONTAINER_CLI, told[2], index=index)
+            return self._put(forms.CONTAINER_CLI, told[2], index=whole_number(told[2], 4))
         names = {"Model": "name", "GPU UUID": "uuid", "Bus Location": "pci", "Architecture": "capability"}
         return self._more(forms.CONTAINER_CLI, **{names[told[1]]: told[2]})
 

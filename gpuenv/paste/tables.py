@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
 _MEBIBYTES = 1 << 20
-_DIGITS = 10
 
 # A Jetson's GPU has no address. Blanks may have been lost on the way, and the indentation.
 ROW = pattern(rf"\|?\s*(\d{{1,3}})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*(?:({_BUS})|N/A)\b")
@@ -49,8 +49,8 @@ def whole_or_cut(name: str) -> tuple[str | None, str | None]:
 
 def mebibytes(text: str) -> int | None:
     """``15360`` or ``15360 MiB`` in bytes; a number that no GPU has is none."""
-    number = (text.split() or [""])[0]
-    return int(number) * _MEBIBYTES if number.isdecimal() and number.isascii() and len(number) < _DIGITS else None
+    number = whole_number((text.split() or [""])[0])
+    return None if number is None else number * _MEBIBYTES
 
 
 def long_values(section: str, name: str, value: str) -> dict[str, object]:
@@ -85,7 +85,7 @@ def row_values(columns: tuple[str, ...], line: str) -> dict[str, Any] | None:
         if name.startswith("memory_"):
             values[name] = mebibytes(part)
         elif name == "index":
-            values[name] = int(part) if part.isdecimal() and len(part) < _DIGITS else None
+            values[name] = whole_number(part)
         else:
             values[name] = part
     return values

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.record import dataclass
 from gpuenv.model.sizes import parse_size, size_text
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
@@ -60,16 +61,16 @@ def _ordered(parse: Callable[[str], T]) -> Callable[[str, str], Predicate[T]]:
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > len(str(_LARGEST_COUNT)):
+    number = whole_number(text, len(str(_LARGEST_COUNT)))
+    if number is None:
         raise ValueError("expected a whole number like 2")
-    return int(text)
+    return number
 
 
 def _capability(text: str) -> ComputeCapability:
     """As everywhere; and a bare ``8`` or ``12`` is the major version, since no driver here knows a GPU of 1.x."""
-    if text.isascii() and text.isdigit() and int(text) < _LARGEST_MAJOR:
-        return ComputeCapability(int(text), 0) if int(text) else ComputeCapability.parse(text)
-    return ComputeCapability.parse(text)
+    number = whole_number(text)
+    return ComputeCapability(number, 0) if number and number < _LARGEST_MAJOR else ComputeCapability.parse(text)
 
 
 def _by_parts(operator: str, wanted: Sequence[int]) -> Callable[[Sequence[int]], bool]:

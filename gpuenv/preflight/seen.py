@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from gpuenv.matrix.needs import visible_gpus
 from gpuenv.model.reading import Reading
@@ -236,7 +236,7 @@ def numpy(snapshot: Snapshot) -> Seen[Version | None]:
 def _release(fact: str, text: str, subject: str = "") -> Observation[Version | None]:
     try:
         return Observation(fact, Version(text), "its metadata", subject)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return _untold(fact, f"{text!r} is no version", subject)
 
 

@@ -9,7 +9,7 @@ from gpuenv.model.record import replace
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.probe import smi
-from gpuenv.probe.asking import Asking, start_smi
+from gpuenv.probe.asking import Asking
 from gpuenv.probe.children import Answer, ChildResult, Ending, run_child
 from gpuenv.probe.outcome import first_words, source_of, worse
 from gpuenv.probe.raw import SmiFacts
@@ -51,13 +51,8 @@ def _nvcc_source(path: str, result: ChildResult, *, answered: bool) -> Source:
     return replace(source, detail=program)
 
 
-def ask_smi(asking: Asking) -> tuple[SmiFacts, Source]:
-    """nvidia-smi, the last to be believed: its banner, then its list of GPUs."""
-    return smi_facts(asking, start_smi(asking))
-
-
 def smi_facts(asking: Asking, begun: tuple[str, Answer] | None) -> tuple[SmiFacts, Source]:
-    """What nvidia-smi says, once it has been started, and to a second question where its banner is whole."""
+    """What nvidia-smi says, the last to be believed: its banner, then its list of GPUs where that is whole."""
     if begun is None:
         return SmiFacts(), Source("nvidia-smi", SourceState.ABSENT, "not on PATH")
     path, answer = begun

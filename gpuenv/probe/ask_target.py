@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from gpuenv.model.codec import encode
 from gpuenv.model.cuda_libraries import OPTIONAL, WANTED
@@ -162,5 +162,5 @@ def _libraries_source(result: ChildResult, facts: dict[str, Any], lost: list[Los
 def _uses_pathfinder(release: str) -> bool:
     try:
         return Version(release) >= _FIRST_WITH_PATHFINDER
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return True

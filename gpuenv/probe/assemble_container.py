@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import ContainerSupport, Grant, Mps
 from gpuenv.probe.parse import fact
@@ -64,17 +65,17 @@ def _slurm(environment: Mapping[str, str]) -> Grant | None:
     """Slurm, sbatch(1) and srun(1), output environment variables: the step's GPUs, the job's, how many on this node."""
     names = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
     devices = next(((name, listed(environment[name])) for name in names if environment.get(name)), None)
-    count = environment.get("SLURM_GPUS_ON_NODE", "")
-    if devices is None and not count.isdigit() and "SLURM_JOB_ID" not in environment:
+    count = whole_number(environment.get("SLURM_GPUS_ON_NODE", ""))
+    if devices is None and count is None and "SLURM_JOB_ID" not in environment:
         return None
     reason = f"none of {', '.join((*names, 'SLURM_GPUS_ON_NODE'))} says so"
     gpus: Reading[int] = missing(reason)
     if devices is not None:
         gpus = known(len(devices[1]), devices[0])
-    elif count.isdigit():
-        gpus = known(int(count), "SLURM_GPUS_ON_NODE")
+    elif count is not None:
+        gpus = known(count, "SLURM_GPUS_ON_NODE")
     return Grant(
-        known("slurm", devices[0] if devices else "SLURM_GPUS_ON_NODE" if count.isdigit() else "SLURM_JOB_ID"),
+        known("slurm", devices[0] if devices else "SLURM_JOB_ID" if count is None else "SLURM_GPUS_ON_NODE"),
         gpus,
         missing(reason) if devices is None else known(devices[1], devices[0]),
     )
@@ -121,9 +122,9 @@ def listed(text: str) -> tuple[str, ...]:
     """``0,2-4`` as 0, 2, 3, 4; UUIDs as they are."""
     found: list[str] = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        first, dash, last = entry.partition("-")
-        if dash and first.isdigit() and last.isdigit() and 0 <= int(last) - int(first) < _MOST:
-            found += [str(number) for number in range(int(first), int(last) + 1)]
+        first, last = (whole_number(part) for part in entry.partition("-")[::2])
+        if first is not None and last is not None and 0 <= last - first < _MOST:
+            found += [str(number) for number in range(first, last + 1)]
         else:
             found.append(entry)
     return tuple(found)

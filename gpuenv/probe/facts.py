@@ -7,7 +7,6 @@ A source may be a pattern, as of file names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 
 from gpuenv.model.record import dataclass
 
@@ -168,8 +167,3 @@ def sources_of(path: str) -> Sources | None:
     return next(
         (row for pattern, row in FACTS.items() if pattern.endswith(".*") and path.startswith(pattern[:-1])), None
     )
-
-
-def rank(sources: Sources, name: str) -> int | None:
-    """How far down the order of trust a source stands; None where the row does not know it."""
-    return next((number for number, pattern in enumerate(sources.trust) if fnmatchcase(name, pattern)), None)

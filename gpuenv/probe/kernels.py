@@ -15,12 +15,14 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from gpuenv.files import read_regular
 from gpuenv.probe.target import TargetError
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _BARE = re.compile(r"python(\d+(\.\d+)*)?")
 _SYSTEM = ("/usr/local/share/jupyter", "/usr/share/jupyter")
 _SPEC = "kernel.json"
+_LARGEST = 1 << 20
 
 
 def kernel_interpreter(given: str, environment: Mapping[str, str]) -> str:
@@ -35,7 +37,7 @@ def kernel_interpreter(given: str, environment: Mapping[str, str]) -> str:
     """
     spec = _spec(given, environment)
     try:
-        told = json.loads(spec.read_text(encoding="utf-8"))
+        told = json.loads(read_regular(spec, _LARGEST))
     except (OSError, ValueError, RecursionError) as error:
         raise TargetError(f"{spec}: the kernelspec cannot be read: {error}") from error
     argv = told.get("argv") if isinstance(told, dict) else None

@@ -124,7 +124,6 @@ class NvmlFacts:
         driver_version: ``580.95.05``.
         cuda: the C interface's number, 12040 for 12.4.
         count: how many GPUs there are.
-        asking: the call in hand when it last spoke.
         peers_took: seconds that the links between the GPUs took to ask.
         failures: the return code of each function that failed and is about no GPU.
         remarks: in words, why such a function gave no answer though it did not fail.
@@ -137,7 +136,6 @@ class NvmlFacts:
     driver_version: str | None = None
     cuda: int | None = None
     count: int | None = None
-    asking: str | None = None
     peers_took: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
     remarks: Mapping[str, str] = field(default_factory=dict)
@@ -177,7 +175,6 @@ class CudaFacts:
         init: return code of cuInit.
         init_name: its name, ``CUDA_ERROR_NO_DEVICE``.
         count: how many devices there are.
-        asking: the call in hand when it last spoke.
         devices: each of them.
     """
 
@@ -188,7 +185,6 @@ class CudaFacts:
     init: int | None = None
     init_name: str | None = None
     count: int | None = None
-    asking: str | None = None
     devices: tuple[CudaDevice, ...] = ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
 from gpuenv.probe.raw import SmiGpu
 
@@ -23,7 +24,6 @@ _BRANCHED = pattern(r"(?<![\d.])(\d{3}\.\d[\d.]*)(?=[\s|])")
 _LEVEL = pattern(r"(?<![\d.])(\d{1,2}\.\d)(?=[\s|])")
 _COLOUR = pattern(r"\x1b\[[0-9;]*[A-Za-z]")
 _MIB = 1024 * 1024
-_DIGITS = 9
 _NOTHING = ("N/A", "ERR!", "Unknown Error")
 
 
@@ -53,10 +53,8 @@ def parse_gpus(output: str) -> tuple[SmiGpu, ...]:
 
 def _bytes(mebibytes: str) -> int | None:
     """``143771`` or ``143771 MiB``; a number that no GPU has is none."""
-    number = (mebibytes.split() or [""])[0]
-    if not (number.isdecimal() and number.isascii() and len(number) <= _DIGITS):
-        return None
-    return int(number) * _MIB
+    number = whole_number((mebibytes.split() or [""])[0])
+    return None if number is None else number * _MIB
 
 
 def _rows(output: str) -> Iterator[list[str]]:

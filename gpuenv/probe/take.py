@@ -129,19 +129,18 @@ class Inquiry:
         _join(threads.values(), min(deadline, time.monotonic() + _COURTESY) + _LATE)
 
 
-def take_snapshot(request: Request, announce: Announce = lambda _: None) -> Snapshot:
+def take_snapshot(request: Request) -> Snapshot:
     """Asks the machine and the target, each source in a child of its own, all at the same time.
 
     Args:
         request: what to ask, and how long.
-        announce: told which sources are still awaited, after two seconds.
 
     Raises:
         TargetError: when the target that the caller named is no environment.
     """
     with closing(Inquiry(request)) as inquiry:
         inquiry.begin()
-        return inquiry.finish(announce)
+        return inquiry.finish(lambda _: None)
 
 
 def _tasks(

@@ -39,11 +39,6 @@ class Talk:
         self._waits = False
 
     @property
-    def pid(self) -> int:
-        """Its process."""
-        return self._process.pid
-
-    @property
     def waits(self) -> bool:
         """Whether it waits for what else is wanted."""
         return self._waits and self._process.poll() is None

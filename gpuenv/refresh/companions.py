@@ -24,7 +24,7 @@ from gpuenv.refresh.work import Piece, Workplace
 
 # What tells which CUDA it is: the toolkit's metapackage, its wheels, and NVIDIA's bindings, which follow its numbers.
 _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu\d\d)?")
-_EXACT = re.compile(r"==(\d+)\.(\d+)(?:\.\d+)*(?:\.\*)?")
+_EXACT = re.compile(r"==(\d{1,4})\.(\d{1,4})(?:\.\d+)*(?:\.\*)?")
 _NAMED = re.compile(r"-cu(?:da)?(\d\d)\b")
 _EXTRA = re.compile(r"""extra *== *['"]([\w.-]+)['"]""")
 _MARKERS = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64"}

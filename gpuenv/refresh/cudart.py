@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 
@@ -62,5 +63,4 @@ def _asked(runtime: Path, stub: Path, level: CudaVersion, environment: Mapping[s
     }
     command = [sys.executable, "-I", "-c", _ASK, str(runtime)]
     done = run_child(command, variables, time.monotonic() + _PATIENCE)
-    told = done.stdout.strip()
-    return int(told) if done.ending is Ending.EXITED and told.isdigit() else None
+    return whole_number(done.stdout.strip()) if done.ending is Ending.EXITED else None

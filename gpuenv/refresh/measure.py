@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.versions import CudaVersion
@@ -117,7 +118,7 @@ def _of_file(path: Path, versions: set[str], needed: set[str]) -> tuple[list[byt
 def _newest(versions: Iterable[str], prefix: str) -> str | None:
     numbers = [text.removeprefix(prefix) for text in versions if text.startswith(prefix)]
     return max(
-        (text for text in numbers if text.replace(".", "").isdigit()),
+        (text for text in numbers if all(whole_number(part) is not None for part in text.split("."))),
         key=lambda text: tuple(map(int, text.split("."))),
         default=None,
     )
@@ -130,9 +131,9 @@ def built_with(folder: Path, code: GpuCode, matrix: Matrix, environment: Mapping
     """
     command = [sys.executable, "-I", "-c", _BUILD_VERSION, str(folder)]
     done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
-    told = done.stdout.strip()
-    if done.ending is Ending.EXITED and done.exit_code == 0 and told.isdigit():
-        return CudaVersion.from_number(int(told))
+    told = whole_number(done.stdout.strip())
+    if done.ending is Ending.EXITED and done.exit_code == 0 and told is not None:
+        return CudaVersion.from_number(told)
     writers = [row.cuda for row in matrix.cuda_minors if code.ptx_versions and row.ptx == code.ptx_versions[-1]]
     return writers[0] if len(writers) == 1 else None
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gpuenv.matrix.strict_yaml import Plain, YamlError, parse
+from gpuenv.files import read_at_most
+from gpuenv.matrix.strict_yaml import LARGEST, Plain, YamlError, parse
 from gpuenv.model.causes import Cause
 from gpuenv.model.record import replace
 from gpuenv.model.unread import reason_of
@@ -60,7 +61,7 @@ def load(path: Path) -> Profile:
         ProfileError: for anything that is not as expected.
     """
     try:
-        document = parse(path.read_text(encoding="utf-8"))
+        document = parse(read_at_most(path, LARGEST).decode("utf-8").replace("\r\n", "\n"))
     except YamlError as error:
         raise ProfileError(f"{path.name}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:

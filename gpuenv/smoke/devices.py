@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpuenv.model.identity import uuid_key
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import TestedGpu
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
@@ -132,7 +133,8 @@ def picked(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ..
 
 
 def _is_named(device: Device, name: str) -> bool:
-    if name.isdigit():
-        return device.index == int(name) or (device.index is None and device.visible == name)
+    number = whole_number(name)
+    if number is not None:
+        return device.index == number or (device.index is None and device.visible == name)
     key = uuid_key(name.upper())
     return bool(key) and (uuid_key(device.uuid or device.visible) or "").startswith(key or "")

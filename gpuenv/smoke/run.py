@@ -164,38 +164,34 @@ def order_of(task: Task, fault: str | None) -> dict[str, object]:
     }
 
 
-def ask(
-    setting: Setting, name: str, order: Mapping[str, object], deadline: float
-) -> tuple[ChildResult, dict[str, Any]]:
+def ask(setting: Setting, name: str, order: Mapping[str, object], seconds: float) -> tuple[ChildResult, dict[str, Any]]:
     """Runs the payload once for something that is no test; how it ended, and what it told.
 
     Args:
         setting: where it runs.
         name: what is asked, for messages.
         order: what the payload is told.
-        deadline: reading of ``time.monotonic``.
+        seconds: what it may take; then it is ended.
     """
     with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as empty:
         run = _Run(setting, empty)
         try:
-            child = _start(run, name, order, (), deadline)
+            child = _start(run, name, order, (), seconds)
         finally:
             run.group.terminate(_LAST_RITES)
             run.group.close()
     return child, parse_facts(child.stdout)
 
 
-def _start(
-    run: _Run, name: str, order: Mapping[str, object], devices: Sequence[Device], deadline: float
-) -> ChildResult:
+def _start(run: _Run, name: str, order: Mapping[str, object], devices: Sequence[Device], seconds: float) -> ChildResult:
     setting = run.setting
     environment = child_environment(setting.environment, setting.folder)
     if devices:
         environment[VISIBLE] = ",".join(device.visible for device in devices)
     supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
     payload = [setting.interpreter, "-B", str(setting.program), name, json.dumps(order)]
-    command = [*supervisor, str(deadline), run.empty, *payload]
-    return run_child(command, environment, time.monotonic() + deadline + _MARGIN, run.group)
+    command = [*supervisor, str(seconds), run.empty, *payload]
+    return run_child(command, environment, time.monotonic() + seconds + _MARGIN, run.group)
 
 
 def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
@@ -218,24 +214,18 @@ class Census:
 
     devices: tuple[Device, ...]
     error: str | None
-    cupy: str | None
 
 
-def census(setting: Setting, deadline: float) -> Census:
+def census(setting: Setting, seconds: float) -> Census:
     """Asks the target's CuPy for its devices.
 
     Args:
         setting: where the payload runs.
-        deadline: reading of ``time.monotonic``.
+        seconds: what it may take; then it is ended.
     """
-    child, facts = ask(setting, "--census", {}, deadline)
+    child, facts = ask(setting, "--census", {}, seconds)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:
         error = child.error or f"asking CuPy ended as {child.ending.value}, exit code {child.exit_code}"
     listed = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
-    version = facts.get("cupy")
-    return Census(
-        seen_by_cupy(listed, setting.environment),
-        str(error) if error is not None else None,
-        str(version) if version is not None else None,
-    )
+    return Census(seen_by_cupy(listed, setting.environment), str(error) if error is not None else None)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import MINIMAL, PROGRAM, answer, gpuenv
+from tests.cli.refusals import assert_refused
 
 TEXTS = Path(__file__).parents[1] / "paste" / "texts"
 CONFIG = TEXTS / "show_config_and_smi.txt"
@@ -81,6 +82,11 @@ def test_what_cannot_be_used_ends_in_2(arguments: tuple[str | Path, ...], said: 
         assert done.returncode == 2
         assert said in done.stderr
         assert done.stdout == ""
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["", "dry"])
+def test_this_machine_is_not_changed_by_what_somebody_pasted(dry: tuple[str, ...]) -> None:
+    assert_refused("doctor", "--fix", "--yes", *dry, "--paste", TEXTS / "numba.txt", names=["--fix", "--paste"])
 
 
 def test_explain_uses_what_is_pasted_beside_the_error(tmp_path: Path) -> None:

@@ -13,8 +13,11 @@ from gpuenv.cli.changing.choices import command_error
 from gpuenv.cli.changing.lockfile import read_lock
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.recording import read_snapshot
+from gpuenv.data import data_path
 from gpuenv.install.bundling import open_bundle
 from gpuenv.install.errors import Unreadable
+from gpuenv.simulate.profile import ProfileError
+from gpuenv.simulate.profile import load as load_profile
 from tests.cli.program import MINIMAL, PROGRAM, called, gpuenv
 
 RUBBISH = bytes(range(128, 256)) * 4
@@ -51,6 +54,33 @@ def test_a_file_without_end_is_not_read_to_its_end(option: list[str]) -> None:
     done = gpuenv(*option, "/dev/zero")
     assert (done.returncode, done.stdout) == (2, "")
     assert "/dev/zero: larger than any " in done.stderr
+
+
+@pytest.mark.parametrize("command", [["matrix", "check", "--matrix"], ["doctor", "--no-probe", "--matrix"]])
+def test_a_matrix_without_end_is_not_read_to_its_end(command: list[str], tmp_path: Path) -> None:
+    """With a cache and without one."""
+    for cache in ("", str(tmp_path)):
+        done = gpuenv(*command, "/dev/zero", environment={"XDG_CACHE_HOME": cache})
+        assert (done.returncode, done.stdout) == (6, "")
+        assert "/dev/zero: line 1: larger than the 8388608 bytes that a matrix may have" in done.stderr
+
+
+def test_a_profile_without_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(ProfileError, match="zero: larger than 8388608 bytes"):
+        load_profile(Path("/dev/zero"))
+
+
+def test_a_matrix_may_come_through_a_pipe(tmp_path: Path) -> None:
+    """As the shell's <(...) names one: it gives its bytes once, to whoever asks first."""
+    text = data_path("matrix.yaml").read_bytes()
+    command = [*PROGRAM, "resolve", "--no-probe", "--assume", "driver=580.95.05", "--matrix", "/dev/stdin"]
+    for home in (tmp_path, tmp_path / "none"):
+        done = subprocess.run(
+            command, input=text, capture_output=True, check=False, env={**MINIMAL, "HOME": str(home)}, timeout=60
+        )
+        assert b"cannot be read" not in done.stderr
+        assert b"is invalid" not in done.stderr
+        assert done.stdout.startswith(b"cupy-cuda")
 
 
 def test_a_lock_without_end_is_not_read_to_its_end() -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.install.environment import Scheme, read_installed
+from gpuenv.install.record_file import Entry, is_damaged, misfits, read_record
 from gpuenv.install.removal import left_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEME = Scheme("", "", "venv", "", "", "", "", externally_managed=False, path=(), python="", has_pip=False, markers={})
+SCHEME = Scheme("", "", "venv", "", "", "", externally_managed=False, path=(), python="", has_pip=False, markers={})
 
 
 def metadata(site: Path, name: str, release: str, head: str = "", record: str = "") -> Path:
@@ -65,3 +66,21 @@ def test_what_is_left_is_that_of_cupy_and_of_what_is_named(tmp_path: Path) -> No
 
     assert folders() == {"cupy_cuda12x-0.1.dist-info"}
     assert folders("numpy") == {"cupy_cuda12x-0.1.dist-info", "numpy-0.1.dist-info"}
+
+
+def test_a_record_of_zeros_is_none(tmp_path: Path) -> None:
+    """As a power cut leaves it; with a NUL there is no file of that name either."""
+    for release, record in (("13.6.0", "cupy\0/__init__.py,,3\n"), ("14.2.0", "cupy/__init__.py,,3\n")):
+        folder = metadata(tmp_path, "cupy_cuda12x", release, record=record)
+        assert (read_record(str(folder)) is None) == ("\0" in record)
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy/__init__.py").write_text("x = 1", encoding="utf-8")
+    (entry,) = read_installed([str(tmp_path)])
+    assert entry.release == "14.2.0"
+
+
+@pytest.mark.parametrize("path", ["a\0b.py", "\ud800.py"])
+def test_what_no_file_can_be_called_is_missing(tmp_path: Path, path: str) -> None:
+    entries = (Entry(path, None, 3),)
+    assert is_damaged(str(tmp_path), entries) == path
+    assert misfits(str(tmp_path), entries) == 1

@@ -24,9 +24,7 @@ def laid_out(folder: Path, line: str) -> tuple[Path, Scheme]:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cupy-cuda12x\nVersion: 14.2.0\n")
     (metadata / "RECORD").write_text(f"{metadata.name}/METADATA,,\n{metadata.name}/RECORD,,\n{line},,\n")
     site = str(root / SITE)
-    return stage, Scheme(
-        "", str(root), "venv", str(root), site, site, str(root / "bin"), False, (site,), "3.12", False, {}
-    )
+    return stage, Scheme("", str(root), "venv", str(root), site, site, False, (site,), "3.12", False, {})
 
 
 @pytest.mark.parametrize(

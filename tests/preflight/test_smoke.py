@@ -76,7 +76,9 @@ def test_a_level_that_does_not_exist_is_told(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [["--snapshot", "x.json"], ["--no-probe"], ["--assume", "driver=580"]], ids=" ".join
+    "options",
+    [["--snapshot", "x.json"], ["--no-probe"], ["--assume", "driver=580"], ["--paste", "x.txt"]],
+    ids=" ".join,
 )
 def test_another_machine_cannot_be_tested(options: list[str]) -> None:
     done = gpuenv("doctor", "--smoke", *options)

@@ -7,9 +7,10 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from gpuenv.probe.ask_programs import smi_facts
 from gpuenv.probe.ask_target import ask_files as ask_target_files
 from gpuenv.probe.ask_target import target_facts
-from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml
+from gpuenv.probe.asking import Asking, start_cuda, start_files, start_interpreter, start_kernel, start_nvml, start_smi
 from gpuenv.probe.children import ChildResult
 from gpuenv.probe.driver_facts import cuda_facts, kernel_facts, nvml_facts
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuenv.model.snapshot import Source
-    from gpuenv.probe.raw import CudaFacts, NvmlFacts
+    from gpuenv.probe.raw import CudaFacts, NvmlFacts, SmiFacts
     from gpuenv.probe.raw_kernel import KernelFacts
     from gpuenv.probe.raw_target import FileFacts, TargetFacts
 
@@ -44,6 +45,11 @@ def ask_nvml(asked: Asking) -> tuple[NvmlFacts, Source]:
 def ask_cuda(asked: Asking) -> tuple[CudaFacts, Source]:
     """Libcuda, as this process would see it."""
     return cuda_facts(start_cuda(asked)())
+
+
+def ask_smi(asked: Asking) -> tuple[SmiFacts, Source]:
+    """nvidia-smi: its banner, then its list of GPUs."""
+    return smi_facts(asked, start_smi(asked))
 
 
 def ask_target(asked: Asking, interpreter: str) -> tuple[TargetFacts, Source]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import gpuenv
-from gpuenv.probe.facts import FACTS, rank, sources_of
+from gpuenv.probe.facts import FACTS, sources_of
 from gpuenv.probe.facts_page import fact_paths, page
+from tests.support.trust import rank
 
 PAGE = Path(gpuenv.__file__).parent / "docs/facts.md"
 

@@ -11,14 +11,13 @@ import pytest
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.probe.answers import relevant
-from gpuenv.probe.ask_programs import ask_smi
 from gpuenv.probe.asking import Asking
 from gpuenv.probe.assemble import assemble
 from gpuenv.probe.raw import RawFacts
 from gpuenv.simulate.build import StubDriver, lay_out
 from gpuenv.simulate.machine import stub_table
 from gpuenv.simulate.profile import load
-from tests.probe.asking import ask_cuda, ask_nvml
+from tests.probe.asking import ask_cuda, ask_nvml, ask_smi
 from tests.probe.nvidia import MACHINE, PAIR, STATE
 from tests.support.stub_profile import lasting, replay_environment, stub_of
 

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_programs import ask_smi
 from gpuenv.probe.asking import Asking
 from gpuenv.probe.raw import SmiFacts, SmiGpu
 from gpuenv.probe.smi import parse_banner
 from gpuenv.simulate.build import StubDriver, lay_out
-from tests.probe.asking import asking
+from tests.probe.asking import ask_smi, asking
 
 SAMPLES = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.txt")}
 MIB = 1024 * 1024

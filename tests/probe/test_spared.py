@@ -8,8 +8,7 @@ import pytest
 
 from gpuenv.model.secrets import for_the_driver, without_secrets
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.ask_programs import ask_smi
-from tests.probe.asking import ask_cuda, ask_files, ask_kernel, ask_nvml, ask_target, asking
+from tests.probe.asking import ask_cuda, ask_files, ask_kernel, ask_nvml, ask_smi, ask_target, asking
 from tests.probe.venvs import interpreter_of, make_venv, site_packages
 
 if TYPE_CHECKING:

@@ -52,18 +52,18 @@ def test_both_answers_are_told_apart() -> None:
 
 
 def test_one_that_is_not_asked_again_ends_by_itself() -> None:
-    talk = talk_with(ANSWERING)
+    talk = talk_with(f"import os\nprint(os.getpid())\n{ANSWERING}")
     with closing(talk):
-        talk.first()
-        pid = talk.pid
+        pid = talk.first().stdout.split()[0]
     assert not Path(f"/proc/{pid}").exists()
 
 
 def test_one_that_does_not_end_is_ended() -> None:
-    talk = talk_with(f"import time\n{DONE}time.sleep(600)\n")
+    talk = talk_with(f"import os, time\nprint(os.getpid())\n{DONE}time.sleep(600)\n")
     with closing(talk):
-        assert talk.first().exit_code == 0
-        pid = talk.pid
+        first = talk.first()
+        pid = first.stdout.split()[0]
+        assert first.exit_code == 0
         began = time.monotonic()
     assert time.monotonic() - began < 3
     assert not Path(f"/proc/{pid}").exists()

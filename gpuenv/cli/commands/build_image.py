@@ -150,8 +150,7 @@ def build_image(
 
 def _end(making: Making, show: bool, dry_run: bool, context: Path | None) -> str | Path:  # noqa: FBT001 - options
     """Where the command ends: ``print``, ``plan``, a folder, or ``build``."""
-    if push_without_build := making.push and (show or dry_run or context is not None):
-        del push_without_build
+    if making.push and (show or dry_run or context is not None):
         raise CommandError(
             ExitCode.USAGE, "--push pushes what is built; --print, --dry-run and --context build nothing"
         )

@@ -18,6 +18,7 @@ from gpuenv.cli.imaging.site import Making, Site, host_ways, site_of, site_or_no
 from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
 from gpuenv.cli.inputs import Subject
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.record import replace
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from gpuenv.install.records import Pin
     from gpuenv.matrix.needs import Needs
     from gpuenv.matrix.records import Matrix
+
+_LAST_SECOND = 253402300799  # of the year 9999, behind which there is no date
 
 
 def run(asked: Asked, machine: tuple[Subject, Path | None], making: Making, out: Output, end: str | Path) -> int:
@@ -75,9 +78,10 @@ def _created(rows: Matrix) -> int:
     """SOURCE_DATE_EPOCH where it is set, else the day of the matrix: the same for the same inputs."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given is not None:
-        if not given.isdecimal():
-            raise CommandError(ExitCode.USAGE, f"SOURCE_DATE_EPOCH={given!r}: expected seconds since 1970")
-        return int(given)
+        seconds = whole_number(given, len(str(_LAST_SECOND)))
+        if seconds is None or seconds > _LAST_SECOND:
+            raise CommandError(ExitCode.USAGE, f"SOURCE_DATE_EPOCH={given[:20]!r}: expected seconds since 1970")
+        return seconds
     try:
         return int(datetime.fromisoformat(rows.revision).replace(tzinfo=timezone.utc).timestamp())
     except ValueError:

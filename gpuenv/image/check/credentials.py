@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpuenv.files import read_regular
 from gpuenv.model.record import dataclass
 from gpuenv.probe.children import Ending, run_child
 
@@ -72,8 +73,7 @@ def _files(environment: Mapping[str, str]) -> Iterator[Path]:
 
 def _load(path: Path) -> tuple[dict[str, Any], str | None]:
     try:
-        with path.open("rb") as file:
-            value = json.loads(file.read(_LARGEST))
+        value = json.loads(read_regular(path, _LARGEST))
     except FileNotFoundError:
         return {}, None
     except (OSError, ValueError, RecursionError) as error:

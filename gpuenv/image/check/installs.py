@@ -7,8 +7,7 @@ from enum import Enum
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion
+from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.variables import is_known
@@ -152,7 +151,7 @@ def _wheel(address: str) -> tuple[str, SpecifierSet] | None:
     file = re.split(r"[?#]", address)[0].rsplit("/", 1)[-1].replace("%2B", "+")  # the only one that names have
     try:
         name, version, _, _ = parse_wheel_filename(file)
-    except (InvalidWheelFilename, InvalidVersion):
+    except ValueError:  # no name of a wheel, no version, or one without end
         return None
     return name, SpecifierSet(f"=={version}")
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from gpuenv.files import read_regular
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.built import Built, build
 from gpuenv.image.check.compose import ComposeError, Text, services_of
@@ -23,6 +24,7 @@ from gpuenv.model.record import replace
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
 _MOST_SERVICES = 200
+_LARGEST = 1 << 20  # bytes of an .env
 _DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 
 
@@ -120,9 +122,9 @@ def _missing(source: Source | None, file: Path) -> str | None:
 
 
 def _other(path: Path) -> Text | None:
-    """Another file; none where it cannot be read."""
+    """Another file, which a compose file names; none where it cannot be read, or is none."""
     try:
-        return Text(str(path), read_text(path))
+        return Text(str(path), read_text(path)) if path.is_file() else None
     except ImageError:
         return None
 
@@ -139,8 +141,7 @@ def _override(path: Path) -> list[Path]:
 def _variables(folder: Path) -> Mapping[str, str]:
     """The file .env beside it, which compose reads."""
     try:
-        with (folder / ".env").open(encoding="utf-8", errors="replace") as file:
-            lines = file.read(1 << 16).splitlines()
+        lines = read_regular(folder / ".env", _LARGEST).decode("utf-8", "replace").splitlines()
     except OSError:
         return {}
     matches = (_LINE.match(line) for line in lines if not line.lstrip().startswith("#"))

@@ -16,7 +16,7 @@ from gpuenv.matrix.packages import Release, WheelLine
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.lines import FIRST_UNITED_CUDA, cuda_minor
 
-_OF_A_MAJOR = re.compile(r"cupy-cuda(\d+)x")
+_OF_A_MAJOR = re.compile(r"cupy-cuda(\d{1,4})x")
 
 
 def line_of(name: str, matrix: Matrix) -> WheelLine | None:

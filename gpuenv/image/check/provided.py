@@ -11,6 +11,7 @@ from gpuenv.image.check.frameworks import Framework, frameworks
 from gpuenv.image.check.installs import Install, Manager
 from gpuenv.matrix.packages import Flavour
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.numbers import whole_number
 from gpuenv.model.record import dataclass
 from gpuenv.model.versions import CudaVersion
 
@@ -133,7 +134,7 @@ def _is_conda_cuda(name: str) -> bool:
 def _of_conda(entry: Install) -> CudaVersion | None:
     """The CUDA that a package of conda's pins: ``cuda-version=12.9``, ``cudatoolkit=11.8``."""
     texts = [each.version for each in entry.specifier or () if each.operator == "=="]
-    match = re.match(r"(\d+)\.(\d+)", texts[0]) if entry.name in _OF_CONDA and len(texts) == 1 else None
+    match = re.match(r"(\d{1,3})\.(\d{1,3})(?!\d)", texts[0]) if entry.name in _OF_CONDA and len(texts) == 1 else None
     return CudaVersion(int(match[1]), int(match[2])) if match else None
 
 
@@ -144,8 +145,8 @@ def _wheels(built: Built) -> set[int]:
         match = _WHEEL.fullmatch(entry.name) if entry.manager is Manager.PIP else None
         if match is not None:
             version = entry.exact or next((each.version for each in entry.specifier or ()), "")
-            major = match[1] or version.partition(".")[0]
-            majors.add(int(major) if major.isdigit() else _newest_major(built.matrix))
+            major = whole_number(match[1] or version.partition(".")[0])
+            majors.add(_newest_major(built.matrix) if major is None else major)
         line = next((row for row in built.matrix.wheel_lines if row.name == entry.name), None)
         if line is not None and any(extra in entry.extras for extra in _BRINGING):
             fitting = [row for row in line.releases if entry.specifier is None or entry.specifier.contains(row.cupy)]

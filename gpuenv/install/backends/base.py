@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from gpuenv.install.records import Pin, is_name
 from gpuenv.model.record import dataclass
@@ -110,7 +110,7 @@ def make_pin(
         raise ValueError(f"{release!r} is no version")  # noqa: TRY004 - one kind of error for all input
     try:
         Version(release)
-    except InvalidVersion as error:
+    except ValueError as error:  # InvalidVersion, or more digits than int takes
         raise ValueError(str(error)) from error
     if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
         raise ValueError(f"{sha256!r} is no SHA-256 digest")

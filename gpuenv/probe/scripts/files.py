@@ -210,7 +210,7 @@ def toolkit(path: str, found_via: str, places: Sequence[str]) -> dict[str, objec
     """A toolkit by its headers and its NVRTC, which may lie in several places."""
     headers = (os.path.join(place, "include", "cuda_runtime_api.h") for place in places)
     header = next(filter(os.path.isfile, headers), None)
-    defined = r"^\s*#\s*define\s+CUDART_VERSION\s+(\d+)"
+    defined = r"^\s*#\s*define\s+CUDART_VERSION\s+(\d{4,6})\b"
     number = re.search(defined, text_of(header, _HEADER_LIMIT), re.MULTILINE) if header else None
     libraries = [name for place in places for name in names_in(os.path.join(place, "lib"))]
     return {

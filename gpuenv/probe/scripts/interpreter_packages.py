@@ -37,18 +37,23 @@ def metadata_folders():
                 yield os.path.join(folder, name)
 
 
-def read(path, limit=LIMIT):
-    """The beginning of a metadata file, or an empty text; a FIFO in its place is none, and keeps nobody waiting."""
+def content(path, limit):
+    """The beginning of a file, or nothing; a FIFO in its place is none, and keeps nobody waiting."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            return ""
+            return b""
         with os.fdopen(descriptor, "rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
+            return file.read(limit)
     except (IOError, OSError):
-        return ""
+        return b""
+
+
+def read(path, limit=LIMIT):
+    """The beginning of a metadata file, or an empty text."""
+    return content(path, limit).decode("utf-8", "replace")
 
 
 def required(head):

@@ -85,7 +85,9 @@ def driver_gpus(root: str) -> list[dict[str, object]]:
 def amd_nodes(root: str) -> list[dict[str, object]]:
     """The nodes of AMD's compute driver; what they mean is told later."""
     folder, found = "/sys/class/kfd/kfd/topology/nodes", []
-    for number in sorted((name for name in names(root, folder) if name.isdigit()), key=int)[:_MOST_NODES]:
+    for number in sorted((name for name in names(root, folder) if re.fullmatch("[0-9]{1,9}", name)), key=int)[
+        :_MOST_NODES
+    ]:
         text = read(root, f"{folder}/{number}/properties") or ""
         found.append(
             {

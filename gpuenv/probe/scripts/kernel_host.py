@@ -74,7 +74,7 @@ def module_signatures(root: str) -> bool | None:
 def suspends(root: str) -> int | None:
     """How often this machine has gone to sleep since its start (Linux, Documentation/ABI/testing/sysfs-power)."""
     told = word(root, "/sys/power/suspend_stats/success") or ""
-    return int(told) if told.isdecimal() else None
+    return int(told) if re.fullmatch("[0-9]{1,9}", told) else None
 
 
 def image(root: str) -> str | None:

@@ -6,7 +6,10 @@ Standard library only, and only syntax that old Pythons parse: ``libraries.py`` 
 import os
 import re
 
+from interpreter_packages import content
+
 HEADER_LIMIT = 4000000
+MODULE_LIMIT = 1 << 28
 
 
 def mapped_files():
@@ -31,11 +34,8 @@ def needed_soname(name, folder):
     libs = os.path.join(folder or "", "cupy_backends", "cuda", "libs")
     names = sorted(os.listdir(libs)) if os.path.isdir(libs) else []
     for module in [entry for entry in names if entry.split(".")[0] == name and entry.endswith(".so")]:
-        try:
-            with open(os.path.join(libs, module), "rb") as file:
-                found = re.search(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.\\d+)\\0", file.read(), re.IGNORECASE)
-        except (IOError, OSError):
-            return None
+        text = content(os.path.join(libs, module), MODULE_LIMIT)
+        found = re.search(b"\\0(lib" + name.encode("ascii") + b"\\.so\\.[0-9]{1,4})\\0", text, re.IGNORECASE)
         return found.group(1).decode("ascii") if found else None
     return None
 
@@ -52,11 +52,6 @@ def headers_version(folders):
 
 def defined(path, name):
     """The number that a header defines a name as."""
-    try:
-        with open(path, "rb") as header:
-            found = re.search(
-                b"^\\s*#\\s*define\\s+" + name.encode("ascii") + b"\\s+(\\d+)", header.read(HEADER_LIMIT), re.M
-            )
-    except (IOError, OSError):
-        return None
+    text = content(path, HEADER_LIMIT)
+    found = re.search(b"^\\s*#\\s*define\\s+" + name.encode("ascii") + b"\\s+([0-9]{1,9})(?![0-9])", text, re.M)
     return int(found.group(1)) if found else None

@@ -35,7 +35,6 @@ def main():
     tell("root", paths["data"])
     tell("purelib", paths["purelib"])
     tell("platlib", paths["platlib"])
-    tell("scripts", paths["scripts"])
     tell("externally_managed", kind() == "system" and managed)
     tell("path", [os.path.abspath(entry) for entry in sys.path if entry and os.path.abspath(entry) != here])
     tell("python", "%d.%d.%d" % tuple(sys.version_info[:3]))

@@ -26,10 +26,7 @@ def census(tell: Tell) -> None:
     try:
         import cupy as cp
 
-        tell("cupy", cp.__version__)
-        count = cp.cuda.runtime.getDeviceCount()
-        tell("count", count)
-        for number in range(count):
+        for number in range(cp.cuda.runtime.getDeviceCount()):
             tell("device.%d" % number, device_facts(cp, number))
     except Exception as error:  # noqa: BLE001 - someone else's environment: whatever it raises is an answer
         tell("error", first_line(error))

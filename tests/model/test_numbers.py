@@ -1,0 +1,172 @@
+"""Numbers in texts of others: digits of other scripts and without end are none, wherever they come from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.explain.situation import marks_of
+from gpuenv.image.check.lines import is_no_line
+from gpuenv.install.environment import read_installed
+from gpuenv.install.journal import Store
+from gpuenv.install.record_file import Entry, read_record
+from gpuenv.matrix.assume import AssumeError, assume
+from gpuenv.matrix.load import load
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.lines import cuda_major_of
+from gpuenv.model.numbers import whole_number
+from gpuenv.paste.read import read_paste
+from gpuenv.paste.snapshot import to_snapshot
+from gpuenv.probe.assemble_container import grant, listed
+from gpuenv.probe.raw_kernel import KernelFacts
+from gpuenv.probe.smi import parse_gpus
+from gpuenv.smoke.devices import Device, picked
+from gpuenv.smoke.state import xids
+from tests.cli.program import gpuenv
+from tests.cli.recorded import FIT, record
+from tests.cli.refusals import assert_refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ODD = ["\N{SUPERSCRIPT TWO}", "9" * 5000]
+IDS = ["superscript", "endless"]
+odd_numbers = pytest.mark.parametrize("odd", ODD, ids=IDS)
+MATRIX = load(data_path("matrix.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *(
+            ("0", 0),
+            ("007", 7),
+            ("999999999", 999_999_999),
+            ("1000000000", None),
+            ("", None),
+            ("-1", None),
+            ("1 ", None),
+        ),
+        *(("1_0", None), ("\N{ARABIC-INDIC DIGIT THREE}", None), (ODD[0], None), (ODD[1], None), ("1.0", None)),
+    ],
+)
+def test_a_whole_number(text: str, number: int | None) -> None:
+    assert whole_number(text) == number
+
+
+def test_as_many_digits_as_are_allowed() -> None:
+    assert (whole_number("12345", 5), whole_number("12345", 4)) == (12345, None)
+
+
+@odd_numbers
+def test_what_a_scheduler_has_set(odd: str) -> None:
+    assert listed(f"{odd}-{odd},1-2") == (f"{odd}-{odd}", "1", "2")
+    told = grant(KernelFacts(), {"SLURM_JOB_ID": "1", "SLURM_GPUS_ON_NODE": odd})
+    assert (told.by.value, told.gpus.value) == ("slurm", None)
+
+
+@odd_numbers
+def test_a_device_that_is_made_visible(odd: str) -> None:
+    """It names none, so that nothing is to be seen."""
+    machine = replace(FIT, environment={"CUDA_VISIBLE_DEVICES": odd})
+    assert "hidden" in marks_of(machine, MATRIX, ())
+
+
+@odd_numbers
+def test_a_size_in_a_record(odd: str, tmp_path: Path) -> None:
+    (tmp_path / "RECORD").write_text(f"a.py,sha256=x,{odd}\nb.py,,3\n", encoding="utf-8")
+    assert read_record(str(tmp_path)) == (Entry("a.py", "x", None), Entry("b.py", None, 3))
+
+
+@odd_numbers
+def test_the_day_of_an_image(odd: str) -> None:
+    options = ("--print", "--no-probe", "--assume", "driver=580.95.05", "--assume", "gpu=H100")
+    environment = {"SOURCE_DATE_EPOCH": odd}
+    assert_refused("build-image", *options, names=["SOURCE_DATE_EPOCH", "seconds since 1970"], environment=environment)
+
+
+def test_a_day_after_the_last_one() -> None:
+    options = ("--print", "--no-probe", "--assume", "driver=580.95.05", "--assume", "gpu=H100")
+    environment = {"SOURCE_DATE_EPOCH": "253402300800"}
+    assert_refused("build-image", *options, names=["SOURCE_DATE_EPOCH", "seconds since 1970"], environment=environment)
+
+
+@odd_numbers
+def test_a_number_of_gpus_that_is_assumed(odd: str) -> None:
+    with pytest.raises(AssumeError, match="expected a whole number up to 1024"):
+        assume(FIT, [f"gpu-count={odd}"], MATRIX)
+
+
+def test_a_folder_among_the_journals(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for name in (ODD[0], "0002", "0010", "x"):
+        store.transaction(name).mkdir(parents=True)
+    assert store.numbers() == ("0002", "0010")
+
+
+@odd_numbers
+def test_a_gpu_that_is_to_be_tested(odd: str) -> None:
+    device = Device(visible="0", index=0)
+    with pytest.raises(ValueError, match="is none of the GPUs"):
+        picked([device], [odd])
+
+
+@odd_numbers
+def test_versions_of_packages(odd: str) -> None:
+    assert cuda_major_of("cupy", {"cuda-version": f"{odd}.1"}) is None
+    assert not cuda_major_of_wheel("cuda-toolkit", f"{odd}.1")
+
+
+def test_a_line_of_an_endless_major() -> None:
+    assert is_no_line(f"cupy-cuda{ODD[1]}x", MATRIX)
+    assert not is_no_line("cupy-cuda99x", MATRIX)
+
+
+@odd_numbers
+def test_what_nvidia_smi_and_the_driver_say(odd: str) -> None:
+    (gpu,) = parse_gpus(f"0, GPU-1, NVIDIA A100, 00000000:01:00.0, {odd} MiB\n")
+    assert gpu.memory_total is None
+    assert xids([f"NVRM: Xid (PCI:0000:01:00): {odd}, x"], "0000:01:00.0") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GPU {odd}: NVIDIA A100 (UUID: GPU-8cbaba1c-2629-a732-f528-66f459089ef6)",
+        "Device {odd} Name                : NVIDIA A100\nDevice {odd} Compute Capability  : 80",
+        "id {odd}    b'NVIDIA A100'",
+        'Device {odd}: "NVIDIA A100"',
+        "Device Index:   {odd}\nModel: NVIDIA A100",
+    ],
+)
+def test_what_is_pasted(text: str) -> None:
+    machine = to_snapshot(read_paste(text.format(odd="9" * 4000)), MATRIX)
+    assert [gpu.index.value for gpu in machine.gpus if gpu.index.known] == []
+
+
+@pytest.mark.parametrize("whose", ["cupy", "packages"])
+@pytest.mark.parametrize("command", ["doctor", "resolve", "preflight"])
+def test_a_release_without_end_is_no_version(command: str, whose: str, tmp_path: Path) -> None:
+    """For packaging it is no ``InvalidVersion``: its parts are handed to ``int``."""
+    endless, target = f"1.{ODD[1]}", FIT.target
+    named = ("numpy", "torch", "numba", "jax", "cuda-toolkit", "cuda-version")
+    changed = (
+        replace(target, cupy=tuple(replace(entry, release=endless) for entry in target.cupy))
+        if whose == "cupy"
+        else replace(target, packages={**target.packages, **dict.fromkeys(named, endless)})
+    )
+    recording = record(replace(FIT, target=changed), tmp_path / "machine.json")
+    done = gpuenv(command, "--snapshot", recording, *(("--require", "cupy>=13") if command == "preflight" else ()))
+    assert done.returncode in (ExitCode.OK, ExitCode.UNFIT, ExitCode.COULD_NOT_CHECK), done.stderr
+    assert done.stdout
+
+
+def test_metadata_of_a_release_without_end_are_no_distribution_s(tmp_path: Path) -> None:
+    folder = tmp_path / "odd-1.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: odd\nVersion: {ODD[1]}\n", encoding="utf-8")
+    assert read_installed([str(tmp_path)]) == ()

@@ -1,0 +1,204 @@
+"""Files within bounds; and nobody waits for a FIFO, or for a device without end, in the place of a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.files import NotRegularError, TooLargeError, open_regular, read_at_most, read_regular
+from gpuenv.image.check.credentials import credentials_for
+from gpuenv.image.check.judge_compose import judge_compose
+from gpuenv.image.check.judge_file import Choice
+from gpuenv.install.conda_prefix import pixi_manifest, read_history, read_packages
+from gpuenv.install.environment import read_installed
+from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.record_file import digest, read_record
+from gpuenv.matrix.load import load
+from gpuenv.probe.kernels import kernel_interpreter
+from gpuenv.probe.target import TargetError
+from tests.cli.program import called
+from tests.support.syntax_trees import PACKAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECONDS = 5
+LIMIT = 30  # seconds of a whole program
+
+
+@contextmanager
+def nobody_waits() -> Iterator[None]:
+    """Ends in a failure what is still waiting: an ``OSError`` would be taken for an answer."""
+
+    def over(*_: object) -> None:
+        raise AssertionError(f"still waiting after {SECONDS} s")
+
+    former = signal.signal(signal.SIGALRM, over)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Path:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return path
+
+
+def metadata(site: Path, name: str, **files: str | None) -> Path:
+    """A folder of metadata; a file of None is a FIFO."""
+    folder = site / f"{name}-1.0.dist-info"
+    folder.mkdir(parents=True)
+    told = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", "RECORD": "", **files}
+    for file, text in told.items():
+        if text is None:
+            os.mkfifo(folder / file)
+        else:
+            (folder / file).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_file_is_read_to_its_last_byte_and_not_beyond_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 3_000_000)
+    for read in (read_regular, read_at_most):
+        assert read(path, 3_000_000) == b"x" * 3_000_000
+        with pytest.raises(TooLargeError, match="larger than 2999999 bytes"):
+            read(path, 2_999_999)
+        with pytest.raises(IsADirectoryError):
+            read(tmp_path, 10)
+        with pytest.raises(FileNotFoundError):
+            read(tmp_path / "none", 10)
+
+
+def test_a_link_is_followed_or_not(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    link = tmp_path / "link"
+    link.symlink_to("file")
+    assert read_regular(link, 10) == b"x"
+    with pytest.raises(OSError, match="symbolic links"):
+        open_regular(link, follow=False)
+
+
+def test_what_is_no_file_is_none(fifo: Path, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        for path in (fifo, tmp_path / "socket", Path("/dev/zero"), Path("/dev/null")):
+            before = len([*Path("/proc/self/fd").iterdir()])
+            with nobody_waits(), pytest.raises(NotRegularError, match="not a regular file"):
+                read_regular(path, 10)
+            assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+def test_what_a_user_names_may_be_a_pipe_or_a_device(fifo: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", f"open({str(fifo)!r}, 'w').write('told')"]), nobody_waits():
+        assert read_at_most(fifo, 10) == b"told"
+    with pytest.raises(TooLargeError):
+        read_at_most("/dev/zero", 10_000_000)
+
+
+def test_a_record_that_is_a_fifo(tmp_path: Path, fifo: Path) -> None:
+    folder = metadata(tmp_path / "site", "one", RECORD=None)
+    with nobody_waits():
+        assert read_record(str(folder)) is None
+        assert [entry.name for entry in read_installed([str(tmp_path / "site")])] == ["one"]
+    with nobody_waits(), pytest.raises(OSError, match="not a regular file"):
+        digest(str(fifo))
+
+
+@pytest.mark.parametrize("name", ["METADATA", "INSTALLER"])
+def test_metadata_that_is_a_fifo(tmp_path: Path, name: str) -> None:
+    """Without a name and a version it is no distribution; who has installed it may be unknown."""
+    metadata(tmp_path, "sound", INSTALLER="pip\n")
+    metadata(tmp_path, "odd", **{name: None})
+    with nobody_waits():
+        found = {entry.name: entry.installer for entry in read_installed([str(tmp_path)])}
+    assert found == {"sound": "pip"} | ({"odd": None} if name == "INSTALLER" else {})
+
+
+def test_variables_beside_a_compose_file_that_are_a_fifo(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".env")
+    os.mkfifo(tmp_path / "base.yaml")
+    path = tmp_path / "compose.yaml"
+    path.write_text(
+        "services:\n  a:\n    image: x\n  b:\n    extends: {file: base.yaml, service: b}\n", encoding="utf-8"
+    )
+    with nobody_waits():
+        assert judge_compose(path, Choice(), load(data_path("matrix.yaml"))).files == (str(path),)
+
+
+def test_docker_s_configuration_that_is_a_fifo(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    with nobody_waits():
+        found = credentials_for("ghcr.io", {"HOME": str(tmp_path), "DOCKER_CONFIG": str(tmp_path)})
+    assert (found.credentials, found.complaint) == (
+        None,
+        f"{tmp_path}/config.json: cannot be read: not a regular file",
+    )
+
+
+def test_conda_s_records_that_are_fifos(tmp_path: Path) -> None:
+    (tmp_path / "conda-meta").mkdir()
+    for name in ("history", "pixi", "numpy-2.1.0-0.json"):
+        os.mkfifo(tmp_path / "conda-meta" / name)
+    with nobody_waits():
+        assert read_history(str(tmp_path)) == ""
+        assert pixi_manifest(str(tmp_path)) is None
+    with nobody_waits(), pytest.raises(TargetUnusable, match="not a regular file"):
+        read_packages(str(tmp_path))
+
+
+@pytest.mark.parametrize("device", [None, "/dev/zero"])
+def test_a_kernelspec_that_is_no_file(tmp_path: Path, device: str | None) -> None:
+    spec = tmp_path / "kernels/odd/kernel.json"
+    spec.parent.mkdir(parents=True)
+    if device is None:
+        os.mkfifo(spec)
+    else:
+        spec.symlink_to(device)
+    with nobody_waits(), pytest.raises(TargetError, match="not a regular file"):
+        kernel_interpreter("odd", {"JUPYTER_PATH": str(tmp_path)})
+
+
+def test_entry_points_that_are_a_fifo(tmp_path: Path) -> None:
+    """Another package's check is found beside them."""
+    metadata(tmp_path, "odd", **{"entry_points.txt": None})
+    points = "[gpuenv.checks]\nACME101 = acme:check\n"
+    metadata(tmp_path, "acme", **{"entry_points.txt": points})
+    metadata(tmp_path, "headless", METADATA=None, **{"entry_points.txt": points.replace("101", "102")})
+    os.mkfifo(tmp_path / "archive")
+    paths = os.pathsep.join(str(path) for path in (tmp_path, tmp_path / "archive"))
+    done = called(["doctor", "--list", "--format", "json"], {**os.environ, "PYTHONPATH": paths}, LIMIT)
+    found = {check["code"]: check["package"] for check in json.loads(done.stdout)["checks"] if check["package"]}
+    assert found == {"ACME101": "acme 1.0", "ACME102": "an unknown package"}
+
+
+@pytest.mark.parametrize("named", ["cublas.so", "cuda_runtime_api.h"])
+def test_the_target_s_libraries_and_headers_that_are_fifos(tmp_path: Path, named: str) -> None:
+    libs = tmp_path / "cupy_backends/cuda/libs"
+    libs.mkdir(parents=True)
+    os.mkfifo((libs if named.endswith(".so") else tmp_path) / named)
+    asked = f"needed_soname('cublas', {str(tmp_path)!r}), headers_version([{str(tmp_path)!r}])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"from library_files import *; print({asked})"],
+        env={"PYTHONPATH": str(PACKAGE / "probe/scripts")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert (done.stdout, done.stderr) == ("None None\n", "")
