@@ -85,8 +85,9 @@ class Wanted:
     pins: tuple[Pin, ...] | None = None
 
 
-def command_error(error: InstallError) -> CommandError:
-    """The exit code of what ended an install early."""
+def command_error(error: InstallError, python: str | None = None) -> CommandError:
+    """The exit code of what ended an install early, and what to do about it for the target that the caller named."""
+    from gpuenv.doctor.own_commands import words_about
     from gpuenv.install.errors import ConsentNeeded, NothingFits, TargetUnusable, Unreadable
 
     codes = {
@@ -95,7 +96,8 @@ def command_error(error: InstallError) -> CommandError:
         NothingFits: ExitCode.NOTHING_FITS,
         ConsentNeeded: ExitCode.USAGE,
     }
-    return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, error.remedy)
+    remedy = words_about(error.remedy, python) if error.remedy else None
+    return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, remedy)
 
 
 def target_of(python: str | None, kernel: str | None) -> str | None:

@@ -68,7 +68,7 @@ def bundle(
             _fill(folder, made, means, matrix)
             _place(folder, output)
     except InstallError as error:
-        raise command_error(error) from error
+        raise command_error(error, subject.named) from error
     except OSError as error:
         raise CommandError(ExitCode.FAILED, f"{error.filename or output}: {error.strerror or error}") from error
     announce(f"{output}: {len(made.lock.pins)} wheels; install them with: gpuenv install --bundle {output}")

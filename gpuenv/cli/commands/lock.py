@@ -74,7 +74,7 @@ def lock(
         means = Means(installer, offline, False, install_timeout)
         made = make(subject, matrix, means, as_toml=lock_format is LockFormat.PYLOCK)
     except InstallError as error:
-        raise command_error(error) from error
+        raise command_error(error, subject.named) from error
     text = text_of(made.lock, made.resolution, lock_format)
     if output is not None:
         write_file(output, text, shared=True)
