@@ -114,7 +114,8 @@ def build_image(
 
     Resolved, pinned, built by your engine, proven, labelled.
 
-    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed.
+    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed, 7 there is nothing to
+    ask for the wheels.
     """
     from gpuenv.cli.changing.choices import Means
     from gpuenv.cli.imaging.site import Making
