@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from tests.support.memory import peak
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,14 +33,6 @@ class Measured:
     memory: int
 
 
-# Starts a command from a process that is small itself: a child's peak counts what its parent had when it was started.
-_SMALL = (
-    "import os, sys\n"
-    "pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)\n"
-    "print(os.wait4(pid, 0)[2].ru_maxrss)\n"
-)
-
-
 def measure(commands: Sequence[Command], rounds: int) -> dict[str, Measured]:
     """Runs every command once a round, after one round that is not counted.
 
@@ -52,7 +45,12 @@ def measure(commands: Sequence[Command], rounds: int) -> dict[str, Measured]:
             seconds = _time(command)
             if number:
                 taken[command.name].append(seconds)
-    return {command.name: Measured(statistics.median(taken[command.name]), _memory(command)) for command in commands}
+    return {
+        command.name: Measured(
+            statistics.median(taken[command.name]), peak(command.argv, command.environment, command.folder)
+        )
+        for command in commands
+    }
 
 
 def _time(command: Command) -> float:
@@ -69,17 +67,3 @@ def _time(command: Command) -> float:
     if done.returncode < 0:
         raise RuntimeError(f"{command.name} was ended by signal {-done.returncode}")
     return time.perf_counter() - started
-
-
-def _memory(command: Command) -> int:
-    """The largest resident memory of the command's own process, in bytes."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _SMALL, *command.argv],
-        env=dict(command.environment),
-        cwd=command.folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return int(done.stdout.splitlines()[-1]) * 1024

@@ -16,6 +16,7 @@ from gpuenv.image.check.rules import all_rules
 from gpuenv.model.causes import Cause
 from gpuenv.report.explained import cause_lines
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv
+from tests.support.memory import peak
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,11 +170,8 @@ def _measured(path: Path, mib: int) -> tuple[int, Any]:
             if number == mib // 2:
                 file.write(NO_DEVICE.encode() + b"\n")
     with (path.parent / "answer.json").open("wb") as answer:
-        process = subprocess.Popen([*PROGRAM, "explain", "--format", "json", path], stdout=answer, env=MINIMAL)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return used.ru_maxrss, json.loads((path.parent / "answer.json").read_text(encoding="utf-8"))
+        used = peak([*PROGRAM, "explain", "--format", "json", path], MINIMAL, output=answer)
+    return used // 1024, json.loads((path.parent / "answer.json").read_text(encoding="utf-8"))
 
 
 def test_a_large_log_takes_bounded_memory(tmp_path: Path) -> None:
