@@ -50,11 +50,7 @@ class Elsewhere:
 
     @property
     def pip_words(self) -> tuple[str, ...]:
-        """What tells pip of it (its documentation, "pip download"): every tag, for none implies another.
-
-        A pip before 23.3 takes them with a folder to install to alone. It is never made: nothing is installed.
-        Measured on 2026-11-22 of 22.2, 22.3.1, 23.2.1, 23.3, 24.2, 26.0.
-        """
+        """What tells pip of it (its documentation, "pip download"): every tag, for none implies another."""
         tag = f"cp{self.python.replace('.', '')}"
         minors = range(self.glibc, _OLDEST_MINOR - 1, -1)
         names = [f"manylinux_2_{minor}" for minor in minors] + ["manylinux2014", "manylinux2010", "manylinux1", "linux"]
@@ -63,7 +59,6 @@ class Elsewhere:
             *(f"--abi={abi}" for abi in (tag, "abi3", "none")),
             f"--python-version={self.python}",
             "--implementation=cp",
-            "--target=/nonexistent/gpuenv",
         )
 
 

@@ -1,4 +1,4 @@
-"""The wheels of an image, asked of a pip of any age: what tells it of another Python is no option of that one alone."""
+"""The wheels of an image, asked of pip: of one that can tell those of another Python than its own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,37 +15,33 @@ import pytest
 from gpuenv.image.locking import lock_image
 from gpuenv.install.backends import pip
 from gpuenv.install.backends.base import Options
+from gpuenv.install.errors import InstallError
 from gpuenv.install.resolving import Caller
 from gpuenv.probe.children import ChildGroup
-from tests.install.wheels import SET, make_wheel
+from tests.install.wheels import SET, make_wheel, numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from gpuenv.install.records import Pin
 
 WANTED = ("cupy-cuda12x[ctk]==14.2.0",)
 LOCKED = {"cuda-toolkit": "12.9.2", "cupy-cuda12x": "14.2.0", "numpy": "2.1.0", "nvidia-cuda-nvrtc-cu12": "12.9.86"}
+NEWEST = {**LOCKED, "numpy": "2.9.0"}
 
 
-def _locked(program: tuple[str, ...], release: str, folder: Path, environment: Mapping[str, str]) -> tuple[Pin, ...]:
-    wheels = folder / "wheels"
-    wheels.mkdir()
-    for package in SET:
-        make_wheel(wheels, package)
+def _caller(program: tuple[str, ...], release: str, wheels: Path, environment: Mapping[str, str]) -> Caller:
     options = Options(sys.executable, find_links=str(wheels))
-    caller = Caller(pip.Pip(program, release), options, environment, time.monotonic() + 120, ChildGroup())
-    return lock_image(caller, WANTED, "3.12", "linux/amd64")
+    return Caller(pip.Pip(program, release), options, environment, time.monotonic() + 120, ChildGroup())
 
 
-def test_by_the_pip_that_comes_with_python(tmp_path: Path) -> None:
-    """That of CPython 3.11.7 is 23.2.1, which takes a platform with --target alone."""
-    venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    pins = _locked((str(venv / "bin/python"), "-m", "pip"), "of Python's own", tmp_path, os.environ)
-    assert {pin.name: pin.release for pin in pins} == LOCKED
-    assert all(pin.sha256 for pin in pins)
+@pytest.mark.parametrize("release", ["22.2", "23.2.1", "24.0", "24.1.2"])
+def test_a_pip_that_knows_its_own_python_alone_is_not_asked(release: str, tmp_path: Path) -> None:
+    caller = _caller((str(tmp_path / "nothing-to-run"),), release, tmp_path, {})
+    with pytest.raises(InstallError, match=f"pip {release} tells the wheels for its own Python alone") as told:
+        lock_image(caller, WANTED, "3.12", "linux/amd64")
+    assert told.value.remedy is not None
+    assert told.value.remedy.startswith("Install uv: ")
 
 
 def test_a_report_of_pip_before_23_is_understood() -> None:
@@ -63,12 +60,16 @@ def test_a_report_of_pip_before_23_is_understood() -> None:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("release", [str(pip.OLDEST), "23.2.1", "23.3", "24.2"])
-def test_by_older_ones(release: str, tmp_path: Path) -> None:
-    place = tmp_path / "pip"
+@pytest.mark.parametrize("release", ["24.2", "26.0"])
+def test_of_another_python_than_pip_s_own(release: str, tmp_path: Path) -> None:
+    """The newest NumPy is for a Python that is newer than any that pip runs in here."""
+    place, wheels = tmp_path / "pip", tmp_path / "wheels"
+    wheels.mkdir()
+    for package in (*SET, replace(numpy("2.9.0"), python=">=3.20")):
+        make_wheel(wheels, package)
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", "--target", str(place), f"pip=={release}"], check=True
     )
-    environment = {**os.environ, "PYTHONPATH": str(place)}
-    pins = _locked((sys.executable, "-m", "pip"), release, tmp_path, environment)
-    assert {pin.name: pin.release for pin in pins} == LOCKED
+    caller = _caller((sys.executable, "-m", "pip"), release, wheels, {**os.environ, "PYTHONPATH": str(place)})
+    assert {pin.name: pin.release for pin in lock_image(caller, WANTED, "3.20", "linux/amd64")} == NEWEST
+    assert {pin.name: pin.release for pin in lock_image(caller, WANTED, "3.12", "linux/amd64")} == LOCKED
