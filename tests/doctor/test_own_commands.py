@@ -127,13 +127,15 @@ def test_every_command_that_takes_a_target_is_known() -> None:
 
 
 def test_the_program_says_it(tmp_path: Path) -> None:
-    root, venv = tmp_path / "root", tmp_path / "venv"
-    (root / "sys/bus/pci/devices").mkdir(parents=True)
+    venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    hidden = ("--assume", "env.CUDA_VISIBLE_DEVICES=-1")
+    again = ["env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor", "--python", str(venv)]
     for command in ("doctor", "preflight"):
-        _, told = answer(command, "--python", venv, "--driver-root", root)
-        (finding,) = [entry for entry in told["findings"] if entry["code"] == "GPU201"]
-        assert any(f"gpuenv doctor --python {venv} --expect-no-gpu" in fix["text"] for fix in finding["fix"])
-    recorded = record(WITHOUT_GPU, tmp_path / "recorded.json")
+        _, told = answer(command, "--python", venv, "--no-probe", *hidden)
+        (finding,) = [entry for entry in told["findings"] if entry["code"] == "GPU202"]
+        assert again in [fix["command"] for fix in finding["fix"]]
+    recorded = record(HIDDEN, tmp_path / "recorded.json")
     _, told = answer("doctor", "--python", venv, "--snapshot", recorded)
+    assert "GPU202" in {entry["code"] for entry in told["findings"]}
     assert str(venv) not in str(told["findings"])
