@@ -36,6 +36,19 @@ def test_the_folders_of_the_package_are_those_that_it_names() -> None:
     assert [text for text in re.findall(r"`(\w+/\w+)`", section) if not (package / text).is_dir()] == []
 
 
+def test_every_page_of_the_package_is_linked() -> None:
+    pages = {path.name for path in (Path(gpuenv.__file__).parent / "docs").glob("*.md")}
+    assert {Path(link).name for link in re.findall(r"\]\((gpuenv/docs/[\w.]+)\)", TEXT)} == pages
+
+
+def test_what_make_examines_is_what_its_exit_code_is_told_of() -> None:
+    makefile = (README.parent / "Makefile").read_text(encoding="utf-8")
+    recipe = re.search(r"^doctor:.*\n\t@(.+?) \|\| true$", makefile, re.MULTILINE)
+    assert recipe is not None
+    command = recipe[1].replace("$(BIN)", ".venv/bin").replace("$(VENV)", ".venv")
+    assert f"`{command}` has the real exit code" in one_line(TEXT)
+
+
 def test_every_target_of_make_that_it_names_is_there() -> None:
     makefile = (README.parent / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))

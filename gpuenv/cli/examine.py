@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.inputs import Beginning, Subject, get_matrix
 from gpuenv.cli.plugins import plugins, with_plugins
+from gpuenv.model.record import replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import Proof
@@ -54,7 +55,7 @@ def examine(
         all_checks()
         facts = beginning.finish(rows)
     resolution = resolve(facts, rows)
-    terms = terms_of(facts)
+    terms = replace(terms_of(facts), python=subject.named)
     smoke = None
     if proof is not None:
         from gpuenv.cli.gpu_tests import prove_report

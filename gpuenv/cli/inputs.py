@@ -50,6 +50,11 @@ class Subject:
     deep: bool = False
     paste: Path | None = None
 
+    @property
+    def named(self) -> str | None:
+        """The target of this machine that the caller named, which what is to be run next has to name too."""
+        return self.python if self.snapshot is None and self.paste is None else None
+
 
 def matrix_path(path: Path | None) -> Path:
     """The matrix that is meant: the one that was named, the user's own where that is newer, or the shipped one."""

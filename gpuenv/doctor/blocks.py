@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from gpuenv.doctor.remedies import family, initial_disk
 from gpuenv.model.finding import Fix
+from gpuenv.model.presence import SWITCHED_OFF
 from gpuenv.model.snapshot import Snapshot
 
 _OF_THE_INITIAL_DISK = "/proc/cmdline: rd.driver.blacklist="
-_SWITCHED_OFF = "alias nvidia off"
 # canonical/nvidia-prime, prime-select, _blacklist_nvidia; others write the same line into files of their own below /etc
 # (system76-power.conf, and blacklist-nvidia.conf, which EnvyControl's extension for GNOME reads; seen 2026-11-22).
 _OF_PRIME_SELECT = ("/lib/modprobe.d/blacklist-nvidia.conf: ", "/usr/lib/modprobe.d/blacklist-nvidia.conf: ")
@@ -36,7 +36,7 @@ def keeps_out(block: str) -> bool:
 def by_prime_select(snapshot: Snapshot) -> bool:
     """Whether Ubuntu's prime-select has switched the GPU off: its line, in its file, on its system."""
     ours = family(snapshot) == "ubuntu"
-    return ours and any(b.startswith(_OF_PRIME_SELECT) and b.endswith(_SWITCHED_OFF) for b in blocks(snapshot))
+    return ours and any(b.startswith(_OF_PRIME_SELECT) and b.endswith(SWITCHED_OFF) for b in blocks(snapshot))
 
 
 def switched_off(snapshot: Snapshot) -> tuple[str, ...]:
@@ -60,4 +60,4 @@ def let_through(snapshot: Snapshot) -> Iterator[Fix]:
 
 
 def _is_switched_off(block: str) -> bool:
-    return block.endswith(_SWITCHED_OFF)
+    return block.endswith(SWITCHED_OFF)

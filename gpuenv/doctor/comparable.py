@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from gpuenv.matrix.needs import driver_absent
+from gpuenv.model.presence import seen_to_be_absent
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Library, Snapshot
 
@@ -25,6 +27,7 @@ _OF_PLACES = (
     "cuda_path",
     "headers",
 )
+NONE = "none"  # what was looked for and is not there
 _HEALTH = ("ecc", "pages_pending", "rows_pending", "rows_failed", "throttle_reasons")
 
 
@@ -40,6 +43,7 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     yield from _readings("grant", snapshot.grant, leaving=("devices",))
     yield from _readings("mps", snapshot.mps)
     yield from _readings("container_support", snapshot.container_support)
+    yield from _absent(snapshot)
     for name in ("gpu_count", "visible_count", "rocm"):
         yield from _reading(name, getattr(snapshot, name))
     yield from _gpus(snapshot)
@@ -49,6 +53,14 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield "toolkits", _listed(str(kit.toolkit.value or "of unknown version") for kit in snapshot.toolkits)
     for name, value in snapshot.environment.items():
         yield f"environment.{name}", value
+
+
+def _absent(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """What was looked for and is not there is a fact as well; what nobody could tell is none."""
+    if not snapshot.driver.version.known and driver_absent(snapshot):
+        yield "driver.version", NONE
+    if not snapshot.gpu_count.known and seen_to_be_absent(snapshot):
+        yield "gpu_count", NONE
 
 
 def _readings(path: str, record: Any, leaving: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any record
@@ -72,7 +84,7 @@ def _text(value: Any) -> str:  # noqa: ANN401 - a reading's value
 
 
 def _listed(texts: Iterator[str] | map[str]) -> str:
-    return ", ".join(sorted(set(texts))) or "none"
+    return ", ".join(sorted(set(texts))) or NONE
 
 
 def _gpus(snapshot: Snapshot) -> Iterator[tuple[str, str]]:

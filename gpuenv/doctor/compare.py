@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from gpuenv.doctor.comparable import comparable, told_by_both
+from gpuenv.doctor.comparable import NONE, comparable, told_by_both
 from gpuenv.doctor.undoing import undo
+from gpuenv.model.causes import Cause
 from gpuenv.model.difference import SCHEMA, Comparison, Difference, NewFinding
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.record import replace
@@ -84,6 +85,8 @@ _FACT_OF_ENTRY = {
     "gpus[].compute_capability": ("GPU",),
     "gpus[].name": ("GPU",),
 }
+# The fact that a cause is about, whatever its evidence calls it.
+_ABOUT: Mapping[Cause, str] = {Cause.NO_NVIDIA_GPU: "gpu_count"}
 # What comes of a cause: it shows that something is wrong, and nobody can set it.
 _OUTCOMES = ("visible_count", "gpu_count", "driver.cuda_init", "driver.nvml_init", "driver.branch")
 _LIBRARIES = "target.libraries."  # which one is loaded comes of these, where they differ too
@@ -183,15 +186,23 @@ def _family(fact: str, before: str | None, after: str | None) -> tuple[float, st
     """How often the family of a fact is the cause, and what it means."""
     if fact.startswith(_NODES) and before is None:
         return _EXTRA_NODE
-    if fact in _NEWER and before and after and _NEWER[fact](after) > _NEWER[fact](before):
+    if fact in _NEWER and _is_newer(fact, before, after):
         return _NEWER_DRIVER
     return next(((share, why) for pattern, share, why in _FAMILIES if fnmatchcase(fact, pattern)), _REST)
+
+
+def _is_newer(fact: str, before: str | None, after: str | None) -> bool:
+    """Whether both have one, and the one here is newer."""
+    if before in (None, NONE) or after in (None, NONE):
+        return False
+    return _NEWER[fact](str(after)) > _NEWER[fact](str(before))
 
 
 def _rank(fact: str, before: str | None, after: str | None, new: Sequence[Finding]) -> tuple[float, str]:
     likelihood, why = _family(fact, before, after)
     for finding in new:
-        if finding.severity is Severity.NOTE or not _is_evidence(_names(fact, before, after), finding):
+        spoken_of = _ABOUT.get(finding.cause) == fact or _is_evidence(_names(fact, before, after), finding)
+        if finding.severity is Severity.NOTE or not spoken_of:
             continue
         share = _OF_PRIMARY if finding.primary else _OF_FINDING
         return max(likelihood, share), f"{why}: evidence of {finding.code} ({finding.cause.value})"
@@ -208,7 +219,8 @@ def _names(fact: str, before: str | None, after: str | None) -> tuple[str, ...]:
 
 def _is_evidence(names: Sequence[str], finding: Finding) -> bool:
     """Whether a finding's evidence speaks of a fact of these names, or of a field or entry of it."""
-    return any(entry.fact in names or _without_index(entry.fact) in names for entry in finding.evidence)
+    told = (entry.fact for entry in finding.evidence if entry.to_the_point)
+    return any(fact in names or _without_index(fact) in names for fact in told)
 
 
 def _without_index(path: str) -> str:

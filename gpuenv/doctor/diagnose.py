@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gpuenv.doctor.allowed import allowed_by, without_what_was_done
 from gpuenv.doctor.machine import contained
+from gpuenv.doctor.own_commands import about
 from gpuenv.doctor.pixi_way import for_pixi
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
 from gpuenv.doctor.systems import for_system, from_a_container, on_an_image
@@ -45,6 +46,7 @@ class Terms:
         left_out: codes of checks that are not wanted.
         allowances: findings that are accepted, each until a day.
         day: of the examination, an ISO date.
+        python: the target as the caller named it; None where it was found without a word.
     """
 
     requirements: tuple[RequirementResult, ...] = ()
@@ -53,6 +55,7 @@ class Terms:
     left_out: frozenset[str] = frozenset()
     allowances: tuple[Allowance, ...] = ()
     day: str = ""
+    python: str | None = None
 
 
 NO_TERMS = Terms()
@@ -101,7 +104,7 @@ def diagnose(
         runs.append(replace(run, duration=clock() - started))
         for symptom in symptoms:
             found = finding_of(check, symptom)
-            found = replace(found, fix=_here(found.fix, snapshot))
+            found = replace(found, fix=about(_here(found.fix, snapshot), terms.python))
             if check.code.startswith(expected):
                 found = replace(found, severity=_milder(found.severity))
             allowed = without_what_was_done(allowed_by(found, terms.allowances, terms.day))

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from gpuenv.model.identity import NVIDIA, pci_key
-from gpuenv.model.reading import ASSUMED, PASTED
-from gpuenv.model.snapshot import (
-    Container,
-    DriverLibrary,
-    LibraryOrigin,
-    Module,
-    PciGpu,
-    Snapshot,
-    SourceState,
-)
+from gpuenv.model.identity import pci_key
+from gpuenv.model.presence import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
+
+__all__ = [  # of what the resolver asks too
+    "contained",
+    "driver_nodes",
+    "driver_sees_gpu",
+    "module_loaded",
+    "nvidia_on_bus",
+]
 
 PASSED_ON = "vfio-pci"  # the kernel driver that keeps a device for a virtual machine
 # Where the driver container of NVIDIA's GPU Operator mounts its root on the node (its documentation, hostPaths).
 OF_THE_OPERATOR = "/run/nvidia/driver"
-_OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
-
-
-def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
-    """NVIDIA GPUs on the PCI bus; None where the bus is not to be seen."""
-    if snapshot.pci_gpus is None:
-        return None
-    return tuple(gpu for gpu in snapshot.pci_gpus if gpu.vendor == NVIDIA)
 
 
 def passed_on(snapshot: Snapshot) -> tuple[PciGpu, ...]:
@@ -45,17 +37,6 @@ def left_out(snapshot: Snapshot) -> tuple[PciGpu, ...]:
     )
 
 
-def driver_sees_gpu(snapshot: Snapshot) -> bool:
-    """Whether the driver's own libraries show this process at least one GPU.
-
-    The kernel's list does not count: a container sees the host's. Nor does nvidia-smi, but in a paste, where it stands
-    for the library that it asks.
-    """
-    source = snapshot.gpu_count.source or ""
-    counted = snapshot.gpu_count.value if source in _OWN_LIBRARIES or source.startswith(PASTED) else 0
-    return bool(counted or snapshot.visible_count.value)
-
-
 def libraries_absent(snapshot: Snapshot) -> bool:
     """Whether neither NVML nor libcuda is to be found."""
     return all(snapshot.source(name).state is SourceState.ABSENT for name in ("nvml", "libcuda"))
@@ -64,16 +45,6 @@ def libraries_absent(snapshot: Snapshot) -> bool:
 def libcuda_absent(snapshot: Snapshot) -> bool:
     """Whether the loader finds no libcuda."""
     return snapshot.source("libcuda").state is SourceState.ABSENT
-
-
-def module_loaded(snapshot: Snapshot) -> bool:
-    """Whether the nvidia kernel module is known to be loaded."""
-    return snapshot.driver.module.value is Module.LOADED
-
-
-def contained(snapshot: Snapshot) -> bool:
-    """Whether this process is in a container."""
-    return snapshot.host.container.value not in (None, Container.NONE)
 
 
 def like_a_machine(snapshot: Snapshot) -> bool:
@@ -124,11 +95,6 @@ def unfound_in_wsl(snapshot: Snapshot) -> DriverLibrary | None:
     if not snapshot.host.wsl.value or not libcuda_absent(snapshot):
         return None
     return next((entry for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.WSL), None)
-
-
-def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:
-    """The paths of the driver's device nodes; Tegra's own are not among them, for they are there without a GPU too."""
-    return tuple(node.path for node in snapshot.driver.device_nodes if node.path != "/dev/nvmap")
 
 
 def probed(snapshot: Snapshot) -> bool:

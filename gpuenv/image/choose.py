@@ -119,11 +119,12 @@ def _asked(wish: Wish) -> str:
 
 
 def _inside(needs: Needs, wish: Wish) -> Needs:
-    """A machine as it is inside the container; one without a driver is where images are built, not where they run."""
+    """A machine as it is in the container; one without a driver or GPU is where it is built, not run."""
     inner = inside_container(needs)
     more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in wish.capabilities)
-    if needs.driver_absent:
-        inner = replace(inner, driver_absent=False, driver=None, driver_cuda=None, gpus=(), gpus_absent=False)
+    if needs.driver_absent or needs.gpus_not_there:
+        inner = replace(inner, driver_absent=False, driver=None, driver_cuda=None, gpus=())
+        inner = replace(inner, gpus_absent=False, gpus_not_there=False)
     if wish.arch is not None:
         inner = replace(inner, platform=f"linux-{wish.arch}")
     return replace(inner, gpus=(*inner.gpus, *more))

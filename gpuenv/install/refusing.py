@@ -43,10 +43,10 @@ def cure(why: str, caller: Caller) -> str | None:
     if not _lacks_files(why, caller):
         return remedy_for(why)
     way = "leave out --offline" if caller.options.offline else "unset UV_OFFLINE"
-    return (
-        f"Fill the cache while there is a network: {way}. Or carry everything over: gpuenv bundle there, "
-        "gpuenv install --bundle here."
-    )
+    over = "Or carry everything over: gpuenv bundle there, gpuenv install --bundle here."
+    if caller.installer.telling_cache() is None:
+        return f"Let it use the network, without which its cache is of no use (that of uv would be): {way}. {over}"
+    return f"Fill the cache while there is a network: {way}. {over}"
 
 
 def lacking(why: str, requirements: Sequence[str], caller: Caller) -> InstallFailed | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gpuenv.doctor.own_commands import words_about
 from gpuenv.install.journal import Journal
 from gpuenv.install.records import Outcome, Phase, Pin, Plan, Proof, Reason, Removal, Result
 from gpuenv.report.text import Line, Style, command_text
@@ -147,11 +148,12 @@ def _phase(phase: Phase) -> Line:
     return Line(f"  {phase.duration:7.2f} s  {phase.name}", Style.QUIET)
 
 
-def history_lines(journals: Sequence[Journal]) -> Iterator[Line]:
-    """The installs that can be rolled back, the newest first."""
+def history_lines(journals: Sequence[Journal], python: str | None = None) -> Iterator[Line]:
+    """The installs that can be rolled back, the newest first, of the target as the caller named it."""
     if not journals:
         yield Line("There is no install to roll back in this environment.")
         return
     for journal in journals:
         yield Line(f"{journal.number}  {journal.created_at or 'at an unknown time'}  {journal.summary}", hang=6)
-    yield Line("gpuenv rollback undoes the newest; with a number, that one and every later one.", Style.QUIET)
+    how = "gpuenv rollback undoes the newest; with a number, that one and every later one."
+    yield Line(words_about(how, python), Style.QUIET)

@@ -118,8 +118,8 @@ def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
 
 
 def gpu_present(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """There is a GPU, or nobody has said that there is none."""
-    if not needs.gpus_absent:
+    """There is a GPU, or nobody has seen or said that there is none."""
+    if not needs.without_gpu:
         return Fits()
     minors = minors_of(wheel, matrix)
     covered = _covered(minors)

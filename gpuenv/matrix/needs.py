@@ -11,6 +11,7 @@ from gpuenv.matrix.support import branch_of
 from gpuenv.model.codes import Cuda, Nvml
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.pattern import pattern
+from gpuenv.model.presence import seen_to_be_absent
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Container, Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
@@ -51,6 +52,7 @@ class Needs:
         tegra: it is a Jetson.
         gpus: every GPU that CUDA programs see; those on the PCI bus where no driver lists any.
         gpus_absent: it is assumed that there is no GPU; where none was seen, one may still come, as to a container.
+        gpus_not_there: wherever a GPU would show itself was looked, and there is none.
         toolkits: CUDA toolkits on the host.
         packages: the distributions of the target, other than CuPy.
         brings: those that bring CUDA libraries.
@@ -71,6 +73,7 @@ class Needs:
     tegra: bool
     gpus: tuple[NeededGpu, ...]
     gpus_absent: bool
+    gpus_not_there: bool
     toolkits: tuple[Toolkit, ...]
     packages: Mapping[str, str]
     brings: tuple[Brings, ...]
@@ -82,9 +85,14 @@ class Needs:
         return self.platform or "-".join(_MOST_COMMON)
 
     @property
+    def without_gpu(self) -> bool:
+        """Whether there is no GPU, by what was read or assumed; not whether none is known."""
+        return self.gpus_absent or self.gpus_not_there
+
+    @property
     def gpus_label(self) -> str:
         """Every GPU by its name, once."""
-        none = "no GPU" if self.gpus_absent else "no known GPU"
+        none = "no GPU" if self.without_gpu else "no known GPU"
         return ", ".join(dict.fromkeys(gpu.label for gpu in self.gpus)) or none
 
     @property
@@ -112,6 +120,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         tegra=is_tegra(snapshot),
         gpus=_gpus(snapshot, matrix),
         gpus_absent=snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED,
+        gpus_not_there=seen_to_be_absent(snapshot),
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
         packages=target.packages,
         brings=brought(target.packages, matrix),

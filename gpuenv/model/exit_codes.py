@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -21,3 +22,15 @@ class ExitCode(IntEnum):
     RETRY_ELSEWHERE = 75
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141  # as a shell shows a program that SIGPIPE ended
+
+
+ENDS_IN: Mapping[ExitCode, tuple[str, ...]] = {
+    ExitCode.UNFIT: ("doctor", "preflight", "check-image", "explain"),
+    ExitCode.NOTHING_FITS: ("resolve", "install", "lock", "bundle", "build-image"),
+    ExitCode.FAILED: ("install", "rollback", "lock", "bundle", "build-image", "doctor --fix"),
+    ExitCode.SMOKE_FAILED: ("smoke",),
+    ExitCode.TARGET_UNUSABLE: ("install", "rollback", "lock", "bundle", "build-image", "smoke", "doctor --fix"),
+    ExitCode.COULD_NOT_CHECK: ("doctor", "preflight", "check-image", "matrix refresh"),
+    ExitCode.RETRY_ELSEWHERE: ("preflight",),
+}
+"""The commands that end in a code; the others may be the end of every command. Help and README say the same."""

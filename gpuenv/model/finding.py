@@ -39,6 +39,11 @@ class Evidence:
     value: str
     source: str
 
+    @property
+    def to_the_point(self) -> bool:
+        """Whether it speaks for the finding; some is told so that nobody takes it for a reason."""
+        return not self.source.startswith("not to the point")
+
 
 @dataclass(frozen=True, slots=True)
 class Fix:

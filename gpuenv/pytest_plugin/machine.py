@@ -95,8 +95,9 @@ def ask(state: State) -> None:
         state.trouble = text[-500:] or str(error)
     if state.report is not None:
         word, sentence = verdict(state.report)
-        gpus = ", ".join(text for label, text in machine_rows(state.report.snapshot) if label in ("GPU", "CuPy"))
-        state.line = harmless(f"gpuenv: {word}: {sentence} [{gpus}]")
+        rows = machine_rows(state.report.snapshot)
+        told = ", ".join(f"{label} {text}" for label, text in rows if label in ("GPU", "CuPy"))
+        state.line = harmless(f"gpuenv: {word}: {sentence} [{told}]")
     else:
         state.line = f"gpuenv: the machine could not be asked: {state.trouble}"
 

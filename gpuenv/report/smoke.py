@@ -48,8 +48,8 @@ def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Lin
     yield Line("GPU tests", Style.HEADING)
     word, sentence, style = _WORD[result.status]
     yield Line(f"  {word}: {sentence}", style, 4)
-    if verbose:
-        yield from _tests(result.tests, verbose=True)
+    if verbose or result.status is TestStatus.SKIPPED:  # no finding says why nothing was tried
+        yield from _tests(result.tests, verbose=verbose)
     yield from _compared(result.compared, heading=False)
     yield Line(f"  {_counted(result)}", Style.QUIET, 4)
 

@@ -34,7 +34,7 @@ def demonstrate(name: str, interpreter: str, environment: Mapping[str, str], fol
 def undemonstrated(name: str, why: str, exit_code: int) -> Demonstration:
     """A demonstration that nothing can run."""
     known = sources(DEMOS[name])
-    parts = tuple(DemonstrationPart(part, known[part], f"could not be shown: {why}", None) for part in _PARTS)
+    parts = tuple(DemonstrationPart(part, known[part], why, None) for part in _PARTS)
     return _told(name, parts, exit_code)
 
 
@@ -56,7 +56,7 @@ def _part(name: str, part: str, setting: Setting) -> DemonstrationPart:
     if isinstance(facts.get("said"), str) and isinstance(facts.get("right"), bool):
         return DemonstrationPart(part, source, facts["said"], facts["right"])
     reason = facts.get("error") or child.error or child.signal_name or f"exit code {child.exit_code}"
-    return DemonstrationPart(part, source, f"could not be shown: {reason}", None)
+    return DemonstrationPart(part, source, str(reason), None)
 
 
 def sources(path: Path) -> dict[str, str]:

@@ -171,3 +171,13 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path: Path, recording: P
     assert f"{tmp_path / output}: " in done.stderr
     assert told in done.stderr
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", ["lock", "bundle", "build-image"])
+def test_no_help_offers_what_the_command_refuses(command: str) -> None:
+    """Wheels are no business of conda's; for install it may be meant."""
+    told = gpuenv(command, "--help").stdout
+    assert "uv|pip" in told
+    assert "conda" not in told.partition("--installer")[2].partition("]")[0]
+    assert gpuenv(command, "--installer", "conda").returncode == 2
+    assert "micromamba" in gpuenv("install", "--help").stdout

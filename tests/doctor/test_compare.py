@@ -19,11 +19,13 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.difference import Comparison
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import DeviceNode, Gpu, Snapshot
+from gpuenv.model.snapshot import DeviceNode, Gpu, Snapshot, Toolkit
+from gpuenv.model.versions import CudaVersion
 from gpuenv.paste.read import read_paste
 from gpuenv.paste.snapshot import to_snapshot
-from tests.cli.recorded import FIT
+from tests.cli.recorded import FIT, WITHOUT_GPU
 
+OLDER = known(CudaVersion.parse("12.4"), "version.json")
 MATRIX = load(data_path("matrix.yaml"))
 
 
@@ -216,3 +218,22 @@ def test_a_newer_driver_is_no_likely_reason() -> None:
     assert facts.index("gpus[].compute_capability") < facts.index("driver.cuda")
     back = compare(but("gpu=V100", "driver=580.95.05"), but("gpu=H100", "driver=535.104.05"), (), ())
     assert back.differences[0].fact == "driver.cuda"
+
+
+def test_that_there_is_no_gpu_is_the_difference_and_a_toolkit_is_none() -> None:
+    eight = replace(FIT, gpus=FIT.gpus * 8, gpu_count=known(8, "nvml"))
+    kit = Toolkit("/usr/local/cuda-13.0", "PATH", toolkit=known(CudaVersion.parse("13.0"), "version.json"))
+    comparison = held(eight, replace(WITHOUT_GPU, toolkits=(kit,)))
+    told = {entry.fact: entry for entry in comparison.differences}
+    assert comparison.differences[0].fact == "gpu_count"
+    assert (told["gpu_count"].there, told["gpu_count"].here) == ("8", "none")
+    assert (told["driver.version"].there, told["driver.version"].here) == ("550.54.15", "none")
+    assert "GPU201" in told["gpu_count"].why
+    with_another = held(replace(eight, toolkits=(kit,)), replace(WITHOUT_GPU, toolkits=(replace(kit, toolkit=OLDER),)))
+    assert "GPU201" not in next(entry for entry in with_another.differences if entry.fact == "toolkits").why
+    assert held(WITHOUT_GPU, eight).differences  # the other way round as well
+
+
+def test_what_nobody_could_see_is_not_called_absent() -> None:
+    unseen = replace(WITHOUT_GPU, pci_gpus=None, sources=())
+    assert not {"gpu_count", "driver.version"} & {entry.fact for entry in held(FIT, unseen).differences}

@@ -121,3 +121,16 @@ def test_what_ends_early_has_an_outcome(tmp_path: Path, words: tuple[str, ...], 
     assert message in told["message"]
     assert message in done.stderr
     assert (told["remedy"] or "") in done.stderr
+
+
+@pytest.mark.parametrize("which", [("--cuda", "12.9"), ("--all",)], ids=["one", "all"])
+def test_a_pip_that_is_too_old_for_it_is_told_with_the_remedy(which: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "pip").mkdir()
+    told = "print('pip 23.2.1 from here (python 3.12)')\n"
+    for name, text in (("__init__.py", ""), ("__main__.py", told)):
+        (tmp_path / "pip" / name).write_text(text, encoding="utf-8")
+    words = ("build-image", "--dry-run", "--no-probe", "--installer", "pip", *which)
+    done = gpuenv(*words, environment={"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "pip 23.2.1 tells the wheels for its own Python alone" in done.stderr
+    assert "Install uv: python -m pip install uv" in done.stderr

@@ -168,3 +168,5 @@ def test_pip_asks_no_index_without_a_network(ground: Ground) -> None:
     assert told["exit_code"] == 4
     assert not [path for path in ground.index.asked if "cupy" in path]
     assert "leave out --offline" in told["remedy"]
+    assert "gpuenv install --python" in told["remedy"], "the bundle, for this target"
+    assert "Fill the cache" not in told["remedy"], "pip asks no index, so that a full one helps nobody"

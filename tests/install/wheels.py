@@ -27,6 +27,7 @@ class Package:
         files: what it installs, beside its metadata.
         scripts: names of programs that it installs.
         lies: paths whose RECORD tells another digest.
+        python: the Pythons that it is for.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Package:
     files: Mapping[str, str] = field(default_factory=dict)
     scripts: tuple[str, ...] = ()
     lies: tuple[str, ...] = ()
+    python: str = ""
 
     @property
     def stem(self) -> str:
@@ -90,6 +92,7 @@ def make_wheel(folder: Path, package: Package) -> Path:
     """Writes a wheel with a right RECORD, but for what the package lies about."""
     info = f"{package.stem}.dist-info"
     head = f"Metadata-Version: 2.1\nName: {package.name}\nVersion: {package.release}\n"
+    head += f"Requires-Python: {package.python}\n" if package.python else ""
     needs = [f"Requires-Dist: {text}\n" for text in package.requires]
     extras = [f"Provides-Extra: {text}\n" for text in package.extras]
     files = {

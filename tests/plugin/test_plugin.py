@@ -46,7 +46,7 @@ def test_on_a_fit_machine_a_test_runs_where_it_fits(lab: Labs) -> None:
     done = here.pytest(TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
     assert outcomes(done.stdout) == {"passed": 3, "skipped": 2}
-    assert "gpuenv: FIT: CuPy can use the GPU here. [NVIDIA H200, compute capability 9.0" in done.stdout
+    assert "gpuenv: FIT: CuPy can use the GPU here. [GPU NVIDIA H200, compute capability 9.0" in done.stdout
     assert re.search(r"SKIPPED .*gpuenv: cc>=10.0 is required, found GPU 0: 9.0", done.stdout)
     assert re.search(r"SKIPPED .*gpuenv: gpu>=2 is required, found 1", done.stdout)
     assert "GPU tests: 2 ran, 2 skipped" in done.stdout
@@ -68,6 +68,7 @@ def test_without_a_gpu_too(lab: Labs) -> None:
     assert done.returncode == 1
     assert outcomes(done.stdout) == {"passed": 1, "skipped": 4}
     assert "no-nvidia-gpu: This machine has no NVIDIA GPU" in done.stdout
+    assert "[GPU none, CuPy " in done.stdout, "a value without its name tells nothing"
 
 
 def test_required_gpus_fail_with_the_report_attached(lab: Labs) -> None:

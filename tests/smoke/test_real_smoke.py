@@ -68,7 +68,7 @@ def test_a_demonstration_without_a_driver_says_so(folder: Path) -> None:
     command += ["--python", str(target("14.2.0", folder))]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 5
-    assert "could not be shown: cudaErrorInsufficientDriver" in done.stdout.replace("\n    ", " ")
+    assert "--> not shown: cudaErrorInsufficientDriver" in done.stdout.replace("\n    ", " ")
 
 
 # What the payload asks of CuPy is there, under that name: what can be told without a GPU.

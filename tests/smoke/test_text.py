@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.smoke import (
@@ -10,7 +12,8 @@ from gpuenv.model.smoke import (
     TestStatus,
     Trouble,
 )
-from gpuenv.report.smoke import smoke_lines
+from gpuenv.report.smoke import section_lines, smoke_lines
+from gpuenv.smoke.demos import demonstration_text, undemonstrated
 from tests.smoke.devices import A, result, test
 
 # The printed result.
@@ -56,3 +59,20 @@ def test_lines_are_short_and_in_ascii() -> None:
 def test_a_result_is_read_again_as_it_was_written() -> None:
     whole = result(test("a.b", A, rate=1.5), versions={"cupy": "14.2.0"})
     assert decode(SmokeResult, encode(whole)) == whole
+
+
+def test_a_report_tells_once_why_nothing_was_proven() -> None:
+    why = "GPU201 no-nvidia-gpu: This machine has no NVIDIA GPU"
+    left = [replace(test(name, A), status=TestStatus.SKIPPED, detail=why) for name in ("a.b", "c.d", "e.f", "g.h")]
+    for shown in (section_lines, smoke_lines):
+        printed = "\n".join(line.text for line in shown(result(*left, status=TestStatus.SKIPPED)))
+        assert printed.count(why) == 1
+        assert "skipped: 4 tests" in printed
+    passed = "\n".join(line.text for line in section_lines(result(test("a.b", A), left[0])))
+    assert why not in passed, "what was proven needs no such word"
+
+
+def test_a_demonstration_that_nothing_can_run_says_so_once() -> None:
+    told = undemonstrated("stream-race", "there is no Python on PATH", 7)
+    printed = demonstration_text(told)
+    assert printed.count("--> not shown: there is no Python on PATH") == len(told.parts) == 2

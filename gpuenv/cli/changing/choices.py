@@ -18,7 +18,7 @@ from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
-    from gpuenv.install.backends.base import Installer as WheelInstaller
+    from gpuenv.install.backends.base import Installer as OfWheels
     from gpuenv.install.environment import Scheme
     from gpuenv.install.errors import InstallError
     from gpuenv.install.holdings import Holdings
@@ -44,7 +44,21 @@ class InstallerName(str, Enum):
 CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
 
 
+class WheelsFrom(str, Enum):
+    """What tells and downloads wheels where nothing is installed."""
+
+    AUTO = "auto"
+    UV = "uv"
+    PIP = "pip"
+
+    @property
+    def installer(self) -> InstallerName:
+        """The same where conda's are among them."""
+        return InstallerName(self.value)
+
+
 Installer = Annotated[InstallerName, typer.Option("--installer", help="What to install with.")]
+WheelInstaller = Annotated[WheelsFrom, typer.Option("--installer", help="What to ask for the wheels.")]
 Kernel = Annotated[
     Optional[str],
     typer.Option(
@@ -85,8 +99,9 @@ class Wanted:
     pins: tuple[Pin, ...] | None = None
 
 
-def command_error(error: InstallError) -> CommandError:
-    """The exit code of what ended an install early."""
+def command_error(error: InstallError, python: str | None = None) -> CommandError:
+    """The exit code of what ended an install early, and what to do about it for the target that the caller named."""
+    from gpuenv.doctor.own_commands import words_about
     from gpuenv.install.errors import ConsentNeeded, NothingFits, TargetUnusable, Unreadable
 
     codes = {
@@ -95,7 +110,8 @@ def command_error(error: InstallError) -> CommandError:
         NothingFits: ExitCode.NOTHING_FITS,
         ConsentNeeded: ExitCode.USAGE,
     }
-    return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, error.remedy)
+    remedy = words_about(error.remedy, python) if error.remedy else None
+    return CommandError(codes.get(type(error), ExitCode.FAILED), error.message, remedy)
 
 
 def target_of(python: str | None, kernel: str | None) -> str | None:
@@ -228,7 +244,7 @@ def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wante
     return Wanted(tuple(f"{pin.name}=={pin.release}" for pin in pins), pins)
 
 
-def installer_for(scheme: Scheme, means: Means) -> WheelInstaller:
+def installer_for(scheme: Scheme, means: Means) -> OfWheels:
     """The installer of wheels for a target.
 
     Raises:
@@ -246,7 +262,7 @@ def installer_for(scheme: Scheme, means: Means) -> WheelInstaller:
     return choose(means.installer.value, scheme, os.environ, time.monotonic() + means.seconds)
 
 
-def caller_for(scheme: Scheme, means: Means, installer: WheelInstaller | None = None) -> Caller:
+def caller_for(scheme: Scheme, means: Means, installer: OfWheels | None = None) -> Caller:
     """The installer of wheels, with the caller's own settings; it is chosen where it has not been already.
 
     Raises:

@@ -20,8 +20,12 @@ _SAID_WITH = (ExitCode.FAILED, ExitCode.NOTHING_FITS)
 
 
 @contextmanager
-def ending(out: Output) -> Iterator[list[str]]:
+def ending(out: Output, python: str | None) -> Iterator[list[str]]:
     """Makes whatever ends early in here the command's outcome; yields the list of interrupted installs put back first.
+
+    Args:
+        out: where the outcome goes.
+        python: the target as the caller named it, for what is to be run next.
 
     Raises:
         CommandError: with the exit code of what ended it, and how the environment stands.
@@ -33,12 +37,12 @@ def ending(out: Output) -> Iterator[list[str]]:
         try:
             yield recovered
         except InstallError as error:
-            raise stood(error, recovered) from error
+            raise stood(error, recovered, python) from error
 
 
-def stood(error: InstallError, recovered: Sequence[str] = ()) -> CommandError:
+def stood(error: InstallError, recovered: Sequence[str] = (), python: str | None = None) -> CommandError:
     """The error with its exit code; a failure says how the environment stands."""
-    told = command_error(error)
+    told = command_error(error, python)
     stands = "nothing else was changed" if error.untouched and recovered else error.stands
     if told.exit_code not in _SAID_WITH:
         return told

@@ -92,7 +92,7 @@ def mend(found: Report, examine: Examine, wish: Wish) -> Report:
     except ConsentNeeded as error:
         raise command_error(error) from error
     except InstallError as error:
-        return _failed(found, stood(error), untouched=error.untouched)
+        return _failed(found, stood(error, python=wish.subject.named), untouched=error.untouched)
     if outcome is None or outcome.status is Result.UNCHANGED:
         return replace(
             found,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.changing.choices import Installer, InstallerName, NetworkOffline
+from gpuenv.cli.changing.choices import NetworkOffline, WheelInstaller, WheelsFrom
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
@@ -100,7 +100,7 @@ def build_image(
         float, typer.Option("--build-timeout", metavar="SECONDS", min=1, help="How long a build may take.")
     ] = 3600.0,
     matrix: options.MatrixFile = None,
-    installer: Installer = InstallerName.AUTO,
+    installer: WheelInstaller = WheelsFrom.AUTO,
     offline: NetworkOffline = False,
     output_format: options.OutputFormat = options.Format.TEXT,
     output: options.OutputFile = None,
@@ -114,7 +114,8 @@ def build_image(
 
     Resolved, pinned, built by your engine, proven, labelled.
 
-    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed.
+    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed, 7 there is nothing to
+    ask for the wheels.
     """
     from gpuenv.cli.changing.choices import Means
     from gpuenv.cli.imaging.site import Making
@@ -139,7 +140,7 @@ def build_image(
         push=push,
         seconds=build_timeout,
         patience=timeout,
-        installing=Means(installer, offline, False, build_timeout),
+        installing=Means(installer.installer, offline, False, build_timeout),
     )
     if sum((show, dry_run, context is not None)) > 1:
         raise CommandError(ExitCode.USAGE, "--print, --dry-run and --context exclude each other")

@@ -14,10 +14,10 @@ from gpuenv.cli import options
 from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import (
     INSTALL_TIMEOUT,
-    Installer,
-    InstallerName,
     InstallTimeout,
     Means,
+    WheelInstaller,
+    WheelsFrom,
     caller_for,
     command_error,
 )
@@ -39,7 +39,7 @@ def bundle(
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
     matrix: options.MatrixFile = None,
-    installer: Installer = InstallerName.AUTO,
+    installer: WheelInstaller = WheelsFrom.AUTO,
     timeout: options.Timeout = options.TIMEOUT,
     install_timeout: InstallTimeout = INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
@@ -60,7 +60,7 @@ def bundle(
     if not output.parent.is_dir():
         raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
     subject = Subject(python, snapshot, assume or (), False, timeout, driver_root)
-    means = Means(installer, False, False, install_timeout)
+    means = Means(installer.installer, False, False, install_timeout)
     try:
         made = make(subject, matrix, means)
         with tempfile.TemporaryDirectory(prefix=".gpuenv-", dir=output.parent) as scratch:
@@ -68,7 +68,7 @@ def bundle(
             _fill(folder, made, means, matrix)
             _place(folder, output)
     except InstallError as error:
-        raise command_error(error) from error
+        raise command_error(error, subject.named) from error
     except OSError as error:
         raise CommandError(ExitCode.FAILED, f"{error.filename or output}: {error.strerror or error}") from error
     announce(f"{output}: {len(made.lock.pins)} wheels; install them with: gpuenv install --bundle {output}")

@@ -48,7 +48,10 @@ def doctor(
 
     The machine and the target environment are probed.
 
-    Exit code: 0 fit, 1 unfit, 8 could not be told. With -v, every check, and on standard error where the time went.
+    Exit code: 0 fit, 1 unfit, 8 could not be told; with --fix, 2 consent is missing, 4 failed and the former state is
+    back, 7 the target cannot be used.
+
+    With -v, every check, and on standard error where the time went.
     """
     wanted = Wanted(
         python=python,

@@ -126,7 +126,10 @@ def install(
     means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
     wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    with ending(out) as recovered, usage_first(lambda: read_lock(locked) if locked is not None else None):
+    with (
+        ending(out, subject.named) as recovered,
+        usage_first(lambda: read_lock(locked) if locked is not None else None),
+    ):
         code = run_install(subject, matrix, (wishes, means), out, recovered)
     raise typer.Exit(code)
 

@@ -14,11 +14,11 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.changing.choices import (
     INSTALL_TIMEOUT,
-    Installer,
-    InstallerName,
     InstallTimeout,
     Means,
     NetworkOffline,
+    WheelInstaller,
+    WheelsFrom,
     caller_for,
     choice_of,
     command_error,
@@ -54,7 +54,7 @@ def lock(
         LockFormat, typer.Option("--format", help="A pylock.toml (PEP 751), or requirements with hashes.")
     ] = LockFormat.PYLOCK,
     output: options.OutputFile = None,
-    installer: Installer = InstallerName.AUTO,
+    installer: WheelInstaller = WheelsFrom.AUTO,
     offline: NetworkOffline = False,
     timeout: options.Timeout = options.TIMEOUT,
     install_timeout: InstallTimeout = INSTALL_TIMEOUT,
@@ -71,10 +71,10 @@ def lock(
 
     subject = Subject(python, snapshot, assume or (), False, timeout, driver_root)
     try:
-        means = Means(installer, offline, False, install_timeout)
+        means = Means(installer.installer, offline, False, install_timeout)
         made = make(subject, matrix, means, as_toml=lock_format is LockFormat.PYLOCK)
     except InstallError as error:
-        raise command_error(error) from error
+        raise command_error(error, subject.named) from error
     text = text_of(made.lock, made.resolution, lock_format)
     if output is not None:
         write_file(output, text, shared=True)

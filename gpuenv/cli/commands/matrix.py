@@ -141,6 +141,8 @@ def refresh(
 
     uv or pip is asked, as it is configured. What was measured is kept until it is written, so that an interrupted
     refresh goes on where it was. A fault at any point leaves the matrix as it was.
+
+    Exit code: 0 done, 6 the matrix would be invalid, 8 something could not be asked or measured.
     """
     from gpuenv.cli.output import write_stdout
     from gpuenv.cli.refresh import Asked as Wanted

@@ -52,13 +52,13 @@ def rollback(
 
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
     subject = Subject(target_of(python, kernel), None, (), False, timeout, "/")
-    with ending(out) as recovered:
+    with ending(out, subject.named) as recovered:
         interpreter = interpreter_of(subject)
         store = _store(interpreter, timeout)
         if listing and not dry_run:
             recovered.extend(put_back_first(interpreter, store if store.folder.is_dir() else None, dry_run=False))
         if listing:
-            _show_history(store, out)
+            _show_history(store, out, subject.named)
             return
         if dry_run:
             _show_plan(store, number, interpreter, out)
@@ -78,13 +78,13 @@ def _store(interpreter: str, timeout: float) -> Store:
     return Store(Path(ask_scheme(interpreter, os.environ, time.monotonic() + timeout).root))
 
 
-def _show_history(store: Store, out: Output) -> None:
+def _show_history(store: Store, out: Output, python: str | None) -> None:
     from gpuenv.install.history import history_of
     from gpuenv.install.recovery import committed
     from gpuenv.install.text import history_lines
 
     journals = committed(store)
-    out.emit(history_of(journals), lambda: history_lines(journals))
+    out.emit(history_of(journals), lambda: history_lines(journals, python))
 
 
 def _show_plan(store: Store, number: str | None, interpreter: str, out: Output) -> None:

@@ -105,9 +105,12 @@ def smoke(
         how = How(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
         # Where nothing ran, the reason on standard error says it all; a form that was asked for tells it too.
         forms = wanted if done.unusable is None else [entry for entry in wanted if entry != Wanted("text", None)]
-        emit_report(_report(done), forms, how)
+        emit_report(_report(done, python), forms, how)
         if done.unusable is not None:
-            raise CommandError(done.result.exit_code, str(done.unusable), done.unusable.remedy)
+            from gpuenv.doctor.own_commands import words_about
+
+            remedy = words_about(done.unusable.remedy or "", python) or None
+            raise CommandError(done.result.exit_code, str(done.unusable), remedy)
         raise typer.Exit(done.result.exit_code)
 
 
@@ -194,7 +197,7 @@ def _prove(order: Order, python: str | None, driver_root: str, baseline: SmokeRe
         raise CommandError(ExitCode.USAGE, str(error)) from error
 
 
-def _report(done: Alone) -> Report:
+def _report(done: Alone, python: str | None) -> Report:
     """The result as a report, whose findings are those of the tests alone."""
     from gpuenv.doctor.diagnose import Terms, diagnose
     from gpuenv.doctor.registry import all_checks
@@ -203,7 +206,7 @@ def _report(done: Alone) -> Report:
 
     result, snapshot, matrix = done.result, done.snapshot, done.matrix
     of_the_tests = {check.code for check in all_checks() if check.of_the_tests}
-    terms = Terms(left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests))
+    terms = Terms(left_out=frozenset(check.code for check in all_checks() if not check.of_the_tests), python=python)
     resolution = resolve(snapshot, matrix)
     diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, terms, result)
     diagnosis = replace(diagnosis, checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))

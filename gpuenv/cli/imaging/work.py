@@ -216,6 +216,8 @@ def _build_all(
         except (NoWheelsError, InstallError) as error:
             if len(choices) == 1:
                 raise
+            if isinstance(error, InstallError) and error.remedy:
+                remedies[error.remedy] = None
             tag = tag_for(asked.tag, choice, several=True)
             done.append(BuiltImage(tag, Built.FAILED, str(error), base=choice.base.pinned))
             continue

@@ -1,7 +1,8 @@
 """pip: where there is no uv. Pure.
 
 The report is that of ``pip install --report`` (pip documentation, "Installation Report", version 1); pip 22.2 was the
-first to have it.
+first to have it. Before pip 23.0 its version is 0, and the digest stands in ``hash`` alone (measured on 2026-11-22 of
+22.2, 22.2.2, 22.3, 22.3.1, 23.0).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gpuenv.install.records import Pin
 from gpuenv.model.record import dataclass
 
 OLDEST = Version("22.2")
+_REPORTS = ("0", "1")
 # They send an install elsewhere, or change what is installed.
 _ELSEWHERE = frozenset(
     ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_DRY_RUN", "PIP_REPORT", "PIP_REQUIRE_HASHES")
@@ -48,8 +50,9 @@ class Pip:
         """The ``install`` list of the report, digests included."""
         del printed
         report = json.loads(answer)
-        if not isinstance(report, dict) or report.get("version") != "1" or not isinstance(report.get("install"), list):
-            raise ValueError("expected an installation report of version 1")
+        known = isinstance(report, dict) and report.get("version") in _REPORTS
+        if not known or not isinstance(report.get("install"), list):
+            raise ValueError("expected an installation report of version 0 or 1")
         return tuple(_pin(entry) for entry in report["install"])
 
     def digesting(self, options: Options, files: Files) -> tuple[str, ...] | None:

@@ -1,0 +1,56 @@
+"""Which command ends in which code: the table, every help and README say the same, and so does what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gpuenv.model.exit_codes import ENDS_IN, ExitCode
+from tests.cli.program import gpuenv
+
+README = Path(__file__).parents[2] / "README.md"
+ROWS = dict(
+    re.findall(
+        r"^\| (\d+) \| (.*) \|$",
+        README.read_text(encoding="utf-8").partition("\n## Exit codes\n")[2].partition("\n## ")[0],
+        re.MULTILINE,
+    )
+)
+OF_EVERY_COMMAND = {ExitCode.OK, ExitCode.USAGE, ExitCode.MATRIX_INVALID}
+COMMANDS = sorted({name.removesuffix(" --fix") for names in ENDS_IN.values() for name in names})
+
+
+def test_readme_has_every_code() -> None:
+    assert {int(code) for code in ROWS} == set(ExitCode)
+
+
+@pytest.mark.parametrize("code", ENDS_IN, ids=lambda code: code.name)
+def test_readme_names_the_commands(code: ExitCode) -> None:
+    named = {name.removesuffix(" --retry-elsewhere") for name in re.findall(r"`([a-z][\w -]*)`", ROWS[str(int(code))])}
+    assert named == set(ENDS_IN[code])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_the_codes(command: str) -> None:
+    told = gpuenv(*command.split(), "--help").stdout
+    passage = told.partition("Exit code:")[2].partition("\n\n")[0]
+    named = {int(code) for code in re.findall(r"(?<![\w-])(\d+)(?= \w)", passage)}
+    ends = {code for code, names in ENDS_IN.items() if command in names or f"{command} --fix" in names}
+    assert named - OF_EVERY_COMMAND == ends, passage
+    assert 0 in named
+
+
+@pytest.mark.parametrize("words", ["install --yes", "rollback", "rollback --list", "lock", "bundle -o b.tar", "smoke"])
+def test_a_target_that_cannot_be_used_is_told_apart(words: str, tmp_path: Path) -> None:
+    python = tmp_path / "env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+    python.chmod(0o755)
+    command, *more = words.split()
+    assert command in ENDS_IN[ExitCode.TARGET_UNUSABLE]
+    more = [str(tmp_path / word) if word.endswith(".tar") else word for word in more]
+    done = gpuenv(command, "--python", python, *more)
+    assert done.returncode == ExitCode.TARGET_UNUSABLE, done.stderr
+    assert str(python) in done.stderr.replace("\n", "")

@@ -1,0 +1,84 @@
+"""Where the doctor finds no GPU the resolver knows of none either, and the other way round: one rule for both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuenv.data import data_path
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.assume import assume
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.reading import Reading
+from gpuenv.model.resolution import ConstraintName, Resolution
+from gpuenv.model.snapshot import Container, DeviceNode, Driver, Host, Module, PciGpu, Snapshot
+
+MATRIX = load(data_path("matrix.yaml"))
+GRAPHICS_OF_THE_BOARD = PciGpu("0000:03:00.0", "1a03", "2000")
+H100 = PciGpu("0000:04:00.0", "10de", "2330")
+SWITCHED_OFF = "/etc/modprobe.d/off.conf: alias nvidia off"
+BARE = Snapshot(host=Host(os=Reading("linux", "uname")), pci_gpus=())
+T = TypeVar("T")
+
+
+def _read(value: T | None, source: str = "a source") -> Reading[T]:
+    return Reading() if value is None else Reading(value, source)
+
+
+def _rejected_for_want_of_a_gpu(resolution: Resolution) -> bool:
+    return any(entry.constraint is ConstraintName.GPU_PRESENT for entry in resolution.rejected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    bus=st.sampled_from((None, (), (GRAPHICS_OF_THE_BOARD,), (H100,))),
+    container=st.sampled_from((None, Container.NONE, Container.DOCKER)),
+    sandbox=st.sampled_from((None, "gvisor")),
+    module=st.sampled_from((None, Module.LOADED, Module.NOT_LOADED)),
+    flat=st.sampled_from(("wsl", "tegra", "")),
+    nodes=st.sampled_from(((), ("/dev/nvidia0",), ("/dev/nvmap",))),
+    block=st.sampled_from((None, SWITCHED_OFF, "/etc/modprobe.d/a.conf: blacklist nouveau")),
+    counted=st.sampled_from((None, 0, 1)),
+)
+def test_of_a_machine_that_was_read(  # noqa: PLR0913, PLR0917 - the facts, one by one
+    bus: tuple[PciGpu, ...] | None,
+    container: Container | None,
+    sandbox: str | None,
+    module: Module | None,
+    flat: str,
+    nodes: tuple[str, ...],
+    block: str | None,
+    counted: int | None,
+) -> None:
+    host = replace(BARE.host, container=_read(container), sandbox=_read(sandbox))
+    host = replace(host, wsl=_read(flat == "wsl"), tegra=_read("R36" if flat == "tegra" else None))
+    devices = tuple(DeviceNode(path, accessible=True, mode="0666", owner="root") for path in nodes)
+    driver = Driver(module=_read(module), device_nodes=devices, module_blocks=_read((block,) if block else None))
+    snapshot = Snapshot(host=host, driver=driver, gpu_count=_read(counted, "nvml"), pci_gpus=bus)
+    resolution = resolve(snapshot, MATRIX)
+    found = {entry.code for entry in diagnose(snapshot, MATRIX, resolution, lambda: 0.0).findings}
+    doubtful = block == SWITCHED_OFF  # a program may have taken it off the bus
+    assert _rejected_for_want_of_a_gpu(resolution) == ("GPU201" in found and not doubtful), found
+
+
+def test_a_driver_alone_is_not_called_the_change_that_is_wanted() -> None:
+    resolution = resolve(BARE, MATRIX)
+    assert resolution.next_better is not None
+    assert "gpus" in {change.fact for change in resolution.next_better.changes}
+    assert "no GPU" in resolution.explanation
+
+
+@pytest.mark.parametrize("given", [("driver=580.95.05",), ("driver-cuda=13.0",)], ids=" ".join)
+def test_whoever_assumes_a_driver_means_another_machine(given: tuple[str, ...]) -> None:
+    facts = ("arch=x86_64", "libc=glibc-2.36", "python=3.12", *given)
+    resolution = resolve(assume(BARE, facts, MATRIX), MATRIX)
+    assert resolution.wheel is not None, resolution.explanation
+
+
+def test_a_driver_that_is_assumed_to_be_absent_brings_no_gpu() -> None:
+    assert _rejected_for_want_of_a_gpu(resolve(assume(BARE, ("driver=none",), MATRIX), MATRIX))
