@@ -35,7 +35,7 @@ from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass, field, replace
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.probe.children import Ending, run_child
+from gpuenv.probe.children import Ending
 
 _SHOWN = 3
 
@@ -168,7 +168,7 @@ def _change(work: CondaWork) -> str | None:
     caller, command = work.prepared.caller, work.prepared.command
     work.clock.begin("download and unpack")
     work.announce(f"{caller.tool.label} changes {len(work.prepared.plan.install)} packages")
-    result = run_child([*command], caller.tool.environment(caller.environment), caller.deadline, caller.group)
+    result = caller.run(command)
     if result.ending is Ending.EXITED and result.exit_code == 0:
         return None
     why = complaint(result)

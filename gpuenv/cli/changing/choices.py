@@ -255,11 +255,12 @@ def caller_for(scheme: Scheme, means: Means, installer: WheelInstaller | None = 
     """
     from gpuenv.install.backends.base import Options
     from gpuenv.install.resolving import Caller
+    from gpuenv.install.timing import Patience
     from gpuenv.probe.children import ChildGroup
 
     installer = installer or installer_for(scheme, means)
     chosen = Options(scheme.executable, means.offline, means.find_links, means.break_system_packages)
-    return Caller(installer, chosen, dict(os.environ), time.monotonic() + means.seconds, ChildGroup())
+    return Caller(installer, chosen, dict(os.environ), Patience(means.seconds), ChildGroup())
 
 
 def show_outcome(outcome: Outcome, out: Output) -> None:
