@@ -1,4 +1,4 @@
-"""How long the installer may take: its own time and not that of the person who is asked."""
+"""How long the installer may take: its own time, not that of the person who is asked, nor of a program that hangs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
+from gpuenv.install.choose import choose_conda
 from tests.cli.program import PROGRAM
 from tests.install.condas import conda
 from tests.install.standins import LIMIT, MACHINE, versions
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["conda"]
 PATIENCE = 10  # seconds
+HANGS = "#!/bin/sh\nexec sleep 600\n"
 
 
 def agreed_late(target: Path, environment: dict[str, str], *options: str) -> str:
@@ -54,3 +58,13 @@ def test_who_thinks_a_plan_over_takes_nothing_of_the_installer_s_time(ground: Gr
 def test_nor_of_conda_s(conda: Conda) -> None:
     agreed_late(conda.prefix, conda.environment())
     assert conda.packages()["cupy"] == "14.1.1"
+
+
+@pytest.mark.slow
+def test_a_conda_that_hangs_leaves_time_for_the_next_one(conda: Conda) -> None:
+    """It is asked for its version alone, as uv and pip are: half a minute is enough."""
+    (conda.folder / "conda/conda").write_text(HANGS, encoding="utf-8")
+    environment = conda.environment(MAMBA_EXE=str(conda.folder / "micromamba/micromamba"))
+    environment["CONDA_EXE"] = str(conda.folder / "conda/conda")
+    found = choose_conda("auto", str(conda.prefix), environment, time.monotonic() + 45)
+    assert found.family == "micromamba"
