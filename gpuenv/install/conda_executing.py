@@ -10,7 +10,7 @@ from gpuenv.install.backends.conda import CondaRefusal, parse_change
 from gpuenv.install.conda_planning import CondaPrepared
 from gpuenv.install.conda_prefix import read_history, read_packages, stems, wrong_files
 from gpuenv.install.conda_state import CondaState, Former, torn_packages, write_state
-from gpuenv.install.errors import InstallError, InstallFailed
+from gpuenv.install.errors import InstallError, InstallFailed, cut_short, told_of_disk
 from gpuenv.install.holdings import as_package
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.outcomes import put_back
@@ -91,10 +91,12 @@ def execute_conda(work: CondaWork) -> Outcome:
         if why is None:
             write_state(store, number, replace(state, after=tuple(sorted(stems(prepared.scheme.prefix)))))
             store.mark(number, State.COMMITTED)
+    except OSError as error:
+        return _put_back(work, plan, journal, (made, told_of_disk(error)))
     except InstallError as error:
         return _put_back(work, plan, journal, (made, error.message))
-    except BaseException:
-        work.announce(_put_back(work, plan, journal, (made, "interrupted")).message)
+    except BaseException as error:  # whatever it is, an interrupt above all: the former state comes first
+        work.announce(_put_back(work, plan, journal, (made, cut_short(error))).message)
         raise
     work.clock.begin("tidying")
     if why is not None:
