@@ -142,6 +142,7 @@ def _state(prepared: CondaPrepared) -> CondaState:
         revision=prepared.caller.tool.revision(read_history(prefix)),
         packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in packages.values()),
         torn=tuple(sorted(torn_packages(prefix, packages.values()))),
+        offline=prepared.caller.offline,
     )
 
 
