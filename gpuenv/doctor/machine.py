@@ -73,7 +73,7 @@ def module_loaded(snapshot: Snapshot) -> bool:
 
 def contained(snapshot: Snapshot) -> bool:
     """Whether this process is in a container."""
-    return snapshot.host.container.value not in (None, Container.NONE)
+    return snapshot.host.contained
 
 
 def like_a_machine(snapshot: Snapshot) -> bool:

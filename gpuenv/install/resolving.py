@@ -13,7 +13,8 @@ from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
 from gpuenv.install.refusing import CONSTRAINTS, NOTHING_THERE, cure
 from gpuenv.install.timing import Patience
-from gpuenv.install.wants import allows, required_name, same_release
+from gpuenv.install.wants import allows, required_name
+from gpuenv.matrix.ranges import same_release
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending

@@ -211,7 +211,7 @@ def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wante
     Raises:
         CommandError: when it names no CuPy, or several.
     """
-    from gpuenv.install.wants import same_release
+    from gpuenv.matrix.ranges import same_release
     from gpuenv.model.lines import is_cupy
 
     lines = [pin for pin in pins if is_cupy(pin.name)]
