@@ -7,7 +7,7 @@ from collections import defaultdict
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from tests.support.syntax_trees import PAYLOAD, SCRIPTS, functions, modules
+from tests.support.syntax_trees import PAYLOAD, functions, modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +48,7 @@ def candidates() -> Iterator[tuple[str, str, ast.FunctionDef]]:
     """The functions that hold a rule, with their modules and names."""
     for module in modules():
         # One file a test of the GPU's, and each can be read alone. A record's order is written where the record is.
-        if not module.name.startswith((f"{PAYLOAD}.tests", SCRIPTS)):
+        if not module.name.startswith(f"{PAYLOAD}.tests"):
             for name, function in functions(module.tree):
                 if isinstance(function, ast.FunctionDef) and not name.startswith("__"):
                     yield module.name, name, function
