@@ -182,7 +182,6 @@ _NO_DEVICE = (
     *(Cause.VISIBLE_DEVICES_HIDE_GPU, Cause.NO_NVIDIA_GPU, Cause.NO_DRIVER, Cause.CUDA_INITIALIZATION_FAILED),
     *(Cause.CPU_ONLY_FRAMEWORK, Cause.CONTAINER_WITHOUT_GPU),
 )
-_NO_GPU_OR_MODULE = (Cause.NO_NVIDIA_GPU, Cause.DRIVER_MODULE_NOT_LOADED)
 _START = (*_OPEN, Cause.FORK_AFTER_CUDA_INIT)
 _RUN = (*_START, Cause.ILLEGAL_MEMORY_ACCESS, Cause.ASYNC_ERROR_SURFACED_LATE)
 # Without what the table above has moved by the same mark: a fact counts once.

@@ -113,7 +113,8 @@ _STATEMENTS = (
     Statement("toolkit", "cuda 13", _OF_OTHERS + r".*\bCUDA (13)(?!\w|\.\w)", lambda major: f"{major}.0", loose=True),
     Statement("python", "python version", r"Python Version\s*: (\d\.\d+)"),
     Statement("python", "/python3", r"/(?:lib/)?python(3\.\d+)/"),
-    Statement("python", "cp3", r"-cp3(\d{1,2})-cp3", lambda minor: f"3.{minor}"),
+    Statement("python", "cp3", r"^(?!.*not a supported wheel).*-cp3(\d{1,2})-cp3", lambda minor: f"3.{minor}"),
+    Statement("python", "python", _OF_OTHERS + r".*?(?<![\w/.-])python ?v?(3\.\d{1,2})(?![\d+])(?! or\b)", loose=True),
     Statement("numpy", "numpy version", r"NumPy Version\s*: (\d[\w.]+)"),
     Statement("cupy", "cupy-cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
     Statement(

@@ -73,7 +73,6 @@ _EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
     Cause.VISIBLE_DEVICES_SET_TOO_LATE: (Cause.INVALID_DEVICE_ORDINAL,),
     Cause.LIBRARY_PATH_CONFLICT: (Cause.CUDA_LIBRARY_MISSING,),
     Cause.DEVICE_NODE_PERMISSION: (Cause.DEVICE_NODE_MISSING, Cause.VISIBLE_DEVICES_HIDE_GPU),
-    Cause.WINDOWS_DLL_LOAD_FAILURE: (),
 }
 # What a text shows of its place, and what is hardly to be there: Windows knows no fork and no device nodes; where
 # nvidia-smi prints its table there are a driver and a GPU; under WSL the driver is the one of Windows.

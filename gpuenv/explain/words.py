@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from gpuenv.explain.shape import shape_of
+
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b")
 _FOLDERS = re.compile(r"""[/\\][^\s:"'/\\]+(?=[/\\])""")
 _WORD = re.compile(r"[a-z_][a-z_0-9+#]*|\d+")
@@ -18,7 +20,7 @@ _SHORTEST = 3  # characters of a part of a name
 
 
 def terms_of(text: str) -> list[str]:
-    """Words, the parts of names in them, and pairs of neighbours; any number is ``#``.
+    """Words, the parts of names in them, pairs of neighbours, and what it is made of; any number is ``#``.
 
     Folders say whose machine it is, not what is wrong with it; the file at a path's end stays.
     """
@@ -26,4 +28,4 @@ def terms_of(text: str) -> list[str]:
     words = [_NUMBER if word.isdigit() else word for word in _WORD.findall(plain)]
     parts = [part for word in words if "_" in word for part in word.split("_") if len(part) >= _SHORTEST]
     pairs = (f"{first} {second}" for first, second in pairwise(words) if not {first, second} <= _EMPTY)
-    return [*(word for word in (*words, *parts) if word not in _EMPTY and not word.isdigit()), *pairs]
+    return [*(word for word in (*words, *parts) if word not in _EMPTY and not word.isdigit()), *pairs, *shape_of(text)]

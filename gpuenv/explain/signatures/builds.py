@@ -36,7 +36,7 @@ SIGNATURES = (
         ),
         title="pip built CuPy from source, and the build failed",
         mark="building-cupy",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 1),),
+        sways=(Sway("jetson", Cause.JETSON_TEGRA, 5),),
     ),
     Signature(
         "cupy.sdist-compiler",

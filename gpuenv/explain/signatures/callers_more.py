@@ -59,10 +59,10 @@ SIGNATURES = (
     Signature(
         "mig.no-instances",
         "nvidia-smi mig",
-        ("instances found", "mig mode is in pending"),
+        ("instances found", "mig mode is in pending", "no mig devices were found"),
         ((Cause.MIG_MISCONFIGURED, 0.85),),
-        "nvidia-smi, option mig, the strings of the program",
-        pattern=r"No (?:GPU|compute) instances found(?:: Not Found)?|MIG mode is in pending (?:enable|disable) state",
+        "nvidia-smi, option mig, the strings of the program; Slurm, gpu_nvml.c",
+        pattern=r"No (?:GPU|compute) instances found(?:: Not Found)?|MIG mode is enabled, but no MIG devices were found|MIG mode is in pending (?:enable|disable) state",
         needs=("cuda", "gpu", "mig"),
         title="MIG is on, and no instance was made",
         mark="mig",

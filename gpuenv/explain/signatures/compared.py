@@ -35,7 +35,29 @@ def _below(values: Mapping[str, str]) -> Weights:
     return ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.78),) if is_older else ()
 
 
+def _runtime(values: Mapping[str, str]) -> Weights:
+    """Within one major a driver runs newer runtimes, but not what their NVRTC and PTX compilers make."""
+    driver, runtime = int(values["driver"]), int(values["runtime"])
+    if driver >= runtime:
+        return ()
+    sure = 0.8 if driver // 1000 < runtime // 1000 else 0.4
+    return ((Cause.DRIVER_TOO_OLD_FOR_CUDA, sure),)
+
+
 SIGNATURES = (
+    Signature(
+        "compared.show-config",
+        "CuPy",
+        ("cuda driver version",),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.4),),
+        "cupyx/_runtime.py: cupy.show_config(); CUDA Compatibility, minor version compatibility",
+        pattern=r"CUDA Driver Version\s*: (?P<driver>\d{4,5})\b.{0,80}?CUDA Runtime Version\s*: (?P<runtime>\d{4,5})\b",
+        judge=_runtime,
+        needs=("complaint",),
+        level=Level.WARNING,
+        title="The driver is of an older CUDA than the runtime",
+        decides="whether a driver of the runtime's own CUDA, or newer, cures it",
+    ),
     Signature(
         "compared.driver-parts",
         "modinfo, sysfs and procfs",
@@ -45,11 +67,13 @@ SIGNATURES = (
             "loaded module",
             "module loaded",
             "kernel module ",
+            "libcuda reported version",
+            "kernel reported version",
         ),
         ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.82),),
         "modinfo -F version nvidia: the module on disk; /sys/module/nvidia/version: the one that is loaded",
         pattern=(
-            rf"\bmodinfo\b.{{0,40}}?\b(?P<disk>{_NUMBER})\b.{{0,60}}?/(?:sys/module|proc/driver)/nvidia/version\W{{1,6}}(?:\w+ )?(?P<loaded>{_NUMBER})\b"
+            rf"\blibcuda reported version is: (?P<libcuda>{_NUMBER})(?:\.0)?\b.{{0,400}}?\bkernel reported version is: (?P<kernel>{_NUMBER})(?:\.0)?\b|\bmodinfo\b.{{0,40}}?\b(?P<disk>{_NUMBER})\b.{{0,60}}?/(?:sys/module|proc/driver)/nvidia/version\W{{1,6}}(?:\w+ )?(?P<loaded>{_NUMBER})\b"
             rf"|/(?:sys/module|proc/driver)/nvidia/version\W{{1,6}}(?:\w+ )?(?P<runs>{_NUMBER})\b.{{0,60}}?\bmodinfo\b.{{0,40}}?\b(?P<there>{_NUMBER})\b"
             rf"|\b(?:loaded module|module loaded|loaded kernel module)\W{{1,4}}(?:is )?(?P<now>{_NUMBER})\b.{{0,40}}?\b(?:on disk|installed|librar(?:y|ies)|libs|libcuda|user[- ]space)\W{{1,4}}(?:is |are )?(?P<then>{_NUMBER})\b"
         ),
@@ -59,12 +83,13 @@ SIGNATURES = (
     Signature(
         "compared.kernels",
         "dkms status and uname",
-        ("uname -r", "running ", "built for "),
+        ("uname -r", "running ", "built for ", "not found in directory /lib/modules/"),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.78),),
         "dkms status: the kernels that have the module; uname -r: the one that runs",
         pattern=(
             rf"\bnvidia(?:/|, ){_NUMBER}, (?P<built>{_KERNEL}),? .{{0,40}}?\buname -r\W{{1,6}}(?P<runs>{_KERNEL})\b"
             rf"|\bnvidia\b.{{0,60}}?\bbuilt (?:only )?for (?:kernel )?(?P<made>{_KERNEL}),? (?:and |but |while )?(?:the )?(?:kernel )?(?:running|runs?) (?:is |kernel )?(?P<now>{_KERNEL})\b"
+            rf"|\bnvidia\S* not found in directory /lib/modules/(?P<here>{_KERNEL})\b.{{0,160}}?/lib/modules/(?P<there>{_KERNEL})/\S*nvidia"
         ),
         judge=_other_kernel,
         title="The driver's module was built for another kernel than the one that runs",

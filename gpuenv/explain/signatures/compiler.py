@@ -173,7 +173,7 @@ SIGNATURES = (
         ("hiprtc_error", "hipcc", "hipmoduleload", "supported in hip", "supported on rocm"),
         ((Cause.ROCM_MISMATCH, 0.8),),
         "CuPy, cupy_backends/cuda/libs/nvrtc.pyx built for ROCm; hiprtc.h, hiprtcResult",
-        pattern=r"HIPRTC_ERROR_\w+|hipcc.*(?:not found|failed|error|does not generate)|could not find any hipcc|not (?:yet )?supported (?:in HIP|on ROCm)",
+        pattern=r"HIPRTC_ERROR_\w+|hipcc(?! +command).*(?:not found|failed|error|does not generate)|could not find any hipcc|not (?:yet )?supported (?:in HIP|on ROCm)",
         level=Level.ERROR,
     ),
     Signature(

@@ -21,6 +21,19 @@ SIGNATURES = (
         decides="what pip check says in the target",
     ),
     Signature(
+        "cupy.optional-module",
+        "CPython",
+        ("cupy.cuda", "cupy_backends.cuda"),
+        ((Cause.OPTIONAL_LIBRARY_MISSING, 0.6), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.25)),
+        "CuPy, cupy/cuda/__init__.py: modules of optional libraries, and stand-ins where those are not there",
+        pattern=(
+            r"module '(?:cupy\.cuda|cupy_backends\.cuda\.libs)\.(?:nccl|cudnn|cutensor|cusparselt)' has no attribute"
+            r"|module 'cupy\.cuda' has no attribute '(?:nccl|cudnn|cutensor|cusparselt)'"
+        ),
+        title="CuPy was built, or runs, without that optional library",
+        decides="what cupy.show_config() says of NCCL, cuDNN and cuTENSOR",
+    ),
+    Signature(
         "cupy.old-pathfinder",
         "CPython",
         ("find_nvidia_binary_utility",),

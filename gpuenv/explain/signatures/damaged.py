@@ -30,7 +30,6 @@ SIGNATURES = (
         sways=(
             Sway("empty-libcuda", Cause.CORRUPT_INSTALLATION, 0.1),
             Sway("empty-libcuda", Cause.DRIVER_INSTALL_BROKEN, 0.1),
-            Sway("empty-libcuda", Cause.CONTAINER_WITHOUT_GPU, 1),
         ),
     ),
     Signature(

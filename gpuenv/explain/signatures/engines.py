@@ -122,11 +122,15 @@ SIGNATURES = (
     Signature(
         "program.requires-capability",
         "programs, and the entry points of images",
-        ("compute capability",),
+        ("compute capability", "cuda capability"),
         ((Cause.REQUIREMENT_NOT_MET, 0.42), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.36)),
         "programs that ask for a compute capability and stop",
-        pattern=r"\brequires? compute capability\b",
+        pattern=(
+            r"\brequires? (?:at least |a )?(?:minimum )?(?:CUDA )?compute capability\b|\bneeds? (?:at least )?(?:a )?(?:CUDA )?compute capability (?:of )?\d"
+            r"|\bminimum (?:required )?(?:CUDA )?(?:compute )?capability (?:of |is |required )*\d"
+        ),
         title="The GPU is below what the program asks for",
+        unless=r":\s*OK\b|\bsatisf(?:ied|ies)\b|\bmeets\b",
         sways=(
             Sway("container", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 25),
             Sway("older-image-works", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 30),

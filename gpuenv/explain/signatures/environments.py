@@ -9,6 +9,16 @@ _OPTIONAL = r"(?:nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*)"
 
 SIGNATURES = (
     Signature(
+        "torchvision.other-cuda",
+        "torchvision and torchaudio",
+        ("compiled with different cuda", "different cuda major versions", "different cuda versions"),
+        ((Cause.MIXED_PIP_CONDA, 0.5), (Cause.CPU_ONLY_FRAMEWORK, 0.12), (Cause.CORRUPT_INSTALLATION, 0.1)),
+        "torchvision/extension.py: _check_cuda_version; torchaudio/_extension/utils.py",
+        pattern=r"(?:PyTorch and (?:torchvision|TorchAudio)|torchvision and PyTorch) were compiled with different CUDA|PyTorch has CUDA Version=\S+ and \w+ has CUDA",
+        title="torch and what came with it are of two builds: two installers, or two indexes, brought them",
+        decides="who brought each of the two: conda list, pip show",
+    ),
+    Signature(
         "files.two-owners",
         "CuPy, uv, nix, Bazel, pex, dpkg",
         (

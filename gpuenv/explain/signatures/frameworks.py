@@ -203,16 +203,17 @@ SIGNATURES = (
     Signature(
         "numba.capability",
         "numba",
-        ("compute capability", "supported gpu compute"),
+        ("compute capability", "supported gpu compute", "is not supported on cuda"),
         ((Cause.GPU_REMOVED_FROM_TOOLKIT, 0.72), (Cause.CUDA_LIBRARY_MISSING, 0.1)),
         "numba/cuda/cudadrv/driver.py and nvvm.py",
         pattern=(
             r"GPU compute capability \S+ is not supported|(?:No supported GPU compute capabilities found)"
+            r"|compute capability [\d.]+\) is not supported (?:on|by|with) CUDA"
             r"|compute capability \S+ (?:is )?(?:too old|no longer supported|below the minimum|deprecated)"
         ),
         unless=r"\brelease notes\b|\bwill be (?:removed|dropped)\b",
         decides="the GPU and the CUDA version: --assume gpu=NAME, --assume toolkit=VERSION",
-        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 1),),
+        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 6),),
     ),
     Signature(
         "gpu.too-new",

@@ -53,7 +53,7 @@ SIGNATURES = (
             rf"|[Ww]heels are available for [`']?{_GPU_PACKAGE}[`']?.{{0,40}} on the following platform"
         ),
         title="A package there has no wheel for this platform",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 1),),
+        sways=(Sway("jetson", Cause.JETSON_TEGRA, 5),),
     ),
     Signature(
         "pip.no-match-any",

@@ -24,6 +24,17 @@ SIGNATURES = (
         decides="whether the environment's python -V starts",
     ),
     Signature(
+        "python.newer-syntax",
+        "the Python interpreter",
+        ("syntaxerror",),
+        ((Cause.PYTHON_UNSUPPORTED, 0.72), (Cause.CORRUPT_INSTALLATION, 0.1)),
+        "CPython: a release that needs a newer Python, in the folder of an older one",
+        pattern=r"\bSyntaxError: (?:invalid syntax|future feature|Missing parentheses)",
+        needs=("old-python-package",),
+        title="A package is written for a newer Python than this one",
+        decides="which Pythons that release is for: its Requires-Python",
+    ),
+    Signature(
         "target.not-executed",
         "systemd, Slurm, Docker, cron, the shell",
         ("no such file or directory", "exec format error", "enoent", "not found"),

@@ -154,7 +154,6 @@ SIGNATURES = (
             r"|(?:no such file|not found|cannot access|missing|cannot stat|failed to (?:open|stat)).*/dev/nvidia"
         ),
         title="A device node of the driver is missing",
-        sways=(Sway("permission", Cause.DEVICE_NODE_PERMISSION, 1),),
         decides="which of /dev/nvidia0, /dev/nvidiactl and /dev/nvidia-uvm are there",
     ),
     Signature(

@@ -199,6 +199,7 @@ SIGNATURES = (
             r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so|cudnn\w*64\w*\.dll|cutensor\.dll)(?!.{0,200}undefined symbol)"
         ),
         title="An optional CUDA library is not found",
+        sways=(Sway("dll-named", Cause.WINDOWS_DLL_LOAD_FAILURE, 16),),
     ),
     Signature(
         "ld.rocm-library",

@@ -126,8 +126,18 @@ SIGNATURES = (
     ),
     mark(
         "during-image-build",
-        ("docker build", "`run ", "run pytest", "run python", "run nvidia-smi", "image build", "at build"),
-        r"\b(?:at|during|in|from) (?:the )?(?:docker|image|container) build\b|\b(?:at|from|in) (?:the )?[`'\"]?(?-i:RUN) (?:pytest|python\d?|nvidia-smi|pip|make)\b",
+        (
+            "docker build",
+            "docker-compose build",
+            "docker buildx",
+            "`run ",
+            "run pytest",
+            "run python",
+            "run nvidia-smi",
+            "image build",
+            "at build",
+        ),
+        r"\b(?:at|during|in|from) (?:the )?(?:docker|image|container) build\b|^\W{0,3}(?:sudo )?docker(?:-compose| compose| buildx)? build (?:-|\.)|\b(?:at|from|in) (?:the )?[`'\"]?(?-i:RUN) (?:pytest|python\d?|nvidia-smi|pip|make)\b",
     ),
     mark(
         "older-image-works",
@@ -152,7 +162,7 @@ SIGNATURES = (
     mark(
         "devices-apart",
         ("gpu", "cuda:", "device"),
-        r"\b(?:separate|different|several) GPUs\b|\b(?:tensors?|arrays?|weights|buffers?|it|layers?) (?:\w+ ){0,3}(?:on|to|lives? on|uploaded to) (?:cuda:|device |GPU )[1-9]\b|\bDevice\([1-9]\).{0,80}\bdevice 0\b|\bno device guard\b|\bhandle is for cuda:0",
+        r"\b(?:separate|different|several) GPUs\b|\b(?:tensors?|arrays?|weights|buffers?|it|layers?) (?:\w+ ){0,3}(?:on|to|lives? on|uploaded to) (?:cuda:|device |GPU )[1-9]\b|\bcuda:0\b.{0,60}\b(?:but|and|while|yet|raises?|fails?|crash\w*|errors?|illegal)\b.{0,60}\bcuda:[1-9]\b|\bDevice\([1-9]\).{0,80}\bdevice 0\b|\bno device guard\b|\bhandle is for cuda:0",
     ),
     mark(
         "blamed-elsewhere",

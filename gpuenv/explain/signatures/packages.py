@@ -23,7 +23,7 @@ _NOT_FOUND = r"(?:No matching distribution found for|satisfies the requirement)"
 _GPU = r"(?:cupy(?:[-_]cuda\w+|[-_]rocm[\w-]+)?|(?:cudf|cuml|cugraph|rmm|pylibraft)(?:-cu\d\d)?|numba-cuda)(?![\w-])"
 # What is installed for its GPU code, by wheels alone.
 _FRAMEWORKS = (
-    r"(?:torch(?:vision|audio)?|tensorflow(?:-gpu|-rocm)?|tensorrt(?:[-_]\w{2,8})?|jaxlib|jax[-_]cuda\d\d[-_]\w{4,8}|onnxruntime-gpu"
+    r"(?:torch(?:vision|audio)?|tensorflow(?:-gpu|-rocm)?|tensorrt(?:[-_]\w{2,8})?|jaxlib|jax[-_]cuda\d\d[-_]\w{4,8}|onnxruntime(?:[-_]gpu)?"
     r"|paddlepaddle-gpu|mxnet-cu\d{2,3}|xformers|triton|numba-cuda|(?:cudf|cuml|cugraph|cuspatial|rmm|pylibraft)-cu\d\d"
     r"|nvidia-(?:cuda|cu|nccl|nvjitlink)[\w-]{1,30})"
 )
@@ -71,7 +71,7 @@ SIGNATURES = (
         ("no matching distribution found for cupy", "requirement cupy"),
         ((Cause.UNTRUSTED_PACKAGE_NAME, 0.7), (Cause.PLATFORM_WHEEL_MISSING, 0.1)),
         f"{_PIP_SOURCE}; matrix.yaml, wheel lines",
-        pattern=rf"{_NOT_FOUND} (?P<name>cupy[-_](?!{_LINES}{_NAME_ENDS})(?:gpu|nvidia|rocm|cu(?:da)?)[-_]?[\w.-]*?){_NAME_ENDS}",
+        pattern=rf"{_NOT_FOUND} (?P<name>cupy[-_](?!{_LINES}(?:{_NAME_ENDS}|(?-i:[A-Z])))(?:gpu|nvidia|rocm|cu(?:da)?)[-_]?[\w.-]*?){_NAME_ENDS}",
         title="{name} is not a distribution of CuPy's own",
     ),
     Signature(
@@ -151,7 +151,7 @@ SIGNATURES = (
             r"|Unable to find installation candidates for cupy"
         ),
         title="A package there has no wheel for this platform",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 1),),
+        sways=(Sway("jetson", Cause.JETSON_TEGRA, 5),),
     ),
     Signature(
         "pip.cuda-conflict",

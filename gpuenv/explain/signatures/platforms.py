@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from collections.abc import Mapping
+
+from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
+
+_HIP: Mapping[str, Weights] = {
+    "launch": ((Cause.INVALID_KERNEL_LAUNCH, 0.5), (Cause.ROCM_MISMATCH, 0.3), (Cause.CUPY_BUG, 0.08)),
+    "memory": ((Cause.OUT_OF_MEMORY, 0.75), (Cause.GPU_BUSY, 0.1)),
+    "access": ((Cause.ILLEGAL_MEMORY_ACCESS, 0.5), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.35)),
+}
+
+
+def _of_hip(values: Mapping[str, str]) -> Weights:
+    """The errors that a program makes have CUDA's causes on an AMD GPU too."""
+    error = values["error"].lower().replace(" ", "")
+    kind = "memory" if "outofmemory" in error else "access" if "illegal" in error else "launch"
+    return _HIP[kind]
+
 
 SIGNATURES = (
     Signature(
@@ -31,10 +47,26 @@ SIGNATURES = (
         ((Cause.ROCM_MISMATCH, 0.78), (Cause.NO_KERNEL_IMAGE, 0.1)),
         "hip, hip_runtime_api.h: hipError_t; CuPy built for ROCm",
         pattern=(
-            r"hipError(?!NoBinaryForGpu|ShareObjectInitFailed)\w+|HIP error: |no ROCm-capable device|HSA_STATUS_ERROR_\w+"
+            r"hipError(?!NoBinaryForGpu|ShareObjectInitFailed|(?:InvalidValue|InvalidConfiguration|LaunchFailure|LaunchOutOfResources|OutOfMemory|IllegalAddress)\b)\w+"
+            r"|HIP error: (?!invalid argument|out of memory|an illegal memory)|no ROCm-capable device|HSA_STATUS_ERROR_\w+"
             r"|rocBLAS error: Cannot read .*for GPU arch|ROCk module is NOT loaded|Unable to detect amdgpu driver"
             r"|(?:cupy|torch|CUDA|nvidia).{0,60}(?:on|with|for) (?:an )?AMD (?:GPU|ROCm)|ROCm (?:is not|was not|not) (?:installed|found|supported)|/opt/rocm\S*:? (?:No such file|not found|does not exist)"
         ),
+        mark="rocm",
+    ),
+    Signature(
+        "rocm.runtime-error",
+        "HIP and ROCm",
+        ("hiperror", "hip error: "),
+        ((Cause.INVALID_KERNEL_LAUNCH, 0.5), (Cause.ROCM_MISMATCH, 0.3), (Cause.CUPY_BUG, 0.08)),
+        "hip, hip_runtime_api.h: hipError_t",
+        pattern=(
+            r"(?:hipError|HIP error: )(?P<error>InvalidValue|InvalidConfiguration|LaunchFailure|LaunchOutOfResources"
+            r"|OutOfMemory|IllegalAddress|invalid argument|out of memory|an illegal memory access)"
+        ),
+        judge=_of_hip,
+        title="A call of HIP's failed: {error}",
+        decides="whether another kernel or fewer threads do: the launch, or the build for ROCm",
         mark="rocm",
     ),
     Signature(

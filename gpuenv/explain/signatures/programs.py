@@ -113,7 +113,6 @@ SIGNATURES = (
         "thinc/util.py: require_gpu",
         pattern=r"GPU is not accessible|Cannot use GPU, (?P<reason>.+)|No GPU devices detected",
         title="thinc could not use the GPU through CuPy",
-        sways=(Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 1),),
         decides="what python -c 'import cupy; cupy.zeros(1)' says in the same environment",
     ),
     Signature(

@@ -37,7 +37,7 @@ SIGNATURES = (
         "cuda-pathfinder 1.9, _dynamic_libs/load_nvidia_dynamic_lib.py; cuda-bindings 12, driver.pyx",
         pattern=r"is an NVIDIA driver library and can only be found via|Failed to dlopen lib(?:cuda|nvidia-ml)\.so",
         title="A library that only the driver brings is not found",
-        sways=(Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8), Sway("wsl", Cause.WSL_LIBCUDA, 1)),
+        sways=(Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),),
         decides="whether this is a container: --assume container=yes or no",
     ),
     Signature(

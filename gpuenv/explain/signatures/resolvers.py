@@ -64,7 +64,7 @@ SIGNATURES = (
         sways=(
             Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10),
             Sway("python-inside", Cause.PYTHON_UNSUPPORTED, 0.3),
-            Sway("jetson", Cause.JETSON_TEGRA, 1),
+            Sway("jetson", Cause.JETSON_TEGRA, 5),
         ),
         decides="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
     ),

@@ -32,8 +32,9 @@ SIGNATURES = (
         ((Cause.SUSPEND_RESUME_LOST_GPU, 0.7),),
         "NVIDIA driver's README, chapter Configuring Power Management Support",
         pattern=(
-            rf"\b(?:after|since|upon|when|once) (?:\w+ ){{0,4}}(?:suspend\w*|sleep\w*|hibernat\w*|resum\w+|wak\w+|woke)\b.{{0,100}}\b(?:GPU|CUDA|nvidia\S*|cupy|torch)\b.{{0,60}}{_BROKEN}"
+            rf"\b(?:after|since|upon|when|once) (?:\W?\w+\W? ){{0,4}}(?:suspend\w*|sleep\w*|hibernat\w*|resum\w+|wak\w+|woke)\b.{{0,100}}\b(?:GPU|CUDA|nvidia\S*|cupy|torch)\b.{{0,60}}{_BROKEN}"
             rf"|\b(?:GPU|CUDA|nvidia\S*|cupy|torch)\b.{{0,60}}{_BROKEN}.{{0,60}}\b(?:after|since|upon|when|once) (?:\w+ ){{0,4}}(?:suspend\w*|sleep\w*|hibernat\w*|resum\w+|wak\w+|woke)\b"
+            rf"|{_BROKEN}.{{0,30}}\b(?:GPU|CUDA|nvidia)\b.{{0,6}}\b(?:after|since|upon) (?:\W?\w+\W? ){{0,4}}(?:suspend\w*|sleep\w*|hibernat\w*|resum\w+|wak\w+)\b"
         ),
         level=Level.WARNING,
         unless=ADVICE,

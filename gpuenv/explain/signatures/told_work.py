@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature
+from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.explain.signatures.told import ADVICE
 from gpuenv.model.causes import Cause
 
@@ -133,6 +133,7 @@ SIGNATURES = (
         mark="second-gpu",
         unless=rf"{ADVICE}|\binvalid device ordinal\b|\bout of memory\b|\bno (?:device|GPU)\b",
         title="An array of one GPU is used on another: the kernel runs on the current device",
+        sways=(Sway("visible-in-code", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 12),),
         decides="whether it is gone with the device made current first, or with that GPU alone visible",
     ),
 )
