@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from gpuenv.matrix.strict_yaml import parse
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.reading import ASSUMED
 from gpuenv.probe.facts import rank, sources_of
@@ -189,6 +190,14 @@ def test_resolve_names_the_right_wheel(bench: Bench) -> None:
     wheel = resolution["wheel"] and resolution["wheel"]["distribution"]
     assert wheel == bench.profile.expect.wheel, resolution["explanation"]
     assert code == (0 if wheel else NOTHING_FITS)
+
+
+@EVERY
+def test_a_machine_of_ours_says_where_its_facts_come_from_and_what_is_right(profile: Profile) -> None:
+    written = parse((Path(__file__).parent / f"machines/{profile.name}.yaml").read_text(encoding="utf-8")).value
+    assert isinstance(written, dict)
+    assert {"about", "source", "expect"} <= set(written)
+    assert profile.source
 
 
 @pytest.mark.parametrize(

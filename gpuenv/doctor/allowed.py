@@ -1,12 +1,15 @@
-"""The allow-list: a finding that is known and accepted stays visible and makes nothing unfit. Pure."""
+"""What is expected or accepted: such a finding stays visible as a note, and makes nothing unfit. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from gpuenv.model.allowance import Allowance, AllowanceResult, AllowanceState
-from gpuenv.model.finding import Evidence, Finding, Severity
+from gpuenv.model.finding import Evidence, Finding, Fix, Severity
 from gpuenv.model.record import replace
+
+# A report is read elsewhere than where it was made, and a finding is told by several commands: both are named.
+NONE_EXPECTED = Fix("Where none is expected here, --expect-no-gpu of doctor and preflight makes this a note.")
 
 
 def allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) -> Finding:
@@ -27,6 +30,13 @@ def allowed_by(finding: Finding, allowances: Iterable[Allowance], today: str) ->
         Evidence("no longer allowed", f"expired on {entry.expires}: {entry.reason}", entry.source) for entry in entries
     )
     return replace(finding, evidence=(*finding.evidence, *over))
+
+
+def without_what_was_done(finding: Finding) -> Finding:
+    """A note without the advice that would make a note of it."""
+    if finding.severity is not Severity.NOTE:
+        return finding
+    return replace(finding, fix=tuple(fix for fix in finding.fix if fix != NONE_EXPECTED))
 
 
 def became_of(allowances: Sequence[Allowance], findings: Iterable[Finding], today: str) -> tuple[AllowanceResult, ...]:

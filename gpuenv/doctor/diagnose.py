@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from gpuenv.doctor.allowed import allowed_by
+from gpuenv.doctor.allowed import allowed_by, without_what_was_done
 from gpuenv.doctor.machine import contained
 from gpuenv.doctor.pixi_way import for_pixi
 from gpuenv.doctor.registry import Check, Facts, NotKnown, Symptom, all_checks, finding_of
@@ -12,7 +12,7 @@ from gpuenv.doctor.systems import for_system, from_a_container, on_an_image
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.allowance import Allowance
-from gpuenv.model.finding import CheckRun, CheckStatus, Finding, Fix, Severity, ranked
+from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity, ranked
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.requirement import RequirementResult
 from gpuenv.model.resolution import Resolution
@@ -101,12 +101,21 @@ def diagnose(
             found = replace(found, fix=_here(found.fix, snapshot))
             if check.code.startswith(expected):
                 found = replace(found, severity=_milder(found.severity))
-            allowed = allowed_by(found, terms.allowances, terms.day)
+            allowed = without_what_was_done(allowed_by(found, terms.allowances, terms.day))
             findings[allowed] = () if symptom.stands_alone else check.follows
             if _stands_in_the_way(found, allowed):
                 blocked[check.code] = check.code
+    findings = _merged(findings)
     ranking = ranked(findings, lambda finding, primary: primary.code.startswith(findings[finding]))
     return Diagnosis(ranking, tuple(runs))
+
+
+def _merged(findings: Mapping[Finding, tuple[str, ...]]) -> dict[Finding, tuple[str, ...]]:
+    """What is said of several devices in the same words is said once, with the evidence of each."""
+    told: dict[tuple[Finding, tuple[str, ...]], dict[Evidence, None]] = {}
+    for finding, follows in findings.items():
+        told.setdefault((replace(finding, evidence=()), follows), {}).update(dict.fromkeys(finding.evidence))
+    return {replace(finding, evidence=tuple(evidence)): follows for (finding, follows), evidence in told.items()}
 
 
 def _here(fixes: Iterable[Fix], snapshot: Snapshot) -> tuple[Fix, ...]:

@@ -8,6 +8,8 @@ from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Gpu
 
+# How hidden_by begins where the kernel keeps a GPU's device node from this process: CUDA does not count it then.
+CONTROL_GROUP, DEVICE_NODE, PERMISSION = "control group", "device node", "permission"
 _OLD_INSTANCE = pattern(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")
 
 
@@ -51,7 +53,15 @@ def listed(value: str, count: int, uuids: Sequence[str]) -> Listed:
 
 def visible_entries(value: str, gpus: Sequence[Gpu]) -> int:
     """How many entries of the variable name a GPU that is there; the list ends at the first that does not."""
-    return len(listed(value, len(gpus), uuids_of(gpus)).entries)
+    counted = to_be_opened(gpus)
+    return len(listed(value, len(counted), uuids_of(counted)).entries)
+
+
+def to_be_opened(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """Those that this process may open: CUDA gives ordinals to them alone, from zero."""
+    return tuple(
+        gpu for gpu in gpus if not (gpu.hidden_by.value or "").startswith((CONTROL_GROUP, DEVICE_NODE, PERMISSION))
+    )
 
 
 def uuids_of(gpus: Sequence[Gpu]) -> tuple[str, ...]:

@@ -143,7 +143,8 @@ def start_smi(asking: Asking) -> tuple[str, Answer] | None:
     """Starts nvidia-smi for its banner, and answers its path and what waits for it; None where it is not on PATH."""
     import shutil  # noqa: PLC0415 - with three libraries of compression, which would keep the first children waiting
 
-    path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(_WSL_SMI)
+    beside_path = asking.root.rstrip("/") + _WSL_SMI
+    path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(beside_path)
     if path is None:
         return None
     return path, start_child([path], for_the_driver(asking.environment), asking.deadline, asking.group)

@@ -7,7 +7,7 @@ from gpuenv.model.driver import DeviceNode
 from gpuenv.model.gpu import ComputeMode
 from gpuenv.model.identity import uuid_key
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.visible import listed
+from gpuenv.model.visible import CONTROL_GROUP, DEVICE_NODE, PERMISSION, listed
 from gpuenv.probe.raw import CudaDevice, NvmlGpu, RawFacts
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -32,7 +32,7 @@ def hidden_by(raw: RawFacts, nvml: NvmlGpu | None, cuda: CudaDevice | None) -> R
 def _refused(_: RawFacts, nvml: NvmlGpu) -> Reading[str] | None:
     if nvml.failures.get("nvmlDeviceGetHandleByIndex") != Nvml.NO_PERMISSION:
         return None
-    return known("control group: NVML counts the GPU and has no permission to open it", "nvml")
+    return known(f"{CONTROL_GROUP}: NVML counts the GPU and has no permission to open it", "nvml")
 
 
 def _closed_node(raw: RawFacts, nvml: NvmlGpu) -> Reading[str] | None:
@@ -43,7 +43,7 @@ def _closed_node(raw: RawFacts, nvml: NvmlGpu) -> Reading[str] | None:
     path = f"/dev/nvidia{nvml.minor}"
     node = nodes.get(path)
     if node is None:
-        return known(f"device node: {path} is not there", "/dev")
+        return known(f"{DEVICE_NODE}: {path} is not there", "/dev")
     return None if node.accessible else known(_permission(node), "/dev")
 
 
@@ -75,7 +75,7 @@ def _prohibited(_: RawFacts, nvml: NvmlGpu) -> Reading[str] | None:
 
 
 def _permission(node: DeviceNode) -> str:
-    return f"permission: {node.path} has mode {node.mode} and belongs to {node.owner}"
+    return f"{PERMISSION}: {node.path} has mode {node.mode} and belongs to {node.owner}"
 
 
 def _variable(raw: RawFacts, nvml: NvmlGpu) -> Reading[str] | None:
@@ -86,9 +86,10 @@ def _variable(raw: RawFacts, nvml: NvmlGpu) -> Reading[str] | None:
 
 def _says(value: str, raw: RawFacts, nvml: NvmlGpu) -> str | None:
     """What the variable does to a GPU; None where it hides nothing."""
-    uuids = [gpu.uuid or "" for gpu in raw.nvml.gpus]
-    uuids += [instance.uuid for gpu in raw.nvml.gpus for instance in gpu.mig_instances]
-    found = listed(value, len(raw.nvml.gpus), uuids)
+    counted = [gpu for gpu in raw.nvml.gpus if _refused(raw, gpu) is None and _closed_node(raw, gpu) is None]
+    uuids = [gpu.uuid or "" for gpu in counted]
+    uuids += [instance.uuid for gpu in counted for instance in gpu.mig_instances]
+    found = listed(value, len(counted), uuids)
     shown = f"{VARIABLE}={value or '(empty)'}"
     if found.twice is not None:
         return f"{shown} names {found.twice} twice, after which CUDA shows no GPU"
@@ -96,6 +97,6 @@ def _says(value: str, raw: RawFacts, nvml: NvmlGpu) -> str | None:
         return f"{shown} ends at {found.invalid or '(nothing)'}, which names no GPU or MIG instance"
     named = {uuid_key(entry.removeprefix("MIG-").partition("/")[0]) for entry in found.entries}
     own = {uuid_key(nvml.uuid), *(uuid_key(instance.uuid) for instance in nvml.mig_instances)}
-    if len(found.entries) >= len(raw.nvml.gpus) or own & named:
+    if len(found.entries) >= len(counted) or own & named:
         return None
     return f"{shown} does not name it"

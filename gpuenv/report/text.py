@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.model.allowance import AllowanceResult, AllowanceState
 from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, Severity
-from gpuenv.model.identity import NVIDIA
 from gpuenv.model.repair import Repair, RepairStatus
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import AS_TOLD, Resolution
-from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.gpus import gpu_texts, was_asked
 from gpuenv.report.lines import Line, Style
 from gpuenv.report.report import Report, Status, is_proven
 from gpuenv.report.smoke import section_lines
@@ -31,7 +31,6 @@ _REQUIRED = {
     RequirementStatus.VIOLATED: ("NOT MET", Style.BAD),
     RequirementStatus.UNKNOWN: ("unknown", Style.WARNING),
 }
-_MIB = 1024 * 1024
 _LABEL = 10
 
 
@@ -79,7 +78,7 @@ def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """The machine and the target: a label and a few words each."""
     yield "system", _system(snapshot)
     yield "driver", _driver(snapshot)
-    for text in _gpus(snapshot):
+    for text in gpu_texts(snapshot):
         yield "GPU", text
     for kit in snapshot.toolkits:
         lacks = "" if kit.has_nvrtc else ", without NVRTC"
@@ -90,15 +89,10 @@ def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield "target", f"Python {target.python.value} {place}"
     else:
         yield "target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not asked'}"
-    none = "none" if _was_asked(snapshot, "target", "target.cupy") else "unknown, not asked"
+    none = "none" if was_asked(snapshot, "target", "target.cupy") else "unknown, not asked"
     cupy = ", ".join(entry.label for entry in target.cupy) or none
     numpy = f", NumPy {target.numpy.value}" if target.numpy.known else ""
     yield "CuPy", cupy + numpy
-
-
-def _was_asked(snapshot: Snapshot, source: str, path: str) -> bool:
-    """Whether an absence was seen or told; else nobody knows."""
-    return path in snapshot.assumed or snapshot.source(source).state is not SourceState.NOT_ASKED
 
 
 def _system(snapshot: Snapshot) -> str:
@@ -116,32 +110,9 @@ def _system(snapshot: Snapshot) -> str:
 def _driver(snapshot: Snapshot) -> str:
     driver = snapshot.driver
     if not driver.version.known and not driver.cuda.known:
-        return "none found" if _was_asked(snapshot, "libcuda", "driver.version") else "unknown, not asked"
+        return "none found" if was_asked(snapshot, "libcuda", "driver.version") else "unknown, not asked"
     level = f", up to CUDA {driver.cuda.value}" if driver.cuda.known else ""
     return f"{driver.version.value or 'unknown version'}{level} ({driver.version.source or 'no source'})"
-
-
-def _gpus(snapshot: Snapshot) -> list[str]:
-    if not snapshot.gpus:
-        on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == NVIDIA]
-        none = "none" if _was_asked(snapshot, "kernel", "gpus") else "unknown, not asked"
-        return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, not driven" for gpu in on_bus] or [none]
-    grouped: dict[str, int] = {}
-    for gpu in snapshot.gpus:
-        text = _gpu(gpu)
-        grouped[text] = grouped.get(text, 0) + 1
-    return [f"{count} x {text}" if count > 1 else text for text, count in grouped.items()]
-
-
-def _gpu(gpu: Gpu) -> str:
-    parts = [gpu.name.value or "unknown"]
-    if gpu.compute_capability.known:
-        parts.append(f"compute capability {gpu.compute_capability.value}")
-    if gpu.memory_total.value:
-        parts.append(f"{gpu.memory_total.value // _MIB} MiB")
-    if gpu.mig.value:
-        parts.append(f"MIG with {len(gpu.mig_instances)} instances")
-    return ", ".join(parts)
 
 
 def _finding_groups(findings: Sequence[Finding]) -> Iterator[Line]:

@@ -16,7 +16,7 @@ _MODULES = ("nvidia_drm", "nvidia_uvm", "nvidia_modeset", "nvidia")
 _USUAL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _NOT_LOADED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
 _REMEDY = " Make sure that the latest NVIDIA driver is installed and running.\\n"
-_FOUND_ANYWAY = "/usr/bin:/bin"  # sh, awk and sleep, which nvidia-smi's stand-in needs
+FOUND_ANYWAY = "/usr/bin:/bin"  # sh, awk and sleep, which nvidia-smi's stand-in needs
 _NO_PERMISSION = "4"  # NVML
 _ABORTING = "#include <stdlib.h>\n__attribute__((constructor)) static void when_loaded(void) { abort(); }\n"
 
@@ -62,7 +62,7 @@ def materialise(
     _write(table, _lines(stub_table(profile)))
     (folder / "home").mkdir()
     environment = {
-        "PATH": f"{_smi(profile, root, stub)}:{_FOUND_ANYWAY}",
+        "PATH": f"{_smi(profile, root, stub)}:{FOUND_ANYWAY}",
         "HOME": str(folder / "home"),
         "LC_ALL": "C.UTF-8",
         "LD_LIBRARY_PATH": ":".join(map(str, [*first, *libraries])),
@@ -96,6 +96,7 @@ def stub_table(profile: Profile) -> dict[str, str]:
         table |= {f"gpu.{number}.{key}": value for key, value in _stub_gpu(gpu)}
         if gpu.shown is Shown.COUNTED:
             table[f"nvml.return.nvmlDeviceGetHandleByIndex_v2@{number}"] = _NO_PERMISSION
+            table[f"gpu.{number}.denied"] = "1"
     if driver.module is Module.INSTALLED_NOT_LOADED:
         table |= {
             "nvml.return.nvmlInitWithFlags": "9",

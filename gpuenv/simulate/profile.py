@@ -49,8 +49,12 @@ __all__ = [  # whoever reads a profile has its records from here
 ]
 
 
+# What somebody's own profile, which no test holds anybody to, says of expectations.
+_NOTHING = Expectation(exit_code=0, status=Status.UNKNOWN.value, primary=None, causes=(), wheel=None, facts={})
+
+
 def load(path: Path) -> Profile:
-    """Reads one profile.
+    """Reads one profile; what it is about, where its facts come from and what to expect may be left out.
 
     Raises:
         ProfileError: for anything that is not as expected.
@@ -86,12 +90,10 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
         "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "found_first", "files",
         "links", "environment", "stub", "target", "timeout", "expect",
     )  # fmt: skip
-    if not top.texts("source"):
-        raise top.fault("source", "where the facts come from")
     timeout = top.optional("timeout")
     return Profile(
         name=path.stem,
-        about=top.text("about"),
+        about=top.text("about", path.stem),
         source=top.texts("source"),
         inferred=top.texts("inferred"),
         host=_host(top.part("host")),
@@ -106,7 +108,7 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
         stub=top.mapping("stub"),
         target=_target(top.part("target")),
         timeout=float(timeout) if timeout else None,
-        expect=_expectation(top.part("expect")),
+        expect=_expectation(top.part("expect")) if "expect" in value else _NOTHING,
     )
 
 

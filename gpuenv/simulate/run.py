@@ -16,8 +16,10 @@ from pathlib import Path
 from types import FrameType
 
 from gpuenv.data import data_path
+from gpuenv.model.simulated import VARIABLE
 from gpuenv.simulate.build import SOURCES, StubDriver, build, built_in
 from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.programs import search_path
 from gpuenv.simulate.records import Profile
 from gpuenv.simulate.toolkit import compile_toolkit
 
@@ -26,7 +28,7 @@ _SIGNALLED = 128
 _HANDED_ON = ("SIGTERM", "SIGHUP")
 # What the caller's own machine says of its GPUs is not to be heard on another one.
 _OWN = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_", "GPUENV_STUB", "GPUENV_DRIVER_ROOT")
-_ADDED = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD")
+_ADDED = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 _CALLERS = ("HOME", "LC_ALL")
 
 Announce = Callable[[str], None]
@@ -48,18 +50,21 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
     with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
         stub = kept_stub(cache, Path(folder), announce)
         machine = materialise(profile, Path(folder) / "machine", stub, partial(compile_toolkit, folder=Path(folder)))
-        return _run(command, combined(machine, environment))
+        return _run(command, combined(machine, environment) | {VARIABLE: profile.name})
 
 
 def combined(machine: SimulatedMachine, environment: Mapping[str, str]) -> dict[str, str]:
-    """The caller's variables with those of the machine: its libraries and programs are found before all others."""
+    """The caller's variables with those of the machine: its libraries and programs are found before all others.
+
+    What keeps the host's programs out is laid out beside the machine.
+    """
     kept = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
     for name, value in machine.environment.items():
         if name in _CALLERS:
             continue
         given = kept.get(name)
         kept[name] = f"{value}:{given}" if name in _ADDED and given else value
-    return kept
+    return kept | {"PATH": search_path(machine, environment.get("PATH"))}
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from gpuenv import __version__
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass, field, replace
+from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.smoke import BROKEN, Level, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.take import Request, take_snapshot
@@ -112,6 +113,8 @@ def prove(
         results = tuple(_without_gpu(test, obstacle(place.snapshot), error) for test in tests)
         return _result(order, place, wish, (), Outcome(results, {}), started_at)
     devices = picked(devices, order.gpus)
+    if is_simulated(place.environment):
+        return without_proof(order, place, RUNS_NO_KERNEL, started_at)
     outcome = _run(tests, devices, wish, place, order, announce)
     return _result(order, place, wish, devices, outcome, started_at)
 

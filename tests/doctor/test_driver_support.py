@@ -93,6 +93,19 @@ def test_a_gpu_of_the_other_kind_of_modules_is_told_with_the_right_package(
     assert finding.fix[0].command == ("sudo", "apt-get", "install", package)
 
 
+def test_several_gpus_of_a_kind_are_one_finding_with_the_address_of_each(matrix: Matrix) -> None:
+    """As the two halves of a K80; another GPU beside them is a finding of its own."""
+    places = ("0000:05:00.0", "0000:06:00.0")
+    kepler = tuple(PciGpu(place, "10de", "102d", None, "nvidia") for place in places)
+    both = replace(machine(driver="580.159.04", flavor="proprietary"), pci_gpus=kepler)
+    (finding,) = found(both, matrix)
+    assert (finding.code, finding.cause) == ("GPU204", Cause.GPU_REMOVED_FROM_DRIVER)
+    assert [place for place in places if any(place in (e.fact + e.value) for e in finding.evidence)] == [*places]
+    assert len(set(finding.evidence)) == len(finding.evidence)
+    beside = replace(both, pci_gpus=(*kepler, PciGpu("0000:07:00.0", "10de", BLACKWELL, None, "nvidia")))
+    assert [entry.code for entry in found(beside, matrix)] == ["GPU204", "GPU204"]
+
+
 @pytest.mark.parametrize(
     ("device", "flavor"), [(ADA, "open"), (ADA, "proprietary"), (BLACKWELL, "open"), (PASCAL, "proprietary")]
 )

@@ -9,8 +9,8 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity
-from gpuenv.model.gpu import GpuHealth, PcieLink
-from gpuenv.model.reading import known
+from gpuenv.model.gpu import GpuHealth, MigInstance, PcieLink
+from gpuenv.model.reading import Reading, known
 from gpuenv.model.smoke import Compared, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.report.report import Status
 from tests.cli.recorded import FIT, UNFIT, UUID, WITHOUT_GPU
@@ -52,6 +52,30 @@ def test_a_failure_is_an_error_with_a_cause_and_its_own_words(test: TestResult, 
     assert [entry.value for entry in finding.evidence] == [f"{test.status.value}: {test.detail}"]
     assert UUID in finding.evidence[0].fact
     assert ("gpuenv", "smoke", "--only", test.name, "-v") in [fix.command for fix in finding.fix]
+
+
+INSTANCE = "MIG-11111111-2222-3333-4444-666666666666"
+SLICED = replace(FIT, gpus=(replace(FIT.gpus[0], mig_instances=(MigInstance(INSTANCE),)),))
+NAMELESS = replace(FIT, gpus=(replace(FIT.gpus[0], pci=Reading()),))
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpus", "reset"),
+    [
+        (FIT, [UUID], ["0000:53:00.0"]),
+        (SLICED, [INSTANCE], ["0000:53:00.0"]),
+        (NAMELESS, [UUID], ["0"]),
+        (FIT, [UUID, OTHER], []),
+        (FIT, [None], []),
+    ],
+    ids=["a GPU", "an instance", "by its index", "one that is not known", "all of them"],
+)
+def test_a_gpu_that_hangs_is_reset_and_no_other(machine: Snapshot, gpus: list[str | None], reset: list[str]) -> None:
+    tests = [replace(ended(Trouble.DEADLINE, None, TestStatus.TIMED_OUT), gpu=gpu) for gpu in gpus]
+    (finding,) = found(smoke(*tests), machine)
+    commands = [fix.command for fix in finding.fix if fix.command and "--gpu-reset" in fix.command]
+    assert commands == [("sudo", "nvidia-smi", "--gpu-reset", "-i", option) for option in reset]
+    assert "restart the machine" in " ".join(fix.text for fix in finding.fix).lower()
 
 
 def test_a_broken_gpu_explains_what_else_fails_on_it() -> None:

@@ -35,12 +35,14 @@ static int faster_or_equal(int a, int b) {
     return stub_gpu_memory(a, WHOLE_GPU) >= stub_gpu_memory(b, WHOLE_GPU);
 }
 
+/* A GPU whose device node this process may not open is none at all for CUDA: ordinals count the others. */
 static int enumerate(int *order) {
     const char *asked = getenv("CUDA_DEVICE_ORDER");
     int by_pci = asked && strcmp(asked, "PCI_BUS_ID") == 0;
-    int count = stub_gpu_count();
-    for (int gpu = 0; gpu < count; gpu++) {
-        int place = gpu; /* insertion keeps equals in the order of the profile */
+    int count = 0;
+    for (int gpu = 0; gpu < stub_gpu_count(); gpu++) {
+        if (stub_gpu_number(gpu, WHOLE_GPU, "denied", 0)) continue;
+        int place = count++; /* insertion keeps equals in the order of the profile */
         for (; place > 0; place--) {
             int before = order[place - 1];
             if (by_pci ? in_pci_order(before, gpu) : faster_or_equal(before, gpu)) break;
@@ -60,23 +62,23 @@ static int by_ordinal(const char *entry, const int *order, int count, struct vis
     return 1;
 }
 
-static int by_gpu_uuid(const char *entry, int count, struct visible *out) {
+static int by_gpu_uuid(const char *entry, const int *order, int count, struct visible *out) {
     char uuid[96];
     int matches = 0;
-    for (int gpu = 0; gpu < count; gpu++) {
-        stub_gpu_uuid(gpu, WHOLE_GPU, uuid, sizeof uuid);
+    for (int place = 0; place < count; place++) {
+        stub_gpu_uuid(order[place], WHOLE_GPU, uuid, sizeof uuid);
         if (strncmp(uuid, entry, strlen(entry)) != 0) continue;
-        *out = (struct visible){gpu, WHOLE_GPU};
+        *out = (struct visible){order[place], WHOLE_GPU};
         matches++;
     }
     return matches == 1;
 }
 
 /* MIG-<uuid>, or MIG-GPU-<uuid>/<gpu instance>/<compute instance> as before R470. */
-static int by_mig_uuid(const char *entry, int count, struct visible *out) {
+static int by_mig_uuid(const char *entry, const int *order, int count, struct visible *out) {
     char uuid[96], legacy[128];
-    for (int gpu = 0; gpu < count; gpu++)
-        for (int instance = 0; instance < stub_instance_count(gpu); instance++) {
+    for (int place = 0; place < count; place++)
+        for (int gpu = order[place], instance = 0; instance < stub_instance_count(gpu); instance++) {
             stub_gpu_uuid(gpu, WHOLE_GPU, uuid, sizeof uuid);
             snprintf(legacy, sizeof legacy, "MIG-%s/%u/%u", uuid, stub_gpu_instance_id(gpu, instance),
                      stub_compute_instance_id(gpu, instance));
@@ -111,8 +113,8 @@ static int select_listed(char *list, const int *order, int count, struct visible
         if (kind && kind_of(entry) != kind) break;
         kind = kind_of(entry);
         struct visible found;
-        if (!(kind == 'G'   ? by_gpu_uuid(entry, count, &found)
-              : kind == 'M' ? by_mig_uuid(entry, count, &found)
+        if (!(kind == 'G'   ? by_gpu_uuid(entry, order, count, &found)
+              : kind == 'M' ? by_mig_uuid(entry, order, count, &found)
                             : by_ordinal(entry, order, count, &found)))
             break;
         for (int i = 0; i < chosen; i++)

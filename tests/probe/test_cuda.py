@@ -141,3 +141,24 @@ def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_relea
     assert (str(driver.version.value), driver.version.source) == ("535.183.01", "nvml")
     assert (str(driver.cuda.value), driver.cuda.source) == ("13.0", "libcuda")
     assert [(str(answer.value), answer.source) for answer in driver.cuda.dissent] == [("12.2", "nvml")]
+
+
+@pytest.mark.parametrize(
+    ("listed", "seen"),
+    [
+        (None, [1, 2]),
+        ("0,1", [1, 2]),
+        ("1", [2]),
+        ("2", []),
+        ("GPU-00000000-0000-0000-0000-000000000002", [2]),
+        ("GPU-00000000-0000-0000-0000-000000000000", []),
+    ],
+)
+def test_a_gpu_that_a_control_group_keeps_away_has_no_ordinal_and_takes_none(
+    listed: str | None, seen: list[int], stub_driver: StubDriver, tmp_path: Path
+) -> None:
+    machine = {"gpu.count": "4", "gpu.0.denied": "1", "gpu.3.denied": "1"}
+    variables = {"CUDA_VISIBLE_DEVICES": listed} if listed is not None else {}
+    snapshot = snapshot_of(stub_driver, tmp_path, machine, variables)
+    ordinals = [gpu.ordinal.value for gpu in snapshot.gpus]
+    assert ordinals == [seen.index(place) if place in seen else None for place in range(4)]

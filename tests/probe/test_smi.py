@@ -131,6 +131,17 @@ def test_a_program_that_cannot_be_started_is_told_with_the_reason(tmp_path: Path
     assert "Exec format error" in (source.detail or "")
 
 
+def test_under_wsl_it_lies_beside_path_below_the_driver_root(tmp_path: Path) -> None:
+    """So that a machine below another root is never shown the program of the host that it is looked at from."""
+    program = tmp_path / "usr/lib/wsl/lib/nvidia-smi"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
+    program.chmod(0o755)
+    facts, source = ask_smi(asking({"PATH": str(tmp_path)}, str(tmp_path)))
+    assert (facts.path, source.state) == (str(program), SourceState.FAILED)
+    assert ask_smi(asking({"PATH": str(tmp_path)}, str(tmp_path / "usr")))[1].state is SourceState.ABSENT
+
+
 def test_without_the_program_nothing_is_told(tmp_path: Path) -> None:
     if Path("/usr/lib/wsl/lib/nvidia-smi").exists():
         pytest.skip("under WSL it is found beside PATH")

@@ -13,8 +13,9 @@ from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import CheckRun, CheckStatus, Severity
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, KernelMessage, Snapshot
+from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, Gpu, Grant, KernelMessage, Snapshot
 from gpuenv.report.facts import fact_lines
+from gpuenv.report.gpus import gpu_texts
 from gpuenv.report.report import Report, Status, judge, make_report
 from gpuenv.report.text import report_lines
 
@@ -110,3 +111,13 @@ def test_lines_of_the_kernels_log_stand_on_lines_of_their_own() -> None:
     assert {"kernel_log[0].text: NVRM: loading", "kernel_log[1].xid: 79", "kernel_log[1].pci: 0000:3b:00.0"} <= {*told}
     assert "container_support.device_rules: c 195:0 rw, c 511:0 rw [devices.list]" in told
     assert "container_support.runtimes: none [x]" in told
+
+
+@pytest.mark.parametrize(("by", "of"), [("slurm", "job"), (None, "process")])
+def test_a_gpu_that_was_not_given_is_told_as_such(by: str | None, of: str) -> None:
+    kept = Gpu(index=known(0, "nvml"), hidden_by=known("control group: NVML counts the GPU", "nvml"))
+    named = replace(kept, name=known("NVIDIA L4", "nvml"))
+    given = Gpu(ordinal=known(0, "libcuda"), name=known("NVIDIA H100", "nvml"))
+    grant = Grant(by=known(by, "SLURM_JOB_ID")) if by else Grant()
+    told = gpu_texts(Snapshot(gpus=(kept, kept, given, kept, named, Gpu()), grant=grant))
+    assert told == ["NVIDIA H100", "NVIDIA L4", "unknown", f"3 x not given to this {of}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from gpuenv.data import data_path
 from gpuenv.simulate.profile import ProfileError, load
 from tests.cli.program import PROGRAM, gpuenv
+from tests.support.target import Targets
 
 NAMES = sorted(path.stem for path in data_path("machines").glob("*.yaml"))
 COUNT = "import pynvml as n; n.nvmlInit(); print([n.nvmlDeviceGetName(n.nvmlDeviceGetHandleByIndex(i)) for i in range(n.nvmlDeviceGetCount())])"  # noqa: E501
@@ -29,6 +31,7 @@ def device():
     return "gpu"
 print(device())
 """
+WHICH = "import shutil; print(shutil.which({!r}))"
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,41 @@ def test_a_user_s_own_fallback_can_be_tried(cache: Path, name: str, told: str) -
     assert on(name, sys.executable, "-c", FALLBACK, cache=cache).stdout == f"{told}\n"
 
 
+def test_the_caller_s_own_programs_come_before_those_of_the_system(cache: Path, tmp_path: Path) -> None:
+    """As with an activated environment, whose Python is not to be exchanged for the system's."""
+    for name in ("python3", "pytest", "cat"):
+        program(tmp_path / name, "echo mine")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    for name in ("python3", "pytest", "cat"):
+        assert on("h200-580", name, cache=cache, PATH=path).stdout == "mine\n"
+        seen = on("h200-580", sys.executable, "-c", WHICH.format(name), cache=cache, PATH=path)
+        assert seen.stdout == f"{tmp_path / name}\n"
+
+
+def test_programs_that_nvidia_smi_s_stand_in_needs_are_found_on_any_path(cache: Path, tmp_path: Path) -> None:
+    on("library-missing", "true", cache=cache)  # compiled while there is a compiler
+    done = on("library-missing", "nvidia-smi", "-L", cache=cache, PATH=str(tmp_path))
+    assert (done.returncode, done.stdout.count("GPU 0: ")) == (0, 1), done.stderr
+
+
+@pytest.mark.parametrize(("name", "there"), [("no-gpu", "None"), ("h200-580", "root/usr/bin/nvidia-smi")])
+def test_the_caller_s_nvidia_smi_is_not_on_the_machine(cache: Path, tmp_path: Path, name: str, there: str) -> None:
+    """Its neighbours are, among them the caller's Python."""
+    program(tmp_path / "nvidia-smi", "echo GPU 0: of the caller")
+    program(tmp_path / "python3", "echo mine")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    smi = on(name, sys.executable, "-c", WHICH.format("nvidia-smi"), cache=cache, PATH=path)
+    assert smi.stdout.strip().endswith(there), smi.stdout
+    assert "of the caller" not in on(name, "nvidia-smi", "-L", cache=cache, PATH=path).stdout
+    assert on(name, "python3", cache=cache, PATH=path).stdout == "mine\n"
+    assert [entry.name for entry in sorted(tmp_path.iterdir())] == ["nvidia-smi", "python3"]
+
+
+def program(path: Path, command: str) -> None:
+    path.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
 @pytest.mark.parametrize("name", ["mismatch-535", "no-driver-h100", "gpu-lost", "nouveau-gtx1080ti", "fabric-manager"])
 def test_the_doctor_says_on_it_what_is_right(cache: Path, name: str) -> None:
     expected = load(data_path("machines") / f"{name}.yaml").expect.primary
@@ -71,6 +109,42 @@ def test_pytest_with_the_plug_in_runs_on_it(cache: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout
     assert "driver-library-version-mismatch" in done.stdout
     assert "1 skipped" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "status"),
+    [
+        (("smoke", "--no-redact"), 5, None),
+        (("doctor", "--smoke"), 8, "unknown"),
+        (("preflight", "--no-config", "--smoke"), 8, "unknown"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_gpu_tests_are_skipped_on_it_and_blame_nothing(
+    cache: Path, targets: Targets, command: tuple[str, ...], code: int, status: str | None
+) -> None:
+    """No kernel can run there: what CuPy would say of that is no finding of the machine, and nothing is proven."""
+    target = targets.interpreter(load(data_path("machines") / "h200-580.yaml").target)
+    done = on("h200-580", *PROGRAM, *command, "--python", target, "--format", "json", cache=cache)
+    answer = json.loads(done.stdout)
+    tests = answer.get("smoke", answer)["tests"]
+    assert (done.returncode, answer["status"] if status else None) == (code, status), done.stderr
+    assert {(test["status"], test["detail"]) for test in tests} == {("skipped", "a simulated GPU runs no kernel")}
+    assert [finding for finding in answer.get("findings", []) if finding["severity"] == "error"] == []
+
+
+def test_without_a_gpu_they_are_skipped_for_the_doctor_s_reason(cache: Path, targets: Targets) -> None:
+    target = targets.interpreter(load(data_path("machines") / "no-gpu.yaml").target)
+    done = on("no-gpu", *PROGRAM, "smoke", "--python", target, "--format", "json", cache=cache)
+    assert done.returncode == 5
+    assert {test["detail"][:6] for test in json.loads(done.stdout)["tests"]} == {"GPU201"}
+
+
+def test_a_demonstration_cannot_be_shown_on_it(cache: Path, targets: Targets) -> None:
+    target = targets.interpreter(load(data_path("machines") / "h200-580.yaml").target)
+    done = on("h200-580", *PROGRAM, "smoke", "--demo", "stream-race", "--python", target, cache=cache)
+    assert done.returncode == 5
+    assert "a simulated GPU runs no kernel" in done.stdout
 
 
 def test_the_driver_is_compiled_once(tmp_path: Path) -> None:
@@ -140,6 +214,45 @@ def test_every_machine_is_listed() -> None:
     done = gpuenv("simulate", "--list")
     assert done.returncode == 0
     assert [line.split(" ")[0] for line in done.stdout.splitlines()] == NAMES
+
+
+def test_a_machine_that_is_about_its_environment_is_marked() -> None:
+    """In its place a command meets the caller's own."""
+    lines = {line.split(" ")[0]: line for line in gpuenv("simulate", "--list").stdout.splitlines()}
+    marked = {name for name, line in lines.items() if line.endswith("(Its environment is not simulated.)")}
+    assert marked >= {
+        "two-cupy", "two-releases-of-one-line", "driver-too-old-wheel", "numpy1-cupy14", "v100-cuda13x-580", "no-cupy",
+        "library-missing", "rocm-on-nvidia", "fedora-lib64", "conda-cupy-without-cuda-version", "newer-than-matrix",
+    }  # fmt: skip
+    assert not marked & {
+        "no-gpu", "h100x8-550", "mismatch-535", "k80-580", "rtx5090-535", "libcuda-stub", "library-crash", "gpu-lost",
+        "one-of-eight-lost", "slurm-host-numbers", "no-driver-h100",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["no-gpu", "two-cupy"])
+def test_a_profile_can_be_printed_and_be_a_machine_again(cache: Path, tmp_path: Path, name: str) -> None:
+    printed = gpuenv("simulate", "--print", name)
+    assert printed.returncode == 0
+    assert printed.stdout == (data_path("machines") / f"{name}.yaml").read_text(encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(printed.stdout, encoding="utf-8")
+    assert on(str(tmp_path / "mine.yaml"), "true", cache=cache).returncode == 0
+    missing = gpuenv("simulate", "--print", "no-gup")
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert "did you mean no-gpu" in missing.stderr
+
+
+def test_the_smallest_machine_of_the_readme_is_one(cache: Path, tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^A machine of your own .*?```yaml\n(.*?)```", readme, re.MULTILINE | re.DOTALL)
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text, encoding="utf-8")
+    assert "GPU 0: NVIDIA L4 (UUID: GPU-" in on(str(mine), "nvidia-smi", "-L", cache=cache).stdout
+    probed = json.loads(on(str(mine), *PROGRAM, "probe", "--format", "json", cache=cache).stdout)
+    assert probed["driver"]["version"]["value"] == "550.163.01"
+    assert [gpu["compute_capability"]["value"] for gpu in probed["gpus"]] == ["8.9"]
+    report = json.loads(on(str(mine), *PROGRAM, "doctor", "--format", "json", cache=cache).stdout)
+    assert [f["code"] for f in report["findings"] if f["code"].startswith(("DRV", "GPU", "CTR"))] == []
 
 
 @pytest.mark.parametrize(

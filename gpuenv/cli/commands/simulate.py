@@ -14,6 +14,8 @@ from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
 from gpuenv.model.exit_codes import ExitCode
 
+_OF_TARGET = ("WHL", "LIB")  # families of checks that look at the target environment
+
 if TYPE_CHECKING:
     from gpuenv.simulate.records import Profile
 
@@ -28,19 +30,27 @@ def simulate(
     name: Name = None,
     command: Command = None,
     list_profiles: Annotated[bool, typer.Option("--list", help="Print the machines, and end.")] = False,
+    print_profile: Annotated[
+        bool, typer.Option("--print", help="Print the machine's profile, to make one of your own from, and end.")
+    ] = False,
     no_color: options.NoColor = False,
 ) -> None:
     """Run a command on a pretend machine.
 
-    NVML, libcuda and nvidia-smi are answered by a stub driver. Linux only.
+    NVML, nvidia-smi and libcuda's questions are answered by a stub driver, and the kernel's files are the machine's for
+    gpuenv. No CUDA program runs on it: CuPy finds no GPU that works. The target environment, and what lies in
+    /usr/local, stay this host's. Linux only.
 
-    Programs see its GPUs and its faults; no kernel runs on them. Exit code: that of the command.
+    Exit code: that of the command.
     """
     if list_profiles:
         _list(color=not no_color)
         return
     if name is None:
         raise CommandError(ExitCode.USAGE, "which machine?", "gpuenv simulate --list names them")
+    if print_profile:
+        _print(name)
+        return
     if not command:
         raise CommandError(ExitCode.USAGE, "nothing to run", f"gpuenv simulate {name} -- COMMAND")
     if not sys.platform.startswith("linux"):
@@ -59,9 +69,16 @@ def simulate(
 
 
 def _load(name: str) -> Profile:
-    import difflib
-
     from gpuenv.simulate.profile import ProfileError, load
+
+    try:
+        return load(_path(name))
+    except ProfileError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+
+
+def _path(name: str) -> Path:
+    import difflib
 
     shipped = _machines() / f"{name}.yaml"
     path = Path(name) if "/" in name or not shipped.is_file() else shipped
@@ -70,10 +87,15 @@ def _load(name: str) -> Profile:
         near = difflib.get_close_matches(name.lower(), known, 3, 0.4)
         hint = f"did you mean {', '.join(near)}?" if near else "gpuenv simulate --list names them"
         raise CommandError(ExitCode.USAGE, f"there is no machine {name}", hint)
-    try:
-        return load(path)
-    except ProfileError as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
+    return path
+
+
+def _print(name: str) -> None:
+    """As it stands in the file, once it has been read without a fault."""
+    from gpuenv.cli.output import write_stdout
+
+    _load(name)
+    write_stdout(_path(name).read_text(encoding="utf-8"))
 
 
 def _machines() -> Path:
@@ -93,5 +115,27 @@ def _list(*, color: bool) -> None:
 
     profiles = [load(path) for path in _paths()]
     width = max(len(profile.name) for profile in profiles)
-    lines = [Line(f"{profile.name:<{width}}  {profile.about}", hang=width + 2) for profile in profiles]
+    lines = [
+        Line(f"{profile.name:<{width}}  {profile.about}{_remark(profile)}", hang=width + 2) for profile in profiles
+    ]
     emit_lines(lines, None, color=color)
+
+
+def _remark(profile: Profile) -> str:
+    return " (Its environment is not simulated.)" if _lies_in_the_environment(profile) else ""
+
+
+def _lies_in_the_environment(profile: Profile) -> bool:
+    """Whether what the machine is about lies in its target, in whose place a command meets the caller's own."""
+    from gpuenv.doctor.registry import all_checks
+    from gpuenv.model.causes import Cause
+
+    if profile.found_first:  # what is broken is the machine's
+        return False
+    target = profile.target
+    if target.elsewhere or target.lib64 or any(package.startswith("cupy==") for package in target.packages):
+        return True
+    elsewhere = (check for check in all_checks() if not check.code.startswith(_OF_TARGET))
+    of_the_machine = {cause.value for check in elsewhere for cause in check.causes}
+    of_both = {Cause.ROCM_MISMATCH.value}  # between what is installed and what is there
+    return not of_the_machine - of_both >= set(profile.expect.causes)

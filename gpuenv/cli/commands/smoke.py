@@ -155,17 +155,19 @@ def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:
 
 def _demonstrate(name: str, python: str | None, wanted: Sequence[Wanted], *, redact: bool) -> int:
     from gpuenv.cli.formats import emit_record
+    from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
     from gpuenv.report.text import Line
     from gpuenv.smoke.demos import DEMOS, demonstrate, demonstration_text, undemonstrated
 
     if name not in DEMOS:
         raise CommandError(ExitCode.USAGE, f"there is no demonstration of {name}", f"one of {', '.join(DEMOS)}")
     found = _found(python)
-    told = (
-        demonstrate(name, found, dict(os.environ), str(Path.cwd()))
-        if found is not None
-        else undemonstrated(name, "there is no Python on PATH; --python PATH names one", ExitCode.TARGET_UNUSABLE)
-    )
+    if found is None:
+        told = undemonstrated(name, "there is no Python on PATH; --python PATH names one", ExitCode.TARGET_UNUSABLE)
+    elif is_simulated(os.environ):
+        told = undemonstrated(name, RUNS_NO_KERNEL, ExitCode.SMOKE_FAILED)
+    else:
+        told = demonstrate(name, found, dict(os.environ), str(Path.cwd()))
     lines = [Line(text) for text in demonstration_text(told).splitlines()]
     emit_record(told, lambda: lines, wanted, color=False, redact=redact)
     return told.exit_code

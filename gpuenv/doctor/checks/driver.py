@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gpuenv.doctor.allowed import NONE_EXPECTED
 from gpuenv.doctor.blocks import blocks, by_prime_select, keeps_out, let_through
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
 from gpuenv.doctor.declared import is_declared, nouveau_away
@@ -38,7 +39,7 @@ _NOT_LOADED = "The NVIDIA driver is installed, but its kernel module is not load
 _TITLE_AWAY = f"{PASSED_ON} keeps every NVIDIA GPU for virtual machines"
 _FOR_VIRTUAL_MACHINES = (
     Fix(f"Use the GPU in the virtual machine that it is passed on to by {PASSED_ON}, and gpuenv there."),
-    Fix("Where none is expected on this host, gpuenv doctor --expect-no-gpu makes this a note."),
+    NONE_EXPECTED,
 )
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from gpuenv.doctor.events import event_evidence
 from gpuenv.doctor.evidence import source
+from gpuenv.doctor.named import called
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.gpu import Gpu
+from gpuenv.model.identity import pci_key
 
 
 @check("GPU203", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201"))
@@ -22,14 +25,12 @@ def gpu_lost(facts: Facts) -> Outcome:
     lost = [gpu for gpu in facts.snapshot.gpus if gpu.fault.known]
     if not lost:
         return
-    named = ", ".join(str(gpu.name.value or gpu.pci.value or f"GPU {gpu.index.value}") for gpu in lost)
     fallen = any(gpu.fault.value == Nvml.GPU_IS_LOST for gpu in lost)
+    has_fallen = f"{'have' if len(lost) > 1 else 'has'} fallen off the bus"
     yield Symptom(
-        f"{named} {'has fallen off the bus' if fallen else 'cannot be opened'}",
+        f"{', '.join(map(called, lost))} {has_fallen if fallen else 'cannot be opened'}",
         tuple(
-            Evidence(
-                f"NVML's return code for GPU {gpu.index.value}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex"
-            )
+            Evidence(f"NVML's return code for {_place(gpu)}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
             for gpu in lost
         )
         + event_evidence(facts.snapshot)
@@ -40,3 +41,9 @@ def gpu_lost(facts: Facts) -> Outcome:
         ),
         grave_if_needed(facts) if facts.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
     )
+
+
+def _place(gpu: Gpu) -> str:
+    """Its index, and the address by which the kernel's log and the chassis know it."""
+    address = pci_key(gpu.pci.value)
+    return f"GPU {gpu.index.value}{f' at {address}' if address else ''}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.events import event_evidence, hardware_lines
 from gpuenv.doctor.machine import contained
+from gpuenv.doctor.named import resets
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix, Severity
@@ -38,10 +39,8 @@ def hardware_events(facts: Facts) -> Outcome:
         f"The kernel's log has a hardware event of {' and '.join(named)}: {', '.join(kinds)}",
         event_evidence(snapshot),
         (
-            Fix(
-                "Restart the machine; a single GPU that nobody uses can be reset.",
-                ("sudo", "nvidia-smi", "--gpu-reset"),
-            ),
+            Fix("Restart the machine."),
+            *resets("Or reset this GPU, where nobody uses it.", (event.pci for event in events)),
             Fix("Where it comes back, check seating, power and cooling, and have the GPU replaced."),
         ),
         Severity.ERROR if snapshot.driver.cuda_init.value else Severity.WARNING,

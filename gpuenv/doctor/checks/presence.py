@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.doctor.allowed import NONE_EXPECTED
 from gpuenv.doctor.blocks import let_through, switched_off
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus, probed
@@ -10,11 +11,10 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import is_rocm, rocm_of
 from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
-from gpuenv.model.visible import listed, uuids_of, visible_entries
+from gpuenv.model.visible import listed, to_be_opened, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU
-_NONE_EXPECTED = Fix("Where none is expected, gpuenv doctor --expect-no-gpu makes this a note.")
 _PERHAPS_OFF = Fix(
     "Where this one has an NVIDIA GPU all the same: the line alias nvidia off is in a file of modprobe's, by which "
     "programs switch a laptop's GPU off. Switch it on with the program that wrote it."
@@ -94,7 +94,7 @@ def _nothing(snapshot: Snapshot) -> Symptom:
         return Symptom(
             "No NVIDIA GPU is on the PCI bus, and a file of modprobe's is there by which one is switched off",
             off + tuple(evidence[:1]),
-            (*let_through(snapshot), _NONE_EXPECTED),
+            (*let_through(snapshot), NONE_EXPECTED),
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
     return _none(off + tuple(evidence), (_PERHAPS_OFF,) if off else ())
@@ -120,7 +120,7 @@ def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom
         (
             Fix("Use a machine with an NVIDIA GPU: another host or instance type, or a job that asks for one."),
             *more,
-            _NONE_EXPECTED,
+            NONE_EXPECTED,
         ),
     )
 
@@ -132,7 +132,7 @@ def _macos(snapshot: Snapshot) -> Symptom:
         fact("host.os", snapshot.host.os) + fact("host.arch", snapshot.host.arch),
         (
             Fix("Use a machine with Linux or Windows and an NVIDIA GPU: another host, or an instance in a cloud."),
-            _NONE_EXPECTED,
+            NONE_EXPECTED,
         ),
     )
 
@@ -197,7 +197,8 @@ def _hides_any(told: str) -> bool:
 def _cut_short(facts: Facts, told: str) -> Outcome:
     """A list of which CUDA reads the beginning alone."""
     snapshot = facts.snapshot
-    found = listed(told, len(snapshot.gpus), uuids_of(snapshot.gpus))
+    counted = to_be_opened(snapshot.gpus)
+    found = listed(told, len(counted), uuids_of(counted))
     instances = [entry for entry in found.entries if entry.startswith("MIG-")]
     if len(instances) > 1:
         yield Symptom(
@@ -219,7 +220,7 @@ def _cut_short(facts: Facts, told: str) -> Outcome:
 
 
 def _names(snapshot: Snapshot) -> str:
-    last = len(snapshot.gpus) - 1
+    last = len(to_be_opened(snapshot.gpus)) - 1
     return f"0 to {last}, or their UUIDs" if last > 0 else "0, or its UUID"
 
 

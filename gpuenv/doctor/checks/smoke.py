@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.named import called, option_of, resets
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.slowness import blame
 from gpuenv.model.causes import Cause
@@ -31,9 +32,7 @@ _CURES: dict[Cause, tuple[Fix, ...]] = {
         Fix("Take this GPU out of use and read what the driver logged of it.", ("sudo", "dmesg")),
         Fix("Restart the machine; where it comes back, have the GPU replaced."),
     ),
-    Cause.DRIVER_UNRESPONSIVE: (
-        Fix("End what hangs on the GPU, reset it or restart the machine.", ("sudo", "nvidia-smi", "--gpu-reset")),
-    ),
+    Cause.DRIVER_UNRESPONSIVE: (Fix("End what hangs on the GPU; where that does not help, restart the machine."),),
     Cause.GPU_THROTTLED: (
         Fix(
             "See what holds its clock down; cool it, power it, or set its limits.",
@@ -95,7 +94,7 @@ def a_test_failed(facts: Facts) -> Outcome:
         yield Symptom(
             f"{_count(tests)} failed: {_names(tests)}",
             _told(tests),
-            _fixes(cause, tests),
+            _fixes(facts.snapshot, cause, tests),
             cause=cause,
         )
 
@@ -135,8 +134,9 @@ def gpu_is_slow(facts: Facts) -> Outcome:
         slow = [entry for entry in worse if entry.gpu == uuid]
         place, gpu = _gpu(facts.snapshot, uuid)
         cause, why = blame(place, gpu)
+        which = called(gpu) if gpu else "The GPU"
         yield Symptom(
-            f"{_label(gpu)} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
+            f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
             tuple(_rate(entry) for entry in slow[:_MOST]) + why,
             (Fix("Look at its clocks, temperature, power and link.", ("nvidia-smi", "-q", "-d", "PERFORMANCE")),),
             Severity.WARNING,
@@ -155,10 +155,20 @@ def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
     return dict(sorted(found.items(), key=lambda entry: entry[0] not in _EXPLAINING))
 
 
-def _fixes(cause: Cause, tests: Sequence[TestResult]) -> tuple[Fix, ...]:
+def _fixes(snapshot: Snapshot, cause: Cause, tests: Sequence[TestResult]) -> tuple[Fix, ...]:
     explained = Fix("Read what this cause means and how it is cured.", ("gpuenv", "explain", cause.value))
     again = Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", tests[0].name, "-v"))
-    return (*_CURES.get(cause, (explained,)), again)
+    hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
+    reset = resets("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
+    return (*_CURES.get(cause, (explained,)), *reset, again)
+
+
+def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
+    """What names the GPU of a test to nvidia-smi, or that of the instance which was tested."""
+    for gpu in snapshot.gpus:
+        if uuid is not None and uuid in (gpu.uuid.value, *(instance.uuid for instance in gpu.mig_instances)):
+            return option_of(gpu)
+    return None
 
 
 def _count(tests: Sequence[TestResult]) -> str:
@@ -186,10 +196,6 @@ def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
 def _gpu(snapshot: Snapshot, uuid: str | None) -> tuple[int, Gpu | None]:
     found = ((place, gpu) for place, gpu in enumerate(snapshot.gpus) if uuid and gpu.uuid.value == uuid)
     return next(found, (0, None))
-
-
-def _label(gpu: Gpu | None) -> str:
-    return f"GPU {gpu.index.value} ({gpu.name.value or 'without a name'})" if gpu else "The GPU"
 
 
 def _holders(snapshot: Snapshot, tests: Iterable[TestResult]) -> tuple[Evidence, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.named import called, option_of, resets
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -20,10 +21,6 @@ _LINKS_OF_A_BRIDGE = 4
 def _seen(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
     """The GPUs that this process sees, with their place in the Snapshot."""
     return [(place, gpu) for place, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known]
-
-
-def _called(gpu: Gpu) -> str:
-    return f"GPU {gpu.index.value} ({gpu.name.value or 'without a name'})"
 
 
 @check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_BEFORE)
@@ -48,7 +45,7 @@ def compute_mode(facts: Facts) -> Outcome:
     first = closed[0][1].index.value
     fixes.append(Fix("Let everybody use it again.", ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
     yield Symptom(
-        f"{', '.join(_called(gpu) for _, gpu in closed)}: "
+        f"{', '.join(called(gpu) for _, gpu in closed)}: "
         + ("the compute mode prohibits every use" if prohibited else "exclusive mode, and another process holds it"),
         tuple(evidence),
         tuple(fixes),
@@ -98,20 +95,17 @@ def memory_errors(facts: Facts) -> Outcome:
         health, path = gpu.health, f"gpus[{place}].health"
         if health.rows_failed.value:
             yield Symptom(
-                f"{_called(gpu)}: a memory row could not be remapped",
+                f"{called(gpu)}: a memory row could not be remapped",
                 fact(f"{path}.rows_failed", health.rows_failed)
                 + fact(f"{path}.rows_uncorrected", health.rows_uncorrected),
                 (Fix("Have the GPU replaced; until then keep work off it."),),
             )
         elif waiting := _waiting(health, path):
             yield Symptom(
-                f"{_called(gpu)}: memory errors wait for a reset",
+                f"{called(gpu)}: memory errors wait for a reset",
                 waiting,
                 (
-                    Fix(
-                        "End every program on it, then reset it.",
-                        ("sudo", "nvidia-smi", "--gpu-reset", "-i", str(gpu.index.value)),
-                    ),
+                    *resets("End every program on it, then reset it.", [option_of(gpu)]),
                     Fix("Or restart the machine; if errors come back, have the GPU replaced."),
                 ),
                 Severity.WARNING,
@@ -146,7 +140,7 @@ def nvlink_down(facts: Facts) -> Outcome:
         if not down or len(down) == len(gpu.nvlinks) or not _should_all_be_up(gpu, facts.snapshot):
             continue
         yield Symptom(
-            f"{_called(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
+            f"{called(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
             (Evidence(f"gpus[{place}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
             + (fact(f"gpus[{place}].fabric.state", gpu.fabric.state) if gpu.fabric.state.known else ()),
             (
@@ -186,7 +180,7 @@ def held_down(facts: Facts) -> Outcome:
             continue
         path = f"gpus[{place}].health"
         yield Symptom(
-            f"{_called(gpu)}: its clock is held down: {', '.join(grave)}",
+            f"{called(gpu)}: its clock is held down: {', '.join(grave)}",
             fact(f"{path}.throttle_reasons", gpu.health.throttle_reasons)
             + fact(f"{path}.temperature", gpu.health.temperature)
             + fact(f"{path}.clock", gpu.health.clock),
@@ -217,7 +211,7 @@ def memory_taken(facts: Facts) -> Outcome:
         if freest is not gpu and (freest.memory_free.value or 0) > free:
             fixes.append(Fix(f"Or take the GPU with the most free memory: CUDA_VISIBLE_DEVICES={freest.index.value}."))
         yield Symptom(
-            f"{_called(gpu)}: {free >> 20} of {total >> 20} MiB are free",
+            f"{called(gpu)}: {free >> 20} of {total >> 20} MiB are free",
             fact(f"gpus[{place}].memory_free", gpu.memory_free) + _holders(place, gpu),
             tuple(fixes),
             Severity.WARNING,

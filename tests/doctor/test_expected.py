@@ -1,0 +1,60 @@
+"""What is said of a GPU that nobody expects: a note advises nothing that would make a note of it. Pure."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.doctor.diagnose import NO_TERMS, Terms, diagnose
+from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
+from gpuenv.model.allowance import Allowance
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.reading import known
+from gpuenv.model.snapshot import Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
+
+ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
+ON_A_HOST = Snapshot(
+    host=Host(os=known("linux", "uname")),
+    driver=Driver(module=known(Module.NOT_INSTALLED, "/proc/modules")),
+    sources=(Source("kernel", SourceState.ANSWERED), *ABSENT),
+)
+EMPTY_BUS = Snapshot(host=ON_A_HOST.host, driver=ON_A_HOST.driver, sources=ON_A_HOST.sources, pci_gpus=())
+PASSED_ON = Snapshot(
+    host=ON_A_HOST.host,
+    driver=ON_A_HOST.driver,
+    sources=ON_A_HOST.sources,
+    pci_gpus=(PciGpu("0000:01:00.0", "10de", "2684", "AD102", "vfio-pci"),),
+)
+MACOS = Snapshot(host=Host(os=known("darwin", "uname")))
+MACHINES = {"GPU201": EMPTY_BUS, "DRV106": PASSED_ON, "GPU201 on macOS": MACOS}
+OPTION = "--expect-no-gpu"
+
+
+def of(machine: str, matrix: Matrix, terms: Terms) -> Finding:
+    snapshot = MACHINES[machine]
+    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
+    return next(finding for finding in found if finding.code == machine.split(maxsplit=1)[0])
+
+
+def allowing(machine: str) -> Terms:
+    entry = Allowance(
+        machine.split(maxsplit=1)[0], "a laptop without one", "2999-01-01", "gpuenv.toml", "gpuenv.toml", 1
+    )
+    return Terms(allowances=(entry,), day="2026-11-22")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_an_error_says_how_it_is_expected_by_the_commands_that_have_the_option(matrix: Matrix, machine: str) -> None:
+    found = of(machine, matrix, NO_TERMS)
+    assert found.severity is Severity.ERROR
+    (told,) = [fix.text for fix in found.fix if OPTION in fix.text]
+    assert "doctor and preflight" in told
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("how", ["expected", "allowed"])
+def test_a_note_does_not_advise_what_made_a_note_of_it(matrix: Matrix, machine: str, how: str) -> None:
+    found = of(machine, matrix, Terms(no_gpu=True) if how == "expected" else allowing(machine))
+    assert found.severity is Severity.NOTE
+    assert [fix.text for fix in found.fix if OPTION in fix.text] == []
+    assert found.fix
