@@ -46,5 +46,5 @@ def same_release(one: str, other: str) -> bool:
     """Whether two spellings are of one version: ``1.0`` and ``1.0.0`` are."""
     try:
         return version_of(one) == version_of(other)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return one == other
