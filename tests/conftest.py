@@ -49,6 +49,7 @@ LONG = (
     "install/test_killed.py",
     "install/test_lock.py",
     "install/test_machine_faults.py",
+    "install/test_patience.py",
     "install/test_settings.py",
     "install/test_targets.py",
     "plugin/",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from gpuenv.model.record import dataclass
 from gpuenv.probe.limits import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
+    from gpuenv.cli.changing.fixing import Wish
+    from gpuenv.cli.formats import Wanted as Form
     from gpuenv.cli.gpu_tests import Proof
     from gpuenv.doctor.diagnose import Terms
     from gpuenv.model.smoke import Level
@@ -86,16 +89,12 @@ def _judged(asked: Wanted) -> int:
     subject = _subject(asked)
     earlier = _earlier(asked.history)
     proof = _proof(asked.smoke) if asked.smoke else None
-    report = examine(subject, asked.matrix, terms_of, proof=proof)
+    examined = partial(examine, subject, asked.matrix, terms_of, proof=proof)
+    report = examined()
     if asked.fix:
-        from gpuenv.cli.changing.fixing import Wish, mend
-        from gpuenv.cli.output import Output
+        from gpuenv.cli.changing.fixing import mend
 
-        as_json = any(entry.form == "json" and entry.path is None for entry in wanted)
-        out = Output(None, as_json, not asked.no_color, asked.redact, asked.verbose)
-        in_report = any(entry.form != "text" or entry.path is not None for entry in wanted)
-        wish = Wish(subject, asked.matrix, asked.yes, asked.dry_run, asked.offline, out, in_report)
-        report = mend(report, lambda: examine(subject, asked.matrix, terms_of, proof=proof), wish)
+        report = mend(report, examined, _wish(asked, subject, wanted))
     how = How(
         verbose=asked.verbose,
         color=not asked.no_color,
@@ -106,6 +105,17 @@ def _judged(asked: Wanted) -> int:
     if asked.verbose:
         show_phases(report.snapshot)
     return report.exit_code
+
+
+def _wish(asked: Wanted, subject: Subject, forms: Sequence[Form]) -> Wish:
+    """How to mend, and where the plan is shown: in the report, unless that is text alone."""
+    from gpuenv.cli.changing.fixing import Wish
+    from gpuenv.cli.output import Output
+
+    as_json = any(entry.form == "json" and entry.path is None for entry in forms)
+    out = Output(None, as_json, not asked.no_color, asked.redact, asked.verbose)
+    in_report = any(entry.form != "text" or entry.path is not None for entry in forms)
+    return Wish(subject, asked.matrix, asked.yes, asked.dry_run, asked.offline, out, in_report)
 
 
 def _subject(asked: Wanted) -> Subject:

@@ -87,19 +87,16 @@ def diagnose(
     for check in all_checks():
         if smoke is None and check.of_the_tests:
             continue
-        if check.code in terms.left_out:
-            runs.append(left_out(check.code))
+        unwanted = _unwanted(check, terms, findings)
+        if unwanted is not None:
+            runs.append(unwanted)
             continue
-        if terms.no_gpu and check.code in _WITH_A_GPU and any(_is_of_the_gpu(found) for found in findings):
-            runs.append(CheckRun(check.code, CheckStatus.SKIPPED, "no GPU is expected", 0.0))
-            continue
-        started = clock()
-        root = next((blocked[code] for code in check.requires if code in blocked), None)
-        root = root or next((code for code in check.unless if blocked.get(code) == code), None)
+        root = _comes_first(check, blocked)
         if root is not None:
             blocked[check.code] = root
             runs.append(CheckRun(check.code, CheckStatus.SKIPPED, f"{root} comes first", 0.0))
             continue
+        started = clock()
         symptoms, run = _run(check, facts)
         runs.append(replace(run, duration=clock() - started))
         for symptom in symptoms:
@@ -129,6 +126,21 @@ def _here(fixes: Iterable[Fix], snapshot: Snapshot) -> tuple[Fix, ...]:
     host = snapshot.host
     fixes = from_a_container(fixes) if contained(snapshot) else on_an_image(fixes, host.image.value)
     return for_pixi(for_system(fixes, host.os.value), snapshot.target)
+
+
+def _unwanted(check: Check, terms: Terms, found: Iterable[Finding]) -> CheckRun | None:
+    """What is told of a check that the caller has left out, or that says nothing where no GPU is expected."""
+    if check.code in terms.left_out:
+        return left_out(check.code)
+    if terms.no_gpu and check.code in _WITH_A_GPU and any(_is_of_the_gpu(finding) for finding in found):
+        return CheckRun(check.code, CheckStatus.SKIPPED, "no GPU is expected", 0.0)
+    return None
+
+
+def _comes_first(check: Check, blocked: Mapping[str, str]) -> str | None:
+    """The code at the root of what makes this check pointless."""
+    root = next((blocked[code] for code in check.requires if code in blocked), None)
+    return root or next((code for code in check.unless if blocked.get(code) == code), None)
 
 
 def _is_of_the_gpu(finding: Finding) -> bool:

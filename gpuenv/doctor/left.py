@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from packaging.version import Version
-
+from gpuenv.matrix.ranges import same_release
 from gpuenv.model.pattern import pattern
 from gpuenv.model.target import LeftMetadata, Target
 
@@ -40,7 +39,7 @@ def other_releases(target: Target) -> list[LeftMetadata]:
     """Metadata of another release than the one that is there; the same one, told twice, misleads nobody."""
     there = target.packages
     known = (entry for entry in target.left_metadata if entry.release and entry.name in there)
-    return [entry for entry in known if not _is_same(entry.release or "", there[entry.name])]
+    return [entry for entry in known if not same_release(entry.release or "", there[entry.name])]
 
 
 def is_clearable(entry: LeftMetadata, target: Target) -> bool:
@@ -48,10 +47,3 @@ def is_clearable(entry: LeftMetadata, target: Target) -> bool:
     folder, _, name = entry.path.replace("\\", "/").rpartition("/")
     prefix = (target.prefix.value or "").replace("\\", "/")
     return name.endswith(".dist-info") and bool(prefix) and _is_installers(folder, prefix)
-
-
-def _is_same(release: str, other: str) -> bool:
-    try:
-        return Version(release) == Version(other)
-    except ValueError:  # InvalidVersion, or more digits than int takes
-        return release == other

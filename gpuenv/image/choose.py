@@ -9,8 +9,8 @@ from gpuenv.image.headers import has_own_headers
 from gpuenv.image.records import Base, Choice, Kind
 from gpuenv.image.reference import split
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
-from gpuenv.matrix.constraints import CONSTRAINTS
-from gpuenv.matrix.images import fits, inside_container, refusals
+from gpuenv.matrix.constraints import CONSTRAINTS, fits
+from gpuenv.matrix.images import inside_container, refusals
 from gpuenv.matrix.installable import Rejected
 from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
 from gpuenv.matrix.packages import Flavour, Image

@@ -10,8 +10,8 @@ import hashlib
 import json
 import re
 import tarfile
+from itertools import islice
 from pathlib import Path
-from typing import IO
 
 from gpuenv.install.errors import InstallError, Unreadable
 from gpuenv.install.locking import parse_lock
@@ -112,7 +112,7 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def open_bundle(given: Path, scratch: Path) -> Bundle:
-    """Looks a bundle through; a tar file is unpacked below ``scratch`` as far as its manifest goes.
+    """Looks a bundle through; of a tar file nothing comes below ``scratch`` but what its manifest names, in that size.
 
     Raises:
         Unreadable: when it is neither a folder nor a tar file.
@@ -121,77 +121,105 @@ def open_bundle(given: Path, scratch: Path) -> Bundle:
     if not given.is_dir():
         _expect_archive(given)
     try:
-        folder = given if given.is_dir() else _unpacked(given, scratch)
-        manifest = _manifest(folder, given)
-        _compare(folder, manifest, given)
-        lock = (folder / LOCK).read_text(encoding="utf-8")
-        return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, lock))
+        folder, manifest = (given, _manifest_in(given)) if given.is_dir() else (scratch, _unpacked(given, scratch))
+        _compare(folder, manifest)
+        return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK)))
     except (OSError, tarfile.TarError, ValueError) as error:
         raise InstallError(f"{given}: {reason_of(error)}", "Make it anew with gpuenv bundle.") from error
 
 
 def _expect_archive(given: Path) -> None:
+    """A plain one, as ``pack`` writes it: what is compressed may be anything once it is unpacked."""
     try:
-        is_archive = tarfile.is_tarfile(given)
+        tarfile.open(given, "r:").close()
     except OSError as error:
         raise Unreadable(f"{given}: {reason_of(error)}") from error
-    if not is_archive:
-        raise Unreadable(f"{given}: no tar file; expected a bundle, as gpuenv bundle writes it")
+    except tarfile.TarError as error:
+        what = "a compressed tar file" if tarfile.is_tarfile(given) else "no tar file"
+        raise Unreadable(f"{given}: {what}; expected a bundle, as gpuenv bundle writes it") from error
 
 
-def _unpacked(archive: Path, scratch: Path) -> Path:
-    """Every member is looked at before its bytes are: a place of ours, a plain file, and each place once."""
-    seen: set[str] = set()
-    with tarfile.open(archive, "r:*") as tar:
-        for member in tar:
+def _unpacked(archive: Path, scratch: Path) -> Manifest:
+    """The manifest comes first; every other member is a plain file that it names, in its place and in its size."""
+    with tarfile.open(archive, "r:") as tar:
+        manifest = _manifest(_first(tar))
+        left = {file.path: file for file in manifest.files}
+        for member in islice(tar, 1, None):
             place = member.name
-            if not member.isreg() or place in seen or not (_PLACE.fullmatch(place) or place == MANIFEST):
-                what = "is no plain file" if not member.isreg() else "has no place in a bundle"
+            if not _is_plain(member) or not _PLACE.fullmatch(place):
+                what = "has no place in a bundle" if _is_plain(member) else "is no plain file"
                 raise ValueError(f"{place!r} {what}")
-            seen.add(place)
-            source = tar.extractfile(member)
-            if source is not None:
-                (scratch / place).parent.mkdir(exist_ok=True)
-                _copy(source, scratch / place, member.size)
-    return scratch
+            file = left.pop(place, None)
+            if file is None:
+                raise ValueError(f"{place!r} is not in its manifest, or there twice")
+            if member.size != file.size:
+                raise ValueError(f"{place!r} is not what the manifest says")
+            _copy(tar, member, scratch / place)
+    return manifest
 
 
-def _copy(source: IO[bytes], to: Path, size: int) -> None:
-    left = size
+def _first(tar: tarfile.TarFile) -> str:
+    """The text of the first member, which is the manifest's."""
+    member = tar.next()
+    if member is None or member.name != MANIFEST or not _is_plain(member):
+        raise ValueError(f"its first file is no {MANIFEST}")
+    if member.size > _LARGEST_TEXT:
+        raise ValueError(f"{MANIFEST} is larger than any is")
+    source = tar.extractfile(member)
+    return source.read(_LARGEST_TEXT).decode("utf-8") if source is not None else ""
+
+
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    """A sparse one is none: it can be larger than the archive."""
+    return member.isreg() and not member.issparse()
+
+
+def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, to: Path) -> None:
+    to.parent.mkdir(exist_ok=True)
+    source, left = tar.extractfile(member), member.size
     with to.open("xb") as file:
-        while left > 0 and (chunk := source.read(min(_CHUNK, left))):
+        while source is not None and left > 0 and (chunk := source.read(min(_CHUNK, left))):
             file.write(chunk)
             left -= len(chunk)
 
 
-def _manifest(folder: Path, given: Path) -> Manifest:
+def _manifest_in(folder: Path) -> Manifest:
     path = folder / MANIFEST
-    if path.is_symlink() or not path.is_file() or path.stat().st_size > _LARGEST_TEXT:
+    if path.is_symlink() or not path.is_file():
         raise ValueError(f"there is no {MANIFEST} in it")
+    return _manifest(_text(path))
+
+
+def _text(path: Path) -> str:
+    if path.stat().st_size > _LARGEST_TEXT:
+        raise ValueError(f"{path.name} is larger than any is")
+    return path.read_text(encoding="utf-8")
+
+
+def _manifest(text: str) -> Manifest:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        manifest = decode(Manifest, data)
-    except (DecodeError, RecursionError) as error:
+        manifest = decode(Manifest, json.loads(text))
+    except (ValueError, DecodeError, RecursionError) as error:
         raise ValueError(f"{MANIFEST}: {error}") from error
     if manifest.schema != SCHEMA:
         raise ValueError(f"{MANIFEST}: expected schema {SCHEMA}, found {manifest.schema!r}")
     odd = [file.path for file in manifest.files if not _PLACE.fullmatch(file.path)]
     if odd:
-        raise ValueError(f"{given.name}: {odd[0]!r} has no place in a bundle")
+        raise ValueError(f"{odd[0]!r} has no place in a bundle")
+    if len({file.path for file in manifest.files}) != len(manifest.files):
+        raise ValueError("its manifest names a file twice")
     return manifest
 
 
-def _compare(folder: Path, manifest: Manifest, given: Path) -> None:
+def _compare(folder: Path, manifest: Manifest) -> None:
     """What is there is what the manifest names, no more and no less."""
-    del given
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
+    there.pop(MANIFEST, None)
     linked = [place for place, path in there.items() if path.is_symlink()]
     if linked or (folder / WHEELS).is_symlink():
         raise ValueError(f"{(linked or [WHEELS])[0]!r} is a link")
     told = {file.path: file for file in manifest.files}
-    if len(told) != len(manifest.files):
-        raise ValueError("its manifest names a file twice")
-    odd = sorted({*there, MANIFEST} ^ {*told, MANIFEST})
+    odd = sorted({*there} ^ {*told})
     if odd:
         raise ValueError(f"{odd[0]!r} is {'not in its manifest' if odd[0] in there else 'missing'}")
     for place, file in told.items():

@@ -71,7 +71,7 @@ def choose_conda(wanted: str, prefix: str, environment: Mapping[str, str], deadl
         family = Path(program).name.removesuffix(".exe").removesuffix(".bat")
         if family not in _CONDAS or wanted not in ("auto", family):
             continue
-        version = tool_version(run_child([program, "--version"], environment, deadline).stdout)
+        version = tool_version(run_child([program, "--version"], environment, _soon(deadline)).stdout)
         if version is not None:
             return CondaTool(program, family, version)
         tried.append(f"{program} does not answer")

@@ -10,7 +10,7 @@ from gpuenv.install.backends.conda import CondaRefusal, parse_change
 from gpuenv.install.conda_planning import CondaPrepared
 from gpuenv.install.conda_prefix import read_history, read_packages, stems, wrong_files
 from gpuenv.install.conda_state import CondaState, Former, torn_packages, write_state
-from gpuenv.install.errors import InstallError, InstallFailed
+from gpuenv.install.errors import InstallError, InstallFailed, cut_short, told_of_disk
 from gpuenv.install.holdings import as_package
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.outcomes import put_back
@@ -35,7 +35,7 @@ from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass, field, replace
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.probe.children import Ending, run_child
+from gpuenv.probe.children import Ending
 
 _SHOWN = 3
 
@@ -91,10 +91,12 @@ def execute_conda(work: CondaWork) -> Outcome:
         if why is None:
             write_state(store, number, replace(state, after=tuple(sorted(stems(prepared.scheme.prefix)))))
             store.mark(number, State.COMMITTED)
+    except OSError as error:
+        return _put_back(work, plan, journal, (made, told_of_disk(error)))
     except InstallError as error:
         return _put_back(work, plan, journal, (made, error.message))
-    except BaseException:
-        work.announce(_put_back(work, plan, journal, (made, "interrupted")).message)
+    except BaseException as error:  # whatever it is, an interrupt above all: the former state comes first
+        work.announce(_put_back(work, plan, journal, (made, cut_short(error))).message)
         raise
     work.clock.begin("tidying")
     if why is not None:
@@ -140,6 +142,7 @@ def _state(prepared: CondaPrepared) -> CondaState:
         revision=prepared.caller.tool.revision(read_history(prefix)),
         packages=tuple(Former(entry.stem, entry.name, entry.url) for entry in packages.values()),
         torn=tuple(sorted(torn_packages(prefix, packages.values()))),
+        offline=prepared.caller.offline,
     )
 
 
@@ -168,7 +171,7 @@ def _change(work: CondaWork) -> str | None:
     caller, command = work.prepared.caller, work.prepared.command
     work.clock.begin("download and unpack")
     work.announce(f"{caller.tool.label} changes {len(work.prepared.plan.install)} packages")
-    result = run_child([*command], caller.tool.environment(caller.environment), caller.deadline, caller.group)
+    result = caller.run(command)
     if result.ending is Ending.EXITED and result.exit_code == 0:
         return None
     why = complaint(result)

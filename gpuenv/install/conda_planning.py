@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpuenv.install.backends.conda import CondaChange, CondaRefusal, CondaTool, parse_change
@@ -15,11 +15,12 @@ from gpuenv.install.preparing import free_space
 from gpuenv.install.records import Command, Pin, Place, Plan, Reason, Removal, Space
 from gpuenv.install.refusing import remedy_for
 from gpuenv.install.resolving import complaint
+from gpuenv.install.timing import Patience
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass
 from gpuenv.model.resolution import CondaChoice
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.probe.children import ChildGroup, Ending, run_child
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text
 
 YOUNG = (
@@ -39,16 +40,20 @@ class CondaCaller:
     Attributes:
         tool: which one.
         environment: the caller's variables.
-        deadline: reading of ``time.monotonic``.
+        patience: how long it may take.
         group: the children that are ended when nobody waits for them any longer.
         offline: no network.
     """
 
     tool: CondaTool
     environment: Mapping[str, str]
-    deadline: float
+    patience: Patience
     group: ChildGroup
     offline: bool = False
+
+    def run(self, command: Sequence[str]) -> ChildResult:
+        """Runs conda with the user's own settings."""
+        return self.patience.run(command, self.tool.environment(self.environment), self.group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,7 @@ def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[s
         command = caller.tool.installing(
             prefix, choice.specs, choice.channel, dry_run=True, offline=caller.offline, hold=hold
         )
-        result = run_child([*command], caller.tool.environment(caller.environment), caller.deadline, caller.group)
+        result = caller.run(command)
         if result.ending is not Ending.EXITED:
             raise InstallFailed(f"{caller.tool.label} could not tell what would change: {complaint(result)}")
         try:

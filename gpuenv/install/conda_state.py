@@ -45,6 +45,7 @@ class CondaState:
         packages: every package that was there.
         torn: those of them that lacked files already.
         after: the names of the records afterwards; null until the transaction is kept.
+        offline: it was made without a network, and is undone without one: from what conda has in its cache.
     """
 
     tool: CondaTool
@@ -52,6 +53,7 @@ class CondaState:
     packages: tuple[Former, ...]
     torn: tuple[str, ...] = ()
     after: tuple[str, ...] | None = None
+    offline: bool = False
     schema: str = SCHEMA
 
 
@@ -105,13 +107,13 @@ def _ways(prefix: str, folder: Path, state: CondaState) -> Iterator[tuple[str, .
     tool, wanted = state.tool, {entry.stem: entry for entry in state.packages}
     newest = tool.revision(read_history(prefix))
     if stems(prefix) != set(wanted) and newest is not None and state.revision is not None and newest > state.revision:
-        yield tool.reverting(prefix, state.revision)
+        yield tool.reverting(prefix, state.revision, offline=state.offline)
     there, torn = stems(prefix), _torn(prefix, state)
     lost = [entry for stem, entry in wanted.items() if (stem not in there or entry.name in torn) and entry.url]
     if lost:
         file = folder / "explicit.txt"
         replace_file(file, "".join(f"{line}\n" for line in ("@EXPLICIT", *(entry.url for entry in lost))), private=True)
-        yield tool.exactly(prefix, file)
+        yield tool.exactly(prefix, file, offline=state.offline)
     more = sorted({entry.name for entry in read_packages(prefix).values()} - _names_of(state))
     if more:
         yield tool.removing(prefix, more)

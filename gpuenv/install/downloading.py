@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import InstallFailed, TargetUnusable
 from gpuenv.install.refusing import cure
 from gpuenv.install.resolving import Caller, complaint
-from gpuenv.probe.children import Ending, run_child
+from gpuenv.probe.children import Ending
 
 _OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
 
@@ -45,7 +46,7 @@ def download(
     command = [*pip.program, "download", *_OPTIONS, *words, "--dest", str(folder), "--requirement", str(lock)]
     announce("downloading the wheels")
     environment = _with_index(pip.environment(caller.environment))
-    result = run_child(command, environment, caller.deadline, caller.group)
+    result = caller.patience.run(command, environment, caller.group)
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
         raise InstallFailed(f"the wheels could not be downloaded: {why}", cure(why, caller))
@@ -57,7 +58,7 @@ def _program(caller: Caller, scheme: Scheme) -> tuple[str, ...]:
     """The target's pip, gpuenv's own, the one that Python itself brings, or one through uv."""
     target = ("--python", scheme.executable)
     try:
-        found = choose("pip", scheme, caller.environment, caller.deadline)
+        found = choose("pip", scheme, caller.environment, time.monotonic() + caller.patience.left)
     except TargetUnusable:
         wheel = _bundled_pip()
         if wheel is not None:

@@ -5,6 +5,16 @@ from __future__ import annotations
 UNTOUCHED = "nothing was changed"
 
 
+def told_of_disk(error: OSError) -> str:
+    """What the disk refused, and why."""
+    return f"{error.filename or 'the disk'}: {error.strerror or error}"
+
+
+def cut_short(error: BaseException) -> str:
+    """What ended an install that nobody had thought of; an interrupt above all."""
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else type(error).__name__
+
+
 class InstallError(Exception):
     """Something went wrong; ``remedy`` says what to do, ``stands`` how the environment is now."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuenv import __version__
 from gpuenv.install.durable import Writing, everything_in
-from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed
+from gpuenv.install.errors import CacheAtFault, InstallError, InstallFailed, cut_short, told_of_disk
 from gpuenv.install.holdings import as_package, take_stock
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.outcomes import put_back
@@ -169,11 +169,11 @@ def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ..
         if failed is None:
             work.store.mark(journal.number, State.COMMITTED)
     except OSError as error:
-        return _put_back(work, plan, journal, made, f"{error.filename or 'the disk'}: {error.strerror or error}")
+        return _put_back(work, plan, journal, made, told_of_disk(error))
     except InstallError as error:
         return _put_back(work, plan, journal, made, error.message)
     except BaseException as error:  # whatever it is, an interrupt above all: the former state comes first
-        work.announce(_put_back(work, plan, journal, made, type(error).__name__).message)
+        work.announce(_put_back(work, plan, journal, made, cut_short(error)).message)
         raise
     if failed is not None:
         return _put_back(work, plan, journal, made, f"{failed.name}: {failed.detail}")

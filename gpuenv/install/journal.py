@@ -237,7 +237,7 @@ class Store:
         """Holds the environment against every other gpuenv; a process that dies lets go by itself.
 
         Raises:
-            TargetUnusable: when another one holds it, or nothing can be written there.
+            TargetUnusable: when another one holds it, or nothing can be written or held there.
         """
         self.open()
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
@@ -246,14 +246,24 @@ class Store:
         except OSError as error:
             raise TargetUnusable(f"{self.folder}/lock: cannot be written: {error.strerror}") from error
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._hold(handle)
             yield
+        finally:
+            os.close(handle)
+
+    def _hold(self, handle: int) -> None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise TargetUnusable(
                 f"{self.root}: another gpuenv is at work on this environment", "Wait until it has ended, and try again."
             ) from error
-        finally:
-            os.close(handle)
+        except OSError as error:
+            raise TargetUnusable(
+                f"{self.folder}/lock: cannot be locked: {error.strerror}",
+                "Its file system keeps no locks, as a network's does that is mounted without them: mount it with "
+                "locks, or install into an environment on a disk of this machine.",
+            ) from error
 
 
 def _write(path: Path, data: object) -> None:

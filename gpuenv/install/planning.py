@@ -11,7 +11,8 @@ from gpuenv.install.paths import JOURNALS
 from gpuenv.install.records import Command, Leftover, Pin, Place, Plan, Reason, Removal, Space
 from gpuenv.install.removal import files_of
 from gpuenv.install.resolving import Caller
-from gpuenv.install.wants import Package, same_release
+from gpuenv.install.wants import Package
+from gpuenv.matrix.ranges import same_release
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass, replace
 

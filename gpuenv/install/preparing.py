@@ -27,7 +27,8 @@ from gpuenv.install.resolving import (
     resolve_pins,
     with_digests,
 )
-from gpuenv.install.wants import Package, same_release
+from gpuenv.install.wants import Package
+from gpuenv.matrix.ranges import same_release
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass, replace
 

@@ -13,7 +13,8 @@ from packaging.utils import canonicalize_name
 from gpuenv.install.environment import Scheme
 from gpuenv.install.holdings import Holdings, as_package, take_stock
 from gpuenv.install.records import Plan, Proof
-from gpuenv.install.wants import Package, faults, lost_extras, parse, same_release
+from gpuenv.install.wants import Package, faults, lost_extras, parse
+from gpuenv.matrix.ranges import same_release
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.secrets import for_the_target

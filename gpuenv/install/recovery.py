@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpuenv.install.conda_state import changed_by_others, read_state
-from gpuenv.install.errors import InstallError, InstallFailed
+from gpuenv.install.errors import InstallError, InstallFailed, told_of_disk
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.paths import root_with_journals
+from gpuenv.install.refusing import remedy_for
 from gpuenv.install.restoring import restore
 from gpuenv.install.swap import changed_since
 
@@ -106,7 +107,11 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
             f"by something else, {changed[0]} first; it was not rolled back",
             "Install what you want instead: gpuenv install.",
         )
-    store.mark(journal.number, State.UNDOING)
+    try:
+        store.mark(journal.number, State.UNDOING)
+    except OSError as error:
+        why = told_of_disk(error)
+        raise InstallFailed(f"the rollback cannot be noted: {why}", remedy_for(why)) from error
     missing = restore(store, journal, environment)
     if missing:
         shown = ", ".join(missing[:_LISTED])

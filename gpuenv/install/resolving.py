@@ -12,10 +12,12 @@ from gpuenv.install.backends.base import Files, Installer, Options
 from gpuenv.install.errors import InstallFailed, NothingFits
 from gpuenv.install.records import Command, Pin
 from gpuenv.install.refusing import CONSTRAINTS, NOTHING_THERE, cure
-from gpuenv.install.wants import allows, required_name, same_release
+from gpuenv.install.timing import Patience
+from gpuenv.install.wants import allows, required_name
+from gpuenv.matrix.ranges import same_release
 from gpuenv.model.record import dataclass, replace
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.probe.listening import Heard
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)
@@ -33,19 +35,19 @@ class Caller:
         installer: which one.
         options: what every call is given.
         environment: the caller's variables.
-        deadline: reading of ``time.monotonic``.
+        patience: how long it may take.
         group: the children that are ended when nobody waits for them any longer.
     """
 
     installer: Installer
     options: Options
     environment: Mapping[str, str]
-    deadline: float
+    patience: Patience
     group: ChildGroup
 
     def run(self, command: Sequence[str], heard: Heard | None = None) -> ChildResult:
         """Runs the installer with the user's own settings."""
-        return run_child(command, self.installer.environment(self.environment), self.deadline, self.group, heard)
+        return self.patience.run(command, self.installer.environment(self.environment), self.group, heard)
 
     def settled(self) -> Caller:
         """The same for versions that are chosen: the variables that limit the choice have had their say."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gpuenv.install.conda_state import go_back, read_state
 from gpuenv.install.durable import write_out
+from gpuenv.install.errors import told_of_disk
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.swap import not_back, touched, undo
 
@@ -21,18 +22,18 @@ def restore(store: Store, journal: Journal, environment: Mapping[str, str] | Non
         environment: the variables that conda is run with, where the transaction was one of conda's.
     """
     conda = read_state(store, journal.number)
-    missing = go_back(store, journal.number, conda, environment or {}) if conda else _move_back(store, journal)
+    try:
+        missing = go_back(store, journal.number, conda, environment or {}) if conda else _move_back(store, journal)
+    except OSError as error:
+        missing = (told_of_disk(error),)
     if not missing:
         store.drop(journal.number)
     return missing
 
 
 def _move_back(store: Store, journal: Journal) -> tuple[str, ...]:
-    try:
-        undo(store, journal)
-        write_out(store.root, touched(store, journal))
-    except OSError as error:
-        return (f"{error.filename}: {error.strerror}",)
+    undo(store, journal)
+    write_out(store.root, touched(store, journal))
     return not_back(store, journal)
 
 

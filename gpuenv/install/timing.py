@@ -1,11 +1,14 @@
-"""Where the time of a transaction goes."""
+"""Where the time of a transaction goes, and how much of it the installer may take."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuenv.install.records import Phase
+from gpuenv.probe.children import ChildGroup, ChildResult, run_child
+from gpuenv.probe.listening import Heard
 
 
 @dataclass(slots=True)
@@ -32,3 +35,26 @@ class Clock:
         """Every part until now."""
         self.begin(self.part)
         return tuple(Phase(name, seconds) for name, seconds in self.spent.items())
+
+
+@dataclass(slots=True)
+class Patience:
+    """How long the installer may work, all its calls together; whoever thinks a plan over takes nothing of it.
+
+    Attributes:
+        left: seconds.
+    """
+
+    left: float
+
+    def run(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        group: ChildGroup | None = None,
+        heard: Heard | None = None,
+    ) -> ChildResult:
+        """Runs a program for as long as is left, see ``run_child``."""
+        result = run_child(command, environment, time.monotonic() + self.left, group, heard)
+        self.left = max(0.0, self.left - result.duration)
+        return result

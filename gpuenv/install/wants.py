@@ -127,14 +127,6 @@ def _wants_of(package: Package, extras: set[str], markers: Mapping[str, str]) ->
         yield Want(package.name, canonicalize_name(requirement.name), specifier, asked, bare)
 
 
-def same_release(one: str, other: str) -> bool:
-    """Whether two spellings are of one version: ``1.0`` and ``1.0.0`` are."""
-    try:
-        return Version(one) == Version(other)
-    except ValueError:  # InvalidVersion, or more digits than int takes
-        return one == other
-
-
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Requirement | None:
     """A requirement; nothing for what is none."""

@@ -276,3 +276,8 @@ CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
     (ConstraintName.AGREES_WITH_PACKAGES, agrees_with_packages),
     (ConstraintName.NO_ADVISORY, no_advisory),
 )
+
+
+def fits(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
+    """Whether nothing stands against a wheel."""
+    return all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in CONSTRAINTS)

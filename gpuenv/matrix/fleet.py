@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference
-from gpuenv.matrix.constraints import CONSTRAINTS
-from gpuenv.matrix.installable import Rejected
+from gpuenv.matrix.constraints import fits
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import wheel_choice
@@ -27,7 +26,7 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
     """
     needs = {name: needs_of(snapshot, matrix) for name, snapshot in machines.items()}
     order = by_preference(next(iter(needs.values())), matrix) if len(needs) == 1 else _order(needs, matrix)
-    serves = {wheel: frozenset(name for name in needs if _fits(wheel, needs[name], matrix)) for wheel in order}
+    serves = {wheel: frozenset(name for name in needs if fits(wheel, needs[name], matrix)) for wheel in order}
     servable = frozenset(name for names in serves.values() for name in names)
     answers: list[Shared] = []
     left = servable
@@ -42,10 +41,6 @@ def _order(needs: Mapping[str, Needs], matrix: Matrix) -> tuple[WheelCandidate, 
     """With the extra before without, unless every machine has a toolkit of its own."""
     firsts = {by_preference(entry, matrix) for entry in needs.values()}
     return firsts.pop() if len(firsts) == 1 else by_preference(replace(next(iter(needs.values())), toolkits=()), matrix)
-
-
-def _fits(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
-    return all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in CONSTRAINTS)
 
 
 def _smallest(

@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, serving_minors, wheel_candidates
-from gpuenv.matrix.constraints import CONSTRAINTS
-from gpuenv.matrix.installable import Rejected
+from gpuenv.matrix.constraints import fits
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.ranges import version_of
@@ -62,11 +61,6 @@ def inside_container(needs: Needs) -> Needs:
 def _best(cuda_major: int, inside: Needs, matrix: Matrix) -> WheelCandidate | None:
     wheels = (wheel for wheel in by_preference(inside, matrix) if wheel.line.cuda_major == cuda_major)
     return next((wheel for wheel in wheels if fits(wheel, inside, matrix)), None)
-
-
-def fits(wheel: WheelCandidate, inside: Needs, matrix: Matrix) -> bool:
-    """Whether nothing stands against a wheel."""
-    return all(not isinstance(constraint(wheel, inside, matrix), Rejected) for _, constraint in CONSTRAINTS)
 
 
 def _judge(

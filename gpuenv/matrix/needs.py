@@ -14,7 +14,7 @@ from gpuenv.model.pattern import pattern
 from gpuenv.model.presence import seen_to_be_absent
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.record import dataclass
-from gpuenv.model.snapshot import Container, Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
+from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 _REFUSED = (Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
@@ -163,7 +163,7 @@ def driver_to_come(snapshot: Snapshot, matrix: Matrix) -> DriverVersion | None:
     In a container they are no measure: there the host's module stays, and its libraries are put in their place.
     """
     driver = snapshot.driver
-    waits = not _contained(snapshot) and versions_differ(snapshot, matrix)
+    waits = not snapshot.host.contained and versions_differ(snapshot, matrix)
     return (driver.library_version.value if waits else None) or driver.version.value
 
 
@@ -174,12 +174,8 @@ def versions_differ(snapshot: Snapshot, matrix: Matrix) -> bool:
         return True
     if driver.cuda_init.value != Cuda.SYSTEM_DRIVER_MISMATCH:
         return False
-    of_the_system = driver.cuda_origin.value is LibraryOrigin.SYSTEM and not _contained(snapshot)
+    of_the_system = driver.cuda_origin.value is LibraryOrigin.SYSTEM and not snapshot.host.contained
     return of_the_system or not compat_in_use(snapshot, matrix)
-
-
-def _contained(snapshot: Snapshot) -> bool:
-    return snapshot.host.container.value not in (None, Container.NONE)
 
 
 def cuda_of_branch(driver: DriverVersion, matrix: Matrix) -> CudaVersion | None:

@@ -40,3 +40,11 @@ def is_version(text: str) -> bool:
     except ValueError:  # InvalidVersion, or more digits than int takes
         return False
     return True
+
+
+def same_release(one: str, other: str) -> bool:
+    """Whether two spellings are of one version: ``1.0`` and ``1.0.0`` are."""
+    try:
+        return version_of(one) == version_of(other)
+    except ValueError:  # InvalidVersion, or more digits than int takes
+        return one == other

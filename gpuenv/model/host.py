@@ -64,6 +64,11 @@ class Host:
     suspends: Reading[int] = Reading()
     image: Reading[str] = Reading()
 
+    @property
+    def contained(self) -> bool:
+        """Whether this process is known to be in a container."""
+        return self.container.value not in (None, Container.NONE)
+
 
 @dataclass(frozen=True, slots=True)
 class KernelMessage:

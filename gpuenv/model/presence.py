@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.reading import ASSUMED, PASTED
-from gpuenv.model.snapshot import Container, Module, PciGpu, Snapshot
+from gpuenv.model.snapshot import Module, PciGpu, Snapshot
 
 # The line by which programs switch a laptop's GPU off: some of them take it off the bus as well.
 SWITCHED_OFF = "alias nvidia off"
@@ -36,7 +36,7 @@ def module_loaded(snapshot: Snapshot) -> bool:
 
 def contained(snapshot: Snapshot) -> bool:
     """Whether this process is in a container."""
-    return snapshot.host.container.value not in (None, Container.NONE)
+    return snapshot.host.contained
 
 
 def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:

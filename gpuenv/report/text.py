@@ -10,7 +10,7 @@ from gpuenv.model.finding import CheckRun, CheckStatus, Evidence, Finding, Fix, 
 from gpuenv.model.repair import Repair, RepairStatus
 from gpuenv.model.requirement import RequirementResult, RequirementStatus
 from gpuenv.model.resolution import AS_TOLD, Resolution
-from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.gpus import gpu_texts, was_asked
 from gpuenv.report.lines import Line, Style
 from gpuenv.report.report import Report, Status, is_proven
@@ -102,7 +102,7 @@ def _system(snapshot: Snapshot) -> str:
         parts.append("WSL")
     if host.tegra.known:
         parts.append("Jetson")
-    if host.container.value not in (None, Container.NONE):
+    if host.contained:
         parts.append(f"container ({host.container.value.value})" if host.container.value else None)
     return ", ".join(str(part) for part in parts if part is not None)
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from gpuenv.install.backends import pip
 from gpuenv.install.backends.base import Options
 from gpuenv.install.errors import InstallError
 from gpuenv.install.resolving import Caller
+from gpuenv.install.timing import Patience
 from gpuenv.probe.children import ChildGroup
 from tests.install.wheels import SET, make_wheel, numpy
 
@@ -32,7 +32,7 @@ NEWEST = {**LOCKED, "numpy": "2.9.0"}
 
 def _caller(program: tuple[str, ...], release: str, wheels: Path, environment: Mapping[str, str]) -> Caller:
     options = Options(sys.executable, find_links=str(wheels))
-    return Caller(pip.Pip(program, release), options, environment, time.monotonic() + 120, ChildGroup())
+    return Caller(pip.Pip(program, release), options, environment, Patience(120), ChildGroup())
 
 
 @pytest.mark.parametrize("release", ["22.2", "23.2.1", "24.0", "24.1.2"])

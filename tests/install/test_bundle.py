@@ -18,7 +18,7 @@ from tests.install.test_install import NEW
 from tests.install.wheels import cupy, make_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.install.standins import Ground
 
@@ -136,6 +136,21 @@ def _member(name: str, kind: bytes = tarfile.REGTYPE, to: str = "") -> tuple[tar
     return info, b"evil"
 
 
+def _manifest(files: Mapping[str, bytes]) -> bytes:
+    told = [
+        {"path": path, "sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+        for path, content in files.items()
+    ]
+    head = {"python": "3.11", "platform": "linux-x86_64", "gpuenv_version": "0.1.0", "matrix_revision": "2026-11-01"}
+    return json.dumps({"schema": "gpuenv.bundle/1", "requirements": [], **head, "files": told}).encode()
+
+
+def _put(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    tar.addfile(info, io.BytesIO(content))
+
+
 @pytest.mark.parametrize(
     "member",
     [
@@ -155,9 +170,7 @@ def _member(name: str, kind: bytes = tarfile.REGTYPE, to: str = "") -> tuple[tar
 def test_a_hostile_archive_is_refused(ground: Ground, tmp_path: Path, member: tuple[tarfile.TarInfo, bytes]) -> None:
     archive = tmp_path / "evil.tar"
     with tarfile.open(archive, "w") as tar:
-        good = tarfile.TarInfo("manifest.json")
-        good.size = 2
-        tar.addfile(good, io.BytesIO(b"{}"))
+        _put(tar, "manifest.json", _manifest({}))
         tar.addfile(member[0], io.BytesIO(member[1]) if member[0].isreg() else None)
     target = ground.target("hostile")
     scratch = tmp_path / "scratch"

@@ -143,15 +143,18 @@ def test_the_newest_revision() -> None:
 def test_command_lines() -> None:
     """A prefix and a specification are words of their own, and what begins with dashes is no option of ours."""
     tool = CondaTool("/opt/conda/bin/conda", "conda", "25.9.1")
-    asking = tool.installing("/my env", ("cupy=14.1.1", "cuda-version=12"), "conda-forge", dry_run=True, hold=True)
+    specs = ("cupy=14.1.1", "cuda-version=12")
+    asking = tool.installing("/my env", specs, "conda-forge", dry_run=True, hold=True, offline=False)
     assert asking == (
         *("/opt/conda/bin/conda", "install", "--prefix=/my env", "--yes", "--json", "--quiet"),
         *("--channel=conda-forge", "--freeze-installed", "--dry-run", "cupy=14.1.1", "cuda-version=12"),
     )
     doing = tool.installing("/e", ("cupy",), "c", dry_run=False, hold=False, offline=True)
     assert doing[6:] == ("--channel=c", "--offline", "cupy")
-    assert tool.reverting("/e", 3)[-1] == "--revision=3"
-    assert tool.exactly("/e", Path("/f.txt"))[-1] == "--file=/f.txt"
+    assert tool.reverting("/e", 3, offline=False)[6:] == ("--revision=3",)
+    assert tool.reverting("/e", 3, offline=True)[6:] == ("--offline", "--revision=3")
+    assert tool.exactly("/e", Path("/f.txt"), offline=False)[6:] == ("--file=/f.txt",)
+    assert tool.exactly("/e", Path("/f.txt"), offline=True)[6:] == ("--offline", "--file=/f.txt")
     assert tool.removing("/e", ("a", "b"))[1:] == (
         "remove",
         "--prefix=/e",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.version import InvalidVersion
 
-from gpuenv.matrix.ranges import within
+from gpuenv.matrix.ranges import same_release, within
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,11 @@ def test_a_release_is_in_a_range_as_pip_has_it(release: str, wanted: str, *, is_
 def test_what_is_no_version_is_refused(release: str) -> None:
     with pytest.raises(InvalidVersion):
         within(release, ">=1")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [("1.0", "1.0.0", True), ("1.0", "1.1", False), ("of a fork", "of a fork", True), ("9" * 5000, "1", False)],
+)
+def test_two_spellings_of_one_release(one: str, other: str, *, same: bool) -> None:
+    assert same_release(one, other) is same

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.probe.command import script
+from gpuenv.probe.command import in_target, script
 from gpuenv.probe.protocol import nested, numbered, parse_facts
+from tests.probe.pythons import python
+from tests.probe.targets import libraries_request
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MARK = "gpuenv:"
 JSON = st.recursive(
@@ -106,3 +111,26 @@ def test_a_script_prints_each_fact_before_it_asks_for_the_next() -> None:
     assert list(parse_facts(first)) == ["uname"]
     assert parse_facts(rest)["done"] is True
     assert child.returncode == 0
+
+
+UNENDED = "import sys\nsys.stdout.write('gpuenv: at work on ')\nsys.stdout.flush()\n"  # a module system's hook, say
+ASKED = {
+    "interpreter": ((), "python"),
+    "libraries": ((libraries_request("loader", []),), "trying"),
+    "scheme": ((), "executable"),
+    "importing": (("json",), "started"),
+}
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", ".".join(map(str, sys.version_info[:2]))])
+@pytest.mark.parametrize("name", ASKED)
+def test_the_first_fact_stands_on_a_line_of_its_own(tmp_path: Path, name: str, version: str) -> None:
+    """Whatever the interpreter has printed before, without an end of its line and with our mark in it."""
+    arguments, first = ASKED[name]
+    (tmp_path / "sitecustomize.py").write_text(UNENDED, encoding="utf-8")
+    command = in_target(str(python(version)), name, *arguments)
+    said = subprocess.run(
+        command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert said.stdout.startswith(f'gpuenv: at work on \n{MARK}{{"{first}": '), said.stdout + said.stderr
+    assert first in parse_facts(said.stdout)

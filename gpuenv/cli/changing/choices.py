@@ -227,7 +227,7 @@ def of_lock(pins: tuple[Pin, ...], resolution: Resolution, where: Path) -> Wante
     Raises:
         CommandError: when it names no CuPy, or several.
     """
-    from gpuenv.install.wants import same_release
+    from gpuenv.matrix.ranges import same_release
     from gpuenv.model.lines import is_cupy
 
     lines = [pin for pin in pins if is_cupy(pin.name)]
@@ -271,11 +271,12 @@ def caller_for(scheme: Scheme, means: Means, installer: OfWheels | None = None) 
     """
     from gpuenv.install.backends.base import Options
     from gpuenv.install.resolving import Caller
+    from gpuenv.install.timing import Patience
     from gpuenv.probe.children import ChildGroup
 
     installer = installer or installer_for(scheme, means)
     chosen = Options(scheme.executable, means.offline, means.find_links, means.break_system_packages)
-    return Caller(installer, chosen, dict(os.environ), time.monotonic() + means.seconds, ChildGroup())
+    return Caller(installer, chosen, dict(os.environ), Patience(means.seconds), ChildGroup())
 
 
 def show_outcome(outcome: Outcome, out: Output) -> None:

@@ -52,6 +52,7 @@ def plan_conda(scheme: Scheme, resolution: Resolution, means: Means) -> CondaPre
     """
     from gpuenv.install.choose import choose_conda
     from gpuenv.install.conda_planning import CondaCaller, prepare_conda, refuse_pixi
+    from gpuenv.install.timing import Patience
     from gpuenv.probe.children import ChildGroup
 
     choice = resolution.conda
@@ -62,9 +63,8 @@ def plan_conda(scheme: Scheme, resolution: Resolution, means: Means) -> CondaPre
             "Wheels may: gpuenv install --installer uv (or pip), in an environment without conda's CUDA.",
         )
     refuse_pixi(scheme.prefix, choice)
-    deadline = time.monotonic() + means.seconds
-    tool = choose_conda(means.installer.value, scheme.prefix, os.environ, deadline)
-    caller = CondaCaller(tool, dict(os.environ), deadline, ChildGroup(), means.offline)
+    tool = choose_conda(means.installer.value, scheme.prefix, os.environ, time.monotonic() + means.seconds)
+    caller = CondaCaller(tool, dict(os.environ), Patience(means.seconds), ChildGroup(), means.offline)
     return prepare_conda(scheme, caller, choice)
 
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpuenv.image.check.compose_merging import Node, extended, nodes_of, overridden, plain_of
+from gpuenv.image.check.plain import at
 from gpuenv.image.check.service import OF_A_FILE, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced
@@ -141,7 +142,7 @@ class _Reader:
     def service(self, name: str, files: tuple[str, ...]) -> Service:
         """The service."""
         body = self._body
-        resources = _at(body, "deploy", "resources")
+        resources = at(body, "deploy", "resources")
         return Service(
             file=files[0],
             files=files,
@@ -156,7 +157,7 @@ class _Reader:
             runtime=self.text(body.get("runtime")),
             runtime_line=self.line("runtime"),
             devices=tuple(self._devices(body.get("devices"))),
-            swarm_gpus=_at(resources, "reservations", "generic_resources") is not None,
+            swarm_gpus=at(resources, "reservations", "generic_resources") is not None,
             mounts_driver=any(map(_DRIVER_VOLUME.search, self._volumes(body.get("volumes")))),
         )
 
@@ -203,7 +204,7 @@ class _Reader:
 
     def _requests(self, resources: Plain) -> Iterator[DeviceRequest]:
         path = "deploy.resources.reservations.devices"
-        value = _at(resources, "reservations", "devices")
+        value = at(resources, "reservations", "devices")
         for number, entry in enumerate(value if isinstance(value, list) else ()):
             if isinstance(entry, dict):
                 yield self._request(entry, f"{path}[{number}]")
@@ -221,10 +222,10 @@ class _Reader:
 
     def _misplaced(self, body: dict[str, Plain], resources: Plain) -> Iterator[tuple[str, int]]:
         for path, value in (
-            ("deploy.resources.limits.devices", _at(resources, "limits", "devices")),
-            ("deploy.resources.devices", _at(resources, "devices")),
-            ("deploy.reservations.devices", _at(body, "deploy", "reservations", "devices")),
-            ("resources.reservations.devices", _at(body, "resources", "reservations", "devices")),
+            ("deploy.resources.limits.devices", at(resources, "limits", "devices")),
+            ("deploy.resources.devices", at(resources, "devices")),
+            ("deploy.reservations.devices", at(body, "deploy", "reservations", "devices")),
+            ("resources.reservations.devices", at(body, "resources", "reservations", "devices")),
         ):
             if value is not None:
                 yield path, self.line(path)
@@ -239,12 +240,6 @@ class _Reader:
         for entry in value if isinstance(value, list) else ():
             parts = [entry] if isinstance(entry, str) else list(entry.values()) if isinstance(entry, dict) else []
             yield from (part for part in parts if isinstance(part, str))
-
-
-def _at(value: Plain, *keys: str) -> Plain:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _words(value: Plain) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpuenv.image.check.json_lines import JsonError, parse_json
+from gpuenv.image.check.plain import at, text_of
 from gpuenv.image.check.service import DEVCONTAINER, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
 from gpuenv.model.record import dataclass
@@ -84,13 +85,13 @@ def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Ser
     given = [value for option, value in arguments if option == "--gpus"]
     line = lines.get("runArgs", 1)
     requests = [DeviceRequest(None, ("gpu",), value, None, line) for value in given]
-    if _at(body, "hostRequirements", "gpu") not in (None, "false"):
+    if at(body, "hostRequirements", "gpu") not in (None, "false"):
         requests.append(DeviceRequest(None, ("gpu",), None, None, lines.get("hostRequirements.gpu", 1)))
     return Service(
         file=file,
-        name=_text(body.get("name")) or "of this file",
+        name=text_of(body.get("name")) or "of this file",
         line=lines.get("image") or lines.get("build") or 1,
-        image=_text(body.get("image")),
+        image=text_of(body.get("image")),
         image_line=lines.get("image", 1),
         source=_source(body, lines),
         environment=dict(_environment(body, arguments, lines)),
@@ -106,15 +107,17 @@ def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Ser
 
 def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
     """The Dockerfile and its context; both are told from the file's own folder."""
-    dockerfile = _text(_at(body, "build", "dockerfile")) or _text(body.get("dockerFile"))
+    dockerfile = text_of(at(body, "build", "dockerfile")) or text_of(body.get("dockerFile"))
     if dockerfile is None:
         return None
-    context = _text(_at(body, "build", "context")) or _text(body.get("context")) or posixpath.dirname(dockerfile) or "."
-    named = _at(body, "build", "args")
+    context = (
+        text_of(at(body, "build", "context")) or text_of(body.get("context")) or posixpath.dirname(dockerfile) or "."
+    )
+    named = at(body, "build", "args")
     return Source(
         context=context,
         dockerfile=dockerfile,
-        target=_text(_at(body, "build", "target")),
+        target=text_of(at(body, "build", "target")),
         arguments={name: value for name, value in named.items() if isinstance(value, str)}
         if isinstance(named, dict)
         else {},
@@ -146,13 +149,3 @@ def _arguments(value: Plain) -> Iterator[tuple[str, str]]:
         option, equals, told = word.partition("=")
         if option in _VALUED:
             yield option, told if equals else following
-
-
-def _at(value: Plain, *keys: str) -> Plain:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def _text(value: Plain) -> str | None:
-    return value if isinstance(value, str) else None

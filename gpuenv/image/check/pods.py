@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from gpuenv.image.check.plain import text_of
 from gpuenv.image.check.service import POD, DeviceRequest, Service
 from gpuenv.image.check.stages import Setting
 
@@ -118,7 +119,7 @@ class _Container:
             file=self._file,
             name=str(body.get("name") or "without a name"),
             line=self.line(),
-            image=_text(body.get("image")),
+            image=text_of(body.get("image")),
             image_line=self.line("image"),
             source=None,
             environment=dict(self._environment(body.get("env"))),
@@ -149,7 +150,3 @@ def _gpus(resources: Plain, part: str) -> Iterator[tuple[str, str]]:
     for name, count in named.items() if isinstance(named, dict) else ():
         if name.startswith(_GPU):
             yield name, str(count)
-
-
-def _text(value: Plain) -> str | None:
-    return value if isinstance(value, str) else None

@@ -72,46 +72,71 @@ class Command:
 
 def commands(piece: Piece, lookup: Lookup, depth: int = 0, folder: str | None = "") -> tuple[Command, ...]:
     """Every simple command of a shell's text, which is run in a folder."""
-    found: list[Command] = []
+    shell = _Shell(lookup, depth, folder)
     words: list[Word] = []
-    blocks: list[str] = []
-    folders = [folder]  # of the shell and of each subshell that is open
-    own: dict[str, str | None] = {}  # its variables
-    loops: dict[str, tuple[str, ...]] = {}  # the variables of loops, with their values
-    pipe: list[Command] = []  # what the next command reads
-
-    def known(name: str) -> str | None:
-        return own[name] if name in own else lookup(name)
-
-    before = ""
     # Token by token: what a word stands for depends on what was set before it.
-    for part in chain(_tokens(piece, known), "\n"):
+    for part in chain(_tokens(piece, shell.known), "\n"):
         if isinstance(part, Word):
             words.append(part)
-            continue
-        _follow_blocks(words, blocks)
-        inside = any(block in _CONDITIONAL for block in blocks)
-        around = Command(
-            (),
-            guarded=inside or part == "||",
-            perhaps=inside or before == "||",
-            folder=folders[-1],
-            piped=part == "|",
-            variables=dict(own),
-        )
-        ran = tuple(_command(tuple(words), around, lookup=known, depth=depth))
-        found += (each for entry in ran for each in unrolled(with_input(entry, pipe), loops))
-        pipe = [*pipe, *ran[:1]] if part == "|" else []
+        else:
+            shell.end(words, part)
+            words = []
+    return tuple(shell.found)
+
+
+class _Shell:
+    """A shell on its way through its text.
+
+    Attributes:
+        found: the commands so far.
+    """
+
+    def __init__(self, lookup: Lookup, depth: int, folder: str | None) -> None:
+        self.found: list[Command] = []
+        self._lookup, self._depth = lookup, depth
+        self._blocks: list[str] = []
+        self._folders = [folder]  # of the shell and of each subshell that is open
+        self._own: dict[str, str | None] = {}  # its variables
+        self._loops: dict[str, tuple[str, ...]] = {}  # the variables of loops, with their values
+        self._pipe: list[Command] = []  # what the next command reads
+        self._before = ""  # the operator before
+
+    def known(self, name: str) -> str | None:
+        """What a variable stands for."""
+        return self._own[name] if name in self._own else self._lookup(name)
+
+    def end(self, words: list[Word], operator: str) -> None:
+        """Runs the command of these words, which an operator ends."""
+        _follow_blocks(words, self._blocks)
+        around = self._around(operator)
+        ran = tuple(_command(tuple(words), around, lookup=self.known, depth=self._depth))
+        self.found += (each for entry in ran for each in unrolled(with_input(entry, self._pipe), self._loops))
+        self._pipe = [*self._pipe, *ran[:1]] if operator == "|" else []
         if ran and ran[0].words[-1] is words[-1]:  # otherwise it is of a script, which has a folder of its own
-            folders[-1] = _moved(ran[0], folders[-1])
-        _follow_subshells(part, folders)
-        own.update(_assigned(words, blocks))
+            self._folders[-1] = _moved(ran[0], self._folders[-1])
+        _follow_subshells(operator, self._folders)
+        self._set(words)
+        self._before = operator
+
+    def _around(self, operator: str) -> Command:
+        """Where a command stands."""
+        inside = any(block in _CONDITIONAL for block in self._blocks)
+        return Command(
+            (),
+            guarded=inside or operator == "||",
+            perhaps=inside or self._before == "||",
+            folder=self._folders[-1],
+            piped=operator == "|",
+            variables=dict(self._own),
+        )
+
+    def _set(self, words: list[Word]) -> None:
+        """The variables that these words set."""
+        self._own.update(_assigned(words, self._blocks))
         loop = looped([word for word in words if word.text not in _KEYWORDS])
         if loop is not None:
-            loops[loop[0]] = loop[1]
-            own[loop[0]] = mark(loop[0])
-        before, words = part, []
-    return tuple(found)
+            self._loops[loop[0]] = loop[1]
+            self._own[loop[0]] = mark(loop[0])
 
 
 def _moved(command: Command, folder: str | None) -> str | None:

@@ -48,19 +48,19 @@ class CondaTool:
         return f"{self.family} {self.version}"
 
     def installing(
-        self, prefix: str, specs: Sequence[str], channel: str, *, dry_run: bool, offline: bool = False, hold: bool
+        self, prefix: str, specs: Sequence[str], channel: str, *, dry_run: bool, offline: bool, hold: bool
     ) -> tuple[str, ...]:
         """Installs these specifications, or tells what would change; ``hold`` lets nothing that is there change."""
         words = [f"--channel={channel}", *(["--freeze-installed"] if hold else []), *(["--offline"] if offline else [])]
         return (*self._call("install", prefix), *words, *(["--dry-run"] if dry_run else []), *specs)
 
-    def reverting(self, prefix: str, revision: int, *, offline: bool = False) -> tuple[str, ...]:
+    def reverting(self, prefix: str, revision: int, *, offline: bool) -> tuple[str, ...]:
         """Goes back to a revision of the environment's own history."""
         return (*self._call("install", prefix), *(["--offline"] if offline else []), f"--revision={revision}")
 
-    def exactly(self, prefix: str, file: Path) -> tuple[str, ...]:
+    def exactly(self, prefix: str, file: Path, *, offline: bool) -> tuple[str, ...]:
         """Puts in the packages that a file names by their addresses (conda list --explicit), whatever is there."""
-        return (*self._call("install", prefix), f"--file={file}")
+        return (*self._call("install", prefix), *(["--offline"] if offline else []), f"--file={file}")
 
     def removing(self, prefix: str, names: Sequence[str]) -> tuple[str, ...]:
         """Takes out these packages and nothing that needs them."""

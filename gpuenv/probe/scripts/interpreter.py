@@ -23,14 +23,9 @@ from interpreter_cupy import (
 from interpreter_distributions import left_metadata
 from interpreter_linked import linked_distributions
 from interpreter_packages import conda_packages, needs_of_cupy, read
+from interpreter_telling import kind, tell
 
 KERNEL_LIMIT = 100
-
-
-def tell(key, value):
-    """Prints one fact at once, so that it survives whatever happens to this process next."""
-    sys.stdout.write("gpuenv:" + json.dumps({key: value}) + "\n")
-    sys.stdout.flush()
 
 
 def version():
@@ -107,14 +102,6 @@ def musl():
     child = subprocess.Popen([loaders[0]], stderr=subprocess.PIPE)
     found = re.search(r"Version (\d+\.\d+)", child.communicate()[1].decode("ascii", "replace"))
     return "musl-" + (found.group(1) if found else "1.0")
-
-
-def kind():
-    """conda, venv or system."""
-    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
-        return "conda"
-    base = getattr(sys, "real_prefix", None) or getattr(sys, "base_prefix", sys.prefix)
-    return "venv" if base != sys.prefix else "system"
 
 
 def made_by():

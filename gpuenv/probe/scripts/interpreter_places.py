@@ -10,6 +10,7 @@ import sys
 from interpreter_packages import read
 
 ROWS = 100000
+NO_TEXT = b"\xef\xbf\xbd".decode("utf-8")  # what stands for a byte that is no UTF-8; old Pythons read no \u here
 LARGEST = 32000000  # bytes of a RECORD: that of a large framework has 2 million
 
 
@@ -70,9 +71,13 @@ def of_the_files(entries):
 
 
 def misfits(metadata):
-    """How many files of a RECORD are not there in the size told; more than all of them where there is none."""
+    """How many files of a RECORD are not there in the size told; more than all of them where there is none.
+
+    Of one that is no text, nobody knows what it says.
+    """
     count = 0
-    rows = read(os.path.join(metadata, "RECORD"), LARGEST).splitlines()[:ROWS]
+    text = read(os.path.join(metadata, "RECORD"), LARGEST)
+    rows = [] if NO_TEXT in text or "\0" in text else text.splitlines()[:ROWS]
     for row in rows:
         path, _, size = row.rpartition(",")
         path = path.rpartition(",")[0].strip('"')

@@ -29,6 +29,7 @@ import re
 import signal
 import sys
 
+from interpreter_telling import tell
 from library_files import headers_version, mapped, mapped_files, needed_soname
 from library_versions import release
 
@@ -44,12 +45,6 @@ FINDER_NAMES = {"cusparselt": "cusparseLt"}  # where cuda-pathfinder spells it o
 NVRTC_LOG_LIMIT = 100000
 NVRTC_INVALID_OPTION = 5
 FIRST_WITHOUT_BUNDLE = (12, 2)
-
-
-def tell(key, value):
-    """Prints one fact at once, so that it survives whatever happens to this process next."""
-    sys.stdout.write("gpuenv:" + json.dumps({key: value}) + "\n")
-    sys.stdout.flush()
 
 
 def step(asked, name):

@@ -3,23 +3,10 @@
 Standard library only, and syntax that old Pythons parse. Prints one fact a line, as the probing scripts do.
 """
 
-import json
 import os
 import sys
 
-
-def tell(key, value):
-    """Prints one fact at once, on a line of its own whatever was printed before."""
-    sys.stdout.write("\ngpuenv:" + json.dumps({key: value}) + "\n")
-    sys.stdout.flush()
-
-
-def kind():
-    """conda, venv or system."""
-    if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
-        return "conda"
-    base = getattr(sys, "real_prefix", None) or getattr(sys, "base_prefix", sys.prefix)
-    return "venv" if base != sys.prefix else "system"
+from interpreter_telling import kind, tell
 
 
 def main():

@@ -1,0 +1,68 @@
+"""Without a network, conda is told so on every way: there, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tests.install.condas import FORMER, conda
+
+if TYPE_CHECKING:
+    from tests.install.condas import Conda
+
+__all__ = ["conda"]
+NOTES = """#!/bin/sh
+echo "$@" >>{calls}
+exec {sound} "$@"
+"""
+
+
+def noted(conda: Conda) -> None:
+    """Lets conda note what it is asked from here on."""
+    program, sound = conda.folder / "conda/conda", conda.folder / "sound/conda"
+    sound.parent.mkdir()
+    program.rename(sound)
+    program.write_text(NOTES.format(sound=sound, calls=conda.folder / "calls"), encoding="utf-8")
+    program.chmod(0o755)
+
+
+def asked(conda: Conda) -> list[str]:
+    """The installs that were asked for since the last time, be it to see what they would do."""
+    path = conda.folder / "calls"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.unlink()
+    return [line for line in lines if line.startswith("install")]
+
+
+def test_what_went_in_without_a_network_comes_out_without_one(conda: Conda) -> None:
+    noted(conda)
+    assert conda.install("--offline")[0] == 0
+    done = conda.gpuenv("rollback", "--python", conda.prefix)
+    assert done.returncode == 0, done.stderr
+    assert conda.packages() == FORMER
+    ways = asked(conda)
+    assert any("--revision=0" in line for line in ways)
+    assert [line for line in ways if "--offline" not in line] == []
+
+
+def test_nor_do_the_exact_packages_take_one(conda: Conda) -> None:
+    noted(conda)
+    code, told = conda.install("--offline", FAIL_AFTER="2")
+    assert (code, told["status"]) == (4, "restored"), told
+    assert conda.packages() == FORMER
+    ways = asked(conda)
+    assert any("--file=" in line for line in ways)
+    assert [line for line in ways if "--offline" not in line] == []
+
+
+def test_a_journal_of_before_that_was_noted_is_read(conda: Conda) -> None:
+    assert conda.install()[0] == 0
+    path = conda.prefix / ".gpuenv/0001/conda.json"
+    state = json.loads(path.read_text(encoding="utf-8"))
+    assert state.pop("offline") is False
+    path.write_text(json.dumps(state), encoding="utf-8")
+    noted(conda)
+    done = conda.gpuenv("rollback", "--python", conda.prefix)
+    assert done.returncode == 0, done.stderr
+    assert conda.packages() == FORMER
+    assert [line for line in asked(conda) if "--offline" in line] == []

@@ -1,0 +1,70 @@
+"""How long the installer may take: its own time, not that of the person who is asked, nor of a program that hangs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.install.choose import choose_conda
+from tests.cli.program import PROGRAM
+from tests.install.condas import conda
+from tests.install.standins import LIMIT, MACHINE, versions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.install.condas import Conda
+    from tests.install.standins import Ground
+
+__all__ = ["conda"]
+PATIENCE = 10  # seconds
+HANGS = "#!/bin/sh\nexec sleep 600\n"
+
+
+def agreed_late(target: Path, environment: dict[str, str], *options: str) -> str:
+    """Installs, and agrees on a terminal when the installer's time would be over; answers what was said."""
+    mine, theirs = pty.openpty()
+    command = [*PROGRAM, "install", "--python", str(target), *MACHINE, "--install-timeout", str(PATIENCE), *options]
+    with subprocess.Popen(
+        command, env=environment, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        os.close(theirs)
+        assert process.stderr is not None
+        said = ""
+        while "Go ahead?" not in said:
+            letter = process.stderr.read(1)
+            assert letter, said
+            said += letter
+        time.sleep(PATIENCE + 1)
+        os.write(mine, b"y\n")
+        said += process.stderr.read()
+        process.wait(LIMIT)
+    os.close(mine)
+    assert process.returncode == 0, said
+    return said
+
+
+def test_who_thinks_a_plan_over_takes_nothing_of_the_installer_s_time(ground: Ground) -> None:
+    target = ground.target("thought-over", "numpy==2.1.0")
+    agreed_late(target, ground.environment(), "--installer", "uv")
+    assert versions(target)["cupy-cuda12x"] == "14.2.0"
+
+
+def test_nor_of_conda_s(conda: Conda) -> None:
+    agreed_late(conda.prefix, conda.environment())
+    assert conda.packages()["cupy"] == "14.1.1"
+
+
+@pytest.mark.slow
+def test_a_conda_that_hangs_leaves_time_for_the_next_one(conda: Conda) -> None:
+    """It is asked for its version alone, as uv and pip are: half a minute is enough."""
+    (conda.folder / "conda/conda").write_text(HANGS, encoding="utf-8")
+    environment = conda.environment(MAMBA_EXE=str(conda.folder / "micromamba/micromamba"))
+    environment["CONDA_EXE"] = str(conda.folder / "conda/conda")
+    found = choose_conda("auto", str(conda.prefix), environment, time.monotonic() + 45)
+    assert found.family == "micromamba"
