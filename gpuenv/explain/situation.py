@@ -233,7 +233,7 @@ def _wanted(hits: Sequence[Hit]) -> tuple[int, int | None] | None:
     """The CUDA major of a library that the text misses, where its name tells; up to CUDA 10 it has the minor too."""
     for hit in hits:
         library, soname = hit.value("library") or "", (hit.value("soname") or "").strip(".").split(".")
-        if library in ("cudart", "cublas", "cublasLt", "nvrtc") and soname[0].isdigit():
-            major, minor = int(soname[0]), soname[1] if len(soname) > 1 else ""
-            return major, int(minor) if major <= _LAST_BY_MINOR and minor.isdigit() else None
+        major, minor = (whole_number(number) for number in (*soname, "")[:2])
+        if library in ("cudart", "cublas", "cublasLt", "nvrtc") and major is not None:
+            return major, minor if major <= _LAST_BY_MINOR else None
     return None

@@ -7,12 +7,8 @@ from functools import cache
 
 from gpuenv.explain.literals import LiteralIndex
 from gpuenv.explain.patterns import compiled
+from gpuenv.model.numbers import cuda_level
 from gpuenv.model.record import dataclass
-
-
-def _level(number: str) -> str:
-    """``12040`` is CUDA 12.4."""
-    return f"{int(number) // 1000}.{int(number) % 1000 // 10}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +83,8 @@ _STATEMENTS = (
     Statement("driver", "nvrm version", r"NVRM version:.* (\d{3}\.\d+(?:\.\d+)?) "),
     Statement("driver-cuda", "cuda version", r"CUDA (?:UMD )?Version\s*: (\d{1,2}\.\d)\b"),
     Statement("driver-cuda", "cuda umd version", r"CUDA UMD Version\s*: (\d{1,2}\.\d)\b"),
-    Statement("driver-cuda", "cuda driver version", r"CUDA Driver Version\s*: (\d{4,5})\b", _level),
-    Statement("driver-cuda", "driver on your system", r"too old \(found version (\d{4,5})\)", _level),
+    Statement("driver-cuda", "cuda driver version", r"CUDA Driver Version\s*: (\d{4,5})\b", cuda_level),
+    Statement("driver-cuda", "driver on your system", r"too old \(found version (\d{4,5})\)", cuda_level),
     Statement("toolkit", "cuda compilation tools", r"Cuda compilation tools, release (\d+\.\d)"),
     Statement("toolkit", "/cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b"),
     Statement("toolkit", "cuda\\v", r"CUDA\\+v(\d{1,2}\.\d)\b"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from gpuenv.install.backends import pip, uv
 from gpuenv.install.backends.base import Installer
@@ -131,7 +131,7 @@ def _version_in(answer: ChildResult) -> str | None:
     match = _VERSION.search(answer.stdout)
     try:
         return str(Version(match[1])) if match else None
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion, or more digits than int takes
         return None
 
 

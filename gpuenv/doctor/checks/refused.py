@@ -12,7 +12,7 @@ from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Library
 
-_RELEASE = pattern(r"_(\d+)_(\d+)$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
+_RELEASE = pattern(r"_(\d{1,3})_(\d{1,3})$")  # how nvJitLink's symbols end: __nvJitLinkComplete_12_4
 
 
 @check("LIB611", Cause.LIBRARY_PATH_CONFLICT, Cause.TORCH_CUPY_CONFLICT, requires=(*ONE_CUPY, "LIB602", "LIB603"))

@@ -23,7 +23,7 @@ _NEEDS_OPEN = pattern(r"requires? (?:the )?use of the (?:\S*NVRM: )?NVIDIA open 
 _NEEDS_PROPRIETARY = pattern(r"not supported by open\b|does not include the required GPU|System Processor \(GSP\)")
 _REFUSED = pattern(r"NVRM: .*is not supported by the")
 # NVIDIA's driver, nv-kernel.o: of a GPU that a former branch drove; seen in public logs with 390, 470 and 580.
-_LEGACY = pattern(r"NVRM:\s+supported through the NVIDIA (\d+)\.xx Legacy drivers")
+_LEGACY = pattern(r"NVRM:\s+supported through the NVIDIA (\d{1,4})\.xx Legacy drivers")
 _ID = pattern(r"[0-9A-Fa-f]{1,4}")
 _LOADED = pattern(r"NVRM: loading NVIDIA UNIX (Open )?")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
+from gpuenv.model.numbers import whole_number
 
 _LD = "ld.so"
 _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats them"
@@ -22,8 +23,7 @@ def _by_age(values: Mapping[str, str]) -> Weights:
         return ((Cause.CUDA_PATH_WRONG, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.3))
     if values.get("library", "").startswith(_NOT_OF_CUPY):
         return ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.3))
-    number = values.get("soname", "").strip(".").split(".")[0]
-    major = int(number) if number.isdigit() else 0
+    major = whole_number(values.get("soname", "").strip(".").split(".")[0]) or 0
     if values.get("failed"):  # CuPy, TensorFlow and what goes through ctypes open it by name when it is first used
         return ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.32))
     if 0 < major <= _SHARED_MAJOR:
