@@ -118,6 +118,7 @@ SETS = (
     "later",
     "fresh",
     "untried",
+    "blind",
     "unconfirmed",
 )
 SURE = 0.8
@@ -236,6 +237,9 @@ def main() -> None:
         "fresh": load("fresh"),
         "untried, open half": tuple(case for case in load("untried") if case.split == "open"),
         "untried, held half": tuple(case for case in load("untried") if case.split == "held"),
+        "blind, open half": tuple(case for case in load("blind") if case.split == "open"),
+        "blind, held half": tuple(case for case in load("blind") if case.split == "held"),
+        "blind later": tuple(case for case in load("blind") if case.split == "later"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():
