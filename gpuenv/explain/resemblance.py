@@ -25,8 +25,8 @@ _CAUSES = {cause.value: cause for cause in Cause}
 _STEEPNESS = 8.0  # of a margin's likelihood: sums up to as much as is right, of texts left out
 # How near a text is to those of a cause: its margin there, less that of the texts without a fault; less is enough where
 # it speaks of a GPU's troubles. Chosen on texts left out: of what healthy and unrelated programs really print, two in a
-# hundred are as near; of lines that were written to come near without a fault, one in seven; of reports, nine of ten.
-_NEAR, _NEAR_IN_TROUBLE = 1.2, -0.4
+# hundred are as near; of lines that were written to come near without a fault, one in ten; of reports, nine of ten.
+_NEAR, _NEAR_IN_TROUBLE = 1.4, -0.15
 _ENOUGH = 4  # words and pairs that are known
 _MOST_LIKE = 10  # causes
 _SHOWN = 2  # lines of such a cause

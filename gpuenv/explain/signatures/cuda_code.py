@@ -62,7 +62,7 @@ SIGNATURES = (
             "invalidkernelimage",
         ),
         (
-            (Cause.CUPY_TOO_OLD_FOR_GPU, 0.4),
+            (Cause.CUPY_TOO_OLD_FOR_GPU, 0.46),
             (Cause.NVRTC_OUTPUT_INVALID, 0.28),
             (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.2),
         ),

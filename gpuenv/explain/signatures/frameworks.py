@@ -65,6 +65,7 @@ SIGNATURES = (
         (
             "no cuda gpus are available",
             "no cuda devices",
+            "no cuda device found",
             "no supported devices found for platform cuda",
             "no gpu devices found",
             "no visible gpu devices",

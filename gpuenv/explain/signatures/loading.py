@@ -13,7 +13,7 @@ SIGNATURES = (
     Signature(
         "windows.depends-on",
         "ONNX Runtime, Windows's own loader, .NET",
-        ("which depends on", "loadlibrary", "error 126", "error code is 126", "dllnotfoundexception"),
+        ("which depends on", "loadlibrary", "error 126", "error code is 126", "error code 126", "dllnotfoundexception"),
         _WINDOWS,
         "onnxruntime, core/session/provider_bridge_ort.cc: Error loading, which depends on; Paddle, dynamic_loader.cc; .NET",
         pattern=(

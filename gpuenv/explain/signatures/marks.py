@@ -186,7 +186,18 @@ SIGNATURES = (
     ),
     mark(
         "suspend",
-        ("suspend", "resume from", "hibernat", "woke up", "wakes", "waking", "after sleep", "slept", "asleep"),
+        (
+            "suspend",
+            "resume from",
+            "hibernat",
+            "woke up",
+            "wakes",
+            "waking",
+            "after sleep",
+            "slept",
+            "asleep",
+            "from sleep",
+        ),
         r"PM: suspend|(?:after|from) (?:a )?(?:suspend|sleep|hibernat|waking)|resume from|woke up|suspend exit"
         r"|(?:computer|laptop|notebook|desktop|machine|PC|system) (?:has |had )?(?:slept|was asleep)",
     ),
@@ -267,7 +278,7 @@ SIGNATURES = (
     mark("failed-to-import-cupy", ("failed to import cupy",)),
     mark(
         "building",
-        ("setup.py", "ninja", "cmake", "building wheel", "build_ext", "nvcc"),
+        ("setup.py", "ninja", "cmake", "building wheel", "build_ext", "nvcc", ".cu -o"),
         r"setup\.py|\bninja\b|cmake|Building wheel|build_ext|nvcc .* -c |\.cu\b.*-o ",
     ),
     mark("ctk-extra", ("[ctk]",)),

@@ -22,6 +22,7 @@ SIGNATURES = (
             " t4",
             "t4 ",
             " l4",
+            "l20",
             "g4dn",
             "any switch",
             "no switch",

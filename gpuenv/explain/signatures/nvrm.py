@@ -248,7 +248,7 @@ SIGNATURES = (
     Signature(
         "suspend.resume",
         "the kernel and the driver's log",
-        ("suspend", "resume"),
+        ("suspend", "resume", "hibernat", "sleep"),
         ((Cause.SUSPEND_RESUME_LOST_GPU, 0.6),),
         "open-gpu-kernel-modules: power management; Linux, kernel/power",
         pattern=(
