@@ -145,7 +145,9 @@ class UvIndex:
         return name
 
     def _run(self, command: Sequence[str]) -> ChildResult:
-        return run_child(command, self.environment, time.monotonic() + PATIENCE)
+        # What it says is looked through, and it would break its lines as wide as a terminal is.
+        environment = {**self.environment, "UV_NO_WRAP": "1"}
+        return run_child(command, environment, time.monotonic() + PATIENCE)
 
 
 def _pins(text: str) -> dict[str, str]:

@@ -137,6 +137,15 @@ def test_what_is_new_is_measured_and_written_and_then_nothing_is_new(bench: Benc
     assert bench.text == before
 
 
+@pytest.mark.parametrize("columns", ["20", "33", "40", "100"])
+def test_a_narrow_terminal_changes_nothing(bench: Bench, columns: str) -> None:
+    """uv breaks its words as wide as a terminal is, between any two of them."""
+    bench.environment["COLUMNS"] = columns
+    code, _, error = bench.run()
+    assert code == 0, error
+    assert "measured: 2" in error
+
+
 def _pip(folder: Path) -> Path:
     """A folder for PATH with a pip in it, and no uv."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=300)

@@ -93,7 +93,7 @@ class Uv:
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's own settings, but for the few that name another environment."""
         kept = {name: value for name, value in given.items() if name not in _ELSEWHERE}
-        return {**kept, "NO_COLOR": "1"}
+        return {**kept, "NO_COLOR": "1", "UV_NO_WRAP": "1"}  # its words are looked through
 
     @staticmethod
     def _common(options: Options) -> tuple[str, ...]:
