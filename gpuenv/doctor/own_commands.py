@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 
 from gpuenv.model.finding import Fix
@@ -38,6 +37,8 @@ def words_about(text: str, python: str | None) -> str:
     """A sentence with ``--python`` behind each command of ours that stands in it."""
     if python is None:
         return text
+    import shlex  # noqa: PLC0415 - for a cure alone
+
     return _IN_WORDS.sub(lambda found: f"{found[0]} {_OPTION} {shlex.quote(python)}", text)
 
 
