@@ -7,8 +7,8 @@ from functools import cache
 
 from gpuenv.explain.literals import LiteralIndex
 from gpuenv.explain.patterns import compiled
-from gpuenv.model.numbers import cuda_level
 from gpuenv.model.record import dataclass
+from gpuenv.model.versions import cuda_of_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ _STATEMENTS = (
     Statement("driver", "nvrm version", r"NVRM version:.* (\d{3}\.\d+(?:\.\d+)?) "),
     Statement("driver-cuda", "cuda version", r"CUDA (?:UMD )?Version\s*: (\d{1,2}\.\d)\b"),
     Statement("driver-cuda", "cuda umd version", r"CUDA UMD Version\s*: (\d{1,2}\.\d)\b"),
-    Statement("driver-cuda", "cuda driver version", r"CUDA Driver Version\s*: (\d{4,5})\b", cuda_level),
-    Statement("driver-cuda", "driver on your system", r"too old \(found version (\d{4,5})\)", cuda_level),
+    Statement("driver-cuda", "cuda driver version", r"CUDA Driver Version\s*: ([1-9]\d{3,4})\b", cuda_of_number),
+    Statement("driver-cuda", "driver on your system", r"too old \(found version ([1-9]\d{3,4})\)", cuda_of_number),
     Statement("toolkit", "cuda compilation tools", r"Cuda compilation tools, release (\d+\.\d)"),
     Statement("toolkit", "/cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b"),
     Statement("toolkit", "cuda\\v", r"CUDA\\+v(\d{1,2}\.\d)\b"),

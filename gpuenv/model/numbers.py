@@ -10,8 +10,3 @@ def whole_number(text: str, digits: int = 9) -> int | None:
     of every script.
     """
     return int(text) if text.isdecimal() and text.isascii() and len(text) <= digits else None
-
-
-def cuda_level(number: str) -> str:
-    """``12040``, as CUDA's C interfaces have it, is CUDA 12.4."""
-    return f"{int(number) // 1000}.{int(number) % 1000 // 10}"

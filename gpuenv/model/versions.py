@@ -113,6 +113,15 @@ def _cuda_version(text: str) -> CudaVersion:
     return CudaVersion(int(match[1]), int(match[2]))
 
 
+def cuda_of_number(text: str) -> str:
+    """``12040``, as CUDA's C interfaces print it, is ``12.4``.
+
+    Raises:
+        ValueError: for what is no such number.
+    """
+    return str(CudaVersion.from_number(int(text)))
+
+
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class ComputeCapability:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 
 from gpuenv.model.codes import Nvml
-from gpuenv.model.numbers import cuda_level
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
+from gpuenv.model.versions import cuda_of_number
 from gpuenv.paste import forms
 
 
@@ -81,11 +81,13 @@ OF_CUPY = (
     _field(forms.SHOW_CONFIG, "python", "Python Version", _PYTHON),
     _field(forms.SHOW_CONFIG, "numpy", "NumPy Version", _VERSION),
     _field(forms.SHOW_CONFIG, "cuda-path", "CUDA Root", r"(?!None$)(\S.*)$"),
-    _field(forms.SHOW_CONFIG, "cupy-cuda", "CUDA Build Version", r"(\d{4,5})$", cuda_level),
-    _field(forms.SHOW_CONFIG, "driver-cuda", "CUDA Driver Version", r"(\d{4,5})$", cuda_level),
+    _field(forms.SHOW_CONFIG, "cupy-cuda", "CUDA Build Version", r"([1-9]\d{3,4})$", cuda_of_number),
+    _field(forms.SHOW_CONFIG, "driver-cuda", "CUDA Driver Version", r"([1-9]\d{3,4})$", cuda_of_number),
     # cudaDriverGetVersion: "If no driver is installed, then 0 is returned" (CUDA Runtime API, Version Management).
     _field(forms.SHOW_CONFIG, "driver-none", "CUDA Driver Version", r"(0)$"),
-    _field(forms.SHOW_CONFIG, "toolkit", "CUDA Runtime Version", r".* / (\d{5}) \(locally installed\)", cuda_level),
+    _field(
+        forms.SHOW_CONFIG, "toolkit", "CUDA Runtime Version", r".* / ([1-9]\d{4}) \(locally installed\)", cuda_of_number
+    ),
     _field(forms.SHOW_CONFIG, "cuda-init", "CUDA Runtime Version", r"CUDARuntimeError\('(cudaError\w+)"),
     *(
         _field(forms.SHOW_CONFIG, f"missing.{name.lower()}", f"{name} Version", _NOT_FOUND, _first_sentence)
@@ -146,7 +148,7 @@ OF_REPORTS = (
     _field(forms.NUMBA, "libc", r"[Ll]ibc Version", r"(glibc \d[\d.]*)", lambda told: told.replace(" ", "-")),
     _field(forms.NUMBA, "implementation", "Python Implementation", r"(CPython|PyPy)$", str.lower),
     _field(forms.NUMBA, "driver-cuda", r"CUDA [Dd]river [Vv]ersion", r"(\d{1,2}\.\d)$"),
-    _field(forms.NUMBA, "driver-cuda", "CUDA driver version", r"(\d{4,5})$", cuda_level),
+    _field(forms.NUMBA, "driver-cuda", "CUDA driver version", r"([1-9]\d{3,4})$", cuda_of_number),
     _line(forms.XFORMERS, "package.torch", rf"pytorch\.version:\s+{_VERSION}"),
     # Forms that people fill in, with and without a colon
     _line(forms.REPORT, "driver", rf"(?:NVIDIA |Nvidia |GPU )?[Dd]river(?: [Vv]ersion)?\s*:?\s+{_DRIVER}$"),

@@ -91,7 +91,7 @@ def recording(tmp_path: Path) -> Path:
         executable=known(f"{HOME}/envs/cupy/bin/python3", "the target's interpreter"),
         prefix=known(f"{HOME}/envs/cupy", "the target's interpreter"),
         cupy=(CupyInstallation("cupy-cuda12x", "14.2.0", f"{HOME}/envs/cupy/lib/python3.12/site-packages"),),
-        cupy_module=known(f"{HOME}/work/cupy.py", "the target's import system"),
+        cupy_module=known(f"{HOME}/project/cupy.py", "the target's import system"),
         user_site=known(f"{HOME}/.local/lib/python3.12/site-packages", "the target's interpreter"),
         libraries=(
             Library("nvrtc", "libnvrtc.so.12", f"/home/{USER}/lib/libnvrtc.so.12", "loader"),

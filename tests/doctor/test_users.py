@@ -252,7 +252,7 @@ USERS = {
     ),
     "a folder of one's own that is called cupy": Machine(
         of("driver=580.95.05", "gpu=L4", "cupy=none"), "cupy-not-installed", "cupy-cuda13x",
-        module_at("/home/me/work/cupy/__init__.py"),
+        module_at("/home/me/project/cupy/__init__.py"),
     ),
     "a healthy CuPy from source": Machine(
         of("driver=580.95.05", "gpu=H100", "cupy=none"), None, change=built(13, "numpy<2.7,>=2.0")

@@ -22,12 +22,12 @@ from tests.smoke.test_run import FIRST, LONG
         ("", None),
         (":/a:", "/a"),
         (".:/a", "/a"),
-        ("./:lib/x", "/home/me/work/lib/x"),
-        ("..", "/home/me/work/.."),
+        ("./:lib/x", "/home/me/project/lib/x"),
+        ("..", "/home/me/project/.."),
     ],
 )
 def test_the_working_folder_is_never_on_the_path(given: str, kept: str | None) -> None:
-    changed = child_environment({"PYTHONPATH": given, "OTHER": "x"}, "/home/me/work")
+    changed = child_environment({"PYTHONPATH": given, "OTHER": "x"}, "/home/me/project")
     assert changed.get("PYTHONPATH") == kept
     assert changed["OTHER"] == "x"
 

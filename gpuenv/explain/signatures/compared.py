@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gpuenv.explain.records import Level, Signature, Weights
 from gpuenv.model.causes import Cause
-from gpuenv.model.versions import DriverVersion
+from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _NUMBER = r"\d{3}\.\d{2,3}(?:\.\d{1,3})?"
 _KERNEL = r"\d\.\d{1,2}\.\d{1,3}[\w.-]{0,40}"
@@ -37,10 +37,10 @@ def _below(values: Mapping[str, str]) -> Weights:
 
 def _runtime(values: Mapping[str, str]) -> Weights:
     """Within one major a driver runs newer runtimes, but not what their NVRTC and PTX compilers make."""
-    driver, runtime = int(values["driver"]), int(values["runtime"])
+    driver, runtime = (CudaVersion.from_number(int(values[name])) for name in ("driver", "runtime"))
     if driver >= runtime:
         return ()
-    sure = 0.8 if driver // 1000 < runtime // 1000 else 0.4
+    sure = 0.8 if driver.major < runtime.major else 0.4
     return ((Cause.DRIVER_TOO_OLD_FOR_CUDA, sure),)
 
 
@@ -51,7 +51,7 @@ SIGNATURES = (
         ("cuda driver version",),
         ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.4),),
         "cupyx/_runtime.py: cupy.show_config(); CUDA Compatibility, minor version compatibility",
-        pattern=r"CUDA Driver Version\s*: (?P<driver>\d{4,5})\b.{0,80}?CUDA Runtime Version\s*: (?P<runtime>\d{4,5})\b",
+        pattern=r"CUDA Driver Version\s*: (?P<driver>[1-9]\d{3,4})\b.{0,80}?CUDA Runtime Version\s*: (?P<runtime>[1-9]\d{3,4})\b",
         judge=_runtime,
         needs=("complaint",),
         level=Level.WARNING,

@@ -114,14 +114,6 @@ SIGNATURES = (
     ),
     mark("kubernetes", ("kubectl", "kubelet", "kubernetes", "nvidia.com/gpu", "device-plugin")),
     mark("wsl", ("wsl",), r"/usr/lib/wsl|\bWSL2?\b|microsoft-standard-WSL"),
-    mark("dll-named", (".dll",), r"\w\.dll\b"),
-    # Whose source an old interpreter cannot read: an installed package's, that is not the user's own program.
-    mark(
-        "old-python-package",
-        ("-packages",),
-        r"[/\\]python(?:2\.?\d|3\.?[0-8])[/\\](?:lib[/\\])?(?:site|dist)-packages[/\\]"
-        r"(?:cupyx?|cupy_backends|numpy|numba|chainer|cuda|jax|torch|spacy|thinc)[/\\]",
-    ),
     mark(
         "windows",
         (*(f"{drive}:\\" for drive in ascii_lowercase), ".dll", "winerror", "win_amd64", "\\site-packages"),

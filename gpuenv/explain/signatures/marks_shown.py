@@ -16,6 +16,14 @@ _OF_PIP = (
 )
 
 SIGNATURES = (
+    mark("dll-named", (".dll",), r"\w\.dll\b"),
+    # Whose source an old interpreter cannot read: an installed package's, that is not the user's own program.
+    mark(
+        "old-python-package",
+        ("-packages",),
+        r"[/\\]python(?:2\.?\d|3\.?[0-8])[/\\](?:lib[/\\])?(?:site|dist)-packages[/\\]"
+        r"(?:cupyx?|cupy_backends|numpy|numba|chainer|cuda|jax|torch|spacy|thinc)[/\\]",
+    ),
     # Whose library is whose: conda's beside pip's.
     mark(
         "pip-and-conda",

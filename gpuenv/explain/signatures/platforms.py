@@ -58,7 +58,7 @@ SIGNATURES = (
         "rocm.runtime-error",
         "HIP and ROCm",
         ("hiperror", "hip error: "),
-        ((Cause.INVALID_KERNEL_LAUNCH, 0.5), (Cause.ROCM_MISMATCH, 0.3), (Cause.CUPY_BUG, 0.08)),
+        _HIP["launch"],
         "hip, hip_runtime_api.h: hipError_t",
         pattern=(
             r"(?:hipError|HIP error: )(?P<error>InvalidValue|InvalidConfiguration|LaunchFailure|LaunchOutOfResources"
