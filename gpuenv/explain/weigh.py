@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 
 from gpuenv.explain.apart import told_apart
@@ -172,7 +172,7 @@ def weigh(
     voices = [(hit, _told(hit, marks)) for hit in speaking]
     errors = any(hit.signature.level is Level.ERROR for hit in speaking)
     chances: dict[Cause, float] = {}
-    for hit, weights in voices:
+    for hit, weights in _each_once(voices):
         quiet = errors and hit.signature.level is Level.WARNING
         for cause, weight in weights.items():
             chance = _scaled(weight, _WARNING if quiet else 1.0)
@@ -214,6 +214,15 @@ def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:
             seen.add(key)
             kept.append(hit)
     return kept
+
+
+def _each_once(voices: Sequence[tuple[Hit, dict[Cause, float]]]) -> Iterator[tuple[Hit, dict[Cause, float]]]:
+    """Without what a signature says a second time of other values: it is no further witness."""
+    heard: list[tuple[str, dict[Cause, float]]] = []
+    for hit, weights in voices:
+        if (hit.signature.name, weights) not in heard:
+            heard.append((hit.signature.name, weights))
+            yield hit, weights
 
 
 def _told(hit: Hit, marks: Collection[str]) -> dict[Cause, float]:

@@ -65,7 +65,7 @@ SIGNATURES = (
         "Linux, kernel/hung_task.c; gpuenv probe, DRV110: a child that does not answer within its deadline",
         pattern=rf"\b{_CALL}(?:\(\))?\W.{{0,60}}\b{_HANGS}|\b{_HANGS}.{{0,60}}\b{_CALL}",
         level=Level.WARNING,
-        unless=rf"{ADVICE}|\bapt\b|\bdownload|\bcompil|\bso that an? hang|\b(?:could|can|would|will) never (?:block|hang)|\bin case (?:\S+ ){1, 3}hangs",
+        unless=rf"{ADVICE}|\bapt\b|\bdownload|\bcompil|\bso that an? hang|\b(?:could|can|would|will) never (?:block|hang)|\bin case (?:\S+ ){{1,3}}hangs",
         title="A call into the driver does not come back",
         sways=(Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 12),),
         decides="whether dmesg tells of a task that is blocked, or of an Xid",
