@@ -1,7 +1,7 @@
 r"""Patterns as signatures write them.
 
-A space stands for any white space, since a message may be wrapped or indented; ``.*`` stands for a gap, ``\S*``, ``\w+``
-or ``[\w-]*`` for a word and ``\d+`` for a number, all of bounded length: of an unbounded one a long line would be tried
+A space stands for any white space, since a message may be wrapped or indented; ``.*`` stands for a gap, ``\S*`` or
+``[\w-]*`` for a word and ``\d+`` for a number, all of bounded length: of an unbounded one a long line would be tried
 from each place in it to its end.
 """
 

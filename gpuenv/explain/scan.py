@@ -91,7 +91,7 @@ class Scanner:
             self._variants.setdefault(shape, set()).add(variant)
 
     def _is_known(self, shape: int, variant: int) -> bool:
-        """Whether a line was seen: a log repeats its lines with other numbers, and these may be an Xid, or a version."""
+        """Whether a line was seen: a log repeats its lines with other numbers, which may be an Xid or a version."""
         if shape not in self._seen:
             return False
         variants = self._variants.get(shape, set())

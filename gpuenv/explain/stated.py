@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from gpuenv.explain.literals import LiteralIndex
 from gpuenv.explain.patterns import compiled
@@ -71,6 +71,10 @@ _CHIPS = (
     ("GB20", "12.0"),
 )
 _ARCHITECTURES = {"Kepler": "3.5", "Maxwell": "5.2", "Pascal": "6.1", "Volta": "7.0", "Turing": "7.5"}
+
+
+def _told(value: str, _: str) -> str:
+    return value
 
 
 def _of_chip(name: str) -> str:
@@ -158,7 +162,7 @@ _STATEMENTS = (
             "compute-capability",
             name.lower(),
             rf"\b({name}) (?:card|GPU|graphics|generation|architecture)\b",
-            lambda _, told=capability: told,
+            partial(_told, capability),
             loose=True,
         )
         for name, capability in _ARCHITECTURES.items()

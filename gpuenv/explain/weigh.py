@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from gpuenv.explain.apart import told_apart
@@ -139,6 +139,7 @@ class Ranked:
     hits: tuple[Hit, ...]
 
 
+_Voice = tuple[Hit, dict[Cause, float]]
 NOTHING_KNOWN = Verdict({})
 _NOTHING_LIKELY: Mapping[Cause, float] = {}
 
@@ -176,8 +177,7 @@ def weigh(
         quiet = errors and hit.signature.level is Level.WARNING
         for cause, weight in weights.items():
             chance = _scaled(weight, _WARNING if quiet else 1.0)
-            before = chances.get(cause, 0.0)
-            high, low = max(before, chance), min(before, chance)
+            low, high = sorted((chances.get(cause, 0.0), chance))
             chances[cause] = high + (1 - high) * low * _CORROBORATION
     words_decide = words_decide and not chances.keys() & verdict.found.keys()
     chances = swayed(chances, likely) if words_decide else with_guesses(chances, likely)
@@ -216,13 +216,10 @@ def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:
     return kept
 
 
-def _each_once(voices: Sequence[tuple[Hit, dict[Cause, float]]]) -> Iterator[tuple[Hit, dict[Cause, float]]]:
+def _each_once(voices: Sequence[_Voice]) -> list[_Voice]:
     """Without what a signature says a second time of other values: it is no further witness."""
-    heard: list[tuple[str, dict[Cause, float]]] = []
-    for hit, weights in voices:
-        if (hit.signature.name, weights) not in heard:
-            heard.append((hit.signature.name, weights))
-            yield hit, weights
+    told = [(hit.signature.name, weights) for hit, weights in voices]
+    return [voice for place, voice in enumerate(voices) if told.index(told[place]) == place]
 
 
 def _told(hit: Hit, marks: Collection[str]) -> dict[Cause, float]:

@@ -14,7 +14,7 @@ from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES
 
 _FULL = (
-    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB"
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80 GiB"
     " of which 1.00 GiB is free. Including non-PyTorch memory, this process has 1.00 GiB memory in use."
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.signatures.access import OF_ANOTHER_MODULE
 from gpuenv.explain.signatures.told import ADVICE
 from gpuenv.model.causes import Cause
 
@@ -91,7 +92,7 @@ SIGNATURES = (
             r"|\b(?:sig_enforce|MOK|signing key|module signature)\b.{0,100}\bnvidia\b.{0,60}\b(?:reject\w*|refus\w*|fail\w*|not|cannot|blocked)\b"
         ),
         level=Level.WARNING,
-        unless=ADVICE,
+        unless=rf"{ADVICE}|{OF_ANOTHER_MODULE}",
         title="The kernel refuses the driver's module for its signature",
         decides="what mokutil --sb-state and dmesg say of the module",
     ),
