@@ -116,6 +116,17 @@ def test_an_error_is_told_by_its_cause() -> None:
         ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "locked"),
         ("SSL: CERTIFICATE_VERIFY_FAILED\nNo matching distribution found", "not trusted"),
         ("dockerfile parse error line 2: unknown instruction: RUNN", "cannot read"),
+        (
+            'Get "https://x/v2/": tls: failed to verify certificate: x509: certificate signed by unknown authority',
+            "trust",
+        ),
+        ("/bin/sh: 1: python3: not found\nThe command '/bin/sh -c python3' returned a non-zero code: 127", "lacks"),
+        ("#9 0.1 /bin/sh: 1: apt-get: not found\ndid not complete successfully: exit code: 127", "lacks"),
+        ("bash: line 1: python3: command not found\nreturned a non-zero code: 127", "lacks"),
+        ("created successfully because ensurepip is not\navailable.\nreturned a non-zero code: 1", "lacks"),
+        ("WARNING: 401 Error, Credentials not correct for x\nreturned a non-zero code: 1", "index asks for a login"),
+        ("pull access denied for x, repository does not exist", "registry asks for a login"),
+        ("E: Package x: not found\nreturned a non-zero code: 100", "E: Package"),
     ],
 )
 def test_an_engines_words_are_understood(text: str, word: str) -> None:
@@ -124,6 +135,13 @@ def test_an_engines_words_are_understood(text: str, word: str) -> None:
 
 def test_a_secret_in_an_engines_words_is_hidden() -> None:
     assert "hunter2" not in told("fetching https://user:hunter2@index.invalid/simple failed", "building").message
+
+
+@pytest.mark.parametrize("behind", range(1400, 1500, 7))
+def test_a_secret_is_hidden_wherever_the_words_are_cut(behind: int) -> None:
+    """What is left of a long text may begin in the middle of an address."""
+    words = f"https://user:{'hunter2' * 9}@index.invalid/simple {'x' * behind}"
+    assert "hunter2" not in told(words, "building").message
 
 
 def test_no_value_of_an_argument_or_a_secret_is_in_a_command() -> None:
