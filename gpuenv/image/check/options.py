@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ _WITH_VALUE = frozenset(
         *("--only-group", "--with", "--without", "--only", "-o", "--output", "--output-file", "-m", "--manifest-path"),
     )
 )
+# Short ones that take none, in one word with one that may: ``-qr requirements.txt``.
+_BUNDLE = re.compile(r"-[IUqvy]+([A-Za-z].*)", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -48,7 +51,7 @@ def read_options(words: Sequence[Word], flags: frozenset[str] = frozenset()) -> 
     found = Options()
     position = 0
     while position < len(words):
-        word = words[position]
+        word = _unbundled(words[position], flags)
         name, equals, value = word.text.partition("=")
         if not word.text.startswith("-") or word.text == "-":
             found.positional.append(word)
@@ -63,3 +66,10 @@ def read_options(words: Sequence[Word], flags: frozenset[str] = frozenset()) -> 
             found.values.setdefault(name, [])
         position += 1
     return found
+
+
+def _unbundled(word: Word, flags: frozenset[str]) -> Word:
+    """An option with a value, without the ones before it in the same word."""
+    match = _BUNDLE.fullmatch(word.text)
+    inner = f"-{match[1]}" if match is not None else ""
+    return Word(inner, word.line, word.known) if inner[:2] in _WITH_VALUE - flags else word

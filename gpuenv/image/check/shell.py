@@ -23,6 +23,9 @@ _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}"
 _CONDITIONS = ("if", "elif", "while", "until", "!")
 _CONDITIONAL = ("if", "while", "until", "case")
 _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "xvfb-run", "gosu", "timeout", "eatmydata")
+# Their options that take a word of their own: sudo(8); env, nice and timeout of GNU coreutils 9.1, --help (2026-11-22).
+_VALUED = {"sudo": "CDRTUghpu", "env": "Cu", "nice": "n", "timeout": "ks", "exec": "a"}
+_VALUED_LONG = ("--user", "--group", "--chdir", "--unset", "--adjustment", "--signal", "--kill-after")
 _DECLARING = ("export", "declare", "local", "readonly")
 _MOVES = ("cd", "pushd", "popd")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ash")
@@ -222,12 +225,20 @@ def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
         elif name in _WRAPPERS:
             words = words[1:]
             while words and words[0].text.startswith("-"):
-                words = words[1:]
+                words = words[2 if _takes_a_word(name, words[0].text) else 1 :]
             if name in ("timeout", "gosu") and words:
                 words = words[1:]
         else:
             break
     return words
+
+
+def _takes_a_word(wrapper: str, option: str) -> bool:
+    """Whether the word behind an option is its value: ``-u me``, ``-Hu me``, and not ``-ume`` or ``--user=me``."""
+    if option.startswith("--"):
+        return option in _VALUED_LONG
+    valued = next((n for n, letter in enumerate(option) if n and letter in _VALUED.get(wrapper, "")), None)
+    return valued == len(option) - 1
 
 
 def _script(command: Command) -> Word | None:
