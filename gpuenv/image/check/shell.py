@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 
 from gpuenv.image.check.docker_parse import Piece, whole
 from gpuenv.image.check.repeats import looped, mark, unrolled, with_input
@@ -31,6 +31,7 @@ _MOVES = ("cd", "pushd", "popd")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _DEEPEST = 3
+_MOST_VARIABLES = 200  # of a script; of further ones nobody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +131,18 @@ class _Shell:
             perhaps=inside or self._before == "||",
             folder=self._folders[-1],
             piped=operator == "|",
-            variables=dict(self._own),
+            variables=self._own,
         )
 
     def _set(self, words: list[Word]) -> None:
         """The variables that these words set."""
-        self._own.update(_assigned(words, self._blocks))
+        assigned = _assigned(words, self._blocks)
         loop = looped([word for word in words if word.text not in _KEYWORDS])
         if loop is not None:
             self._loops[loop[0]] = loop[1]
-            self._own[loop[0]] = mark(loop[0])
+            assigned[loop[0]] = mark(loop[0])
+        if assigned:  # every command so far keeps those that it saw
+            self._own = dict(islice({**self._own, **assigned}.items(), _MOST_VARIABLES))
 
 
 def _moved(command: Command, folder: str | None) -> str | None:
