@@ -195,6 +195,53 @@ def test_what_is_extended_from_another_file_is_read_there(tmp_path: Path) -> Non
     assert told(tmp_path, text, silent) == [("CMP921", "compose.yaml", 2)]
 
 
+WRONG = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN pip install cupy-cuda11x==13.6.0\n"
+BUILT = {"more/Dockerfile": WRONG, "more/other.yaml": "services:\n  c:\n    gpus: all\n    build: .\n"}
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("services:\n  a:\n    extends: {file: more/other.yaml, service: c}", ""),
+        ("services:\n  a:\n    extends: {file: more/b.yaml, service: b}", "extends: {file: other.yaml, service: c}"),
+        ("services:\n  a:\n    extends: {file: more/b.yaml, service: b}", "{build: {context: .}, gpus: all}"),
+        ("include: [more/other.yaml]", ""),
+        ("include: [{path: [more/other.yaml]}]\nservices:\n  a:\n    image: postgres:17", ""),
+        ("include: [more/d.yaml]", ""),
+        ("include: [{path: more/deep/e.yaml, project_directory: more}]", ""),
+        ("include: [compose.yaml, more/d.yaml]", ""),
+    ],
+)
+def test_what_another_file_builds_is_told_from_its_own_folder(tmp_path: Path, text: str, other: str) -> None:
+    files = {
+        **BUILT,
+        "more/b.yaml": f"services:\n  b: {{{other}}}" if other.startswith("extends") else f"services:\n  b: {other}",
+        "more/d.yaml": "include: [other.yaml]",
+        "more/deep/e.yaml": BUILT["more/other.yaml"],
+    }
+    assert told(tmp_path, text, files) == [("DKF902", "Dockerfile", 2)]
+
+
+def test_an_included_service_is_judged_with_its_own_lines(tmp_path: Path) -> None:
+    other = {"more/other.yaml": f"# one\nservices:\n  c:\n{IMAGE}\n"}
+    assert told(tmp_path, "include:\n- more/other.yaml", other) == [("CMP921", "other.yaml", 3)]
+    assert told(tmp_path, f"include:\n- more/other.yaml\nservices:\n  c:\n{IMAGE}\n{RESERVED}", other) == []
+    assert told(tmp_path, "include:\n- absent.yaml") == []
+
+
+def test_more_services_than_are_judged_are_refused(tmp_path: Path) -> None:
+    text = "services:\n" + "".join(f"  a{number}: {{image: 'postgres:17'}}\n" for number in range(201))
+    with pytest.raises(ImageError, match="more than 200 services"):
+        told(tmp_path, text)
+
+
+@pytest.mark.parametrize("value", ["{} # the tag", "'{}' # the tag", '"{}"', "{}", "{}\t# the tag"])
+def test_a_comment_in_the_file_of_variables_is_none_of_the_value(tmp_path: Path, value: str) -> None:
+    text = "services:\n  a:\n    image: nvidia/cuda:${TAG}"
+    variables = {".env": f"TAG={value.format('12.9.1-base-ubuntu24.04')}\nOTHER=a#b\n"}
+    assert told(tmp_path, text, variables) == [("CMP921", "compose.yaml", 2)]
+
+
 def test_an_override_beside_it_is_taken_unasked(tmp_path: Path) -> None:
     text = f"services:\n  a:\n{IMAGE}"
     assert told(tmp_path, text, {"compose.gpu.yaml": f"services:\n  a:\n{RESERVED}\n"}) == [

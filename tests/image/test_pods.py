@@ -224,3 +224,9 @@ def test_several_compose_files_are_merged_in_their_order(tmp_path: Path) -> None
     assert judged.files == tuple(map(str, paths))
     with pytest.raises(ImageError, match="only compose files"):
         judge_any([*paths, tmp_path / "Dockerfile"], Choice(), MATRIX)
+
+
+def test_every_container_of_a_long_manifest_is_judged(tmp_path: Path) -> None:
+    quiet = "".join(f"  - {{name: a{number}, image: 'postgres:17'}}\n" for number in range(300))
+    text = POD.replace("  - name: main", f"{quiet}  - name: main")
+    assert told(tmp_path, Y, text) == ("kubernetes", [(C, Y, 306)])
