@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from gpuenv.data import data_path
 from gpuenv.image.buildkit import Build, Cli, command
 from gpuenv.image.context import pack
+from gpuenv.image.engine_answers import inspected
 from gpuenv.image.errors import engine_error, told
 from gpuenv.image.index import pip_configuration
 from gpuenv.image.plan import LEFT_OUT
@@ -61,6 +62,26 @@ def test_a_name_is_one_word_of_a_dockerfile(text: str) -> None:
         return
     assert text.split() == [text]
     assert not set(text) & set("$\"'\\#")
+
+
+@pytest.mark.parametrize(
+    ("reference", "digest"),
+    [
+        ("python:3.12-slim", "a"),
+        ("docker.io/library/python:3.12", "a"),
+        ("registry.example/own/python:1", "b"),
+        ("own/cupy:1", "c"),
+        ("debian:12", None),
+        ("A b", None),
+    ],
+)
+def test_a_digest_is_that_of_the_name_not_of_another_one(reference: str, digest: str | None) -> None:
+    names = {"<none>": "d", "registry.example/own/python": "b", "python": "a", "localhost/own/cupy": "c"}
+    answer = {
+        "Id": "sha256:0",
+        "RepoDigests": [f"{name}@sha256:{letter * 64}" for name, letter in names.items()],
+    }
+    assert inspected(answer).digest_of(reference) == (digest and f"sha256:{digest * 64}")
 
 
 CLASSIC = """Step 1/3 : FROM a AS build
