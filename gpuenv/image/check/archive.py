@@ -53,7 +53,7 @@ def read_archive(path: Path, wanted: Platform) -> ImageFacts:
 
 _EXPECTED = (
     "expected an OCI layout (a folder or a tar file), or what docker save writes; "
-    "a Dockerfile or a compose file is named by --dockerfile, an image whose name a file or folder here has by NAME:latest"
+    "a Dockerfile or a compose file is named by --dockerfile; an image is named NAME:latest where a file has its name"
 )
 
 
