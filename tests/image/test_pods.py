@@ -69,6 +69,10 @@ def told(folder: Path, name: str, text: str, files: Mapping[str, str] | None = N
     [
         (LIMITED, []),
         (LIMITED.replace("nvidia.com/gpu: 1", "nvidia.com/mig-1g.10gb: 1"), []),
+        (LIMITED.replace("nvidia.com/gpu", "aliyun.com/gpu-mem"), []),
+        (LIMITED.replace("nvidia.com/gpu", "volcano.sh/vgpu-number"), []),
+        (LIMITED.replace("nvidia.com/gpu", "cpu"), [("CMP921", "a.yaml", 6)]),
+        (LIMITED.replace("nvidia.com/gpu", "rdma/hca"), [("CMP921", "a.yaml", 6)]),
         (POD.replace(CUDA, "nginx:1.27"), []),
         (POD.replace("spec:", "spec:\n  runtimeClassName: nvidia"), []),
         (POD, [("CMP921", "a.yaml", 6)]),
