@@ -178,6 +178,7 @@ BOMB = "\n".join(
         ("services:\n  [1]: x", "a key that is no text"),
         ("services: " + "[" * 100, "nested"),
         ("x" * (1 << 21), "larger than"),
+        ("services:\n  a: {image: x}\nvolume: {}", "line 3: 'volume' stands at the top"),
         ('services:\n  a:\n    image: "\\xff', "line"),
     ],
 )
@@ -227,6 +228,13 @@ def test_an_included_service_is_judged_with_its_own_lines(tmp_path: Path) -> Non
     assert told(tmp_path, "include:\n- more/other.yaml", other) == [("CMP921", "other.yaml", 3)]
     assert told(tmp_path, f"include:\n- more/other.yaml\nservices:\n  c:\n{IMAGE}\n{RESERVED}", other) == []
     assert told(tmp_path, "include:\n- absent.yaml") == []
+
+
+def test_every_file_that_was_read_is_told(tmp_path: Path) -> None:
+    for name, text in {"compose.yaml": "include:\n- other.yaml", "other.yaml": f"services:\n  c:\n{IMAGE}"}.items():
+        (tmp_path / name).write_text(text)
+    judged = judge_compose(tmp_path / "compose.yaml", Choice(), MATRIX)
+    assert [file.rsplit("/", 1)[-1] for file in judged.files] == ["compose.yaml", "other.yaml"]
 
 
 def test_more_services_than_are_judged_are_refused(tmp_path: Path) -> None:

@@ -52,6 +52,24 @@ def test_what_is_installed_is_understood_however_it_is_said(tmp_path: Path, text
     assert codes(tmp_path, f"{DEVEL}\n{text}", files) == expected
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "poetry -n install --with gpu",
+        "poetry install -nC /a --with=gpu",
+        "pdm sync -G gpu",
+        "pdm install -Ggpu",
+        "cd / && pdm install -p /a -G gpu",
+        "uv sync -n --group gpu",
+        "uv export -n --group gpu -o /r.txt && pip install -r /r.txt",
+    ],
+)
+def test_the_options_of_each_program_are_its_own(tmp_path: Path, command: str) -> None:
+    project = '[project]\nname = "a"\nversion = "1"\n[dependency-groups]\ngpu = ["cupy-cuda11x==13.6.0"]\n'
+    found = judged(tmp_path, f"{DEVEL}\nCOPY . /a\nWORKDIR /a\nRUN {command}", {"pyproject.toml": project})
+    assert told(found) == [("DKF902", "pyproject.toml", 5)]
+
+
 def test_a_list_in_the_dockerfile_has_its_lines(tmp_path: Path) -> None:
     text = f"{DEVEL}\nCOPY <<EOF /r.txt\nnumpy\ncupy-cuda11x==13.6.0\nEOF\nRUN pip install -r /r.txt"
     assert told(judged(tmp_path, text)) == [("DKF902", "Dockerfile", 4)]

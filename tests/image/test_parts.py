@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 import tarfile
+import time
 import uuid
 from pathlib import Path
 
@@ -16,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuenv.data import data_path
-from gpuenv.image.buildkit import Build, Cli, command
+from gpuenv.image.buildkit import Build, Cli, build_with, command
 from gpuenv.image.context import pack
 from gpuenv.image.engine_answers import inspected
-from gpuenv.image.errors import engine_error, told
+from gpuenv.image.errors import EngineError, engine_error, told
 from gpuenv.image.index import pip_configuration
 from gpuenv.image.plan import LEFT_OUT
 from gpuenv.image.progress import Progress
@@ -171,6 +172,23 @@ def test_no_value_of_an_argument_or_a_secret_is_in_a_command() -> None:
     assert "hunter2" not in " ".join(words)
     assert {"--build-arg=HTTP_PROXY", "--secret=id=pip,src=/x/pip.conf", "--label=a=b c", "--no-cache"} <= set(words)
     assert words[-1] == "/context"
+
+
+@pytest.mark.parametrize("said", [None, "", "{}", "[]", "nothing", '{"containerimage.digest": 1}'])
+def test_a_command_line_that_tells_no_image_is_an_error_of_the_build(tmp_path: Path, said: str | None) -> None:
+    program = tmp_path / "docker"
+    answer = (
+        ""
+        if said is None
+        else f"""for word; do case $word in --metadata-file=*)
+        echo '{said}' > "${{word#*=}}";; esac; done"""
+    )
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(0o755)
+    cli = Cli((str(program), "buildx", "build"), {"PATH": "/usr/bin:/bin"})
+    build = Build({}, {}, {}, None)
+    with pytest.raises(EngineError, match="did not tell which image"):
+        build_with(cli, build, {"Dockerfile": "FROM scratch\n"}, Progress(lambda _: None), time.monotonic() + 30)
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,11 @@ class _Files:
         except YamlError as error:
             raise ComposeError(f"{file.name}: {error}") from error
         keys = document.value if isinstance(document.value, dict) else {}
-        if not keys or any(key not in _TOP and not key.startswith("x-") for key in keys):
+        other = [key for key in keys if key not in _TOP and not key.startswith("x-")]
+        if other and "services" in keys:
+            line = document.lines.get(other[0], 1)
+            raise ComposeError(f"{file.name}: line {line}: {other[0]!r} stands at the top of no compose file")
+        if other or not keys:
             raise ComposeError(f"{file.name}: line 1: no compose file: expected services")
         self.names.append(file.name)
         return nodes_of(document, (len(self.names) - 1) * OF_A_FILE)

@@ -57,7 +57,8 @@ def judge_compose(
     except ComposeError as error:
         raise ImageError(str(error), is_input=True) from error
     judged = judge_services(services, path, matrix)
-    return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, paths)))))
+    others = (file for service in services for file in service.files)
+    return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, paths), *others))))
 
 
 def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> Judged:
