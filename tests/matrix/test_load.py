@@ -184,11 +184,22 @@ def test_scalars_are_the_text_that_was_written() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, "a: " + "{b: " * 1000, "- " * 1000 + "x", "\n".join(" " * n + "a:" for n in range(0, 900, 3))],
+    [
+        *("[" * 100_000, "a: " + "{b: " * 1000, "- " * 1000 + "x", "? " * 1000 + "x"),
+        "\n".join(" " * n + "a:" for n in range(0, 900, 3)),
+        "\n".join(" " * n + "a:" for n in range(100)),
+        f"# {']' * 100_000}\n{'[' * 100_000}",
+        f"- '{']' * 20_000}'\n- {'[' * 20_000}{']' * 20_000}",
+    ],
 )
-def test_nesting_without_end_is_refused_before_it_is_parsed(text: str) -> None:
-    with pytest.raises(YamlError, match="levels deep"):
+def test_nesting_without_end_is_refused_before_it_costs_anything(text: str) -> None:
+    with pytest.raises(YamlError, match=r"line \d+: nested more than 50 levels deep"):
         parse_yaml(text)
+
+
+@pytest.mark.parametrize("text", ["a: b # " + "[" * 100, f"a: '{'{' * 100}'", "a: |\n" + "  echo '\\033[32m'\n" * 100])
+def test_brackets_of_comments_and_texts_nest_nothing(text: str) -> None:
+    assert parse_yaml(text).value
 
 
 def test_an_alias_bomb_costs_nothing() -> None:
