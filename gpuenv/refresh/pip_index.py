@@ -166,7 +166,7 @@ def _target(python: str, platforms: Iterable[str]) -> list[str]:
 
 
 def _is_for(file: IndexFile, platforms: Sequence[str]) -> bool:
-    return any(tag in platforms for tag in file.platform_tag.split(".")) or file.platform_tag == "any"
+    return any(tag in platforms for tag in file.platform_tag.split(".")) or file.is_for_any
 
 
 def _file(entry: Mapping[str, Any]) -> IndexFile | None:
