@@ -105,11 +105,17 @@ class Index(Protocol):
     def requires(self, name: str, version: str, file: IndexFile) -> tuple[str, ...]:
         """The requirements in the metadata of a release's wheel for Linux x86_64."""
 
-    def closure(self, requirement: str, glibc: str) -> Mapping[str, str] | None:
-        """What a requirement brings on Linux x86_64 with that C library; None where it cannot be had there."""
+    def closure(self, requirement: str, glibc: str, python: str) -> Mapping[str, str] | None:
+        """What a requirement brings on Linux x86_64 with that C library and Python; None where it cannot be had."""
 
-    def withdrawn(self, releases: Mapping[str, str]) -> Mapping[str, str]:
-        """Of some releases, one a distribution: those that were withdrawn, each with the reason."""
+    def withdrawn(self, releases: Mapping[str, str], python: str) -> Mapping[str, str]:
+        """Of some releases, one a distribution, all for that Python: those that were withdrawn, with the reasons."""
+
+
+def python_of(tags: Iterable[str]) -> str:
+    """The Python that a release is asked for with: an old one, unless it has wheels for later ones alone."""
+    told = [f"{tag[2]}.{tag[3:]}" for tag in tags if tag.startswith("cp3") and not tag.endswith("t")]
+    return PYTHONS[0] if PYTHONS[0] in told or not told else told[0]
 
 
 def wheel(name: str, sha256: str, size: int | None = None, uploaded: str | None = None) -> IndexFile | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +16,8 @@ from gpuenv.refresh.index import Index, IndexFile
 from gpuenv.refresh.pip_index import PipIndex
 from gpuenv.refresh.uv_index import UvIndex
 from gpuenv.refresh.work import Workplace
-from tests.refresh.bench import of_a_user
-from tests.refresh.local_index import LocalIndex, Wheel, make, serve
+from tests.refresh.asked import asking
+from tests.refresh.local_index import LocalIndex, Wheel, make
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,13 +48,8 @@ def _releases() -> Iterator[Wheel]:
 @pytest.fixture
 def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
     there = LocalIndex({wheel.file: wheel for wheel in _releases()})
-    server = serve(there)
-    (tmp_path / "tmp").mkdir()
-    kind: type[UvIndex | PipIndex] = request.param
-    program = (sys.executable, "-m", "uv" if kind is UvIndex else "pip")
-    yield kind(program, of_a_user(there.address, tmp_path), tmp_path / "tmp")
-    server.shutdown()
-    server.server_close()
+    with asking(request.param, there, tmp_path) as index:
+        yield index
 
 
 @pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
