@@ -12,6 +12,7 @@ from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from gpuenv.model.harmless import harmless
 from gpuenv.model.record import is_record
 
 R = TypeVar("R")
@@ -30,7 +31,7 @@ class DecodeError(ValueError):
     def __init__(self, path: str, said: str) -> None:
         """Takes the path with the dot before it, as it is gathered."""
         self.path, self.said = path.lstrip("."), said
-        super().__init__(f"{self.path or 'the input'}: {said}")
+        super().__init__(f"{harmless(self.path) or 'the input'}: {said}")
 
 
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type

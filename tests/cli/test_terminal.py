@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import struct
 import subprocess
 import termios
@@ -114,6 +115,20 @@ def test_a_command_that_is_too_long_is_continued_as_a_shell_reads_it(recordings:
     assert last > first
     joined = " ".join(line.strip().removeprefix("$ ").removesuffix(" \\") for line in shown.plain[first : last + 1])
     assert f"$ {joined}" in piped("doctor", "--snapshot", recordings["unfit"])
+
+
+@pytest.mark.parametrize("folder", ["o'brien", "o'brien's own", 'a "b" c', 'it\'s "so"'])
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_command_on_a_terminal_is_what_a_shell_needs(tmp_path: Path, folder: str, columns: int) -> None:
+    executable = f"/srv/{folder}/bin/python3"
+    target = replace(UNFIT.target, executable=known(executable, "the target's interpreter"))
+    shown = on_terminal(
+        "doctor", "--snapshot", record(changed(UNFIT, target=target), tmp_path / "a.json"), columns=columns
+    )
+    lines = [line.rstrip() for line in shown.plain]
+    commands = re.findall(r"^ +\$ ((?:.* \\\n)*.*)$", "\n".join(lines), re.MULTILINE)
+    words = [shlex.split(command) for command in commands]  # raises where a quote is left open
+    assert any(executable in command for command in words)
 
 
 def test_a_wrapped_line_keeps_every_word_and_its_place(recordings: dict[str, Path]) -> None:

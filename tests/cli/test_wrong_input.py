@@ -203,6 +203,31 @@ def test_a_value_of_another_kind_is_told_with_its_line(tmp_path: Path, fault: di
     assert f"odd.json: {said}" in done.stderr
 
 
+def test_a_key_of_a_recording_commands_no_terminal_and_forges_no_line(tmp_path: Path) -> None:
+    file = tmp_path / "odd.json"
+    odd = "\x1b[31mA\ngpuenv: all is well\u202e"
+    file.write_text(json.dumps({"schema": "gpuenv.snapshot/1", "environment": {odd: 5}}), encoding="utf-8")
+    told = gpuenv("doctor", "--snapshot", file).stderr
+    assert "environment.\\x1b[31mA\\x0agpuenv: all is well\\u202e: expected text, found 5" in told
+    assert len(told.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('"\\e[31mkey": 1\n', ["simulate", "./others", "--", "true"]),
+        ('[[allow]]\ncode = "GPU\\u001b[31M"\nreason = "x"\nexpires = 2029-01-01\n', ["doctor", "--config", "others"]),
+    ],
+    ids=["profile", "configuration"],
+)
+def test_what_a_message_quotes_commands_no_terminal(tmp_path: Path, text: str, arguments: list[str]) -> None:
+    (tmp_path / "others").write_text(text, encoding="utf-8")
+    done = gpuenv(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "\\x1b[31" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
 def test_a_report_tells_the_line_of_its_snapshot_too(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     text = json.dumps({"host": 1, "snapshot": {"schema": "gpuenv.snapshot/1", "host": 3}}, indent=1)

@@ -11,8 +11,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.announce import announce, folded
+from gpuenv.cli.errors import CommandError, complain
 from gpuenv.cli.imaging.ending import ending
 from gpuenv.cli.imaging.site import Making, Site, host_ways, site_of, site_or_none
 from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
@@ -278,5 +278,5 @@ def _show(images: Sequence[BuiltImage], status: object, out: Output, engine: str
         if image.status is not Built.BUILT:
             announce(image.message)
     for remedy in remedies:
-        sys.stderr.write(f"{remedy}\n")
+        complain(folded(remedy))
     return code
