@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuenv import __version__
 from gpuenv.doctor.registry import finding_of
+from gpuenv.files import is_folder
 from gpuenv.image.check.built import Built, build, targets
 from gpuenv.image.check.context import Context
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
@@ -85,7 +86,7 @@ def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
         ImageError: for what is no Dockerfile, with the line.
     """
     context = Context(choice.context or path.parent)
-    if choice.context is not None and not choice.context.is_dir():
+    if choice.context is not None and not is_folder(choice.context):
         raise ImageError(f"{choice.context}: is no folder", "name the build context with --context", is_input=True)
     try:
         stages = stages_of(parse(text), choice.arguments)
