@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpuenv.report.redact import Identity
     from gpuenv.report.text import Line
 
+_NARROW_HANG = 4
 _PAD = "\0"  # in no line: it is a control
 _STYLES = {
     "heading": "bold",
@@ -134,13 +135,16 @@ def _encodable(text: str) -> str:
 
 
 def _wrap(line: Line, width: int) -> list[str]:
-    """Long lines are broken at spaces; a command is continued as a shell reads it, so that it can be copied."""
+    """Long lines are broken at spaces; a command is continued as a shell reads it, so that it can be copied.
+
+    A column of a table that leaves less than half of a narrow terminal is given up.
+    """
     if line.style.value == "command":
         return _continued(line, width)
     return textwrap.wrap(
         line.text,
         width,
-        subsequent_indent=" " * line.hang,
+        subsequent_indent=" " * (line.hang if line.hang <= width // 2 else _NARROW_HANG),
         break_long_words=False,
         break_on_hyphens=False,
         replace_whitespace=False,

@@ -108,6 +108,13 @@ def test_no_line_of_a_command_is_wider_than_the_terminal(recordings: dict[str, P
     assert too_long(shown.plain, 80) == []
 
 
+@pytest.mark.parametrize("arguments", [["simulate", "--list"], ["smoke", "--list"], ["doctor", "--list"]], ids=" ".join)
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_list_is_read_on_any_terminal(arguments: list[str], columns: int) -> None:
+    shown = shown_once(*arguments, columns=columns)
+    assert [line for line in shown.plain if len(line) > columns] == []
+
+
 def test_a_command_that_is_too_long_is_continued_as_a_shell_reads_it(recordings: dict[str, Path]) -> None:
     shown = shown_once("doctor", "--snapshot", recordings["unfit"], columns=40)
     first = next(number for number, line in enumerate(shown.plain) if line.strip().startswith("$ "))
