@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpuenv.image.building import Workshop
     from gpuenv.image.choose import Wish
     from gpuenv.image.plan import Templates
-    from gpuenv.image.records import BuiltImage, Choice, ImagePlan, ImagePlans
+    from gpuenv.image.records import Built, BuiltImage, Choice, ImagePlan, ImagePlans
     from gpuenv.image.render import Rendering
     from gpuenv.install.records import Pin
     from gpuenv.matrix.needs import Needs
@@ -262,7 +262,7 @@ def _workshop(site: Site, making: Making, subject: Subject, out: Output) -> Work
     )
 
 
-def _show(images: Sequence[BuiltImage], status: object, out: Output, engine: str, remedies: Sequence[str]) -> int:
+def _show(images: Sequence[BuiltImage], status: Built, out: Output, engine: str, remedies: Sequence[str]) -> int:
     from gpuenv.image.records import Built, ImageOutcome
     from gpuenv.image.text import outcome_lines
 
@@ -271,8 +271,7 @@ def _show(images: Sequence[BuiltImage], status: object, out: Output, engine: str
     message = f"{good} of {len(images)} images built by {engine}" + (
         "" if good == len(images) else "; no other name was changed"
     )
-    worst = status if isinstance(status, Built) else Built.FAILED
-    outcome = ImageOutcome(worst, code, message, tuple(images), engine)
+    outcome = ImageOutcome(status, code, message, tuple(images), engine)
     out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
     for image in images:
         if image.status is not Built.BUILT:
