@@ -127,12 +127,16 @@ def _closing(result: SmokeResult) -> str:
     return f"{_counted(result)}; exit code {result.exit_code}."
 
 
-def _counted(result: SmokeResult) -> str:
+def counts_text(result: SmokeResult) -> str:
+    """``38 passed, 2 skipped``: how the tests ended."""
     counts = {status: sum(test.status is status for test in result.tests) for status in TestStatus}
-    told = ", ".join(f"{count} {status.value}" for status, count in counts.items() if count) or "no tests"
+    return ", ".join(f"{count} {status.value}" for status, count in counts.items() if count) or "no tests"
+
+
+def _counted(result: SmokeResult) -> str:
     over = (
         "" if result.duration <= result.budget else f", more than the {result.budget:g} s that this level should take"
     )
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     tail = f"; {versions}" if versions else ""
-    return f"{told}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s{over}{tail}"
+    return f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s{over}{tail}"
