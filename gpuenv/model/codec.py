@@ -10,7 +10,6 @@ import types
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache, lru_cache
-from sys import float_info
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gpuenv.model.harmless import harmless
@@ -148,7 +147,7 @@ class _Decoder:
         return _number(kind, data, path) if kind in (int, float) else data
 
 
-_LARGEST = {int: 2**64, float: float_info.max}
+_LARGEST = {int: 2**64, float: 2**1023}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
