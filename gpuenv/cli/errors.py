@@ -27,7 +27,7 @@ def complain(text: str) -> None:
     """Writes lines to standard error, where there is one that takes them; what they quote commands nobody."""
     if sys.stderr is None:
         return
-    shown = "\n".join(map(harmless, text.split("\n")))
+    shown = "\n".join(harmless(line) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(shown + "\n")
         sys.stderr.flush()
