@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpuenv.files import read_regular
+from gpuenv.files import is_file, is_folder, read_regular
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.built import Built, build
 from gpuenv.image.check.compose import ComposeError, Text, services_of
@@ -98,13 +98,13 @@ def _source(service: Service, source: Source, compose: Path, matrix: Matrix) -> 
     if _is_elsewhere(source):
         return None
     context = compose.parent / source.context
-    choice = Choice(context if context.is_dir() else None, source.target, source.arguments)
+    choice = Choice(context if is_folder(context) else None, source.target, source.arguments)
     if source.inline is not None:
         # Empty lines above it, so that its lines are those of the compose file.
         above = service.place(source.inline_line)
         return judge_text("\n" * above.line + source.inline, Path(above.file), choice, matrix)
     dockerfile = _dockerfile(source, compose)
-    return judge_dockerfile(dockerfile, choice, matrix) if dockerfile.is_file() else None
+    return judge_dockerfile(dockerfile, choice, matrix) if is_file(dockerfile) else None
 
 
 def _is_elsewhere(source: Source) -> bool:
@@ -121,13 +121,13 @@ def _missing(source: Source | None, file: Path) -> str | None:
     if source is None or not source.named or source.inline is not None or _is_elsewhere(source):
         return None
     path = _dockerfile(source, file)
-    return None if path.is_file() else str(path)
+    return None if is_file(path) else str(path)
 
 
 def _other(path: Path) -> Text | None:
     """Another file, which a compose file names; none where it cannot be read, or is none."""
     try:
-        return Text(str(path), read_text(path)) if path.is_file() else None
+        return Text(str(path), read_text(path)) if is_file(path) else None
     except ImageError:
         return None
 
@@ -137,7 +137,7 @@ def _override(path: Path) -> list[Path]:
     if path.name not in _DEFAULT_NAMES:
         return []
     beside = (path.with_name(f"{path.stem}.override{suffix}") for suffix in (".yml", ".yaml"))
-    found = next((file for file in beside if file.is_file()), None)
+    found = next((file for file in beside if is_file(file)), None)
     return [] if found is None else [found]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuenv import __version__
 from gpuenv.doctor.registry import finding_of
-from gpuenv.files import TooLargeError, read_at_most
+from gpuenv.files import TooLargeError, is_folder, read_at_most
 from gpuenv.image.check.built import Built, build, targets
 from gpuenv.image.check.context import Context
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
@@ -84,7 +84,7 @@ def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
         ImageError: for what is no Dockerfile, with the line.
     """
     context = Context(choice.context or path.parent)
-    if choice.context is not None and not choice.context.is_dir():
+    if choice.context is not None and not is_folder(choice.context):
         raise ImageError(f"{choice.context}: is no folder", "name the build context with --context", is_input=True)
     try:
         stages = stages_of(parse(text), choice.arguments)
