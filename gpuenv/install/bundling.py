@@ -123,7 +123,8 @@ def open_bundle(given: Path, scratch: Path) -> Bundle:
     try:
         folder, manifest = (given, _manifest_in(given)) if given.is_dir() else (scratch, _unpacked(given, scratch))
         _compare(folder, manifest)
-        return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK)))
+        # It is for one target: no marker in it says what is for which.
+        return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK), {}))
     except (OSError, tarfile.TarError, ValueError) as error:
         raise InstallError(f"{given}: {reason_of(error)}", "Make it anew with gpuenv bundle.") from error
 

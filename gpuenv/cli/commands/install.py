@@ -255,7 +255,7 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
     if wishes.locked is not None:
         from gpuenv.cli.changing.lockfile import read_lock
 
-        return of_lock(read_lock(wishes.locked), resolution, wishes.locked), means
+        return of_lock(read_lock(wishes.locked, scheme.markers), resolution, wishes.locked), means
     return choice_of(resolution), means
 
 
