@@ -125,6 +125,8 @@ def outcome_lines(outcome: Outcome, *, verbose: bool = False) -> Iterator[Line]:
         yield _proof(proof)
     for place in outcome.not_restored:
         yield Line(f"  not put back: {place}", Style.BAD, 4)
+    if outcome.remedy is not None:
+        yield Line(f"  {outcome.remedy}", hang=4)
     if verbose and outcome.phases:
         yield Line("Where the time went", Style.HEADING)
         yield from (_phase(phase) for phase in outcome.phases)

@@ -179,6 +179,6 @@ def _pin(entry: Mapping[str, Any]) -> Pin:
     return Pin(str(name), str(release), digest, size if isinstance(size, int) and not isinstance(size, bool) else None)
 
 
-def channel_of(file: str) -> str:
+def bare_address(file: str) -> str:
     """A package's address without what lets somebody in: neither a password nor a token reaches a journal."""
     return re.sub(r"/t/[^/]+/", "/", re.sub(r"//[^/@]*@", "//", file))
