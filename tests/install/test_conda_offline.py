@@ -9,6 +9,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.install.condas import FORMER, conda
 
 if TYPE_CHECKING:
@@ -84,6 +86,36 @@ def test_a_cache_that_lacks_the_former_packages_is_told_with_the_way_that_is_lef
     done = conda.gpuenv("rollback", "--python", conda.prefix)
     assert done.returncode == 0, done.stderr
     assert conda.packages() == FORMER
+
+
+REFUSES = """#!{python}
+import json, sys
+if "--version" in sys.argv:
+    print("conda 25.9.1")
+else:
+    print(json.dumps({{"error": "nothing of it", "exception_name": "{kind}", "message": "nothing of it"}}))
+    sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "code", "said"),
+    [
+        ("PackagesNotFoundError", ["--offline"], 4, True),
+        ("PackagesNotFoundError", [], 3, False),
+        ("LibMambaUnsatisfiableError", ["--offline"], 3, True),
+        ("LibMambaUnsatisfiableError", [], 3, False),
+    ],
+)
+def test_what_is_in_no_channel_may_be_so_for_want_of_a_network(
+    conda: Conda, kind: str, options: list[str], code: int, *, said: bool
+) -> None:
+    program = REFUSES.format(python=sys.executable, kind=kind)
+    (conda.folder / "conda/conda").write_text(program, encoding="utf-8")
+    found, told = conda.install(*options)
+    assert found == code
+    assert "nothing of it" in told["message"]
+    assert ("leave out --offline" in told["remedy"]) == said
 
 
 def test_a_journal_of_before_that_was_noted_is_read(conda: Conda) -> None:
