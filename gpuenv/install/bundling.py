@@ -17,7 +17,7 @@ from gpuenv.install.errors import InstallError, Unreadable
 from gpuenv.install.locking import parse_lock
 from gpuenv.install.records import Pin
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.unread import reason_of
 
 SCHEMA = "gpuenv.bundle/1"
@@ -85,15 +85,8 @@ def write_bundle(folder: Path, manifest: Manifest) -> None:
     files = tuple(
         BundledFile(path.relative_to(folder).as_posix(), _digest(path), path.stat().st_size) for path in paths
     )
-    whole = Manifest(
-        manifest.requirements,
-        manifest.python,
-        manifest.platform,
-        manifest.gpuenv_version,
-        manifest.matrix_revision,
-        files,
-    )
-    (folder / MANIFEST).write_text(json.dumps(encode(whole), indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(encode(replace(manifest, files=files)), indent=2)
+    (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
 
 
 def pack(folder: Path, archive: Path) -> None:

@@ -153,6 +153,9 @@ def test_the_guard_keeps_the_choice(ground: Ground, tmp_path: Path) -> None:
     assert "cupy-cuda12x==14.2.0\n" in text
     assert "nvidia-cuda-nvrtc-cu12==12.9.86\n" in text
     assert "numpy" not in text
+    assert {line.split("==")[0] for line in text.splitlines() if "==0 " in line} == {
+        *("cupy", "cupy-cuda11x", "cupy-cuda13x")
+    }
     command = [sys.executable, "-m", "uv", "pip", "install", "--python", str(target / "bin/python"), "cupy-cuda13x"]
     refused = subprocess.run(
         command, env=ground.environment(UV_CONSTRAINT=str(file)), capture_output=True, text=True, check=False
