@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from gpuenv.install.backends.base import Installer as WheelInstaller
     from gpuenv.install.environment import Scheme
     from gpuenv.install.preparing import Prepared
-    from gpuenv.install.records import Pin
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
@@ -56,7 +55,6 @@ class Wishes:
 
     Attributes:
         locked: a lock file whose pins are installed instead of the resolver's.
-        pins: those.
         bundle: a bundle to install from.
         guard: where to leave a constraint file.
         allow_changes: packages that are not CuPy's may move.
@@ -65,7 +63,6 @@ class Wishes:
     """
 
     locked: Path | None
-    pins: tuple[Pin, ...]
     bundle: Path | None
     guard: Path | None
     allow_changes: bool
@@ -128,8 +125,9 @@ def install(
     means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
     with ending(out, subject.named) as recovered:
-        pins = read_lock(locked) if locked is not None else ()
-        wishes = Wishes(locked, pins, bundle, guard, allow_changes, yes, dry_run)
+        if locked is not None:
+            read_lock(locked)  # what is wrong in it is told before the target is asked
+        wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
         code = run_install(subject, matrix, (wishes, means), out, recovered)
     raise typer.Exit(code)
 
@@ -253,7 +251,9 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
         found = fitting_bundle(wishes.bundle, scratch, scheme)
         return of_lock(found.pins, resolution, wishes.bundle), replace(means, find_links=str(found.wheels))
     if wishes.locked is not None:
-        return of_lock(wishes.pins, resolution, wishes.locked), means
+        from gpuenv.cli.changing.lockfile import read_lock
+
+        return of_lock(read_lock(wishes.locked, scheme.markers), resolution, wishes.locked), means
     return choice_of(resolution), means
 
 
