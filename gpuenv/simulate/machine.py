@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpuenv.model.record import dataclass, replace
 from gpuenv.simulate.build import StubDriver, compile_library, lay_out
+from gpuenv.simulate.reader import ProfileError
 from gpuenv.simulate.records import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
 
 _NVIDIA = "10de"
@@ -44,25 +45,28 @@ def materialise(
         folder: where it goes.
         stub: the compiled stub driver.
         cuda_libraries: the folder of compiled CUDA libraries of a release, for machines with a toolkit.
+
+    Raises:
+        ProfileError: for a link behind one that leads out of the machine.
+        OSError: when it cannot be written, or two things of the profile have one place.
     """
     root = folder / "root"
     for path, text in (kernel_files(profile) | dict(profile.files)).items():
         _write(root / path, text)
     for device in _devices_on_bus(profile):
         _bind(root, device)
-    for path, target in profile.links.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).symlink_to(target)
     for node in _nodes(profile):
         _write(root / "dev" / node.name, "")
         (root / "dev" / node.name).chmod(node.mode)
     libraries = [_driver_libraries(profile, root, stub), *_toolkit_libraries(profile, root, cuda_libraries)]
     first = [*_found_first(profile, root), *_compat(profile, root, stub)]
+    smi = _smi(profile, root, stub)
+    _link(profile, root)
     table = folder / "stub.txt"
     _write(table, _lines(stub_table(profile)))
     (folder / "home").mkdir()
     environment = {
-        "PATH": f"{_smi(profile, root, stub)}:{FOUND_ANYWAY}",
+        "PATH": f"{smi}:{FOUND_ANYWAY}",
         "HOME": str(folder / "home"),
         "LC_ALL": "C.UTF-8",
         "LD_LIBRARY_PATH": ":".join(map(str, [*first, *libraries])),
@@ -76,6 +80,16 @@ def materialise(
     if profile.host.container is Container.APPTAINER:
         environment["APPTAINER_CONTAINER"] = "/images/cupy.sif"
     return SimulatedMachine(environment | dict(profile.environment), root)
+
+
+def _link(profile: Profile, root: Path) -> None:
+    """The profile's own links, when all else is written: nothing is written through one, which may lead anywhere."""
+    for path, target in profile.links.items():
+        link = root / path
+        if not Path(os.path.realpath(link.parent)).is_relative_to(os.path.realpath(root)):
+            raise ProfileError(f"{profile.name}: links: {path} lies behind a link that leads out of the machine")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
 
 
 def stub_table(profile: Profile) -> dict[str, str]:

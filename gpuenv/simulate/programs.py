@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -30,10 +31,11 @@ def search_path(machine: SimulatedMachine, given: str | None) -> str:
 
 def _without_smi(folder: str, instead: Path) -> str:
     there = Path(folder).absolute()
-    if not (there / _OF_THE_DRIVER).is_file():
+    if not os.path.isfile(there / _OF_THE_DRIVER):  # noqa: PTH113 - Path raises where a folder may not be looked into
         return folder
     instead.mkdir()
-    for program in there.iterdir():
-        if program.name != _OF_THE_DRIVER:
-            (instead / program.name).symlink_to(program)
+    with contextlib.suppress(PermissionError):  # one that may not be listed
+        for program in there.iterdir():
+            if program.name != _OF_THE_DRIVER:
+                (instead / program.name).symlink_to(program)
     return str(instead)

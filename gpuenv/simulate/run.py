@@ -17,18 +17,26 @@ from types import FrameType
 
 from gpuenv.data import data_path
 from gpuenv.model.simulated import VARIABLE
-from gpuenv.simulate.build import SOURCES, StubDriver, build, built_in
+from gpuenv.model.unread import reason_of
+from gpuenv.simulate.build import FLAGS, SOURCES, StubDriver, build, built_in
 from gpuenv.simulate.machine import SimulatedMachine, materialise
 from gpuenv.simulate.programs import search_path
+from gpuenv.simulate.reader import ProfileError
 from gpuenv.simulate.records import Profile
 from gpuenv.simulate.toolkit import compile_toolkit
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
 _SIGNALLED = 128
 _HANDED_ON = ("SIGTERM", "SIGHUP")
-# What the caller's own machine says of its GPUs is not to be heard on another one.
-_OWN = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_", "GPUENV_STUB", "GPUENV_DRIVER_ROOT")
-_ADDED = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+# What the caller's own machine says of its GPUs, of a job's share of them and of what contains a process is not to be
+# heard on another one.
+_OWN_KINDS = ("NVIDIA_", "CUDA_MPS_", "GPUENV_STUB", "GPUENV_DRIVER_ROOT")
+_OWN = (
+    *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    *("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE", "_CONDOR_AssignedGPUs"),
+    *("container", "KUBERNETES_SERVICE_HOST", "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"),
+)
+_ADDED = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
 _CALLERS = ("HOME", "LC_ALL")
 
 Announce = Callable[[str], None]
@@ -45,21 +53,31 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
+        ProfileError: when the machine cannot be laid out.
     """
     cache = cache_folder(environment)
     with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
         stub = kept_stub(cache, Path(folder), announce)
-        machine = materialise(profile, Path(folder) / "machine", stub, partial(compile_toolkit, folder=Path(folder)))
-        return _run(command, combined(machine, environment) | {VARIABLE: profile.name})
+        machine = _laid_out(profile, Path(folder), stub)
+        return _run(command, combined(machine, environment, stub) | {VARIABLE: profile.name})
 
 
-def combined(machine: SimulatedMachine, environment: Mapping[str, str]) -> dict[str, str]:
+def _laid_out(profile: Profile, folder: Path, stub: StubDriver) -> SimulatedMachine:
+    try:
+        return materialise(profile, folder / "machine", stub, partial(compile_toolkit, folder=folder))
+    except OSError as error:  # two things in one place, a name that is too long, a disk that is full
+        place = str(error.filename2 or error.filename or "").partition("/machine/root/")[2]
+        where = f"{profile.name}: {place}" if place else profile.name
+        raise ProfileError(f"{where}: the machine cannot be laid out: {reason_of(error)}") from error
+
+
+def combined(machine: SimulatedMachine, environment: Mapping[str, str], stub: StubDriver) -> dict[str, str]:
     """The caller's variables with those of the machine: its libraries and programs are found before all others.
 
-    What keeps the host's programs out is laid out beside the machine.
+    What keeps the host's programs out is laid out beside the machine; its driver's libraries the loader is kept from.
     """
-    kept = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
-    for name, value in machine.environment.items():
+    kept = {name: value for name, value in environment.items() if name not in _OWN and not name.startswith(_OWN_KINDS)}
+    for name, value in {**machine.environment, "LD_AUDIT": str(stub.audit)}.items():
         if name in _CALLERS:
             continue
         given = kept.get(name)
@@ -76,7 +94,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path | None:
     digest = hashlib.sha256()
     for name in SOURCES:
         digest.update((sources / name).read_bytes())
-    digest.update(f"{sys.platform} {os.uname().machine} {environment.get('CC', '')}".encode())
+    digest.update(f"{sys.platform} {os.uname().machine} {environment.get('CC', '')} {FLAGS}".encode())
     return Path(home) / "gpuenv" / f"stub-{digest.hexdigest()[:16]}"
 
 
@@ -86,7 +104,7 @@ def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDrive
     Raises:
         StubBuildError: when there is no compiler, or it fails.
     """
-    if cache is not None and cache.is_dir():
+    if cache is not None and _is_whole(built_in(cache)):
         return built_in(cache)
     announce("compiling the stub driver, once")
     made = build(folder / "stub")
@@ -97,10 +115,15 @@ def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDrive
         part = Path(tempfile.mkdtemp(prefix=".stub-", dir=cache.parent))
         try:
             shutil.copytree(made.folder, part / "stub", symlinks=True)
+            shutil.rmtree(cache, ignore_errors=True)  # of which somebody has removed a part
             (part / "stub").rename(cache)
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return made
+
+
+def _is_whole(stub: StubDriver) -> bool:
+    return all(part.is_file() for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi))
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:

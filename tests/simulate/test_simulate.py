@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from gpuenv.data import data_path
 from gpuenv.simulate.profile import ProfileError, load
 from tests.cli.program import PROGRAM, gpuenv
+from tests.simulate.on import on
 from tests.support.target import Targets
 
 NAMES = sorted(path.stem for path in data_path("machines").glob("*.yaml"))
@@ -37,11 +38,6 @@ WHICH = "import shutil; print(shutil.which({!r}))"
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
-
-
-def on(name: str, *command: str | Path, cache: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {"XDG_CACHE_HOME": str(cache), "PATH": os.environ["PATH"], **variables}
-    return gpuenv("simulate", name, "--", *command, environment=environment)
 
 
 def test_programs_see_the_machine(cache: Path) -> None:
