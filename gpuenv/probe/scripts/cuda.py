@@ -30,6 +30,15 @@ def loaded_library() -> str | None:
     return paths[0] if paths else None
 
 
+def is_absence(message: str) -> bool:
+    """Whether the loader finds no libcuda: a file that is there and cannot be loaded is not an absent one.
+
+    It may be empty, of another architecture, or need a library that is not there: glibc's message begins with the name
+    of the one missing, musl's names it and then who needs it.
+    """
+    return "No such file" in message and "libcuda.so.1" in message.partition("(needed by")[0]
+
+
 def within(value: int | None, most: int, least: int = 0) -> int | None:
     """The number, or None where it makes no sense."""
     return value if value is not None and least <= value <= most else None
@@ -115,8 +124,7 @@ def main() -> None:
     try:
         library = Library(ctypes.CDLL("libcuda.so.1"))
     except OSError as error:
-        # A file that is there and cannot be loaded (empty, of another architecture) is not an absent one.
-        tell("absent" if "No such file" in str(error) else "unloadable", str(error))
+        tell("absent" if is_absence(str(error)) else "unloadable", str(error))
         tell("done", True)
         return
     tell("library", loaded_library())
