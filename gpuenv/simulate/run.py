@@ -1,29 +1,27 @@
-"""Runs a command on a pretend machine: the stub driver is compiled once and kept, the machine laid out for each run."""
+"""Runs a command on a pretend machine, which is laid out for each run."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from gpuenv.data import data_path
 from gpuenv.model.simulated import VARIABLE
 from gpuenv.model.unread import reason_of
-from gpuenv.simulate.build import FLAGS, SOURCES, StubDriver, build, built_in
+from gpuenv.simulate.build import StubDriver
+from gpuenv.simulate.kept import Announce, cache_folder, kept_stub, kept_toolkit
 from gpuenv.simulate.machine import SimulatedMachine, materialise
 from gpuenv.simulate.programs import search_path
 from gpuenv.simulate.reader import ProfileError
 from gpuenv.simulate.records import Profile
-from gpuenv.simulate.toolkit import compile_toolkit
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
 _SIGNALLED = 128
@@ -38,8 +36,6 @@ _OWN = (
 )
 _ADDED = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
 _CALLERS = ("HOME", "LC_ALL")
-
-Announce = Callable[[str], None]
 
 
 def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, str], announce: Announce) -> int:
@@ -58,13 +54,13 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
     cache = cache_folder(environment)
     with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
         stub = kept_stub(cache, Path(folder), announce)
-        machine = _laid_out(profile, Path(folder), stub)
+        machine = _laid_out(profile, Path(folder), stub, cache)
         return _run(command, combined(machine, environment, stub) | {VARIABLE: profile.name})
 
 
-def _laid_out(profile: Profile, folder: Path, stub: StubDriver) -> SimulatedMachine:
+def _laid_out(profile: Profile, folder: Path, stub: StubDriver, cache: Path | None) -> SimulatedMachine:
     try:
-        return materialise(profile, folder / "machine", stub, partial(compile_toolkit, folder=folder))
+        return materialise(profile, folder / "machine", stub, partial(kept_toolkit, cache=cache, folder=folder))
     except OSError as error:  # two things in one place, a name that is too long, a disk that is full
         place = str(error.filename2 or error.filename or "").partition("/machine/root/")[2]
         where = f"{profile.name}: {place}" if place else profile.name
@@ -83,47 +79,6 @@ def combined(machine: SimulatedMachine, environment: Mapping[str, str], stub: St
         given = kept.get(name)
         kept[name] = f"{value}:{given}" if name in _ADDED and given else value
     return kept | {"PATH": search_path(machine, environment.get("PATH"))}
-
-
-def cache_folder(environment: Mapping[str, str]) -> Path | None:
-    """Where compiled stub drivers are kept, by what they were compiled of; None where the user has no such place."""
-    home = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "", ".cache")  # noqa: PTH118
-    if not os.path.isabs(home):  # noqa: PTH117 - no HOME
-        return None
-    sources = data_path("native")
-    digest = hashlib.sha256()
-    for name in SOURCES:
-        digest.update((sources / name).read_bytes())
-    digest.update(f"{sys.platform} {os.uname().machine} {environment.get('CC', '')} {FLAGS}".encode())
-    return Path(home) / "gpuenv" / f"stub-{digest.hexdigest()[:16]}"
-
-
-def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDriver:
-    """The stub driver from the cache, compiled into it the first time; into the run's own folder where there is none.
-
-    Raises:
-        StubBuildError: when there is no compiler, or it fails.
-    """
-    if cache is not None and _is_whole(built_in(cache)):
-        return built_in(cache)
-    announce("compiling the stub driver, once")
-    made = build(folder / "stub")
-    if cache is None:
-        return made
-    with contextlib.suppress(OSError):  # a cache that cannot be written costs a moment, no more
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=".stub-", dir=cache.parent))
-        try:
-            shutil.copytree(made.folder, part / "stub", symlinks=True)
-            shutil.rmtree(cache, ignore_errors=True)  # of which somebody has removed a part
-            (part / "stub").rename(cache)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    return made
-
-
-def _is_whole(stub: StubDriver) -> bool:
-    return all(part.is_file() for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi))
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
