@@ -22,8 +22,10 @@ from gpuenv.image.check.stages import stages_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import replace
 
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
-_MOST_SERVICES = 200
+# A value in quotes, or one that ends before a comment: Docker, "Syntax for environment files" (read 2026-11-22).
+_LINE = re.compile(
+    r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|((?:(?!\s#)[^\n])*?))\s*(?:\s#.*)?$"
+)
 _LARGEST = 1 << 20  # bytes of an .env
 _DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 
@@ -55,7 +57,8 @@ def judge_compose(
     except ComposeError as error:
         raise ImageError(str(error), is_input=True) from error
     judged = judge_services(services, path, matrix)
-    return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, paths)))))
+    others = (file for service in services for file in service.files)
+    return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, paths), *others))))
 
 
 def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> Judged:
@@ -64,7 +67,7 @@ def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> J
     findings: list[ImageFinding] = []
     built: list[Built] = []
     files = [str(path)]
-    for service in services[:_MOST_SERVICES]:
+    for service in services:
         judged = _source(service, service.source, path, matrix) if service.source else None
         base = base_of(service.image, matrix) if service.image and service.source is None else None
         running = Running(service, base, judged.built if judged else (), _missing(service.source, path))
@@ -145,4 +148,4 @@ def _variables(folder: Path) -> Mapping[str, str]:
     except OSError:
         return {}
     matches = (_LINE.match(line) for line in lines if not line.lstrip().startswith("#"))
-    return {match[1]: match[2].strip("\"'") for match in matches if match}
+    return {match[1]: match[2] or match[3] or match[4] or "" for match in matches if match}
