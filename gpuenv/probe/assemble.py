@@ -65,7 +65,7 @@ def _host(raw: RawFacts) -> Host:
         libc=settle([parsed(Libc.parse, target.libc, INTERPRETER)], f"{INTERPRETER} did not tell"),
         container=settle([container], NO_SOURCE),
         wsl=fact("kernel release and /dev/dxg", kernel.wsl),
-        tegra=fact("/etc/nv_tegra_release", kernel.tegra),
+        tegra=known(kernel.tegra.told, kernel.tegra.source) if kernel.tegra else missing(NO_SOURCE),
         sandbox=fact("/proc/version and uname", kernel.sandbox, "the kernel bears no mark of one"),
         secure_boot=fact("the firmware's variable SecureBoot", kernel.secure_boot, "its variables are not to be seen"),
         lockdown=fact("/sys/kernel/security/lockdown", kernel.lockdown, "/sys/kernel/security is not to be seen"),

@@ -27,6 +27,14 @@ class Uname:
 
 
 @dataclass(frozen=True, slots=True)
+class RawTegra:
+    """The release line of a Jetson's root file system, or its board, or its kernel; and who told it."""
+
+    told: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class DriverGpu:
     """A GPU in the list of the kernel module."""
 
@@ -133,7 +141,7 @@ class KernelFacts:
         distribution: ``debian 12``, from os-release.
         container: what contains this process, as ``model.host.Container`` names it.
         wsl: whether this is the Windows Subsystem for Linux.
-        tegra: the release line of a Jetson's root file system, or its board.
+        tegra: what says that this is a Jetson.
         modules: which of the modules are loaded or installed.
         sys_version: the loaded module's version, from ``/sys/module/nvidia/version``.
         proc_version: likewise from the banner in ``/proc/driver/nvidia/version``.
@@ -168,7 +176,7 @@ class KernelFacts:
     distribution: str | None = None
     container: str | None = None
     wsl: bool | None = None
-    tegra: str | None = None
+    tegra: RawTegra | None = None
     modules: KernelModules | None = None
     sys_version: str | None = None
     proc_version: str | None = None

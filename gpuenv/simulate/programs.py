@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -34,7 +35,8 @@ def _without_smi(folder: str, instead: Path) -> str:
     if not is_file(there / _OF_THE_DRIVER):
         return folder
     instead.mkdir()
-    for program in there.iterdir():
-        if program.name != _OF_THE_DRIVER:
-            (instead / program.name).symlink_to(program)
+    with contextlib.suppress(PermissionError):  # one that may not be listed
+        for program in there.iterdir():
+            if program.name != _OF_THE_DRIVER:
+                (instead / program.name).symlink_to(program)
     return str(instead)

@@ -57,11 +57,14 @@ def simulate(
     if not sys.platform.startswith("linux"):
         raise CommandError(ExitCode.USAGE, "a stub driver can stand in for the real one on Linux alone")
     from gpuenv.simulate.build import StubBuildError
+    from gpuenv.simulate.reader import ProfileError
     from gpuenv.simulate.run import run_on
 
     profile = _load(name)
     try:
         code = run_on(profile, command, dict(os.environ), announce)
+    except ProfileError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
     except StubBuildError as error:
         raise CommandError(
             ExitCode.USAGE, str(error), "apt install gcc libc6-dev, or name a C compiler with CC=..."
@@ -83,12 +86,21 @@ def _path(name: str) -> Path:
 
     shipped = _machines() / f"{name}.yaml"
     path = Path(name) if "/" in name or not is_file(shipped) else shipped
-    if not is_file(path):
+    if not _is_there(path):
         known = [entry.stem for entry in _paths()]
         near = difflib.get_close_matches(name.lower(), known, 3, 0.4)
         hint = f"did you mean {', '.join(near)}?" if near else "gpuenv simulate --list names them"
         raise CommandError(ExitCode.USAGE, f"there is no machine {name}", hint)
     return path
+
+
+def _is_there(path: Path) -> bool:
+    from gpuenv.model.unread import reason_of
+
+    try:
+        return path.is_file()
+    except OSError as error:  # a folder above it may not be looked into, or the name is too long
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
 
 
 def _print(name: str) -> None:
