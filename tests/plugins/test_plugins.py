@@ -198,6 +198,16 @@ def test_a_fit_machine_is_not_called_fit_where_a_check_broke(home: Home) -> None
     assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
 
 
+def test_a_package_whose_entry_points_are_no_such_file_harms_no_other(home: Home) -> None:
+    home.plugin("GOOD101", GOOD)
+    (site,) = home.interpreter.parents[1].glob("lib/python*/site-packages")
+    broken = site / "broken-1.0.dist-info"  # as setuptools of long ago, or a hand, has left it: uv installs none such
+    broken.mkdir()
+    (broken / "entry_points.txt").write_text("[console_scripts]\na line without an equals sign\n", encoding="utf-8")
+    code, report = home.doctor(FIT)
+    assert (code, status(report, "GOOD101")) == (0, ("clean", ""))
+
+
 def test_two_packages_with_the_same_code_are_told(home: Home) -> None:
     home.plugin("SAME101", GOOD, "plugin-one")
     home.plugin("SAME101", GOOD, "plugin-two")

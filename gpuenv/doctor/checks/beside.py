@@ -9,16 +9,11 @@ from packaging.version import InvalidVersion
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.lines import is_cupy, is_published
 from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import NeedOfCupy
 
 _LOOKALIKE = pattern(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
-# CuPy, Installation, "Installing CuPy from PyPI" of the releases 4 to 14: the lines that there were and are.
-_CUDA_LINES = frozenset(
-    f"cupy-cuda{tag}"
-    for tag in ("70", "75", "80", "90", "91", "92", "100", "101", "102", "110", "111", "112", "113", "114", "115")
-) | frozenset(f"cupy-cuda{tag}" for tag in ("116", "117", "11x", "12x", "13x"))
 
 
 @check("WHL514", Cause.UNTRUSTED_PACKAGE_NAME, requires=("ENV401",))
@@ -30,7 +25,7 @@ def lookalike(facts: Facts) -> Outcome:
     How it is seen: the names of the distributions in the target against those that CuPy has published.
     What to do: see who has published it before you go on; remove it, and install the line that CuPy names.
     """
-    known = {*_CUDA_LINES, *(line.name for line in facts.matrix.wheel_lines)}
+    known = {line.name for line in facts.matrix.wheel_lines}
     packages = facts.snapshot.target.packages
     odd = {
         name: release
@@ -51,8 +46,8 @@ def lookalike(facts: Facts) -> Outcome:
 
 
 def _is_of_cupy(name: str) -> bool:
-    """Source, conda's packages and the builds for ROCm; a line for CUDA is one of those that are listed."""
-    return is_cupy(name) and not name.startswith("cupy-cuda")
+    """Source, conda's packages, and the lines that were published."""
+    return is_published(name) or (is_cupy(name) and not name.startswith("cupy-cuda"))
 
 
 @check("WHL515", Cause.CUPY_API_VERSION_INCOMPATIBLE, requires=("WHL502", "WHL503"))
