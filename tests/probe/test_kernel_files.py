@@ -44,6 +44,7 @@ WHOLE: dict[str, bytes] = {
     ),
     "proc/self/cgroup": b"7:devices:/docker/3f1c0e\n",
     "run/systemd/container": b"docker\n",
+    "run/ostree-booted": b"",
     "proc/version": b"Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n",
     "etc/nv_tegra_release": b"# R36 (release), REVISION: 4.3\n",
     "proc/device-tree/compatible": b"nvidia,tegra234\0",
@@ -99,6 +100,7 @@ WHOLE: dict[str, bytes] = {
 }
 # Named for no fact: that something lies there is all that is asked.
 ONLY_THERE = {
+    "run/ostree-booted",
     "usr/lib64/libcuda.so.1.1",
     "usr/bin/nvidia-ctk",
     "var/lib/dpkg/info/nvidia-container-toolkit.list",
