@@ -96,7 +96,9 @@ Deep = Annotated[
 ]
 Redact = Annotated[
     bool,
-    typer.Option("--redact/--no-redact", help="Hide names, home folders, UUIDs and secrets in JSON. On by default."),
+    typer.Option(
+        "--redact/--no-redact", help="Hide names, home folders, UUIDs and secrets in JSON and in files. On by default."
+    ),
 ]
 DriverRoot = Annotated[str, typer.Option("--driver-root", hidden=True, envvar="GPUENV_DRIVER_ROOT")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]

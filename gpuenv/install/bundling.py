@@ -13,6 +13,7 @@ import tarfile
 from itertools import islice
 from pathlib import Path
 
+from gpuenv import files
 from gpuenv.install.errors import InstallError, Unreadable
 from gpuenv.install.locking import parse_lock
 from gpuenv.install.records import Pin
@@ -118,10 +119,11 @@ def open_bundle(given: Path, scratch: Path) -> Bundle:
         Unreadable: when it is neither a folder nor a tar file.
         InstallError: with what does not match.
     """
-    if not given.is_dir():
+    is_folder = files.is_folder(given)
+    if not is_folder:
         _expect_archive(given)
     try:
-        folder, manifest = (given, _manifest_in(given)) if given.is_dir() else (scratch, _unpacked(given, scratch))
+        folder, manifest = (given, _manifest_in(given)) if is_folder else (scratch, _unpacked(given, scratch))
         _compare(folder, manifest)
         return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK)))
     except (OSError, tarfile.TarError, ValueError) as error:

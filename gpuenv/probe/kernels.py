@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpuenv.files import read_regular
+from gpuenv.files import is_file, is_folder, read_regular
 from gpuenv.probe.target import TargetError
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -72,8 +72,8 @@ def _interpreter(program: str, spec: Path, environment: Mapping[str, str]) -> st
 def _spec(given: str, environment: Mapping[str, str]) -> Path:
     path = Path(given)
     if os.sep in given:
-        spec = path / _SPEC if path.is_dir() else path
-        if spec.is_file():
+        spec = path / _SPEC if is_folder(path) else path
+        if is_file(spec):
             return spec
         raise TargetError(f"{given} is no kernelspec; jupyter kernelspec list shows them")
     found = {spec.parent.name.lower(): spec for spec in reversed([*_specs(environment)])}

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from gpuenv.model.codec import decode
 from gpuenv.model.finding import Severity
+from gpuenv.model.harmless import harmless
 from gpuenv.model.requirement import RequirementStatus
 from gpuenv.model.simulated import RUNS_NO_KERNEL, is_simulated
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.probe.children import run_child
 from gpuenv.pytest_plugin.marks import read
-from gpuenv.report.prepared import harmless
 from gpuenv.report.report import Report, Status
 from gpuenv.report.text import machine_rows, report_lines
 from gpuenv.report.verdict import verdict

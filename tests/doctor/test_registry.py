@@ -194,6 +194,7 @@ def test_where_there_is_no_nvidia_gpu_no_driver_of_nvidia_is_waited_for(matrix: 
     there = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
     snapshot = replace(assume(Snapshot(), given, matrix), **{field: there})  # type: ignore[arg-type]
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
+    assert missing.fix
     assert not any("driver" in fix.text for fix in missing.fix)
 
 

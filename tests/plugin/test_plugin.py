@@ -35,7 +35,6 @@ def test_two(): pass
 
 def test_plain(): pass
 """
-BAD = "UNFIT"
 
 
 def outcomes(text: str) -> dict[str, int]:

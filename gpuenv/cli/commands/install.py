@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gpuenv.install.backends.base import Installer as WheelInstaller
     from gpuenv.install.environment import Scheme
     from gpuenv.install.preparing import Prepared
+    from gpuenv.install.records import Pin
     from gpuenv.matrix.records import Matrix
     from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
@@ -55,6 +56,7 @@ class Wishes:
 
     Attributes:
         locked: a lock file whose pins are installed instead of the resolver's.
+        pins: those.
         bundle: a bundle to install from.
         guard: where to leave a constraint file.
         allow_changes: packages that are not CuPy's may move.
@@ -63,6 +65,7 @@ class Wishes:
     """
 
     locked: Path | None
+    pins: tuple[Pin, ...]
     bundle: Path | None
     guard: Path | None
     allow_changes: bool
@@ -118,18 +121,15 @@ def install(
     from gpuenv.cli.changing.ending import ending
     from gpuenv.cli.changing.lockfile import read_lock
     from gpuenv.cli.output import Output
-    from gpuenv.cli.understood import usage_first
 
     subject = Subject(target_of(python, kernel), None, assume or (), False, timeout, driver_root)
     if locked is not None and bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
-    wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    with (
-        ending(out, subject.named) as recovered,
-        usage_first(lambda: read_lock(locked) if locked is not None else None),
-    ):
+    with ending(out, subject.named) as recovered:
+        pins = read_lock(locked) if locked is not None else ()
+        wishes = Wishes(locked, pins, bundle, guard, allow_changes, yes, dry_run)
         code = run_install(subject, matrix, (wishes, means), out, recovered)
     raise typer.Exit(code)
 
@@ -253,9 +253,7 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
         found = fitting_bundle(wishes.bundle, scratch, scheme)
         return of_lock(found.pins, resolution, wishes.bundle), replace(means, find_links=str(found.wheels))
     if wishes.locked is not None:
-        from gpuenv.cli.changing.lockfile import read_lock
-
-        return of_lock(read_lock(wishes.locked), resolution, wishes.locked), means
+        return of_lock(wishes.pins, resolution, wishes.locked), means
     return choice_of(resolution), means
 
 

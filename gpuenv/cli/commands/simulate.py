@@ -12,6 +12,7 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
+from gpuenv.files import is_file
 from gpuenv.model.exit_codes import ExitCode
 
 _OF_TARGET = ("WHL", "LIB")  # families of checks that look at the target environment
@@ -81,8 +82,8 @@ def _path(name: str) -> Path:
     import difflib
 
     shipped = _machines() / f"{name}.yaml"
-    path = Path(name) if "/" in name or not shipped.is_file() else shipped
-    if not path.is_file():
+    path = Path(name) if "/" in name or not is_file(shipped) else shipped
+    if not is_file(path):
         known = [entry.stem for entry in _paths()]
         near = difflib.get_close_matches(name.lower(), known, 3, 0.4)
         hint = f"did you mean {', '.join(near)}?" if near else "gpuenv simulate --list names them"
