@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from gpuenv.model.smoke import Level
-from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
+from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
 
 TIMEOUT = DEFAULT_TIMEOUT  # seconds, of --timeout: how long the machine may take to answer
 
@@ -82,7 +82,7 @@ Timeout = Annotated[
     typer.Option(
         "--timeout",
         metavar="SECONDS",
-        min=0.1,
+        min=SHORTEST_TIMEOUT,
         max=LONGEST_TIMEOUT,
         help="How long the machine may take to answer.",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from gpuenv.model.identity import pci_key
 from gpuenv.model.pattern import pattern
@@ -116,3 +117,8 @@ def cuda_origin(path: str | None, kernel: KernelFacts) -> Reading[LibraryOrigin]
     return known(
         _origin(path, same.mounted if same else None), "its path" if same is None else "its path and the mounts"
     )
+
+
+def other_kernels(files: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The kernels that modules of the driver are of, by the files, each of which lies below its kernel's name."""
+    return None if files is None else tuple(dict.fromkeys(path.partition("/")[0] for path in files))

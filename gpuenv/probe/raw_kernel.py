@@ -157,8 +157,7 @@ class KernelFacts:
         suspends: how often it has gone to sleep since its start.
         image: ``ostree`` where the root is an image of that kind.
         dkms: the builds of the driver's module that DKMS knows.
-        module_kernels: other kernels for which a module of the driver is installed, where the running one has none.
-        module_files: the files of those modules.
+        module_files: the driver's modules of other kernels, below their names, where the running kernel has none.
         module_blocks: what keeps the module from being loaded.
         libraries: the files of libcuda and libnvidia-ml where the loader may find them.
         amd_nodes: the nodes of AMD's compute driver.
@@ -192,7 +191,6 @@ class KernelFacts:
     suspends: int | None = None
     image: str | None = None
     dkms: tuple[DkmsBuild, ...] = ()
-    module_kernels: tuple[str, ...] | None = None
     module_files: tuple[str, ...] | None = None
     module_blocks: tuple[str, ...] | None = None
     libraries: tuple[RawLibrary, ...] = ()
