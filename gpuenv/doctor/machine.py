@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from gpuenv.model.identity import pci_key
-from gpuenv.model.presence import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.model.presence import (
+    bus_is_own,
+    contained,
+    driver_nodes,
+    driver_sees_gpu,
+    module_loaded,
+    nvidia_on_bus,
+    seen_to_be_absent,
+)
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
 
 __all__ = [  # of what the resolver asks too
+    "bus_is_own",
     "contained",
     "driver_nodes",
     "driver_sees_gpu",
     "module_loaded",
     "nvidia_on_bus",
+    "seen_to_be_absent",
 ]
 
 PASSED_ON = "vfio-pci"  # the kernel driver that keeps a device for a virtual machine

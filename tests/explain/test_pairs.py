@@ -21,6 +21,12 @@ SYNTAX = (
 CONFIG = "CUDA Driver Version          : {}\nCUDA Runtime Version         : {}\nthe tests end with an error"
 NCCL = "AttributeError: module 'cupy.cuda.{}' has no attribute '{}'"
 WHEEL = "{}: onnxruntime_gpu-1.17.1-cp310-cp310-win_amd64.whl is not a supported wheel on this platform"
+LEGACY = "NVRM: The NVIDIA Tesla K80 GPU installed in this system"
+NO_ARCHITECTURE = "nvrtc: error: invalid value for --gpu-architecture (-arch)"
+NO_CUFFT = "cupy/core/: ImportError: libcufft.so.10: cannot open shared object file: No such file or directory"
+NO_NAME = "ImportError: cannot import name 'ndarray' from 'cupy.core'"
+CUPY_START = 'File "/x/cupy/core/__init__.py", line 1, in <module>\n    from cupy.core import ndarray'
+CUDF_START = 'File "/x/cudf/core/a.py", line 1, in <module>\n    from cupy.core import ndarray'
 APART = "works on cuda:0, but raises CUDA_ERROR_ILLEGAL_ADDRESS error in cuda:1"
 
 
@@ -61,6 +67,27 @@ APART = "works on cuda:0, but raises CUDA_ERROR_ILLEGAL_ADDRESS error in cuda:1"
         ("docker run -it a\nNo CUDA runtime is found", Cause.CONTAINER_WITHOUT_GPU),
         ("slurmd: fatal: MIG mode is enabled, but no MIG devices were found.", Cause.MIG_MISCONFIGURED),
         ("Detected that PyTorch and torchvision were compiled with different CUDA versions.", Cause.MIXED_PIP_CONDA),
+        (f"{LEGACY} is\nNVRM:  supported through the NVIDIA 470.xx Legacy drivers.", Cause.GPU_REMOVED_FROM_DRIVER),
+        (f"NVIDIA-SMI has failed\n{LEGACY} is", Cause.GPU_REMOVED_FROM_DRIVER),
+        (f"{LEGACY} is working, the driver says", None),
+        ("I use an AMD GPU\nFound no NVIDIA driver on your system.", Cause.NO_NVIDIA_GPU),
+        ("I use a GPU\nFound no NVIDIA driver on your system.", Cause.NO_DRIVER),
+        ("Error: No CUDA driver found", Cause.NO_DRIVER),
+        ("no CUDA driver is needed for this page", None),
+        ('No Python at "C:\\Users\\me\\python.exe"', Cause.TARGET_ENVIRONMENT_BROKEN),
+        ("There is no Python at school", None),
+        ("all subsequent NVML calls hang in D state", Cause.DRIVER_UNRESPONSIVE),
+        (f"nvcc: release 7.5, CUDA 7.5, TITAN X (Pascal)\n{NO_ARCHITECTURE}", Cause.GPU_TOO_NEW_FOR_TOOLKIT),
+        (f"CUDA 12.0, TITAN X (Pascal)\n{NO_ARCHITECTURE}", Cause.GPU_REMOVED_FROM_TOOLKIT),
+        (
+            f"FROM_IMAGE=nvidia/cudagl:10.1-base-ubuntu18.04\npip install cupy-cuda101\n{NO_CUFFT}",
+            Cause.CUDA_LIBRARY_MISSING,
+        ),
+        (f"pip install cupy-cuda101\n{NO_CUFFT}", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR),
+        (f"{CUPY_START}\n{NO_NAME}", Cause.CORRUPT_INSTALLATION),
+        (f"{CUDF_START}\n{NO_NAME}", Cause.CUPY_API_VERSION_INCOMPATIBLE),
+        ("You are running using the stub version of nvrtc", Cause.LIBRARY_PATH_CONFLICT),
+        ("libnvidia-ml.so in GDK package is a stub library that is attached only for", Cause.LIBRARY_PATH_CONFLICT),
         ("`ollama` fails to work with `CUDA` after `Linux` suspend/resume", Cause.SUSPEND_RESUME_LOST_GPU),
     ],
 )

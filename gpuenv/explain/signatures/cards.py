@@ -9,9 +9,10 @@ SIGNATURES = (
     # processor's code name ("Cezanne", "Picasso"), with or without "[Radeon Vega Series]".
     mark(
         "amd-card",
-        ("radeon", "rx ", "instinct", "gfx", "rocm", "amd-smi", "amd/ati"),
+        ("radeon", "rx ", "instinct", "gfx", "rocm", "amd-smi", "amd/ati", "amd g", "amd c"),
         r"Radeon (?:RX(?! Vega 1?\d\b)|Pro|VII|Instinct)|\bRX \d{3,4}\b|\bInstinct\b|\bgfx(?:[89]\w{2}|1[0-2]\d{2})\b|ROCm System Management"
-        r"|\b(?:rocm-smi|rocminfo|amd-smi)\b|(?:VGA|3D|Display) \w*\s?controller.*AMD/ATI\] (?:Navi|Vega) \d",
+        r"|\b(?:rocm-smi|rocminfo|amd-smi)\b|(?:VGA|3D|Display) \w*\s?controller.*AMD/ATI\] (?:Navi|Vega) \d"
+        r"|\b(?:have|has|use|uses|using|with|got|on|is|only)(?: only)? (?:an?|my|one|two|the)? ?AMD (?:GPUs?|graphics card|card)\b",
     ),
     mark("rocm-build", ("rocm",), r"cupy-rocm|\+rocm\d|Platform\s*: AMD ROCm"),
     mark(

@@ -34,6 +34,8 @@ SIGNATURES = (
             *_FIT,
             Sway("card-before-turing", Cause.GPU_REMOVED_FROM_TOOLKIT, 3.5),
             Sway("card-after-ampere", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 3),
+            Sway("toolkit-before-9", Cause.GPU_REMOVED_FROM_TOOLKIT, 0.1),
+            Sway("toolkit-before-9", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2),
             # From CuPy 8 on the modules are cupy_backends.*, and CuPy caps what it asks NVRTC for by NVRTC's version:
             # a name that NVRTC still refuses is one that it no longer knows.
             Sway("cupy-8", Cause.GPU_REMOVED_FROM_TOOLKIT, 4),

@@ -231,6 +231,18 @@ SIGNATURES = (
         title="The toolkit's stub of libcuda was loaded in place of the driver's",
     ),
     Signature(
+        "cuda.stub-of-library",
+        "CUDA's libraries and NVML",
+        ("using the stub version of", "in gdk package is a stub library", "library at wrong path"),
+        ((Cause.LIBRARY_PATH_CONFLICT, 0.86),),
+        "cupy/cupy#1034, NVRTC's stub; openucx/ucx#9232, NVML's stub: what they print when they are called",
+        pattern=(
+            r"You are running using the stub version of (?P<library>(?-i:[a-z]+))|libnvidia-ml\.so in GDK package is a stub library"
+            r"|Linked to libnvidia-ml library at wrong path"
+        ),
+        title="A library that is there to link against was loaded in place of the real one",
+    ),
+    Signature(
         "cuda.os-call",
         _RUNTIME,
         ("os call failed or operation not supported", "cudaerroroperatingsystem", "cuda_error_operating_system"),

@@ -98,6 +98,8 @@ SIGNATURES = (
             Sway("cupy-asks", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.08),
             Sway("cupy-asks", Cause.CUPY_BUG, 50),
             Sway("cupy-asks", Cause.CORRUPT_INSTALLATION, 25),
+            Sway("cupy-asks-at-start", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.1),
+            Sway("cupy-asks-at-start", Cause.CORRUPT_INSTALLATION, 25),
         ),
     ),
     Signature(

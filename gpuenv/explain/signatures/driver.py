@@ -35,6 +35,25 @@ SIGNATURES = (
         decides="whether this is a container: --assume container=yes or no",
     ),
     Signature(
+        "driver.none-found",
+        "programs that load libcuda",
+        ("no cuda driver", "cuda driver not", "cuda driver is not", "cuda driver was not"),
+        (
+            (Cause.NO_DRIVER, 0.45),
+            (Cause.CONTAINER_WITHOUT_GPU, 0.15),
+            (Cause.NO_NVIDIA_GPU, 0.1),
+            (Cause.WSL_LIBCUDA, 0.05),
+        ),
+        "ethminer, libethash-cuda: no CUDA driver found; others in like words, where libcuda is not there or has no device",
+        pattern=r"\bno CUDA drivers? (?:was |were |is |are )?(?:found|detected|installed|available)\b|\bCUDA driver (?:is |was )?not (?:found|detected|installed|available)\b",
+        sways=(
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
+            Sway("wsl", Cause.WSL_LIBCUDA, 10),
+        ),
+        decides="whether this is a container: --assume container=yes or no",
+    ),
+    Signature(
         "kernel.lockup",
         "the kernel",
         ("soft lockup", "hard lockup", "rcu_sched self-detected"),

@@ -41,6 +41,7 @@ _MAJOR_SWAYS = (
     Sway("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
     Sway("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),
     Sway("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),
+    Sway("base-image", Cause.CUDA_LIBRARY_MISSING, 4),
     Sway("executable", Cause.CUDA_LIBRARY_MISSING, 4),
     Sway("jetson", Cause.JETSON_TEGRA, 60),
     # It is not CuPy that wants it.

@@ -37,6 +37,11 @@ SIGNATURES = (
     mark("executable", ("error while loading shared libraries",)),
     mark("cupy-asks", ("cupy",), r"\.p(?:yx|xi)\"?,? (?:line \d+,? )?in (?:init )?cupy\w*\."),
     mark("cupy-cache-frame", ("_compiler_cache",), r"[/\\]cupy[/\\]cuda[/\\]_compiler_cache\b"),
+    mark(
+        "cupy-asks-at-start",  # while it imports its own parts: whatever is above it has not come to ask yet
+        ("cupy",),
+        r"File \".*[/\\]cupyx?[/\\](?:\w+[/\\])?__init__\S{3,5}, line \d+, in <module>\W{0,8}(?:from|import) cupy",
+    ),
     mark("cupy-banner", ("original error",), r"Original error:"),
     mark(
         "cupy-crash-frame",
@@ -242,8 +247,10 @@ SIGNATURES = (
             "crash",
             "as root",
             "permission",
+            "stopped working",
+            "no longer work",
         ),
-        r"\b(?:fail\w*|error\w*|cannot|unable|denied|broken|crash\w*|permissions?|not (?:able|working|available|found|detected|visible|see)|as root)\b|\b(?:does|do|did)(?: not|n't) (?:work|see|find|detect|start)\b|\bcan't\b",
+        r"\b(?:fail\w*|error\w*|cannot|unable|denied|broken|crash\w*|permissions?|not (?:able|working|available|found|detected|visible|see)|as root|stopped working|no longer works?)\b|\b(?:does|do|did)(?: not|n't) (?:work|see|find|detect|start)\b|\bcan't\b",
     ),
     mark(
         "in-device-group",

@@ -84,6 +84,12 @@ SIGNATURES = (
         ),
         r"\bRTX (?:4[05]|5[05])\d0\b|\bRTX PRO \d|\b\d000 Ada\b|\b(?:H100|H200|B100|B200|B300|GB10|GB200|GB300|L4|L40S?)\b|\b(?:Hopper|Blackwell|Ada Lovelace)\b",
     ),
+    # A CUDA that had dropped no more than the first cards that could compute: Fermi went with CUDA 9.
+    mark(
+        "toolkit-before-9",
+        ("cuda", "nvrtc"),
+        r"\bCUDA(?: toolkit| version| compilation tools, release)?[-: ]{0,3}[5-8]\.[05]\b|\bcuda-[5-8]\.[05]\b|\b(?:cudart|nvrtc)64_[5-8][05]\b",
+    ),
     # A list of architectures that a build was given, whatever GPU is there.
     mark(
         "arch-listed",

@@ -45,6 +45,8 @@ SIGNATURES = (
     ),
     # What becomes of an image, as a Dockerfile and the log of its build show.
     mark("driver-in-image", ("run ",), r"^RUN .*\binstall\b.*\bnvidia-(?:driver|utils|kernel|dkms)"),
+    # NVIDIA's images of this flavour have CUDA's runtime library alone.
+    mark("base-image", ("-base",), r"\bcuda\w*:\d+\.\d\S*-base\b"),
     mark("stubs-in-image", ("stubs",), r"^ENV LD_LIBRARY_PATH[ =]\S*/stubs\b"),
     mark(
         "building-image",

@@ -169,6 +169,16 @@ SIGNATURES = (
         judge=_legacy,
     ),
     Signature(
+        "nvrm.legacy-begun",
+        "the driver's log",
+        ("gpu installed in this system is",),
+        ((Cause.GPU_REMOVED_FROM_DRIVER, 0.55), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.4)),
+        "open-gpu-kernel-modules, nv.c: the line before the branch's name; nvidia's X driver has the same words",
+        pattern=r"The NVIDIA \S.{2,60} GPU installed in this system is(?! (?:working|supported by this|in use|fine|ok))",
+        title="This driver branch no longer supports the GPU",
+        decides="the line after it, which names the branch: dmesg | grep NVRM",
+    ),
+    Signature(
         "nvrm.not-supported",
         "the driver's log",
         ("not supported by the", "not supported by this", "will ignore this gpu", "not compatible with the nvidia"),

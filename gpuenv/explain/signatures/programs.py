@@ -96,7 +96,7 @@ SIGNATURES = (
         "bash; ld.so; CPython, PC/launcher2.c and venvlauncher",
         pattern=(
             r"(?:\bpython[\d.]*|\bpypy[\d.]*|/s?bin/pip[\d.]*)['\"]?: bad interpreter: No such file|error while loading shared libraries: libpython\S+: cannot open|Unable to create process using '?\"?\S*python"
-            r"|No Python at '|python[\d.]*: cannot execute: required file not found"
+            r"|\bNo Python at ['\"\u2018\u201c]|\bNo Python at \S+python|python[\d.]*: cannot execute: required file not found"
         ),
         title="The interpreter of the environment cannot start: what it is based on is gone",
     ),

@@ -15,12 +15,12 @@ _CARD = (
 _DROPPED = r"(?:no longer supports?|dropp\w+ (?:the )?support|(?:does|do)(?: not|n't) support|stopped supporting|remov\w+ (?:the )?support|ended (?:the )?support|discontinued)"
 # Calls into the driver, and what waits in them.
 _CALL = (
-    r"(?:nvidia-(?:smi|persistenced|powerd|modprobe|uvm)|nvml\.?(?:Init|Shutdown|Device)\w*|nvmlInit|cuInit|cuCtx\w*|cudaGetDeviceCount|cudaSetDevice|cudaFree|cudaMalloc"
+    r"(?:nvidia-(?:smi|persistenced|powerd|modprobe|uvm)|NVML (?:calls?|quer(?:y|ies))|nvml\.?(?:Init|Shutdown|Device)\w*|nvmlInit|cuInit|cuCtx\w*|cudaGetDeviceCount|cudaSetDevice|cudaFree|cudaMalloc"
     r"|device_count|(?:modprobe|rmmod|insmod) nvidia|nvidia[. ]ko|nvidia (?:kernel )?(?:driver|module))"
 )
 _HANGS = (
     r"(?:hangs?\b|hung\b|hanging|(?:is |gets? |got |are |all )(?:stuck|blocked|frozen)|freez\w+|never (?:returns?|comes? back|ends|finish\w*)|(?:does|do|did)(?: not|n't) (?:return|come back|finish|respond)"
-    r"|blocked (?:for more than|in|on)\b|uninterruptible|dead-?locks?\b|in D state|takes forever|is unkillable)"
+    r"|blocked (?:for more than|in|on)\b|uninterruptible|dead-?locks?\b|in (?:the )?D[- ]state|takes forever|is unkillable)"
 )
 # The CUDA majors, each with the generations that it no longer compiles for: release notes of 11, 12 and 13.
 _GONE = (
