@@ -6,44 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.data import data_path
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice
-from gpuenv.matrix.load import load
 from gpuenv.model.finding import Severity
+from tests.image.composing import BY_CDI, DOCKERFILE, IMAGE, MATRIX, RESERVED, SWARM, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
-
-MATRIX = load(data_path("matrix.yaml"))
-IMAGE = "    image: nvidia/cuda:12.9.1-base-ubuntu24.04"
-DOCKERFILE = 'FROM python:3.12-slim\nRUN pip install "cupy-cuda12x[ctk]==14.2.0"\n'
-RESERVED = """    deploy:
-      resources:
-        reservations:
-          devices:
-            - driver: nvidia
-              count: all
-              capabilities: [gpu]"""
-
-BY_CDI = RESERVED.replace("driver: nvidia", "driver: cdi").replace("count: all", "device_ids: [nvidia.com/gpu=0]")
-SWARM = """    deploy:
-      resources:
-        reservations:
-          generic_resources:
-            - discrete_resource_spec: {kind: gpu, value: 1}"""
-
-
-def told(folder: Path, text: str, files: Mapping[str, str] | None = None) -> list[tuple[str, str, int | None]]:
-    path = folder / "compose.yaml"
-    path.write_text(text + "\n")
-    for name, content in (files or {}).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
-    found = judge_compose(path, Choice(), MATRIX)
-    return [(each.code, (each.file or "").rsplit("/", 1)[-1], each.line) for each in found.findings]
 
 
 @pytest.mark.parametrize(
@@ -248,71 +218,3 @@ def test_a_comment_in_the_file_of_variables_is_none_of_the_value(tmp_path: Path,
     text = "services:\n  a:\n    image: nvidia/cuda:${TAG}"
     variables = {".env": f"TAG={value.format('12.9.1-base-ubuntu24.04')}\nOTHER=a#b\n"}
     assert told(tmp_path, text, variables) == [("CMP921", "compose.yaml", 2)]
-
-
-def test_an_override_beside_it_is_taken_unasked(tmp_path: Path) -> None:
-    text = f"services:\n  a:\n{IMAGE}"
-    assert told(tmp_path, text, {"compose.gpu.yaml": f"services:\n  a:\n{RESERVED}\n"}) == [
-        ("CMP921", "compose.yaml", 2)
-    ]
-    assert told(tmp_path, text, {"compose.override.yaml": f"services:\n  a:\n{RESERVED}\n"}) == []
-
-
-MERGES = [
-    # what the second file adds, and what is then found
-    ("environment: [FOO=1]\n    devices: [/dev/fuse]", []),
-    ("environment:\n    devices:\n    image:", []),
-    ("environment: [NVIDIA_VISIBLE_DEVICES]\n    devices: !reset []", [("CMP923", "a.yaml", 4)]),
-    ("environment: {FOO: 1}\n    volumes: ['./x:/x']", []),
-    ("environment: [NVIDIA_VISIBLE_DEVICES=void]", [("CMP924", "b.yaml", 3)]),
-    ("environment: !override [FOO=1]\n    devices: !override [/dev/fuse]", [("CMP923", "a.yaml", 4)]),
-    ("environment: {NVIDIA_VISIBLE_DEVICES: !reset null}\n    devices: !reset []", [("CMP923", "a.yaml", 4)]),
-    ("runtime: runc\n    devices: !override [/dev/fuse]", [("CMP921", "a.yaml", 2)]),
-    ("gpus: [{capabilities: [compute, gpu], count: 0}]", [("CMP922", "b.yaml", 3)]),
-    ("build: {args: {X: y}, dockerfile: Gone}", [("CMP926", "b.yaml", 3)]),
-]
-
-
-@pytest.mark.parametrize(("more", "found"), MERGES)
-def test_files_are_merged_as_compose_does_it(
-    tmp_path: Path, more: str, found: list[tuple[str, str, int | None]]
-) -> None:
-    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
-    asks = "    environment: [NVIDIA_VISIBLE_DEVICES=all]\n    devices: ['nvidia.com/gpu=all']\n"
-    first.write_text(f"services:\n  a:\n    image: python:3.12-slim\n    runtime: nvidia\n{asks}")
-    second.write_text(f"services:\n  a:\n    {more}\n")
-    judged = judge_compose(first, Choice(), MATRIX, [second])
-    assert [(each.code, (each.file or "").rsplit("/", 1)[-1], each.line) for each in judged.findings] == found
-    assert judged.files == (str(first), str(second))
-
-
-def test_requests_of_two_files_are_all_kept_with_their_places(tmp_path: Path) -> None:
-    text = f"services:\n  a:\n{IMAGE}\n{RESERVED.replace('count: all', 'count: 0')}"
-    more = {"compose.override.yaml": f"# two\nservices:\n  a:\n{RESERVED.replace('[gpu]', '[compute]')}\n"}
-    assert told(tmp_path, text, more) == [("CMP922", "compose.yaml", 8), ("CMP922", "compose.override.yaml", 8)]
-
-
-def test_a_line_of_a_file_that_is_extended_is_told_there(tmp_path: Path) -> None:
-    text = "services:\n  a:\n    extends: {file: b.yaml, service: b}\n    environment: [X=y]"
-    other = {"b.yaml": f"services:\n  b:\n    gpus: all\n{IMAGE}\n    environment: [CUDA_VISIBLE_DEVICES=]\n"}
-    assert told(tmp_path, text, other) == [("CMP924", "b.yaml", 5)]
-
-
-def test_a_dockerfile_in_a_second_file_has_its_lines_there(tmp_path: Path) -> None:
-    lines = ("FROM python:3.12-slim", "RUN pip install cupy-cuda12x==14.2.0")
-    inline = "\n".join(["    build:", "      dockerfile_inline: |", *(f"        {line}" for line in lines)])
-    text = "services:\n  a:\n    build: .\n    gpus: all"
-    other = {"compose.override.yaml": f"services:\n  a:\n{inline}\n"}
-    assert told(tmp_path, text, other) == [("DKF904", "compose.override.yaml", 6)]
-
-
-@pytest.mark.parametrize("text", ["", "- a\n", "apiVersion: v1\nkind: Pod\n", "jobs: {}\n", "a: [\n"])
-def test_a_second_file_that_is_no_compose_file_is_said(tmp_path: Path, text: str) -> None:
-    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
-    first.write_text(f"services:\n  a:\n{IMAGE}\n    gpus: all\n")
-    second.write_text(text)
-    with pytest.raises(ImageError, match=r"b\.yaml: line \d+: ") as caught:
-        judge_compose(first, Choice(), MATRIX, [second])
-    assert caught.value.is_input
-    second.write_text("volumes: {v: {}}\nx-more: 1\n")
-    assert judge_compose(first, Choice(), MATRIX, [second]).findings == ()

@@ -22,56 +22,20 @@ def also(shown: str, name: str, literals: tuple[str, ...], pattern: str) -> Sign
 
 SIGNATURES = (
     mark("cupy", ("cupy",)),
-    mark("cupyx", ("cupyx",)),
     mark("cuda-stream", ("stream",), r"get(?:Current(?:CUDA)?Stream|StreamFromPool)|cudaStream|cuda\.Stream"),
-    Signature(
-        "mark.cupy-alias",
-        _TEXT,
-        ("cp.",),
-        (),
-        _TEXT,
-        pattern=r"\bcp\.(?:as(?:array|numpy)|array|cuda|zeros|ones|arange|empty|random|linalg|fft|Raw(?:Kernel|Module)|ndarray)\b",
-        level=Level.MARK,
-        mark="cupy",
-    ),
     mark("executable", ("error while loading shared libraries",)),
-    mark("cupy-asks", ("cupy",), r"\.p(?:yx|xi)\"?,? (?:line \d+,? )?in (?:init )?cupy\w*\."),
     mark("cupy-cache-frame", ("_compiler_cache",), r"[/\\]cupy[/\\]cuda[/\\]_compiler_cache\b"),
-    mark(
-        "cupy-asks-at-start",  # while it imports its own parts: whatever is above it has not come to ask yet
-        ("cupy",),
-        r"File \".*[/\\]cupyx?[/\\](?:\w+[/\\])?__init__\S{3,5}, line \d+, in <module>\W{0,8}(?:from|import) cupy",
-    ),
-    mark("cupy-banner", ("original error",), r"Original error:"),
-    mark(
-        "cupy-crash-frame",
-        ("cupy",),
-        r"Extension modules: .*\bcupy|File \".*[/\\]cupyx?[/\\].*\", line \d+ in |\bcupy\S*\.(?:so|pyd)\b|import cupy[^\n]{0,80}(?:Segmentation|SIGSEGV)",
-    ),
     mark("cuda", ("cuda", "nvidia", "nvrtc", "cublas", "cudnn")),
     mark("gpu", ("gpu", "vram", "pinned memory"), r"\bGPUs?\b|\bVRAM\b|\bpinned memory\b"),
     mark("conda", ("conda",)),
-    mark("cupy-8", ("cupy_backends",)),
-    mark("nvrtc-error-named", ("nvrtcerror",), r"NVRTCError: NVRTC_ERROR_INVALID_OPTION"),
-    mark("cupy-driver-error", ("cudadrivererror",)),
-    mark("cupy-runtime-error", ("cudaruntimeerror",)),
-    mark("cupy-device-init", ("device.__init__",), r"cupy\.cuda\.device\.Device\.__init__"),
     mark(
         "explicit-synchronize",
         ("synchronize",),
         r"\bin (?:\S+\.)?(?:streamSynchronize|deviceSynchronize|eventSynchronize)|(?:Stream\.null|device|Device\(\S*\))\.synchronize\(\)",
     ),
     mark("copy-frame", ("memcpy", "copy_from", "copy_to", "asnumpy"), r"memcpy\w*|copy_(?:from|to)_\w+|asnumpy"),
-    mark("launch-frame", ("launchkernel", "_launch"), r"launchKernel|function\._launch|linear_launch"),
-    mark("func-attribute", ("funcsetattribute",)),
     mark("smi-table", ("nvidia-smi ",), r"NVIDIA-SMI \d{3}\.\S+ .*(?:Driver|KMD) Version: \d"),
     mark("nvrm", ("nvrm",)),
-    mark(
-        "cupy-own-kernel",
-        ("_cub_reduction", "_routines_", "_cub_device"),
-        r"cupy\._core\.(?:_cub_reduction|_routines_\w+)|cupy\\_core\\_cub_reduction",
-    ),
-    mark("user-kernel", ("rawkernel", "rawmodule", "elementwisekernel")),
     mark("torch-error", ("torch",), r"site-packages[/\\]torch[/\\]|torch\.\w+\.|PyTorch|import torch"),
     mark("torch-first", ("import torch",), r"import torch.{0,40}import cupy"),
     mark(
@@ -209,11 +173,6 @@ SIGNATURES = (
         ("cuda_visible_devices",),
         r"environ(?:\[|\.(?:setdefault|update)\(|.{0,4}\{)\W{0,3}CUDA_VISIBLE_DEVICES|(?:setenv|putenv)\W{1,3}CUDA_VISIBLE_DEVICES",
     ),
-    mark(
-        "old-cupy",  # before CuPy 8, whose newest CUDA is 11.0
-        ("cupy/core/", "cupy/cuda/nvrtc", "cupy\\core\\", "cupy.cuda.nvrtc", "cupy.core."),
-        r"cupy[/\\]core[/\\]|cupy[/\\]cuda[/\\]nvrtc\.pyx|cupy\.cuda\.nvrtc\.|cupy\.core\.",
-    ),
     # CMake's files of torch name one architecture where they found one GPU, and a list where they found none.
     mark(
         "arch-detected",
@@ -262,19 +221,16 @@ SIGNATURES = (
         ("purpose", "intend", "intention", "by design", "as it should", "as they should"),
         r"on purpose|intended|intentional\w*|by design|as (?:it|they) should",
     ),
-    mark("asked-fermi-kepler", ("-arch=compute_",), r"-arch=compute_(?:2\d|30)\b"),
     mark(
         "exclusive",
         ("e. process", "e. thread", "exclusive_process"),
         r"E\. (?:Process|Thread)|(?<!not )(?<!no )(?<!never )Exclusive_Process",
     ),
-    mark("cache-folder", ("makedirs", "mkdir"), r"makedirs\(self\._cache_dir|\bmakedirs\b.*cache"),
     mark("os-refused", ("permissionerror", "oserror", "read-only file system", "no space left")),
     mark("permission", ("permission denied",), r"/dev/(?:nvidia|nvhost|dri)\S*.*permission denied"),
     mark("cpu-torch", ("+cpu", "version.cuda"), r"\btorch\S*\+cpu\b|version\.cuda\W+None"),
     mark("cpu-tensor", ("and cpu", "cpu and cuda"), r"cuda:\d+ and cpu|cpu and cuda"),
     mark("compat", ("/compat",), r"cuda[\w.-]*/compat"),
-    mark("failed-to-import-cupy", ("failed to import cupy",)),
     mark(
         "building",
         ("setup.py", "ninja", "cmake", "building wheel", "build_ext", "nvcc", ".cu -o"),
@@ -307,6 +263,4 @@ SIGNATURES = (
     ),
     mark("nvswitch-gpu", ("sxm", "hgx", "dgx", "nvswitch"), r"\b(?:SXM\d?|HGX|DGX|NVSwitch)\b"),
     mark("driver-not-running", ("kernel driver does not appear to be running",)),
-    mark("own-cupy-file", ("cupy.py",), r"[/\\]cupy\.py\b"),
-    mark("cupy-files", ("no module named 'cupy.cuda",)),
 )
