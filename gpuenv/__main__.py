@@ -76,12 +76,12 @@ def _end(code: int) -> NoReturn:
 
 def _without_output(error: OSError) -> int:
     """Standard output cannot be written: told on standard error, unless its reader has merely gone."""
-    from gpuenv.cli.errors import drop_stdout  # noqa: PLC0415 - of use here alone
+    from gpuenv.cli.errors import complain, drop_stdout  # noqa: PLC0415 - of use here alone
 
     drop_stdout()
     if isinstance(error, BrokenPipeError):
         return _OUTPUT_CLOSED
-    sys.stderr.write(f"gpuenv: standard output cannot be written: {error.strerror}\n")
+    complain(f"gpuenv: standard output cannot be written: {error.strerror}")
     return _USAGE
 
 

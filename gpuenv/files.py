@@ -14,6 +14,16 @@ import stat
 _CHUNK = 1 << 20
 
 
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is there, as far as this user may look: ``Path.is_file`` raises where one may not (to 3.13)."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder is there, likewise; a name that is too long for the file system is none either."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
 class TooLargeError(OSError):
     """More than such a file may have."""
 

@@ -63,7 +63,7 @@ LONG = (
     "report/test_table.py",
     "simulate/",
     "test_difference.py",
-    "smoke/test_cli.py",
+    "smoke/test_cli",
     "smoke/test_run.py",
     "smoke/test_run_surroundings.py",
     "cli/test_network.py",

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "matrix": {"model", "files"},
     "doctor": {"model", "matrix"},
     "explain": {"model", "matrix", "doctor"},
-    "probe": {"model", "matrix", "doctor", "interrupt", "files"},
+    "probe": {"model", "interrupt", "files"},
     "paste": {"model", "matrix", "probe", "explain"},
     "preflight": {"model", "matrix", "toml_text"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
@@ -125,6 +125,11 @@ def test_a_part_imports_only_those_below_it() -> None:
         return told - MAY_IMPORT[module.part] - {module.part, "__version__"}
 
     assert strangers(too_high) == {}
+
+
+def test_a_part_may_import_no_more_than_it_does() -> None:
+    told = {(module.part, name.split(".")[1]) for module in modules() for name in imports(module.tree) if "." in name}
+    assert {(part, other) for part, others in MAY_IMPORT.items() for other in others} <= told
 
 
 def test_a_library_of_others_is_imported_in_its_one_place() -> None:

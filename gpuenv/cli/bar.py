@@ -1,11 +1,11 @@
-"""How far a refresh is, on standard error: a bar on a terminal, a line a piece elsewhere. ASCII, 79 columns."""
+"""How far a refresh is, on standard error: a bar on a terminal, a line a piece elsewhere. ASCII, 79 columns at most."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-from gpuenv.cli.announce import announce
+from gpuenv.cli.announce import announce, columns
 
 _BAR = 20
 _WIDTH = 79
@@ -15,7 +15,7 @@ class Bar:
     """Tells how many pieces are done, what they cost in bytes and seconds, and which one is under way."""
 
     def __init__(self) -> None:
-        self._drawn = sys.stderr.isatty()
+        self._drawn = sys.stderr is not None and sys.stderr.isatty()
         self._pieces = self._begun = self._fetched = 0
         self._size: int | None = None
         self._started = time.monotonic()
@@ -54,12 +54,18 @@ class Bar:
         filled = min(int(share * _BAR), _BAR)
         took = int(time.monotonic() - self._started)
         bar = f"[{'#' * filled}{'.' * (_BAR - filled)}] {done}/{self._pieces} {took // 60}:{took % 60:02d} {text}"
-        sys.stderr.write(f"\r{bar[:_WIDTH]:<{_WIDTH}}")
+        width = _width()
+        sys.stderr.write(f"\r{bar[:width]:<{width}}")
         sys.stderr.flush()
 
     def _clear(self) -> None:
         if self._drawn:
-            sys.stderr.write(f"\r{'':<{_WIDTH}}\r")
+            sys.stderr.write(f"\r{'':<{_width()}}\r")
+
+
+def _width() -> int:
+    """Columns that a line may take without being broken."""
+    return min(_WIDTH, columns() - 1)
 
 
 def megabytes(size: int) -> str:

@@ -6,6 +6,8 @@ import contextlib
 import os
 import sys
 
+from gpuenv.model.harmless import harmless
+
 
 class CommandError(Exception):
     """Ends the command with an exit code of the contract; ``remedy`` is printed on a line of its own."""
@@ -22,11 +24,12 @@ class OutputClosed(Exception):  # noqa: N818 - it is no error of ours
 
 
 def complain(text: str) -> None:
-    """Writes a line to standard error, where there is one that takes it."""
+    """Writes lines to standard error, where there is one that takes them; what they quote commands nobody."""
     if sys.stderr is None:
         return
+    shown = "\n".join(harmless(line) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(shown + "\n")
         sys.stderr.flush()
 
 

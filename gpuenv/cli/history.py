@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
+from gpuenv.files import read_regular
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ def _read(path: Path) -> Earlier | None:
     from gpuenv.report.history import earlier
 
     try:
-        if path.stat().st_size > _LARGEST:
-            return None
-        return earlier(path.name, json.loads(path.read_text(encoding="utf-8")))
+        return earlier(path.name, json.loads(read_regular(path, _LARGEST)))
     except (OSError, ValueError, RecursionError):
         return None

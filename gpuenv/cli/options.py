@@ -9,7 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from gpuenv.model.smoke import Level
-from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT
+from gpuenv.probe.limits import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
 
 TIMEOUT = DEFAULT_TIMEOUT  # seconds, of --timeout: how long the machine may take to answer
 
@@ -82,7 +82,7 @@ Timeout = Annotated[
     typer.Option(
         "--timeout",
         metavar="SECONDS",
-        min=0.1,
+        min=SHORTEST_TIMEOUT,
         max=LONGEST_TIMEOUT,
         help="How long the machine may take to answer.",
     ),
@@ -96,7 +96,9 @@ Deep = Annotated[
 ]
 Redact = Annotated[
     bool,
-    typer.Option("--redact/--no-redact", help="Hide names, home folders, UUIDs and secrets in JSON. On by default."),
+    typer.Option(
+        "--redact/--no-redact", help="Hide names, home folders, UUIDs and secrets in JSON and in files. On by default."
+    ),
 ]
 DriverRoot = Annotated[str, typer.Option("--driver-root", hidden=True, envvar="GPUENV_DRIVER_ROOT")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]

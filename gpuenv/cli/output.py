@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError, OutputClosed, complain, drop_stdout
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.pattern import pattern
+from gpuenv.model.harmless import harmless
 from gpuenv.model.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpuenv.report.redact import Identity
     from gpuenv.report.text import Line
 
-# Controls, and what hides or reorders text.
-_CONTROL = pattern("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_LAST_OF_ONE_BYTE = 0xFF
+_NARROW_HANG = 4
 _PAD = "\0"  # in no line: it is a control
 _STYLES = {
     "heading": "bold",
@@ -81,11 +79,12 @@ def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
 def emit_lines(lines: Iterable[Line], output: Path | None, *, color: bool, redacted: bool = True) -> None:
     """Lines of text: coloured and wrapped on a terminal, one line each anywhere else.
 
-    What goes to a file is meant for others and loses every identity; what is printed loses secrets alone.
+    What goes to a file is meant for others and loses every identity; what is printed loses secrets alone. A recording
+    from somebody else may neither command a terminal nor forge a line.
     """
     told = list(lines)
     texts = _clean([line.text for line in told], output, redacted=redacted)
-    cleaned = [replace(line, text=_harmless(text)) for line, text in zip(told, texts, strict=True)]
+    cleaned = [replace(line, text=harmless(text)) for line, text in zip(told, texts, strict=True)]
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty is as good as not there
         return
@@ -103,17 +102,6 @@ def _clean(texts: list[str], output: Path | None, *, redacted: bool) -> list[str
     if not redacted:
         return texts
     return [hide_secrets(text) for text in texts] if output is None else redact_lines(texts, identity())
-
-
-def _harmless(text: str) -> str:
-    """Control characters as escapes: a recording from somebody else may neither command a terminal nor forge a line."""
-    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    """As Python would write it."""
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code <= _LAST_OF_ONE_BYTE else f"\\u{code:04x}"
 
 
 def _to_terminal(lines: Iterable[Line], *, color: bool) -> None:
@@ -147,13 +135,16 @@ def _encodable(text: str) -> str:
 
 
 def _wrap(line: Line, width: int) -> list[str]:
-    """Long lines are broken at spaces; a command is continued as a shell reads it, so that it can be copied."""
+    """Long lines are broken at spaces; a command is continued as a shell reads it, so that it can be copied.
+
+    A column of a table that leaves less than half of a narrow terminal is given up.
+    """
     if line.style.value == "command":
         return _continued(line, width)
     return textwrap.wrap(
         line.text,
         width,
-        subsequent_indent=" " * line.hang,
+        subsequent_indent=" " * (line.hang if line.hang <= width // 2 else _NARROW_HANG),
         break_long_words=False,
         break_on_hyphens=False,
         replace_whitespace=False,
@@ -163,7 +154,7 @@ def _wrap(line: Line, width: int) -> list[str]:
 
 def _continued(line: Line, width: int) -> list[str]:
     """A command over several lines, each but the last ending in a backslash; a quoted argument stays in one piece."""
-    words = re.findall(r"(?:'[^']*'|[^\s'])+", line.text)
+    words = re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", line.text)  # an apostrophe is quoted as '"'"'
     indent = line.text[: len(line.text) - len(line.text.lstrip())]
     rows = [indent + words[0]]
     for word in words[1:]:
@@ -197,7 +188,7 @@ def write_stdout(text: str) -> None:
 def write_stderr(lines: Iterable[Line]) -> None:
     """Lines beside the result; lost where nobody can read them."""
     for line in lines:
-        complain(_harmless(line.text.rstrip()))
+        complain(line.text.rstrip())
 
 
 def write_file(path: Path, text: str, *, shared: bool = False) -> None:

@@ -194,15 +194,26 @@ def _carry_piece(stream: _Stream) -> bool:
     if not data:
         return False
     stream.copy.add(data)
-    if stream.sink < 0:
-        return True
+    return stream.sink < 0 or _written(stream.sink, data)
+
+
+def _written(sink: int, data: bytes) -> bool:
+    """Whether all of it was written; where it was not, closing our side tells the program that its reader has gone."""
     rest = memoryview(data)
     while rest:
         try:
-            rest = rest[os.write(stream.sink, rest) :]
+            rest = rest[os.write(sink, rest) :]
+        except BlockingIOError:  # whoever shares this end may have set it so, and a slow reader is none that has gone
+            _wait_for_room(sink)
         except OSError:
-            return False  # closing our side tells the program, as the reader's going would have
+            return False
     return True
+
+
+def _wait_for_room(sink: int) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(sink, selectors.EVENT_WRITE)
+        selector.select()
 
 
 class _Handlers:

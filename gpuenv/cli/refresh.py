@@ -85,11 +85,19 @@ def refresh_matrix(path: Path | None, asked: Asked) -> Iterator[str]:
         return
     if _digest(source) != digest:
         raise CommandError(ExitCode.USAGE, f"{source} was changed meanwhile", "run it again: what was measured is kept")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(target.parent)
     write_file(target, text, shared=True)
     for row in additions.rows:
         work.kept(row.key).unlink(missing_ok=True)
     yield f"{target}: written, revision {after.revision}"
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        remedy = "name a file with --matrix; what was measured is kept"
+        raise CommandError(ExitCode.USAGE, f"{folder}: cannot be made: {error.strerror or error}", remedy) from error
 
 
 def _digest(path: Path) -> str:

@@ -41,7 +41,8 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
         remedy = None if error.unread else "gpuenv preflight --list-requirements shows the grammar"
         raise CommandError(ExitCode.USAGE, str(error), remedy) from error
     except OSError as error:  # the working folder is gone
-        raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}") from error
+        remedy = "--no-config looks for no configuration file"
+        raise CommandError(ExitCode.USAGE, f"the working folder: {error.strerror or error}", remedy) from error
 
 
 def allowed(settings: Config) -> tuple[Allowance, ...]:

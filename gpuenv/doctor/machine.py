@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuenv.model.identity import pci_key
-from gpuenv.model.presence import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.model.presence import (
+    bus_is_own,
+    contained,
+    driver_nodes,
+    driver_sees_gpu,
+    module_loaded,
+    nvidia_on_bus,
+    seen_to_be_absent,
+)
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
 
 __all__ = [  # of what the resolver asks too
+    "bus_is_own",
     "contained",
     "driver_nodes",
     "driver_sees_gpu",
     "module_loaded",
     "nvidia_on_bus",
+    "seen_to_be_absent",
 ]
 
 # What keeps a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each kind of device,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpu import Gpu
 from gpuenv.model.identity import pci_key
+from gpuenv.model.visible import to_be_opened
 
 _MOST = 4  # resets that are told one by one; the restart of the machine is one step
 
@@ -26,6 +27,22 @@ def option_of(gpu: Gpu) -> str | None:
     if address is not None:
         return address
     return None if gpu.index.value is None else str(gpu.index.value)
+
+
+def showing(gpus: Iterable[Gpu], every: Sequence[Gpu]) -> tuple[str, ...]:
+    """The variables with which programs see these GPUs alone, ``NAME=VALUE`` each; none where nobody numbers them.
+
+    NVML's index follows the bus, and CUDA's own numbers do not: by default, the fastest GPU comes first (CUDA
+    Programming Guide, CUDA Environment Variables, CUDA_DEVICE_ORDER). What this process may not open CUDA does not
+    count.
+
+    Args:
+        gpus: those that are meant.
+        every: all that there are.
+    """
+    counted = sorted(gpu.index.value for gpu in to_be_opened(every) if gpu.index.value is not None)
+    numbers = [str(counted.index(gpu.index.value)) for gpu in gpus if gpu.index.value in counted]
+    return ("CUDA_DEVICE_ORDER=PCI_BUS_ID", f"CUDA_VISIBLE_DEVICES={','.join(numbers)}") if numbers else ()
 
 
 def resets(text: str, named: Iterable[str | None]) -> tuple[Fix, ...]:

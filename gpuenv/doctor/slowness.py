@@ -5,11 +5,10 @@ from __future__ import annotations
 from gpuenv.doctor.evidence import fact
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
-from gpuenv.model.gpu import Gpu
-from gpuenv.model.pattern import pattern
+from gpuenv.model.gpu import GRAVE_REASONS, Gpu
 
-# Reasons that say something of heat, power or a fault, as NVML's facts name them; the others are a clock's usual ones.
-GRAVE = pattern(r"thermal|hardware-slowdown|power")
+# To be at the power limit is usual under load, and explains where a GPU is slow.
+_TELLING = GRAVE_REASONS | {"software-power-cap"}
 
 
 def blame(place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
@@ -24,7 +23,7 @@ def blame(place: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:
     if health.ecc_uncorrected.value:
         return Cause.GPU_HARDWARE_FAULT, fact(f"{path}.ecc_uncorrected", health.ecc_uncorrected)
     why: tuple[Evidence, ...] = ()
-    if any(GRAVE.search(reason) for reason in health.throttle_reasons.value or ()):
+    if not _TELLING.isdisjoint(health.throttle_reasons.value or ()):
         why += fact(f"{path}.throttle_reasons", health.throttle_reasons)
     return Cause.GPU_THROTTLED, why + _link(place, gpu)
 

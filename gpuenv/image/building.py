@@ -12,7 +12,6 @@ from gpuenv.image import labels as own
 from gpuenv.image.buildkit import Build, Cli, build_with
 from gpuenv.image.context import pack
 from gpuenv.image.engine import Engine
-from gpuenv.image.engine_records import Inspected
 from gpuenv.image.errors import EngineError
 from gpuenv.image.progress import Progress
 from gpuenv.image.proof import Proven, prove
@@ -167,7 +166,7 @@ def _built(course: _Course, proven: Proven, made: tuple[str, str | None], engine
         status=Built.BUILT,
         message=f"built and proven; {'; '.join((proven.label, *proven.notes))}",
         id=image,
-        digest=digest or _own_digest(found),
+        digest=digest or found.digest_of(plan.tag),
         base=plan.choice.base.pinned,
         labels=found.labels,
         user=found.user,
@@ -178,7 +177,3 @@ def _built(course: _Course, proven: Proven, made: tuple[str, str | None], engine
         gpu=bool(proven.gpus),
         phases=tuple(course.phases),
     )
-
-
-def _own_digest(found: Inspected) -> str | None:
-    return found.digests[0] if found.digests else None

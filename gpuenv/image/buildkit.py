@@ -112,5 +112,20 @@ def build_with(cli: Cli, build: Build, files: Mapping[str, str], progress: Progr
             raise EngineError("building: no end in time", "Give it longer with --build-timeout SECONDS.")
         if done.ending is not Ending.EXITED or done.exit_code != 0:
             raise told(progress.log or done.stderr or str(done.error), "the build failed")
-        told_id = answer.read_text(encoding="utf-8")
-        return str(json.loads(told_id)["containerimage.digest"]) if cli.is_plugin else told_id.strip()
+        return _image_of(cli, answer)
+
+
+def _image_of(cli: Cli, answer: Path) -> str:
+    """The id that the command line has left.
+
+    Raises:
+        EngineError: where it is none.
+    """
+    try:
+        told_id = answer.read_text(encoding="utf-8").strip()
+        found = json.loads(told_id)["containerimage.digest"] if cli.is_plugin else told_id
+    except (OSError, ValueError, LookupError, TypeError):
+        found = None
+    if not isinstance(found, str) or not found:
+        raise EngineError("building: the command line did not tell which image it built", "Try --builder classic.")
+    return found

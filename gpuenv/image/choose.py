@@ -199,7 +199,10 @@ def _images(
 
 def _python(wheel: WheelCandidate, wish: Wish, image: Image | None, against: dict[str, None]) -> PythonVersion | None:
     """The Python asked for, the distribution's own, or the newest one that CuPy has a wheel for."""
-    name = wish.base or (image.reference if image else "")
+    name = (wish.base or (image.reference if image else "")).partition("@")[0]
+    if "alpine" in name:
+        against[f"{name} is made of musl, for which CuPy has no wheels: a base with glibc is needed"] = None
+        return None
     own = _own_python(name)
     if wish.base is not None and own is None and wish.python is None:
         against[f"which Python {wish.base} has is not known here: name it with --python"] = None

@@ -98,7 +98,7 @@ class Engine:
         if base.digest is not None:
             return base
         found = self.inspect(base.reference)
-        return replace(base, digest=found.digests[0]) if found and found.digests else base
+        return replace(base, digest=found.digest_of(base.reference)) if found else base
 
     def build(self, context: bytes, how: Mapping[str, Any], progress: Progress) -> str:
         """Builds with the classic builder, or with Podman's; answers the image's id.
@@ -168,7 +168,7 @@ class Engine:
     def _pushed_digest(self, reference: str) -> str | None:
         """Podman names no digest while it pushes; the image has it afterwards."""
         found = self.inspect(reference)
-        return found.digests[0] if found and found.digests else None
+        return found.digest_of(reference) if found else None
 
     def run(self, image: str, command: list[str], files: bytes, gpus: str | None, seconds: float) -> ContainerEnd:
         """Runs a command in a container of its own, without a network, and removes the container.

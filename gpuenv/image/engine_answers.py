@@ -63,7 +63,7 @@ def inspected(answer: object) -> Inspected:
         user=str(config.get("User") or ""),
         platform=f"{told.get('Os')}/{told.get('Architecture')}",
         labels={str(key): str(value) for key, value in object_of(config.get("Labels"), "an image's labels").items()},
-        digests=tuple(entry.partition("@")[2] for entry in digests if isinstance(entry, str)),
+        digests=tuple(entry for entry in digests if isinstance(entry, str)),
     )
 
 

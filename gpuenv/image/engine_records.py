@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuenv.image.check.names import digest_in
 from gpuenv.model.record import dataclass
 
 
@@ -43,7 +44,7 @@ class Inspected:
         user: whom it runs as.
         platform: ``linux/amd64``.
         labels: its labels.
-        digests: ``sha256:...``, by which registries know it.
+        digests: ``NAME@sha256:...``, by which registries know it: one that was pushed elsewhere has another one there.
     """
 
     id: str
@@ -52,6 +53,10 @@ class Inspected:
     platform: str
     labels: Mapping[str, str]
     digests: tuple[str, ...]
+
+    def digest_of(self, reference: str) -> str | None:
+        """``sha256:...``, by which the registry of this very name knows it; None where the engine does not tell."""
+        return digest_in(self.digests, reference)
 
 
 @dataclass(frozen=True, slots=True)

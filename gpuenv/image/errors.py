@@ -11,32 +11,40 @@ from collections.abc import Iterator
 from gpuenv.model.secrets import hide_secrets
 
 _LONGEST = 1500
-# How Docker's two builders and Podman say that a command of the build failed: whoever says so is alive, and a broken
-# connection in that command's output is its own.
+# How Docker's two builders and Podman say that a command of the build failed: whoever says so is alive, has its base,
+# and a broken connection, a missing file or a refused login in that command's output is its own.
 _COMMAND_FAILED = re.compile(
     r"returned a non-zero code|did not complete successfully|while running runtime: exit status"
 )
 _BROKEN = r"incompleteread|connection broken|response ended prematurely|unexpected eof|connection reset"
-_ENGINE_GONE = "the engine ended in the middle of the work"
 _CAUSES: tuple[tuple[type[BaseException], str, str], ...] = (
     (PermissionError, "this user may not use the engine's socket", "Join the group docker, or use a rootless engine."),
     (FileNotFoundError, "there is no engine: its socket is not there", "Start Docker or Podman, or set DOCKER_HOST."),
     (ConnectionRefusedError, "no engine answers on its socket", "Start Docker or Podman, or set DOCKER_HOST."),
     (TimeoutError, "the engine does not answer in time", "Look at the engine's log, or restart it."),
 )
-_TEXTS: tuple[tuple[str, str, str | None], ...] = (
+_Texts = tuple[tuple[str, str, str | None], ...]
+_DISK_FULL: _Texts = (
     (
         r"no space left on device|ENOSPC|disk quota exceeded",
         "the disk is full",
         "Make room where the engine keeps its images: docker system df, docker image prune.",
     ),
+)
+# Of the engine itself, where no command of the build failed.
+_OF_ENGINE: _Texts = (
     (
         (
             rf"{_BROKEN}|error reading from server: EOF|transport is closing|broken pipe|"
             r"cannot connect to the docker daemon"
         ),
-        _ENGINE_GONE,
+        "the engine ended in the middle of the work",
         "Start it again; what was built so far is in its cache.",
+    ),
+    (
+        r"\bx509: ",
+        "the engine does not trust the registry's certificate",
+        "Put the certificate of its authority into /etc/docker/certs.d/HOST/ca.crt, which Docker and Podman read.",
     ),
     (
         (
@@ -51,6 +59,22 @@ _TEXTS: tuple[tuple[str, str, str | None], ...] = (
         "the registry asks for a login, or has no such image",
         "docker login REGISTRY, and look at the image's name.",
     ),
+    (r"dockerfile parse error|unknown instruction|unknown flag", "the engine cannot read the Dockerfile", None),
+)
+# Of a command of the build: what shells, pip and Debian's venv print.
+_OF_COMMAND: _Texts = (
+    (
+        r"\b\w*sh: (?:(?:line )?\d+: )?\S+: (?:command )?not found|ensurepip is not\s+available|No module named venv\b",
+        "the base image lacks what the build runs",
+        "It needs a Python with its venv module (kind wheels), or apt-get (the other kinds): --base names another one.",
+    ),
+    (
+        r"\b401 (?:Client )?Error\b|Credentials not correct",
+        "the package index asks for a login",
+        "Show the build yours with --pip-config FILE or --netrc FILE; neither is kept in the image.",
+    ),
+)
+_TEXTS: _Texts = (
     (
         r"do not match the hashes|hash mismatch|hashes from the requirements",
         "a wheel is not the one that was locked",
@@ -75,7 +99,6 @@ _TEXTS: tuple[tuple[str, str, str | None], ...] = (
         "the package index has no such wheel",
         "Look at the index that the build uses; --pip-config FILE shows it yours.",
     ),
-    (r"dockerfile parse error|unknown instruction|unknown flag", "the engine cannot read the Dockerfile", None),
 )
 
 
@@ -100,9 +123,9 @@ def engine_error(error: BaseException, doing: str) -> EngineError:
 def told(text: str, doing: str) -> EngineError:
     """What an engine's own words mean; the words themselves follow where they say more."""
     shown = tidy_text(text)
-    alive = _COMMAND_FAILED.search(text) is not None
-    for pattern, message, remedy in _TEXTS:
-        if not (alive and message == _ENGINE_GONE) and re.search(pattern, text, re.IGNORECASE):
+    whose = _OF_COMMAND if _COMMAND_FAILED.search(text) else _OF_ENGINE
+    for pattern, message, remedy in (*_DISK_FULL, *whose, *_TEXTS):
+        if re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
             return EngineError(f"{doing}: {message}\n{shown}", remedy)
     return EngineError(f"{doing}: {shown}")
 
@@ -111,7 +134,8 @@ def tidy_text(text: str) -> str:
     """An engine's output in ASCII, without colours and secrets, its end where it is long."""
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "\n")
     plain = re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", " ", plain)
-    return hide_secrets(plain.strip()[-_LONGEST:].encode("ascii", "replace").decode())
+    # Cut afterwards: the end of an address no longer tells where the password in it began.
+    return hide_secrets(plain.strip().encode("ascii", "replace").decode())[-_LONGEST:]
 
 
 def _roots(error: BaseException, depth: int = 0) -> Iterator[BaseException]:

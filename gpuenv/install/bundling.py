@@ -13,11 +13,12 @@ import tarfile
 from itertools import islice
 from pathlib import Path
 
+from gpuenv import files
 from gpuenv.install.errors import InstallError, Unreadable
 from gpuenv.install.locking import parse_lock
 from gpuenv.install.records import Pin
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.record import dataclass
+from gpuenv.model.record import dataclass, replace
 from gpuenv.model.unread import reason_of
 
 SCHEMA = "gpuenv.bundle/1"
@@ -85,15 +86,8 @@ def write_bundle(folder: Path, manifest: Manifest) -> None:
     files = tuple(
         BundledFile(path.relative_to(folder).as_posix(), _digest(path), path.stat().st_size) for path in paths
     )
-    whole = Manifest(
-        manifest.requirements,
-        manifest.python,
-        manifest.platform,
-        manifest.gpuenv_version,
-        manifest.matrix_revision,
-        files,
-    )
-    (folder / MANIFEST).write_text(json.dumps(encode(whole), indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(encode(replace(manifest, files=files)), indent=2)
+    (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
 
 
 def pack(folder: Path, archive: Path) -> None:
@@ -118,12 +112,14 @@ def open_bundle(given: Path, scratch: Path) -> Bundle:
         Unreadable: when it is neither a folder nor a tar file.
         InstallError: with what does not match.
     """
-    if not given.is_dir():
+    is_folder = files.is_folder(given)
+    if not is_folder:
         _expect_archive(given)
     try:
-        folder, manifest = (given, _manifest_in(given)) if given.is_dir() else (scratch, _unpacked(given, scratch))
+        folder, manifest = (given, _manifest_in(given)) if is_folder else (scratch, _unpacked(given, scratch))
         _compare(folder, manifest)
-        return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK)))
+        # It is for one target: no marker in it says what is for which.
+        return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK), {}))
     except (OSError, tarfile.TarError, ValueError) as error:
         raise InstallError(f"{given}: {reason_of(error)}", "Make it anew with gpuenv bundle.") from error
 

@@ -93,14 +93,23 @@ def _conda_programs(prefix: str, environment: Mapping[str, str]) -> Iterator[str
 
 def _uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
     own = os.path.join(os.path.dirname(sys.executable), "uv")
-    path = shutil.which("uv", path=environment.get("PATH")) or shutil.which(own)
-    if path is None:
+    paths = dict.fromkeys(filter(None, (shutil.which("uv", path=environment.get("PATH")), shutil.which(own))))
+    if not paths:
         tried.append("no uv on PATH")
-        return None
-    version = _version_in(run_child([path, "--version"], environment, _soon(deadline)))
-    if version is None or Version(version) < uv.OLDEST:
-        tried.append(f"uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
-        return None
+    for path in paths:
+        version = _version_in(run_child([path, "--version"], environment, _soon(deadline)))
+        if version is None or Version(version) < uv.OLDEST:
+            tried.append(f"{path}: uv {version or 'does not answer'}, and {uv.OLDEST} or newer is needed")
+        else:
+            return _uv_for(scheme, (path, version), environment, deadline, tried)
+    return None
+
+
+def _uv_for(
+    scheme: Scheme, found: tuple[str, str], environment: Mapping[str, str], deadline: float, tried: list[str]
+) -> Installer | None:
+    """The program at a path, in its version, where it can make out the target."""
+    path, version = found
     # An interpreter that prints something at its start (a sitecustomize, say) is more than uv can read.
     asked = run_child([path, "python", "find", scheme.executable], environment, _soon(deadline))
     if asked.exit_code != 0:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from gpuenv import __version__
-from gpuenv.install.backends.conda import CondaRefusal, parse_change
 from gpuenv.install.conda_planning import CondaPrepared
 from gpuenv.install.conda_prefix import read_history, read_packages, stems, wrong_files
-from gpuenv.install.conda_state import CondaState, Former, torn_packages, write_state
+from gpuenv.install.conda_state import CondaState, Former, torn_packages, why_not, write_state
 from gpuenv.install.errors import InstallError, InstallFailed, cut_short, told_of_disk
 from gpuenv.install.holdings import as_package
 from gpuenv.install.journal import Journal, State, Store
@@ -28,13 +27,11 @@ from gpuenv.install.proving import (
 )
 from gpuenv.install.records import Outcome, Plan, Proof, Result
 from gpuenv.install.refusing import remedy_for
-from gpuenv.install.resolving import complaint
 from gpuenv.install.restoring import forget_old, restore
 from gpuenv.install.staging import Announce
 from gpuenv.install.timing import Clock
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass, field, replace
-from gpuenv.model.secrets import hide_secrets
 from gpuenv.probe.children import Ending
 
 _SHOWN = 3
@@ -118,7 +115,8 @@ def _written(work: CondaWork, plan: Plan, number: str) -> tuple[CondaState, Jour
         work.store.write(journal)
     except OSError as error:
         work.store.drop(number)
-        raise InstallFailed(f"the journal cannot be written: {error.strerror}") from error
+        why = told_of_disk(error)
+        raise InstallFailed(f"the journal cannot be written: {why}", remedy_for(why)) from error
     return state, journal
 
 
@@ -174,13 +172,7 @@ def _change(work: CondaWork) -> str | None:
     result = caller.run(command)
     if result.ending is Ending.EXITED and result.exit_code == 0:
         return None
-    why = complaint(result)
-    try:
-        parse_change(result.stdout)
-    except CondaRefusal as refusal:
-        why = hide_secrets(str(refusal))
-    except ValueError:
-        pass
+    why = why_not(result)
     remedy = remedy_for(why)
     return f"{caller.tool.label} failed: {why}" + (f" {remedy}" if remedy else "")
 
@@ -242,6 +234,5 @@ def _put_back(work: CondaWork, plan: Plan, journal: Journal, what: tuple[tuple[P
     made, why = what
     work.clock.begin("put back")
     work.announce("putting the former packages back")
-    missing = restore(work.store, journal, work.prepared.caller.environment)
-    said = "the former packages are back" if not missing else f"{len(missing)} could not be put back"
-    return put_back(plan, journal, made, why, said, missing)
+    back = restore(work.store, journal, work.prepared.caller.environment)
+    return put_back(plan, journal, made, why, back)

@@ -27,10 +27,9 @@ YOUNG = (
     "installing with conda is young in gpuenv: conda itself changes the environment and its revisions lead back; "
     "the former packages return, not every byte"
 )
+_WITH_NETWORK = "Without a network it has what its cache holds: leave out --offline, and there may be more."
 # CUDA as conda-forge and NVIDIA's channel package it, and what CuPy's packages bring.
-_OURS = re.compile(
-    r"cupy|cupy-core|cuda-.+|cudatoolkit|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*"
-)
+_OURS = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +139,11 @@ def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[s
             return command, hold, parse_change(result.stdout)
         except CondaRefusal as refusal:
             why = hide_secrets(str(refusal))
-            if not refusal.unfit:
+            lacking = caller.offline and refusal.absent
+            if lacking or not refusal.unfit:
                 raise InstallFailed(
-                    f"{caller.tool.label} could not tell what would change: {why}", remedy_for(why)
+                    f"{caller.tool.label} could not tell what would change: {why}",
+                    _WITH_NETWORK if lacking else remedy_for(why),
                 ) from refusal
         except ValueError as error:
             why = complaint(result) if result.exit_code else str(error)
@@ -150,7 +151,7 @@ def _ask(prefix: str, caller: CondaCaller, choice: CondaChoice) -> tuple[tuple[s
     raise NothingFits(
         f"{' '.join(choice.specs)} cannot be installed beside what the environment holds. {why}",
         f"Install into an environment of its own: {caller.tool.family} create -n NAME python, then "
-        "gpuenv install --python its folder.",
+        "gpuenv install --python its folder." + (f" {_WITH_NETWORK}" if caller.offline else ""),
     )
 
 

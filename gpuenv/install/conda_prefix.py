@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuenv.files import read_regular
-from gpuenv.install.backends.conda import channel_of
+from gpuenv.install.backends.conda import bare_address
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.paths import is_inside
 from gpuenv.install.record_file import hex_digest
@@ -109,14 +109,14 @@ def _packages(folder: Path) -> Iterator[CondaPackage]:
     for path in sorted(folder.glob("*.json")):
         try:
             yield _package(path.stem, json.loads(read_regular(path, _LARGEST)))
-        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise TargetUnusable(
                 f"{path}: conda's record cannot be read: {error}", "Make the environment anew."
             ) from error
 
 
 def _package(stem: str, told: Any) -> CondaPackage:  # noqa: ANN401 - JSON
-    url = channel_of(str(told.get("url") or ""))
+    url = bare_address(str(told.get("url") or ""))
     md5 = told.get("md5")
     paths = (told.get("paths_data") or {}).get("paths") or [{"_path": file} for file in told.get("files") or ()]
     files = tuple(CondaFile(str(entry["_path"]), _digest(entry)) for entry in paths)

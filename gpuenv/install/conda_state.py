@@ -13,16 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from gpuenv.atomic import replace_file
-from gpuenv.install.backends.conda import CondaTool
+from gpuenv.install.backends.conda import CondaRefusal, CondaTool, parse_change
 from gpuenv.install.conda_prefix import CondaPackage, read_history, read_packages, stems, wrong_files
-from gpuenv.install.errors import InstallError
-from gpuenv.install.journal import Store
+from gpuenv.install.journal import Store, not_read
+from gpuenv.install.resolving import complaint
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.record import dataclass
-from gpuenv.probe.children import run_child
+from gpuenv.model.secrets import hide_secrets
+from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.report.text import command_text
 
 SCHEMA = "gpuenv.conda-state/1"
 _FILE = "conda.json"
+_EXACT = "explicit.txt"  # the packages that are wanting, by their addresses
 _LONGEST = 3600.0  # seconds; packages may have to be downloaded once more
 
 
@@ -78,7 +81,7 @@ def read_state(store: Store, number: str) -> CondaState | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, DecodeError, RecursionError) as error:
-        raise InstallError(f"{path}: the former state cannot be read: {error}") from error
+        raise not_read(path, "the former state", error) from error
 
 
 def changed_by_others(store: Store, state: CondaState) -> tuple[str, ...]:
@@ -86,20 +89,51 @@ def changed_by_others(store: Store, state: CondaState) -> tuple[str, ...]:
     return tuple(sorted(stems(str(store.root)) ^ set(state.after or ()))) if state.after is not None else ()
 
 
-def go_back(store: Store, number: str, state: CondaState, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Puts the former packages back; what is not back is answered. It may be done again after it was interrupted.
+def go_back(
+    store: Store, number: str, state: CondaState, environment: Mapping[str, str]
+) -> tuple[tuple[str, ...], str | None]:
+    """Puts the former packages back. It may be done again after it was interrupted.
 
     Args:
         store: the journals of the environment.
         number: the transaction.
         state: what was there.
         environment: the variables that conda is run with.
+
+    Returns:
+        What is not back, and what to do about that; None where all is.
     """
-    prefix = str(store.root)
+    prefix, said = str(store.root), None
     for command in _ways(prefix, store.transaction(number), state):
-        run_child([*command], state.tool.environment(environment), time.monotonic() + _LONGEST)
+        result = run_child([*command], state.tool.environment(environment), time.monotonic() + _LONGEST)
+        if result.ending is not Ending.EXITED or result.exit_code != 0:
+            said = why_not(result)
     wanted = {entry.stem for entry in state.packages}
-    return (*sorted(wanted ^ stems(prefix)), *_torn(prefix, state))
+    missing = (*sorted(wanted ^ stems(prefix)), *sorted(_torn(prefix, state)))
+    return missing, _remedy(store, number, state, said) if missing else None
+
+
+def why_not(result: ChildResult) -> str:
+    """Why conda did not do what it was asked, in its own words."""
+    try:
+        parse_change(result.stdout)
+    except CondaRefusal as refusal:
+        return hide_secrets(str(refusal))
+    except ValueError:
+        pass
+    return complaint(result)
+
+
+def _remedy(store: Store, number: str, state: CondaState, said: str | None) -> str:
+    told = f"{state.tool.label} says: {said.rstrip('.')}. " if said else ""
+    exact = store.transaction(number) / _EXACT
+    if not state.offline or not exact.exists():
+        return f"{told}Look at what stands in its way, and try again: gpuenv rollback"
+    command = command_text((state.tool.program, "install", f"--prefix={store.root}", f"--file={exact}"))
+    return (
+        f"{told}It was to use no network, since the install used none, and its cache lacks packages. With a network: "
+        f"{command}; then again: gpuenv rollback"
+    )
 
 
 def _ways(prefix: str, folder: Path, state: CondaState) -> Iterator[tuple[str, ...]]:
@@ -111,7 +145,7 @@ def _ways(prefix: str, folder: Path, state: CondaState) -> Iterator[tuple[str, .
     there, torn = stems(prefix), _torn(prefix, state)
     lost = [entry for stem, entry in wanted.items() if (stem not in there or entry.name in torn) and entry.url]
     if lost:
-        file = folder / "explicit.txt"
+        file = folder / _EXACT
         replace_file(file, "".join(f"{line}\n" for line in ("@EXPLICIT", *(entry.url for entry in lost))), private=True)
         yield tool.exactly(prefix, file, offline=state.offline)
     more = sorted({entry.name for entry in read_packages(prefix).values()} - _names_of(state))

@@ -16,6 +16,7 @@ from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import InstallFailed, TargetUnusable
 from gpuenv.install.refusing import cure
 from gpuenv.install.resolving import Caller, complaint
+from gpuenv.model.record import replace
 from gpuenv.probe.children import Ending
 
 _OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
@@ -49,7 +50,7 @@ def download(
     result = caller.patience.run(command, environment, caller.group)
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         why = complaint(result)
-        raise InstallFailed(f"the wheels could not be downloaded: {why}", cure(why, caller))
+        raise InstallFailed(f"the wheels could not be downloaded: {why}", cure(why, replace(caller, installer=pip)))
     if not any(folder.iterdir()):
         raise InstallFailed("pip downloaded nothing")
 

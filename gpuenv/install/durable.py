@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from gpuenv.probe.children import ChildGroup, Ending, run_child
@@ -22,12 +23,13 @@ class Writing:
         """Begins; what ``write_out`` says of the arguments holds."""
         self._group = ChildGroup()
         self._error: OSError | None = None
+        self._stopped = False
         self._thread = threading.Thread(target=self._write, args=(folder, paths), daemon=True)
         self._thread.start()
 
     def _write(self, folder: Path, paths: Iterable[Path]) -> None:
         try:
-            write_out(folder, paths, self._group)
+            write_out(folder, takewhile(lambda _: not self._stopped, paths), self._group)
         except OSError as error:
             self._error = error
 
@@ -43,6 +45,7 @@ class Writing:
 
     def stop(self) -> None:
         """Ends it, whatever is written by then."""
+        self._stopped = True
         self._group.close()
 
 

@@ -77,10 +77,8 @@ def execute(work: Work) -> Outcome:
         journal, frameworks = _made_ready(work, number)
     except OSError as error:
         work.store.drop(number)
-        raise InstallFailed(
-            f"the new files could not be put together: {error.strerror}",
-            remedy_for(error.strerror or ""),
-        ) from error
+        why = told_of_disk(error)
+        raise InstallFailed(f"the new files could not be put together: {why}", remedy_for(why)) from error
     except KeyboardInterrupt:
         work.store.drop(number)
         work.announce("interrupted; nothing was changed")
@@ -242,6 +240,4 @@ def _prove(work: Work, plan: Plan, frameworks: tuple[str, ...]) -> tuple[Proof, 
 
 def _put_back(work: Work, plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str) -> Outcome:
     work.clock.begin("put back")
-    missing = restore(work.store, journal)
-    said = "the former state is back" if not missing else f"{len(missing)} files could not be put back"
-    return put_back(plan, journal, made, why, said, missing)
+    return put_back(plan, journal, made, why, restore(work.store, journal))

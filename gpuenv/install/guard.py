@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.lines import cuda_major, is_cupy
 
-_LINES = ("cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
+_LINES = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")  # the first is built from its source
 
 
 def guard_text(packages: Mapping[str, str]) -> str:
-    """Constraints: CuPy and the CUDA wheels of its major at their versions, and no other line at all.
+    """Constraints: CuPy and the CUDA wheels of its major at their versions, and none of the other lines of today.
 
     Args:
         packages: name and version of what is installed.

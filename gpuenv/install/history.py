@@ -45,19 +45,24 @@ def history_of(journals: Sequence[Journal]) -> History:
     return History(tuple(Past(j.number, j.created_at, j.summary, j.removed, j.installed, j.former) for j in journals))
 
 
-def plan_of_rollback(journals: Sequence[Journal], target: Place) -> Plan:
-    """What undoing these installs, the newest first, would take out and bring back; nothing is downloaded for it."""
+def plan_of_rollback(journals: Sequence[Journal], target: Place, condas: Mapping[str, str]) -> Plan:
+    """What undoing these installs, the newest first, would take out and bring back.
+
+    Args:
+        journals: of the installs.
+        target: the environment.
+        condas: number of an install of conda's -> the program that leads back; nothing is downloaded for the others.
+    """
     there: dict[str, str] = {}
     for journal in reversed(journals):
         there.update((name, release) for name, _, release in (text.partition("==") for text in journal.installed))
-    files = {journal.number: len(journal.put) for journal in journals}
     former = journals[-1].former
     coming = {text.partition("==")[0] for journal in journals for text in journal.removed}
     back = tuple(Pin(name, former[name], former=there.get(name)) for name in sorted(coming) if name in former)
     gone = tuple(Removal(name, release, Reason.CAME_WITH_INSTALL, 0) for name, release in sorted(there.items()))
     return Plan(
         target=target,
-        installer="the journal",
+        installer=" and ".join(dict.fromkeys(condas.get(journal.number, "the journal") for journal in journals)),
         requirements=(),
         remove=gone,
         leftovers=(),
@@ -65,8 +70,12 @@ def plan_of_rollback(journals: Sequence[Journal], target: Place) -> Plan:
         moves=(),
         commands=(),
         undo=Command("a rollback is not undone: install again", ()),
-        space=Space(0, None),
-        notes=tuple(
-            f"install {number}: {count} files go, those that they replaced return" for number, count in files.items()
-        ),
+        space=Space(None if condas else 0, None),
+        notes=tuple(_note(journal, condas.get(journal.number)) for journal in journals),
     )
+
+
+def _note(journal: Journal, conda: str | None) -> str:
+    if conda is not None:
+        return f"install {journal.number}: {conda} puts the former packages back, from its cache or its channels"
+    return f"install {journal.number}: {len(journal.put)} files go, those that they replaced return"

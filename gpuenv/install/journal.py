@@ -25,6 +25,7 @@ from gpuenv.model.record import dataclass
 
 SCHEMA = "gpuenv.journal/1"
 _PRIVATE = 0o700
+_ROOM = "Make room or rights there, and try again."
 
 
 class State(str, Enum):
@@ -179,7 +180,7 @@ class Store:
         try:
             self.transaction(number).mkdir(mode=_PRIVATE)
         except OSError as error:
-            raise TargetUnusable(f"{self.folder}: cannot be written: {error.strerror}") from error
+            raise TargetUnusable(f"{self.folder}: cannot be written: {error.strerror}", _ROOM) from error
         return number
 
     def write(self, journal: Journal) -> None:
@@ -207,7 +208,7 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, DecodeError, RecursionError) as error:
-            raise InstallError(f"{path}: the journal cannot be read: {error}") from error
+            raise not_read(path, "the journal", error) from error
         outside = [text for text in _paths(journal) if not _is_below(text)]
         if outside or journal.number != number:
             raise InstallError(f"{path}: names what is outside of the environment: {(outside or [number])[0]!r}")
@@ -218,7 +219,7 @@ class Store:
         path = self.transaction(number) / "state.json"
         try:
             return decode(Standing, json.loads(path.read_text(encoding="utf-8"))).state
-        except (OSError, ValueError, DecodeError):
+        except (OSError, ValueError, DecodeError, RecursionError):
             return State.OPEN
 
     def drop(self, number: str) -> None:
@@ -244,7 +245,7 @@ class Store:
         try:
             handle = os.open(self.folder / "lock", flags, 0o600)
         except OSError as error:
-            raise TargetUnusable(f"{self.folder}/lock: cannot be written: {error.strerror}") from error
+            raise TargetUnusable(f"{self.folder}/lock: cannot be written: {error.strerror}", _ROOM) from error
         try:
             self._hold(handle)
             yield
@@ -264,6 +265,14 @@ class Store:
                 "Its file system keeps no locks, as a network's does that is mounted without them: mount it with "
                 "locks, or install into an environment on a disk of this machine.",
             ) from error
+
+
+def not_read(path: Path, what: str, error: Exception) -> InstallError:
+    """What is said of a journal, or of what lies beside it, that is damaged; nothing is put back by guesses."""
+    return InstallError(
+        f"{path}: {what} cannot be read: {error}",
+        f"Where the environment works, remove {path.parent}: that install can then not be undone. Else make it anew.",
+    )
 
 
 def _write(path: Path, data: object) -> None:

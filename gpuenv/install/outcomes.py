@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from gpuenv.install.journal import Journal
 from gpuenv.install.records import Outcome, Plan, Proof, Result
+from gpuenv.install.restoring import Restored
 from gpuenv.model.exit_codes import ExitCode
 
 
-def put_back(
-    plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str, said: str, missing: tuple[str, ...]
-) -> Outcome:
+def put_back(plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str, back: Restored) -> Outcome:
     """The outcome of a failed install.
 
     Args:
@@ -17,17 +16,19 @@ def put_back(
         journal: of the transaction, which stays where something is missing.
         made: the proofs that were made.
         why: it failed.
-        said: how much is back.
-        missing: what could not be put back.
+        back: how much is back.
     """
+    missing = back.missing
+    former = "the former packages are back" if back.of == "packages" else "the former state is back"
     return Outcome(
         status=Result.RESTORED if not missing else Result.NOT_RESTORED,
         exit_code=ExitCode.FAILED,
-        message=f"The install failed: {why}; {said}.",
+        message=f"The install failed: {why}; {back if missing else former}.",
         transaction=None if not missing else journal.number,
         target=plan.target,
         plan=plan,
         proofs=made,
         undo=None if not missing else plan.undo,
         not_restored=missing,
+        remedy=back.remedy,
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpuenv.install.aims import Aims
 from gpuenv.install.holdings import Holdings, as_package
 from gpuenv.install.paths import JOURNALS
 from gpuenv.install.records import Command, Leftover, Pin, Place, Plan, Reason, Removal, Space
-from gpuenv.install.removal import files_of
 from gpuenv.install.resolving import Caller
 from gpuenv.install.wants import Package
 from gpuenv.matrix.ranges import same_release
@@ -35,6 +34,7 @@ class Choice:
         overwritten: the distributions that stay and whose files another one has overwritten.
         strays: the files that nobody owns.
         commands: those that were run to find this out.
+        files: of each distribution that leaves, how many it has.
     """
 
     requirements: tuple[str, ...]
@@ -43,6 +43,7 @@ class Choice:
     overwritten: frozenset[str]
     strays: tuple[str, ...]
     commands: tuple[Command, ...]
+    files: Mapping[str, int]
 
 
 def make_plan(holdings: Holdings, caller: Caller, choice: Choice, free: int | None) -> Plan:
@@ -72,8 +73,7 @@ def _removals(holdings: Holdings, choice: Choice) -> tuple[Removal, ...]:
     reasons = {name: reason for name, reason in choice.aim.remove.items() if name in holdings.own}
     reasons.update({pin.name: _why(pin, choice.overwritten) for pin in choice.install if pin.former is not None})
     return tuple(
-        Removal(name, holdings.own[name].release, reason, len(files_of(holdings.own[name], holdings.scheme.root)))
-        for name, reason in reasons.items()
+        Removal(name, holdings.own[name].release, reason, choice.files[name]) for name, reason in reasons.items()
     )
 
 

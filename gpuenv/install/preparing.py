@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpuenv.install.aims import Aims, aims, frozen, kept_wants, kept_working
 from gpuenv.install.backends.base import lock_text
-from gpuenv.install.environment import Installed, Scheme
+from gpuenv.install.environment import Scheme
 from gpuenv.install.errors import TargetUnusable
 from gpuenv.install.holdings import Holdings, as_package
 from gpuenv.install.planning import Choice, make_plan
@@ -101,7 +101,7 @@ def prepare(
     packages = [as_package(entry) for entry in holdings.visible]
     aim = aims(requirements, packages, holdings.scheme.markers, _damaged(holdings))
     _refuse_hidden_rivals(holdings, aim)
-    removed = [holdings.own[name] for name in aim.remove if name in holdings.own]
+    removed = {name: _places(holdings, name) for name in aim.remove if name in holdings.own}
     _, overwritten = _leaving(holdings, removed)
     refresh = tuple(sorted({*aim.refresh, *overwritten, *again}))
     if locked is None:
@@ -110,11 +110,13 @@ def prepare(
         resolved = _locked(holdings, locked, refresh)
     resolved = with_digests(caller, _refreshed(resolved, refresh, holdings))
     install = tuple(_former(pin, holdings) for pin in resolved.pins)
-    replaced = [holdings.own[pin.name] for pin in install if pin.name in holdings.own]
-    leaving, _ = _leaving(holdings, [*removed, *replaced])
+    replaced = [pin.name for pin in install if pin.name in holdings.own and pin.name not in removed]
+    going = {**removed, **{name: _places(holdings, name) for name in replaced}}
+    leaving, _ = _leaving(holdings, going)
     strays = leftovers(holdings.scheme, owners(holdings.own.values(), holdings.scheme.root))
     strays = tuple(dict.fromkeys((*strays, *left_metadata(holdings.scheme, holdings.own, cleared))))
-    choice = Choice(tuple(requirements), aim, install, overwritten, strays, resolved.commands)
+    files = {name: len(places) for name, places in going.items()}
+    choice = Choice(tuple(requirements), aim, install, overwritten, strays, resolved.commands, files)
     plan = make_plan(holdings, caller, choice, free_space(holdings.scheme.root))
     return Prepared(plan, holdings, lock_text(install), (*leaving, *strays), caller)
 
@@ -144,12 +146,15 @@ def _refuse_hidden_rivals(holdings: Holdings, aim: Aims) -> None:
             )
 
 
-def _leaving(holdings: Holdings, removed: Sequence[Installed]) -> tuple[tuple[str, ...], frozenset[str]]:
+def _places(holdings: Holdings, name: str) -> tuple[str, ...]:
+    return files_of(holdings.own[name], holdings.scheme.root)
+
+
+def _leaving(holdings: Holdings, going: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], frozenset[str]]:
     """The places that leave with some distributions, and those who stay and whose files were overwritten by them."""
     root = holdings.scheme.root
-    places = dict.fromkeys(place for entry in removed for place in files_of(entry, root))
-    names = {entry.name for entry in removed}
-    staying = owners((entry for name, entry in holdings.own.items() if name not in names), root) if removed else {}
+    places = dict.fromkeys(place for files in going.values() for place in files)
+    staying = owners((entry for name, entry in holdings.own.items() if name not in going), root) if going else {}
     stay, overwritten = still_owned(places, staying, Path(root))
     return tuple(place for place in places if place not in stay), overwritten
 

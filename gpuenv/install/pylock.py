@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gpuenv.install.backends.base import file_name, make_pin
 from gpuenv.install.records import Pin
+from gpuenv.install.wants import marker_holds
 from gpuenv.toml_text import parse_toml
 
 
-def parse_pylock(text: str) -> tuple[Pin, ...]:
+def parse_pylock(text: str, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
     """The packages of a lock file, each with the digests of its wheels.
+
+    Args:
+        text: its content.
+        markers: the target's environment markers, by which packages are for it or not; None for all that it names.
 
     Raises:
         ValueError: when it is no lock file, or holds a package that is not from wheels.
@@ -21,12 +27,19 @@ def parse_pylock(text: str) -> tuple[Pin, ...]:
     packages = document.get("packages", [])
     if not isinstance(packages, list):
         raise ValueError("packages: expected a list of tables")  # noqa: TRY004 - one kind of error for all input
-    return tuple(_pin(entry) for entry in packages)
+    if not all(isinstance(entry, dict) for entry in packages):
+        raise ValueError("packages: expected a table")
+    return tuple(_pin(entry) for entry in packages if markers is None or _is_for(entry, markers))
 
 
-def _pin(entry: Any) -> Pin:  # noqa: ANN401 - TOML
-    if not isinstance(entry, dict):
-        raise ValueError("packages: expected a table")  # noqa: TRY004 - likewise
+def _is_for(entry: Mapping[str, Any], markers: Mapping[str, str]) -> bool:
+    try:
+        return marker_holds(str(entry.get("marker") or ""), markers)
+    except ValueError as error:
+        raise ValueError(f"{entry.get('name')}: {error}") from error
+
+
+def _pin(entry: Mapping[str, Any]) -> Pin:
     wheels = [wheel for wheel in entry.get("wheels", []) if isinstance(wheel, dict)]
     name, release = entry.get("name"), entry.get("version")
     if not wheels:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpuenv.install.conda_state import changed_by_others, read_state
@@ -12,8 +12,6 @@ from gpuenv.install.paths import root_with_journals
 from gpuenv.install.refusing import remedy_for
 from gpuenv.install.restoring import restore
 from gpuenv.install.swap import changed_since
-
-_LISTED = 3
 
 
 def store_of(interpreter: str) -> Store | None:
@@ -50,21 +48,34 @@ def recover(store: Store, environment: Mapping[str, str] | None = None) -> tuple
 
 
 def _put_back(store: Store, journal: Journal, environment: Mapping[str, str] | None) -> None:
-    missing = restore(store, journal, environment)
-    if missing:
-        shown = ", ".join(missing[:_LISTED])
-        raise InstallFailed(
-            f"an earlier install ({journal.number}) was interrupted, and {len(missing)} files could not be put back: "
-            f"{shown}",
-            f"What was kept lies in {store.transaction(journal.number)}; make room or rights, and try again.",
-            stands="",
-        )
+    back = restore(store, journal, environment)
+    if back.missing:
+        told = f"an earlier install ({journal.number}) was interrupted, and {back}"
+        raise InstallFailed(told, back.remedy, stands="")
 
 
 def committed(store: Store) -> tuple[Journal, ...]:
     """The transactions that can be rolled back, the newest first."""
     found = (store.read(number) for number in reversed(store.numbers()) if store.state(number) is State.COMMITTED)
     return tuple(journal for journal in found if journal is not None)
+
+
+def up_to(there: Sequence[Journal], number: str | None) -> Sequence[Journal]:
+    """Those that a rollback undoes: the newest, or one and every later one.
+
+    Args:
+        there: what can be rolled back, the newest first.
+        number: down to which one; None for the newest alone.
+
+    Raises:
+        InstallError: when there is none, or none of that number.
+    """
+    numbers = [journal.number for journal in there]
+    if not there:
+        raise InstallError("there is no install to roll back in this environment")
+    if number is not None and number not in numbers:
+        raise InstallError(f"there is no install {number}", "gpuenv rollback --list shows them")
+    return there[: numbers.index(number) + 1 if number is not None else 1]
 
 
 def roll_back(store: Store, number: str | None, environment: Mapping[str, str] | None = None) -> tuple[Journal, ...]:
@@ -79,15 +90,8 @@ def roll_back(store: Store, number: str | None, environment: Mapping[str, str] |
         InstallError: when there is none, or others have changed its files since.
         InstallFailed: when something could not be put back.
     """
-    there = committed(store)
-    numbers = [journal.number for journal in there]
-    if not there:
-        raise InstallError("there is no install to roll back in this environment")
-    if number is not None and number not in numbers:
-        raise InstallError(f"there is no install {number}", f"one of {', '.join(reversed(numbers))}")
-    last = numbers.index(number) if number is not None else 0
     undone: list[Journal] = []
-    for journal in there[: last + 1]:
+    for journal in up_to(committed(store), number):
         try:
             _roll_back_one(store, journal, environment)
         except InstallError as error:
@@ -112,9 +116,6 @@ def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str
     except OSError as error:
         why = told_of_disk(error)
         raise InstallFailed(f"the rollback cannot be noted: {why}", remedy_for(why)) from error
-    missing = restore(store, journal, environment)
-    if missing:
-        shown = ", ".join(missing[:_LISTED])
-        raise InstallFailed(
-            f"{len(missing)} {'packages' if conda else 'files'} could not be put back: {shown}", stands=""
-        )
+    back = restore(store, journal, environment)
+    if back.missing:
+        raise InstallFailed(str(back), back.remedy, stands="")

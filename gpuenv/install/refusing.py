@@ -21,7 +21,7 @@ NOTHING_THERE = re.compile(r"from versions: none")  # pip's word for an index th
 _NOT_CACHED = re.compile(
     r"not found in the cache|to be downloaded from a registry|network was disabled|[Tt]here (?:is|are) no versions? of"
 )
-_NO = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's
+_NO = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
 _NAMED = 5
 
 
@@ -42,7 +42,8 @@ def cure(why: str, caller: Caller) -> str | None:
     """The same, where more is known: the network may be out of use because the user said so."""
     if not _lacks_files(why, caller):
         return remedy_for(why)
-    way = "leave out --offline" if caller.options.offline else "unset UV_OFFLINE"
+    ways = ["leave out --offline"] if caller.options.offline else []
+    way = " and ".join([*ways, f"unset {caller.installer.offline_variable}"] if _told_offline(caller) else ways)
     over = "Or carry everything over: gpuenv bundle there, gpuenv install --bundle here."
     if caller.installer.telling_cache() is None:
         return f"Let it use the network, without which its cache is of no use (that of uv would be): {way}. {over}"
@@ -59,9 +60,14 @@ def lacking(why: str, requirements: Sequence[str], caller: Caller) -> InstallFai
 
 def _lacks_files(why: str, caller: Caller) -> bool:
     """Whether files are wanting because no network may be used; a bundle brings its own."""
-    offline = caller.options.offline or caller.environment.get("UV_OFFLINE", "").lower() not in _NO
+    offline = caller.options.offline or _told_offline(caller)
     wanting = _NOT_CACHED.search(why) or NOTHING_THERE.search(why)
     return offline and caller.options.find_links is None and wanting is not None
+
+
+def _told_offline(caller: Caller) -> bool:
+    """Whether a variable of the installer's own keeps it from every index."""
+    return caller.environment.get(caller.installer.offline_variable, "").lower() not in _NO
 
 
 def _cache_of(caller: Caller) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -192,7 +191,8 @@ def _resolved_alone(caller: Caller, resolved: Resolved, lacking: tuple[Pin, ...]
         try:
             found = {pin.name: pin for pin in caller.installer.resolved("", files.answer.read_text(encoding="utf-8"))}
         except (ValueError, OSError) as error:
-            raise InstallFailed(f"{caller.installer.label} told no digests: {complaint(result)}") from error
+            why = complaint(result)
+            raise InstallFailed(f"{caller.installer.label} told no digests: {why}", cure(why, caller)) from error
     return _joined(resolved, found, Command("ask for the digests", command))
 
 
@@ -255,5 +255,4 @@ def _files(folder: Path, requirements: Sequence[str], constraints: Sequence[str]
     files = Files(folder / "requirements.txt", folder / "constraints.txt", folder / "answer.json")
     files.requirements.write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
     files.constraints.write_text("".join(f"{text}\n" for text in constraints), encoding="utf-8")
-    os.chmod(folder, 0o700)  # noqa: PTH101 - as made
     return files

@@ -9,12 +9,33 @@ from gpuenv.install.durable import write_out
 from gpuenv.install.errors import told_of_disk
 from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.swap import not_back, touched, undo
+from gpuenv.model.record import dataclass
 
 _KEPT_TRANSACTIONS = 3
+_LISTED = 3
 
 
-def restore(store: Store, journal: Journal, environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Puts a transaction's files back and looks whether they are; what is not back is answered.
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """How far a transaction is put back.
+
+    Attributes:
+        of: ``packages`` of conda's, or ``files``.
+        missing: those that are not back.
+        remedy: what to do about them; null where all are.
+    """
+
+    of: str
+    missing: tuple[str, ...] = ()
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.missing[:_LISTED])
+        return f"{len(self.missing)} {self.of} could not be put back, {shown}"
+
+
+def restore(store: Store, journal: Journal, environment: Mapping[str, str] | None = None) -> Restored:
+    """Puts a transaction's files back and looks whether they are.
 
     Args:
         store: the journals of the environment.
@@ -22,13 +43,19 @@ def restore(store: Store, journal: Journal, environment: Mapping[str, str] | Non
         environment: the variables that conda is run with, where the transaction was one of conda's.
     """
     conda = read_state(store, journal.number)
+    folder = store.transaction(journal.number)
+    remedy: str | None = f"What was kept lies in {folder}; make room or rights, and try again: gpuenv rollback"
     try:
-        missing = go_back(store, journal.number, conda, environment or {}) if conda else _move_back(store, journal)
+        if conda:
+            missing, remedy = go_back(store, journal.number, conda, environment or {})
+        else:
+            missing = _move_back(store, journal)
     except OSError as error:
         missing = (told_of_disk(error),)
     if not missing:
         store.drop(journal.number)
-    return missing
+        remedy = None
+    return Restored("packages" if conda else "files", missing, remedy)
 
 
 def _move_back(store: Store, journal: Journal) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuenv.doctor.own_commands import words_about
 from gpuenv.install.journal import Journal
 from gpuenv.install.records import Outcome, Phase, Pin, Plan, Proof, Reason, Removal, Result
+from gpuenv.model.sizes import size_text
 from gpuenv.report.text import Line, Style, command_text
 
 _REASONS = {
@@ -18,7 +19,6 @@ _REASONS = {
     Reason.CAME_WITH_INSTALL: "came with the install",
     Reason.CONDA_SAYS: "conda takes it out: it cannot stay beside what comes",
 }
-_UNITS = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024))
 _LEFTOVERS_SHOWN = 3
 _STYLES = {
     Result.INSTALLED: Style.GOOD,
@@ -104,14 +104,6 @@ def _room(plan: Plan) -> Iterator[Line]:
             yield Line("  note: the room may not do; then nothing is changed", Style.WARNING, 4)
 
 
-def size_text(size: int) -> str:
-    """``1.2 GiB``."""
-    for unit, worth in _UNITS:
-        if size >= worth:
-            return f"{size / worth:.1f} {unit}"
-    return f"{size} B"
-
-
 def outcome_lines(outcome: Outcome, *, verbose: bool = False) -> Iterator[Line]:
     """One clear summary: what changed, where, proven how, how to undo."""
     for number in outcome.recovered:
@@ -125,6 +117,8 @@ def outcome_lines(outcome: Outcome, *, verbose: bool = False) -> Iterator[Line]:
         yield _proof(proof)
     for place in outcome.not_restored:
         yield Line(f"  not put back: {place}", Style.BAD, 4)
+    if outcome.remedy is not None:
+        yield Line(f"  {outcome.remedy}", hang=4)
     if verbose and outcome.phases:
         yield Line("Where the time went", Style.HEADING)
         yield from (_phase(phase) for phase in outcome.phases)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from packaging.markers import UndefinedEnvironmentName
+from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -146,6 +146,18 @@ def allows(text: str, release: str | None) -> bool:
     """Whether a requirement takes a release; what is none takes any, and nothing is said of a release that is none."""
     requirement = parse(text)
     return requirement is None or release is None or requirement.specifier.contains(release, prereleases=True)
+
+
+def marker_holds(text: str, markers: Mapping[str, str]) -> bool:
+    """Whether an environment marker holds, an empty one among them; no extra is asked for.
+
+    Raises:
+        ValueError: when it is no marker, or asks for what no environment tells.
+    """
+    try:
+        return not text or Marker(text).evaluate({**markers, "extra": ""})
+    except (InvalidMarker, UndefinedComparison, UndefinedEnvironmentName, ValueError) as error:
+        raise ValueError(f"the marker {text!r} cannot be judged here") from error
 
 
 def _applies(requirement: Requirement, extras: set[str], markers: Mapping[str, str]) -> bool:

@@ -9,9 +9,10 @@ from gpuenv.matrix.records import Matrix, Product
 from gpuenv.model.versions import ComputeCapability
 
 _MAKERS = {"nvidia", "tesla", "geforce"}
-# A virtual GPU's name, such as GRID A100D-20C: the board, letters for its kind, megabytes or gigabytes, and the licence
+# A virtual GPU's name, such as GRID A100D-20C: board, letters for its kind, megabytes or gigabytes, and the licence.
+# One that a MIG instance is behind has its slices too, as GRID A100D-1-10C, and CUDA names that instance as well
 # (NVIDIA, Virtual GPU Software User Guide, Virtual GPU Types for Supported GPUs).
-_VIRTUAL = re.compile(r"^(?:GRID|NVIDIA) ((?:RTX ?)?[A-Z]\d+)[A-Z]*-\d+[ABCQ]?[ABCQ]$")
+_VIRTUAL = re.compile(r"^(?:GRID|NVIDIA) ((?:RTX ?)?[A-Z]\d+)[A-Z]*(?:-\d)?-\d+(?:[ABCQ]?[ABCQ]|CME)(?: MIG \S+)?$")
 _BRAND = "geforce"
 
 

@@ -13,7 +13,7 @@ from gpuenv.matrix.candidates import (
 )
 from gpuenv.matrix.changes import driver_floor, merged
 from gpuenv.matrix.conda import conda_candidates, conda_choice
-from gpuenv.matrix.constraints import CONSTRAINTS
+from gpuenv.matrix.constraints import CONSTRAINTS, fits
 from gpuenv.matrix.explanation import explain
 from gpuenv.matrix.images import JudgedImage, judge_images
 from gpuenv.matrix.installable import Rejected, Unknown, in_range
@@ -84,18 +84,19 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
         matrix_revision=matrix.revision,
         experimental=for_amd,
     )
-    fits = [entry.wheel for entry in judged if entry.fits]
-    fitting = [wheel.candidate for wheel in fits if wheel.line.last_cuda is None or wheel is fits[0]]
+    left = [entry.wheel for entry in judged if entry.fits]
+    fitting = [wheel.candidate for wheel in left if wheel.line.last_cuda is None or wheel is left[0]]
     words = [explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
     return replace(resolution, explanation="\n".join(words))
 
 
 def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
     """What is there and older than all that the matrix covers."""
-    branch = min(row.branch for row in matrix.driver_branches)
+    branch = min((row.branch for row in matrix.driver_branches), default=0)
     if needs.driver is not None and needs.driver.branch < branch and not needs.tegra:
         yield f"Driver {needs.driver} is below what the matrix covers: branch {branch} and newer."
-    oldest = min((release.cupy for line in matrix.wheel_lines for release in line.releases), key=version_of)
+    releases = (release.cupy for line in matrix.wheel_lines for release in line.releases)
+    oldest = min(releases, key=version_of, default="0")
     for entry in snapshot.target.cupy:
         if in_range(entry.release, f"<{oldest}"):
             yield f"{entry.label} is below what the matrix covers: CuPy {oldest} and newer."
@@ -119,7 +120,7 @@ def choose(snapshot: Snapshot, matrix: Matrix) -> WheelChoice | None:
     """The wheel that ``resolve`` would choose, without the reasons against the others: for very many machines."""
     needs = needs_of(snapshot, matrix)
     for wheel in by_preference(needs, matrix):
-        if all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in CONSTRAINTS):
+        if fits(wheel, needs, matrix):
             return wheel_choice(wheel, needs, matrix)
     return None
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TypeAlias
 
 import yaml
@@ -78,14 +77,30 @@ def parse_shared(text: str) -> Document:
     return Document(_Sharing(lines, tags).plain(root, "") if root is not None else None, lines, tags)
 
 
+# By LibYAML where it is there.
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Counts how deep it is in, since it goes in by recursion: one in C that nothing else ends but a crash."""
+
+    _depth = 0
+
+    def descend_resolver(self, current_node: yaml.Node | None, current_index: object) -> None:
+        """Called before the parts of each value."""
+        del current_index
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            where = f"line {current_node.start_mark.line + 1}: " if current_node else ""
+            raise YamlError(f"{where}nested more than {_DEEPEST} levels deep")
+
+    def ascend_resolver(self) -> None:
+        """And after them."""
+        self._depth -= 1
+
+
 def _composed(text: str) -> yaml.Node | None:
     if len(text) > LARGEST:
         raise YamlError(f"{len(text)} characters are more than the {LARGEST} that a matrix may have")
-    if _is_deep(text):
-        raise YamlError(f"nested more than {_DEEPEST} levels deep")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        root = yaml.compose(text, loader)
+        root = yaml.compose(text, _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
@@ -93,21 +108,7 @@ def _composed(text: str) -> yaml.Node | None:
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         raise YamlError(f"line {line}: half a character, which is no text") from error
-    except RecursionError as error:
-        raise YamlError("nested too deeply") from error
     return root
-
-
-def _is_deep(text: str) -> bool:
-    """Whether the text could nest deeper than the parser's stack bears: looked at before it is parsed."""
-    if re.search(rf"^(?: {{{2 * _DEEPEST},}}|(?: *[-?:] ){{{_DEEPEST},}})", text, re.MULTILINE):
-        return True
-    depth = 0
-    for bracket in re.findall(r"[\[\]{}]", text):
-        depth += 1 if bracket in "[{" else -1
-        if depth > _DEEPEST:
-            return True
-    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from gpuenv.model.lines import is_cupy
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _ABI = re.compile(r"cp3\d{1,2}t?")
 _CODE = re.compile(r"\d{1,2}\.\d[af]?")
+_ROCM = re.compile(r"\d{1,4}(?:\.\d{1,4})*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -135,6 +136,9 @@ def _lines(matrix: Matrix) -> Iterator[Fault]:
             yield Fault(f"cuda_majors[{number}]", text)
     yield from _repeated("wheel_lines", [line.name for line in matrix.wheel_lines])
     yield from _repeated("rocm_lines", [line.name for line in matrix.rocm_lines])
+    for number, of_rocm in enumerate(matrix.rocm_lines):
+        if not _ROCM.fullmatch(of_rocm.rocm):
+            yield Fault(f"rocm_lines[{number}]", f"{of_rocm.rocm} is no release of ROCm; expected one like 7.0")
     in_order = sorted(enumerate(matrix.wheel_lines), key=lambda pair: pair[1].first_cuda)
     for (_, one), (number, other) in pairwise(in_order):
         if one.serves(other.first_cuda):
@@ -165,6 +169,7 @@ def _referred(matrix: Matrix) -> Iterator[Fault]:
         line = next((line for line in matrix.wheel_lines if line.serves(build.cuda)), None)
         if line is None or (line.name, build.cupy) not in releases:
             yield Fault(f"conda_builds[{number}]", f"no wheel line for CUDA {build.cuda} has CuPy {build.cupy}")
+        yield from _are_abis(f"conda_builds[{number}].pythons", build.pythons)
     for number, image in enumerate(matrix.images):
         if (image.line is None) != (image.cupy is None):
             yield Fault(f"images[{number}]", "line and cupy stand together")
@@ -188,6 +193,12 @@ def _is_range(path: str, text: str) -> Iterator[Fault]:
         yield Fault(path, f"{text} is no version range")
 
 
+def _are_abis(path: str, tags: Sequence[str]) -> Iterator[Fault]:
+    for tag in tags:
+        if not _ABI.fullmatch(tag):
+            yield Fault(path, f"{tag} is no ABI tag; expected one like cp312 or cp314t")
+
+
 def _release_faults(path: str, release: Release) -> Iterator[Fault]:
     try:
         Version(release.cupy)
@@ -197,9 +208,7 @@ def _release_faults(path: str, release: Release) -> Iterator[Fault]:
         yield from _is_range(f"{path}.{name}", getattr(release, name) or "")
     for text in _python_faults(release):
         yield Fault(f"{path}.pythons", text)
-    for tag in release.pythons:
-        if not _ABI.fullmatch(tag):
-            yield Fault(f"{path}.pythons", f"{tag} is no ABI tag; expected one like cp312 or cp314t")
+    yield from _are_abis(f"{path}.pythons", release.pythons)
     for name, platform in release.platforms.items():
         if name not in PLATFORMS:
             yield Fault(f"{path}.platforms", f"{name} is no platform; expected one of {', '.join(PLATFORMS)}")

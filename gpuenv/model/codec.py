@@ -12,6 +12,7 @@ from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from gpuenv.model.harmless import harmless
 from gpuenv.model.record import is_record
 
 R = TypeVar("R")
@@ -30,7 +31,7 @@ class DecodeError(ValueError):
     def __init__(self, path: str, said: str) -> None:
         """Takes the path with the dot before it, as it is gathered."""
         self.path, self.said = path.lstrip("."), said
-        super().__init__(f"{self.path or 'the input'}: {said}")
+        super().__init__(f"{harmless(self.path) or 'the input'}: {said}")
 
 
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
@@ -141,13 +142,12 @@ class _Decoder:
                 raise _error(path, "one of " + ", ".join(str(member.value) for member in kind), data) from None
         if self._texts and isinstance(data, str) and kind is not str:
             return _from_text(kind, data, path)
-        if kind is float and isinstance(data, int) and not isinstance(data, bool):
-            return float(data)
-        if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
+        if not isinstance(data, (int, float) if kind is float else kind):
             raise _error(path, _NAMES[kind], data)
-        return data
+        return _number(kind, data, path) if kind in (int, float) else data
 
 
+_LARGEST = {int: 2**64, float: 2**1023}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -163,9 +163,16 @@ def _from_text(kind: Any, data: str, path: str) -> object:  # noqa: ANN401 - a t
             return data == "true"
         raise _error(path, _NAMES[bool], data)
     try:
-        return kind(data)
+        return _number(kind, kind(data), path)
     except ValueError:
         raise _error(path, _NAMES[kind], data) from None
+
+
+def _number(kind: type[int | float], data: Any, path: str) -> int | float:  # noqa: ANN401 - a number, or true and false
+    """A number that JSON has, which infinity and NaN are not, and that others than Python can read."""
+    if isinstance(data, bool) or not abs(data) <= _LARGEST[kind]:
+        raise _error(path, _NAMES[kind], data)
+    return kind(data)
 
 
 def _parsed(kind: Any, data: object, path: str) -> object:  # noqa: ANN401 - a type hint

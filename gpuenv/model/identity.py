@@ -6,6 +6,7 @@ import re
 
 NVIDIA = "10de"  # PCI vendor id
 AMD = "1002"
+INTEL = "8086"
 
 
 def pci_key(address: str | None) -> str | None:

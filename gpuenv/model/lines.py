@@ -21,6 +21,14 @@ _NEWEST_OF_A_MINOR = CudaVersion(11, 7)
 _OLDEST_CUDA = 7  # major
 _FIRST_UNITED_CUPY = 11  # major
 FIRST_UNITED_CUDA = CudaVersion(11, 2)  # from here on, one line serves all later minors of the major
+# CuPy, Installation, "Installing CuPy from PyPI" of the releases 4 to 14: the lines that there were and are.
+_PUBLISHED = frozenset(
+    f"cupy-cuda{tag}"
+    for tag in (
+        *("70", "75", "80", "90", "91", "92", "100", "101", "102", "110", "111", "112", "113", "114", "115"),
+        *("116", "117", "11x", "12x", "13x"),
+    )
+)
 _OTHER_DISTRIBUTIONS = ("cupy", "cupy-core")  # source or conda, and conda's core package
 
 
@@ -30,6 +38,11 @@ def is_cupy(distribution: str) -> bool:
         bool(_LINE.fullmatch(distribution) or _ROCM_LINE.fullmatch(distribution))
         or distribution in _OTHER_DISTRIBUTIONS
     )
+
+
+def is_published(distribution: str) -> bool:
+    """Whether CuPy has published a line of this very name, for CUDA or for ROCm."""
+    return distribution in _PUBLISHED or is_rocm(distribution)
 
 
 def conda_record(distribution: str, conda_packages: Mapping[str, str]) -> str | None:

@@ -58,8 +58,17 @@ def seen_to_be_absent(snapshot: Snapshot) -> bool:
         return False
     if any(block.endswith(SWITCHED_OFF) for block in snapshot.driver.module_blocks.value or ()):
         return False
-    hidden = host.sandbox.known or module_loaded(snapshot) or snapshot.driver.module_version.known
-    return not (contained(snapshot) and hidden)
+    return bus_is_own(snapshot)
+
+
+def bus_is_own(snapshot: Snapshot) -> bool:
+    """Whether a PCI bus that shows no NVIDIA GPU is to be believed.
+
+    A sandbox shows a container another bus than the host's; and where the host's kernel has NVIDIA's module at work, it
+    has a GPU, since nobody loads it without one.
+    """
+    at_work = module_loaded(snapshot) or snapshot.driver.module_version.known
+    return not (contained(snapshot) and (snapshot.host.sandbox.known or at_work))
 
 
 def _elsewhere(snapshot: Snapshot) -> bool:

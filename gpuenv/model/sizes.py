@@ -1,4 +1,4 @@
-"""Sizes of memory as people write them, in bytes."""
+"""Sizes of memory and of files as people write them, in bytes."""
 
 from __future__ import annotations
 
@@ -30,5 +30,9 @@ def parse_size(text: str) -> int:
 
 
 def size_text(size: int) -> str:
-    """``79.6 GiB``."""
-    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
+    """``79.6 GiB``, ``512 MiB``, ``7 KiB``, ``12 B``."""
+    if size >= 2**30:
+        return f"{size / 2**30:.1f} GiB"
+    if size >= 2**20:
+        return f"{size / 2**20:.0f} MiB"
+    return f"{size / 2**10:.0f} KiB" if size >= 2**10 else f"{size} B"

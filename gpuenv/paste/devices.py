@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuenv.model.identity import AMD, INTEL, NVIDIA
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import replace
 from gpuenv.paste import forms
@@ -18,7 +19,7 @@ _OTHER = pattern(rf"{_ADDRESS} \S")
 _HELD = pattern(r"Kernel driver in use: (\S+)$")
 _WITHOUT_NAME = pattern(r"\bDevice ([0-9a-f]{4})$")
 # As pci.ids (the PCI ID Repository) has these vendors.
-_VENDORS = {"NVIDIA Corporation": "10de", "Advanced Micro Devices": "1002", "Intel Corporation": "8086"}
+_VENDORS = {"NVIDIA Corporation": NVIDIA, "Advanced Micro Devices": AMD, "Intel Corporation": INTEL}
 
 
 class DeviceReader:

@@ -34,6 +34,7 @@ _PROMPT = pattern(
 _HEADING = pattern(r"\s*(?:#{1,6} |\*\*|[-=]{2,}\s?\w|[A-Z][\w /'()-]{1,60}:\s*$|```|<summary>)")
 _TIME = pattern(r"\s*[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} |\s*\+[-=]+\+?\s*$|\s*$")
 _PLACE = pattern(r"((?:/[\w.+@~-]+)+)/(?:lib(?:64)?/python\d|bin/(?:python|pip))|((?:/[\w.+@~-]+)*/envs/[\w.+-]+)")
+_IN_A_PLACE = ("/python", "/pip", "/envs/")  # one of them, always; of a long path, looking for more takes long
 _WORDS = pattern(
     r"\b(host|container|docker|podman|wsl|windows|laptop|server|cluster|login node|compute node|pod)\b", re.IGNORECASE
 )
@@ -202,7 +203,7 @@ def _names_in(line: str, *, words: bool) -> Iterator[str]:
         for name in (prompt["env"], prompt["alone"]):
             if name and "/" in name:
                 yield posixpath.basename(name)
-    for place in _PLACE.finditer(line):
+    for place in _PLACE.finditer(line) if any(words in line for words in _IN_A_PLACE) else ():
         path = place[1] or place[2]
         if path not in _SYSTEM:
             yield path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.matrix.records import Matrix
+from gpuenv.model.identity import NVIDIA
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import AmdGpu, Container, ContainerSupport, Host, PciGpu, Snapshot
 from gpuenv.model.versions import Libc, PythonVersion
@@ -13,7 +14,6 @@ from gpuenv.paste.records import Pasted
 from gpuenv.paste.target import pasted_target, pasted_toolkits
 
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
-_NVIDIA = "10de"
 # CPython 3.8, Lib/platform.py: platform() takes what the interpreter was linked with; from 3.9 on the C library's own
 # answer (measured on Debian 12 with 3.8.18, which tells 2.34 of 2.36, and with 3.9.18).
 _FIRST_TO_ASK_LIBC = PythonVersion(3, 9)
@@ -119,7 +119,7 @@ def _distribution(pasted: Pasted) -> Reading[str]:
 
 def _devices(pasted: Pasted) -> tuple[PciGpu, ...] | None:
     """The controllers that lspci lists; a list without any of NVIDIA's may be one that was searched for others."""
-    if not any(device.vendor == _NVIDIA for device in pasted.devices):
+    if not any(device.vendor == NVIDIA for device in pasted.devices):
         return None
     return tuple(
         PciGpu(device.pci, device.vendor, device.device, device.name, device.kernel_driver) for device in pasted.devices

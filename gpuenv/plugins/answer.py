@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 from gpuenv.doctor.registry import NotKnown, Symptom
@@ -11,6 +12,7 @@ from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Snapshot
 
 _MOST = 50  # symptoms of one check: a check that finds more has found one thing
+_MOST_HEARD = 1000  # entries: one that yields without end would fill the memory until its deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ def answer_of(check: Any, snapshot: Snapshot) -> Answer:  # noqa: ANN401 - someb
     if not callable(check):
         raise TypeError(f"a check is a function of a Snapshot; found {type(check).__name__}")
     title = (inspect.getdoc(check) or "").split("\n", 1)[0]
-    said = list(_said(check, snapshot))
+    said = list(islice(_said(check, snapshot), _MOST_HEARD))
     strange = next((entry for entry in said if not isinstance(entry, Symptom | NotKnown)), None)
     if strange is not None:
         raise TypeError(f"a check yields Symptom and NotKnown; found {type(strange).__name__}")
@@ -45,7 +47,7 @@ def answer_of(check: Any, snapshot: Snapshot) -> Answer:  # noqa: ANN401 - someb
     without = next((entry for entry in symptoms if entry.cause is None), None)
     if without is not None:
         raise TypeError(f"a Symptom of a plug-in names its cause; {without.title!r} names none")
-    return Answer(title, symptoms[:_MOST], tuple(entry for entry in said if isinstance(entry, NotKnown)))
+    return Answer(title, symptoms[:_MOST], tuple(entry for entry in said if isinstance(entry, NotKnown))[:_MOST])
 
 
 def _said(check: Callable[[Snapshot], Any], snapshot: Snapshot) -> Iterable[Any]:

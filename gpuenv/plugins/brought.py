@@ -18,7 +18,15 @@ def entry_points(group: str, path: Iterable[str]) -> Iterator[tuple[EntryPoint, 
         name = _name(distribution)
         if name not in seen:
             seen.add(name)
-            yield from ((entry, _package(distribution)) for entry in distribution.entry_points if entry.group == group)
+            yield from ((entry, _package(distribution)) for entry in _understood(distribution) if entry.group == group)
+
+
+def _understood(distribution: Distribution) -> Iterable[EntryPoint]:
+    """Its entry points; none where its file cannot be understood: one broken package is no matter of the others."""
+    try:
+        return distribution.entry_points
+    except (TypeError, ValueError):  # of importlib: a line without an equals sign; of an archive: no UTF-8
+        return ()
 
 
 def _name(distribution: Distribution) -> str:

@@ -58,14 +58,29 @@ class Config:
 def find_config(folder: Path) -> Path | None:
     """The nearest configuration: of the folder or the first above it that has one; ``gpuenv.toml`` goes first."""
     for place in (folder, *folder.parents):
-        if (place / OWN_FILE).is_file():
+        if _is_file(place / OWN_FILE):
             return place / OWN_FILE
         project = place / PROJECT_FILE
-        if project.is_file() and "gpuenv" in read_text(project):
-            data = read_toml(project, read_text(project))
-            if isinstance(data.get("tool"), dict) and "gpuenv" in data["tool"]:
-                return project
+        if _is_file(project) and _is_ours(project):
+            return project
     return None
+
+
+def _is_file(path: Path) -> bool:
+    """What lies in a folder above that this user may not look into is not for him."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return False
+
+
+def _is_ours(project: Path) -> bool:
+    """Whether a project's file has our table; whatever is wrong with one that does not name us is not our affair."""
+    raw = _read(project, str(project))
+    if b"gpuenv" not in raw:
+        return False
+    data = read_toml(project, _decoded(raw, str(project)))
+    return isinstance(data.get("tool"), dict) and "gpuenv" in data["tool"]
 
 
 def read_text(path: Path, shown: str | None = None) -> str:
@@ -75,13 +90,24 @@ def read_text(path: Path, shown: str | None = None) -> str:
         ConfigError: when it cannot be read.
     """
     name = shown or str(path)
+    return _decoded(_read(path, name), name)
+
+
+def _read(path: Path, name: str) -> bytes:
     try:
         with path.open("rb") as file:
             raw = file.read(_LARGEST + 1)  # once: a pipe gives its bytes to the first who asks
-        if len(raw) > _LARGEST:
-            raise ConfigError([f"{name}: larger than any configuration"], unread=True)
+    except OSError as error:
+        raise ConfigError([f"{name}: {reason_of(error)}"], unread=True) from error
+    if len(raw) > _LARGEST:
+        raise ConfigError([f"{name}: larger than any configuration"], unread=True)
+    return raw
+
+
+def _decoded(raw: bytes, name: str) -> str:
+    try:
         return raw.decode("utf-8").replace("\r\n", "\n")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ConfigError([f"{name}: {reason_of(error)}"], unread=True) from error
 
 

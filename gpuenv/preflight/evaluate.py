@@ -51,7 +51,7 @@ def _evaluate(requirement: Requirement, key: Key[Any], snapshot: Snapshot) -> Re
         text=requirement.text,
         key=key.name,
         status=status,
-        found=seen.lacking or _found(key, told),
+        found=seen.lacking or _found(key, told, [entry.subject for entry in seen.observations]),
         evidence=_evidence(key, told, seen),
         missing=f"{unknown[0].fact} ({unknown[0].source})" if status is RequirementStatus.UNKNOWN else None,
         of_host=key.of_host,
@@ -70,19 +70,22 @@ def _too_few(requirement: Requirement, key: Key[Any], failing: Sequence[Observat
     return any(not test(entry.value) for entry in failing for test in tests)
 
 
-def _found(key: Key[Any], observations: Sequence[Observation[Any]]) -> str:
-    """``GPU 0 and GPU 1: 15.0 GiB``; what is equal is said once."""
+def _found(key: Key[Any], observations: Sequence[Observation[Any]], every: Sequence[str]) -> str:
+    """``GPU 0 and GPU 1: 15.0 GiB``; what is equal is said once. ``every`` has all subjects there are, in order."""
     grouped: dict[str, list[str]] = {}
     for entry in observations:
         grouped.setdefault(key.kind.show(entry.value) if entry.known else "unknown", []).append(entry.subject)
-    return "; ".join(f"{_several(subjects)}{value}" for value, subjects in grouped.items())
+    return "; ".join(f"{_several(subjects, every)}{value}" for value, subjects in grouped.items())
 
 
-def _several(subjects: Sequence[str]) -> str:
+def _several(subjects: Sequence[str], every: Sequence[str]) -> str:
     named = [subject for subject in subjects if subject]
     if not named:
         return ""
-    return f"{named[0]} to {named[-1]}: " if len(named) > 2 else f"{' and '.join(named)}: "  # noqa: PLR2004 - a range
+    between = every[every.index(named[0]) : every.index(named[-1]) + 1]
+    if len(named) > 2 and list(between) == named:  # noqa: PLR2004 - a range, of which none is left out
+        return f"{named[0]} to {named[-1]}: "
+    return f"{', '.join(named[:-1])} and {named[-1]}: " if len(named) > 1 else f"{named[0]}: "
 
 
 def _evidence(key: Key[Any], observations: Sequence[Observation[Any]], seen: Seen[Any]) -> tuple[Evidence, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from gpuenv.model.lines import is_published
 from gpuenv.model.record import dataclass
 from gpuenv.preflight import kinds, seen
 from gpuenv.preflight.kinds import Kind
@@ -77,7 +78,14 @@ _ALL: tuple[Key[Any], ...] = (
     Key("toolkit", kinds.CUDA, seen.toolkit, "the CUDA toolkit on the host", "toolkit>=12.4", of_host=False),
     Key("python", kinds.PYTHON, seen.python, "the target's Python", "python>=3.11,<3.14", of_host=False),
     Key("cupy", kinds.PACKAGE, seen.cupy, "CuPy's version; none: not there", "cupy>=14,<15", of_host=False),
-    Key("line", kinds.one_of(_LINES), seen.line, "the wheel line of CuPy", "line==cupy-cuda12x", of_host=False),
+    Key(
+        "line",
+        kinds.one_of(_LINES, is_published),
+        seen.line,
+        "the wheel line of CuPy",
+        "line==cupy-cuda12x",
+        of_host=False,
+    ),
     Key("numpy", kinds.PACKAGE, seen.numpy, "NumPy's version; none: not there", "numpy>=2", of_host=False),
 )
 KEYS: dict[str, Key[Any]] = {key.name: key for key in _ALL}

@@ -100,8 +100,9 @@ def _python_parts(version: PythonVersion) -> tuple[int, ...]:
 
 
 def _libc(operator: str, text: str) -> Predicate[Libc]:
+    """Another C library is neither newer nor older: it is another one."""
     wanted = Libc.parse(text)
-    return lambda found: found.family == wanted.family and _COMPARE[operator](found, wanted)
+    return lambda found: _COMPARE[operator](found, wanted) if found.family == wanted.family else operator == "!="
 
 
 def _specifier(operator: str, text: str) -> Predicate[Version | None]:
@@ -150,11 +151,16 @@ NAME: Kind[str] = Kind(("~=", *EQUAL), _word)
 SWITCH: Kind[bool] = Kind(EQUAL, _switch, lambda found: "on" if found else "off", ("==", "on"))
 
 
-def one_of(choices: Sequence[str]) -> Kind[str]:
-    """A kind whose values are a closed list."""
+def one_of(choices: Sequence[str], admits: Callable[[str], bool] = lambda _: False) -> Kind[str]:
+    """A kind whose values are a closed list.
+
+    Args:
+        choices: those that are named to people.
+        admits: whether a value is one of the others, which few ask for.
+    """
 
     def read(operator: str, text: str) -> Predicate[str]:
-        if [word for word in _words(text) if word not in choices]:
+        if [word for word in _words(text) if word not in choices and not admits(word)]:
             raise ValueError(f"expected one of {', '.join(choices)}")
         return _word(operator, text)
 

@@ -117,6 +117,8 @@ def memory(snapshot: Snapshot) -> Seen[int]:
 
 
 def _instances(place: int, gpu: Gpu) -> Iterable[Observation[int]]:
+    if not gpu.mig_instances:
+        yield _untold(f"gpus[{place}].mig_instances", "MIG is on, and no instance is listed", _label(place, gpu))
     for number, instance in enumerate(gpu.mig_instances):
         fact = f"gpus[{place}].mig_instances[{number}].memory_total"
         subject = f"{_label(place, gpu)}, MIG instance {number}"

@@ -16,7 +16,7 @@ from gpuenv.model.snapshot import (
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
 from gpuenv.probe.assemble_container import container_support, grant, mps
 from gpuenv.probe.assemble_gpus import assemble_gpus, count_gpus, count_visible
-from gpuenv.probe.assemble_kernel import amd_gpus, cuda_origin, driver_libraries, kernel_log, rocm
+from gpuenv.probe.assemble_kernel import amd_gpus, cuda_origin, driver_libraries, kernel_log, other_kernels, rocm
 from gpuenv.probe.assemble_target import INTERPRETER, assemble_target, target_toolkits
 from gpuenv.probe.parse import NO_SOURCE, fact, file_version, parsed, said
 from gpuenv.probe.raw import RawFacts
@@ -65,7 +65,7 @@ def _host(raw: RawFacts) -> Host:
         libc=settle([parsed(Libc.parse, target.libc, INTERPRETER)], f"{INTERPRETER} did not tell"),
         container=settle([container], NO_SOURCE),
         wsl=fact("kernel release and /dev/dxg", kernel.wsl),
-        tegra=fact("/etc/nv_tegra_release", kernel.tegra),
+        tegra=known(kernel.tegra.told, kernel.tegra.source) if kernel.tegra else missing(NO_SOURCE),
         sandbox=fact("/proc/version and uname", kernel.sandbox, "the kernel bears no mark of one"),
         secure_boot=fact("the firmware's variable SecureBoot", kernel.secure_boot, "its variables are not to be seen"),
         lockdown=fact("/sys/kernel/security/lockdown", kernel.lockdown, "/sys/kernel/security is not to be seen"),
@@ -106,7 +106,7 @@ def _driver(raw: RawFacts) -> Driver:
         cuda_origin=cuda_origin(cuda.library, kernel),
         libraries=driver_libraries(kernel),
         dkms=kernel.dkms,
-        module_kernels=fact("/lib/modules", kernel.module_kernels),
+        module_kernels=fact("/lib/modules", other_kernels(kernel.module_files)),
         module_files=fact("/lib/modules", kernel.module_files),
         module_blocks=fact("modprobe.d and /proc/cmdline", kernel.module_blocks),
         nvml_init=fact("nvml", nvml.init),

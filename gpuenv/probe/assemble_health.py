@@ -20,7 +20,7 @@ _COMPUTE_MODES = (
 )
 _VIRTUALIZATIONS = tuple(Virtualization)
 # Bit by bit, nvmlClocksEventReason* of nvml.h.
-_REASONS = (
+REASONS = (
     "gpu-idle",
     "application-clocks",
     "software-power-cap",
@@ -109,7 +109,7 @@ def _retired(gpu: NvmlGpu) -> int | None:
 def _reasons(mask: int) -> tuple[str, ...]:
     """The names of the bits that are set; one that has none yet goes by its number."""
     bits = [number for number in range(mask.bit_length()) if mask >> number & 1]
-    return tuple(_REASONS[number] if number < len(_REASONS) else f"bit-{number}" for number in bits)
+    return tuple(REASONS[number] if number < len(REASONS) else f"bit-{number}" for number in bits)
 
 
 def named(gpu: NvmlGpu | None, function: str, number: int | None, names: Sequence[T]) -> Reading[T]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from gpuenv.model.identity import pci_key
 from gpuenv.model.pattern import pattern
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import AmdGpu, DriverLibrary, KernelMessage, LibraryOrigin
+from gpuenv.model.xid import xid_event
 from gpuenv.probe.parse import file_version
 from gpuenv.probe.raw_kernel import AmdNode, KernelFacts, RawLibrary, RawLog
 
-# NVIDIA, Xid Errors, Viewing Xid Error Messages: with and without "PCI:" and a domain, in MIG mode with the instance.
-_XID = pattern(
-    r"NVRM: Xid \((?:PCI:)?(?P<pci>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2})(?P<function>\.[0-7])?[^)]*\): "
-    r"(?P<xid>\d{1,4})\b",
-    re.IGNORECASE,
-)
 _NAMED_GPU = pattern(
     r"NVRM: (?:GPU |GPU at )(?:PCI:)?((?:[0-9a-f]{4,8}:)[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", re.IGNORECASE
 )
@@ -45,9 +41,9 @@ def kernel_log(log: RawLog | None) -> Reading[tuple[KernelMessage, ...]]:
 
 
 def _message(text: str) -> KernelMessage:
-    event = _XID.search(text)
+    event = xid_event(text)
     if event:
-        return KernelMessage(text, int(event["xid"]), pci_key(f"{event['pci']}{event['function'] or '.0'}"))
+        return KernelMessage(text, *event)
     named = _NAMED_GPU.search(text)
     return KernelMessage(text, None, pci_key(f"{named[1]}{named[2] or '.0'}") if named else None)
 
@@ -121,3 +117,8 @@ def cuda_origin(path: str | None, kernel: KernelFacts) -> Reading[LibraryOrigin]
     return known(
         _origin(path, same.mounted if same else None), "its path" if same is None else "its path and the mounts"
     )
+
+
+def other_kernels(files: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The kernels that modules of the driver are of, by the files, each of which lies below its kernel's name."""
+    return None if files is None else tuple(dict.fromkeys(path.partition("/")[0] for path in files))

@@ -11,7 +11,7 @@ from gpuenv.probe.parse import said
 from gpuenv.probe.raw import CudaDevice, NvmlGpu
 
 # nvmlDeviceArchitecture_t, NVML_DEVICE_ARCH_* of nvidia-ml-py 13.615.71.
-_ARCHITECTURES = {
+ARCHITECTURES = {
     2: "kepler",
     3: "maxwell",
     4: "pascal",
@@ -23,9 +23,9 @@ _ARCHITECTURES = {
     10: "blackwell",
     13: "rubin",
 }
-_STATES = ("not-supported", "not-started", "in-progress", "completed")  # nvmlGpuFabricState_t
+STATES = ("not-supported", "not-started", "in-progress", "completed")  # nvmlGpuFabricState_t
 _COMPLETED = 3
-_CONNECTIONS = {  # nvmlGpuTopologyLevel_t
+CONNECTIONS = {  # nvmlGpuTopologyLevel_t
     0: "internal",
     10: "single-switch",
     20: "multiple-switches",
@@ -33,7 +33,7 @@ _CONNECTIONS = {  # nvmlGpuTopologyLevel_t
     40: "node",
     50: "system",
 }
-_READS = (  # nvmlGpuP2PStatus_t
+READS = (  # nvmlGpuP2PStatus_t
     "ok",
     "chipset-not-supported",
     "gpu-not-supported",
@@ -51,11 +51,11 @@ def architecture(nvml: NvmlGpu | None, cuda: CudaDevice | None) -> Reading[str]:
     """The generation: NVML's own word, else what the compute capability says."""
     number = nvml.architecture if nvml else None
     answers = [
-        said("nvml", _ARCHITECTURES.get(-1 if number is None else number)),
+        said("nvml", ARCHITECTURES.get(-1 if number is None else number)),
         said("libcuda's compute capability", generation_of(cuda.compute_capability if cuda else None)),
         said("nvml's compute capability", generation_of(nvml.compute_capability if nvml else None)),
     ]
-    if number is not None and number not in _ARCHITECTURES:
+    if number is not None and number not in ARCHITECTURES:
         return settle(answers, f"nvmlDeviceGetArchitecture answered {number}, which has no name")
     return settle(answers, why_not(nvml, "nvmlDeviceGetArchitecture"))
 
@@ -85,12 +85,12 @@ def fabric(gpu: NvmlGpu | None) -> Fabric:
         asked = next((name for name in _FABRIC if gpu and (name in gpu.failures or name in gpu.remarks)), _FABRIC[0])
         return Fabric(missing(why_not(gpu, asked)), missing(why_not(gpu, asked)))
     state, status = told_of
-    if not 0 <= state < len(_STATES):
+    if not 0 <= state < len(STATES):
         words = f"the state of the fabric is {state}, which has no name"
         return Fabric(missing(words), missing(words))
     if state != _COMPLETED:
-        return Fabric(known(_STATES[state], "nvml"), missing("the registration is not complete"))
-    return Fabric(told(gpu, _FABRIC[0], _STATES[state]), known(status, "nvml"))
+        return Fabric(known(STATES[state], "nvml"), missing("the registration is not complete"))
+    return Fabric(told(gpu, _FABRIC[0], STATES[state]), known(status, "nvml"))
 
 
 def peers(gpu: NvmlGpu | None) -> tuple[Peer, ...]:
@@ -102,6 +102,6 @@ def peers(gpu: NvmlGpu | None) -> tuple[Peer, ...]:
         index, distance, read = entry
         if index is None:
             continue
-        status = _READS[read] if read is not None and 0 <= read < len(_READS) else None
-        found.append(Peer(index, _CONNECTIONS.get(-1 if distance is None else distance), status))
+        status = READS[read] if read is not None and 0 <= read < len(READS) else None
+        found.append(Peer(index, CONNECTIONS.get(-1 if distance is None else distance), status))
     return tuple(found)

@@ -36,8 +36,13 @@ def nvml_facts(result: ChildResult) -> tuple[NvmlFacts, Source]:
 
 
 def _is_absence(message: str | None) -> bool:
-    """NVML's code is the same for a library that is missing and for one that the loader refuses; its words are not."""
-    return message is None or "No such file" in message or ".so" not in message
+    """NVML's code is the same for a library that is missing and for one that the loader refuses; its words are not.
+
+    One that is there may need another that is not: glibc names the missing one, musl that and then who needs it.
+    """
+    if message is None or ".so" not in message:
+        return True
+    return "No such file" in message and "libnvidia-ml.so.1" in message.partition("(needed by")[0]
 
 
 def cuda_facts(result: ChildResult) -> tuple[CudaFacts, Source]:

@@ -50,7 +50,7 @@ _HOST: Mapping[str, Sources] = {
     "host.container": _one("the marks container engines leave"),
     "host.sandbox": _one("/proc/version and uname"),
     "host.wsl": _one("kernel release and /dev/dxg"),
-    "host.tegra": _one("/etc/nv_tegra_release"),
+    "host.tegra": _one("/etc/nv_tegra_release", "/proc/device-tree/compatible", "uname"),
     "host.secure_boot": _one("the firmware's variable SecureBoot"),
     "host.lockdown": _one("/sys/kernel/security/lockdown"),
     "host.module_signatures": _one("module.sig_enforce"),

@@ -62,7 +62,7 @@ def _interpreter(program: str, spec: Path, environment: Mapping[str, str]) -> st
         raise TargetError(f"{spec}: {program} is no absolute path; name the interpreter with --python")
     prefix = spec.parents[4] if spec.parts[-5:-2] == ("share", "jupyter", "kernels") else None
     inside = [prefix / "bin" / name for name in (program, "python3", "python")] if prefix else []
-    found = next((str(path) for path in inside if path.exists()), None)
+    found = next((str(path) for path in inside if os.path.exists(path)), None)  # noqa: PTH110 - Path may raise
     found = found or shutil.which(program, path=environment.get("PATH"))
     if found is None:
         raise TargetError(f"{spec}: {program} is neither beside it nor on PATH; name the interpreter with --python")
@@ -72,9 +72,12 @@ def _interpreter(program: str, spec: Path, environment: Mapping[str, str]) -> st
 def _spec(given: str, environment: Mapping[str, str]) -> Path:
     path = Path(given)
     if os.sep in given:
-        spec = path / _SPEC if path.is_dir() else path
-        if spec.is_file():
-            return spec
+        try:
+            spec = path / _SPEC if path.is_dir() else path
+            if spec.is_file():
+                return spec
+        except OSError as error:
+            raise TargetError(f"{given}: the kernelspec cannot be read: {error.strerror}") from error
         raise TargetError(f"{given} is no kernelspec; jupyter kernelspec list shows them")
     found = {spec.parent.name.lower(): spec for spec in reversed([*_specs(environment)])}
     if not _NAME.fullmatch(given) or given.lower() not in found:

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 # The first initialisation on an eight-GPU host without persistence mode takes long.
-DEFAULT_TIMEOUT, LONGEST_TIMEOUT = 30.0, 3600
+SHORTEST_TIMEOUT, DEFAULT_TIMEOUT, LONGEST_TIMEOUT = 0.1, 30.0, 3600

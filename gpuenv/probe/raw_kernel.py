@@ -27,6 +27,14 @@ class Uname:
 
 
 @dataclass(frozen=True, slots=True)
+class RawTegra:
+    """The release line of a Jetson's root file system, or its board, or its kernel; and who told it."""
+
+    told: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class DriverGpu:
     """A GPU in the list of the kernel module."""
 
@@ -133,7 +141,7 @@ class KernelFacts:
         distribution: ``debian 12``, from os-release.
         container: what contains this process, as ``model.host.Container`` names it.
         wsl: whether this is the Windows Subsystem for Linux.
-        tegra: the release line of a Jetson's root file system, or its board.
+        tegra: what says that this is a Jetson.
         modules: which of the modules are loaded or installed.
         sys_version: the loaded module's version, from ``/sys/module/nvidia/version``.
         proc_version: likewise from the banner in ``/proc/driver/nvidia/version``.
@@ -149,8 +157,7 @@ class KernelFacts:
         suspends: how often it has gone to sleep since its start.
         image: ``ostree`` where the root is an image of that kind.
         dkms: the builds of the driver's module that DKMS knows.
-        module_kernels: other kernels for which a module of the driver is installed, where the running one has none.
-        module_files: the files of those modules.
+        module_files: the driver's modules of other kernels, below their names, where the running kernel has none.
         module_blocks: what keeps the module from being loaded.
         libraries: the files of libcuda and libnvidia-ml where the loader may find them.
         amd_nodes: the nodes of AMD's compute driver.
@@ -168,7 +175,7 @@ class KernelFacts:
     distribution: str | None = None
     container: str | None = None
     wsl: bool | None = None
-    tegra: str | None = None
+    tegra: RawTegra | None = None
     modules: KernelModules | None = None
     sys_version: str | None = None
     proc_version: str | None = None
@@ -184,7 +191,6 @@ class KernelFacts:
     suspends: int | None = None
     image: str | None = None
     dkms: tuple[DkmsBuild, ...] = ()
-    module_kernels: tuple[str, ...] | None = None
     module_files: tuple[str, ...] | None = None
     module_blocks: tuple[str, ...] | None = None
     libraries: tuple[RawLibrary, ...] = ()

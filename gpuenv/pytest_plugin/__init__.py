@@ -1,8 +1,9 @@
 """The pytest plug-in: ``@pytest.mark.gpu(cc=">=8.0", memory=">=16GiB", count=2)``.
 
 A test with the mark is skipped, with the doctor's reason, where the machine is not fit for it, or fails there with
-``--gpu-required``. The machine is asked once a test run and only when such a test is about to run; the workers of
-pytest-xdist share the answer. Nothing of gpuenv but this file is imported before.
+``--gpu-required``; so it is on a simulated machine, whose GPUs run no kernel. The machine is asked once a test run and
+only when such a test is about to run; the workers of pytest-xdist share the answer. Nothing of gpuenv but this file is
+imported before.
 Marks are read in ``marks.py``, the machine is asked in ``machine.py``.
 """
 
@@ -71,9 +72,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Fail the run when there were GPU tests and every one was skipped.",
     )
     group.addoption(
-        "--gpu-timeout", type=float, default=30.0, metavar="SECONDS", help="How long the machine may take to answer."
+        "--gpu-timeout", type=_seconds, default=30.0, metavar="SECONDS", help="How long the machine may take to answer."
     )
     parser.addini("gpuenv_mark", "The mark of GPU tests; an empty one turns the plug-in off.", default="gpu")
+
+
+def _seconds(text: str) -> float:
+    """What the doctor takes for --timeout: with anything else it would refuse, and every test be skipped."""
+    import argparse  # noqa: PLC0415 - of use with the option alone
+
+    from gpuenv.probe.limits import LONGEST_TIMEOUT, SHORTEST_TIMEOUT  # noqa: PLC0415 - likewise
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if SHORTEST_TIMEOUT <= seconds <= LONGEST_TIMEOUT:
+        return seconds
+    raise argparse.ArgumentTypeError(f"expected seconds from {SHORTEST_TIMEOUT:g} to {LONGEST_TIMEOUT:g}, found {text}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -110,10 +110,9 @@ def _value(node: ast.expr, names: Mapping[str, int]) -> object:
 
 def _compared_as_text(functions: Mapping[str, ast.FunctionDef]) -> bool:
     """Whether the lower of capability and cap is taken as text, by which 120 is less than 90."""
-    calls = (
-        (node for node in ast.walk(functions["_get_arch"]) if isinstance(node, ast.Call))
-        if "_get_arch" in functions
-        else ()
-    )
+    holder = functions.get("_get_arch")
+    calls = [node for node in ast.walk(holder) if isinstance(node, ast.Call)] if holder else []
     minimum = [ast.unparse(call) for call in calls if getattr(call.func, "id", "") == "min"]
+    if not minimum:
+        raise CapsError("cupy/cuda/compiler.py: nothing tells which of two is lower")
     return not any("key=int" in text for text in minimum)

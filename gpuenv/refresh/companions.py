@@ -34,11 +34,11 @@ _NOTE = "Requires-Dist of its METADATA"
 
 
 def newer_companion(name: str, matrix: Matrix, index: Index) -> Iterator[str]:
-    """The newest release of a distribution, where that is newer than every row of it."""
-    newest = max(Version(found) for row in matrix.companions if row.distribution == name for found in _ends(row))
-    found = next(iter(index.unknown(name, f">{newest}", ())), None)
-    if found is not None:
-        yield found
+    """The newest release of a distribution, where that is newer than every row of it; a row without an end has all."""
+    ends = [list(_ends(row)) for row in matrix.companions if row.distribution == name]
+    if all(ends):
+        newest = max(Version(end) for told in ends for end in told)
+        yield from sorted(index.unknown(name, f">{newest}", ()), key=Version)[-1:]
 
 
 def _ends(row: Companion) -> Iterator[str]:
@@ -52,7 +52,7 @@ def companion_piece(name: str, version: str, work: Workplace) -> Piece:
     Raises:
         MeasureError: when it has no wheel for Linux on x86_64.
     """
-    files = [file for file in work.index.files(name, version).files if file.platform in (None, "linux-x86_64")]
+    files = [f for f in work.index.files(name, version).files if f.is_for_any or f.platform == "linux-x86_64"]
     chosen = next((file for file in files if file.python in ("cp311", "py3")), files[0] if files else None)
     if chosen is None:
         raise MeasureError(f"{name} {version}: has no wheel for Linux x86_64")

@@ -15,7 +15,7 @@ SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 _MAGIC = 0xBA55ED50
 _PTX, _SASS = 1, 2
 _ACCELERATED, _FAMILY = 0x100000, 0x200000  # the suffixes a and f, as in sm_90a and sm_100f
-_LEAST = 64
+_HEADER, _LEAST = 16, 64  # bytes of a container's header, and of an entry's
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,13 @@ def gpu_code(sections: Iterable[bytes]) -> GpuCode:
 
 def _entries(data: bytes) -> Iterator[_Entry]:
     at = 0
-    while at + 16 <= len(data):
+    while at + _HEADER <= len(data):
         magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
         if magic != _MAGIC:
             at += 8  # containers stand at multiples of 8, with padding between
             continue
+        if header < _HEADER:
+            raise ValueError(f"a container of GPU code with a header of {header} bytes")
         place, end = at + header, min(at + header + size, len(data))
         while place + _LEAST <= end:
             kind, _, length, padded = struct.unpack_from("<HHIQ", data, place)

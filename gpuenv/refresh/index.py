@@ -5,6 +5,7 @@ No address of an index stands here: uv or pip is asked, as it is configured. Eac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -18,9 +19,9 @@ from gpuenv.probe.children import ChildResult
 PATIENCE = 900.0  # seconds for one call of pip or uv; a wheel of CuPy has about 150 MB
 # Between them these see the wheels of every release that is judged.
 PYTHONS = ("3.11", "3.14")
-# By the ending of the platform tag, as the matrix spells it.
-_PLATFORMS = {"x86_64": "linux-x86_64", "aarch64": "linux-aarch64", "win_amd64": "windows-x86_64"}
-_PLATFORMS |= {"win_arm64": "windows-arm64"}
+# As the matrix spells them; wheels for musl and for macOS end in the names of the same processors.
+_LINUX = re.compile(r"(?:many)?linux\w*_(x86_64|aarch64)")
+_WINDOWS = {"win_amd64": "windows-x86_64", "win_arm64": "windows-arm64"}
 _LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 
 
@@ -52,7 +53,13 @@ class IndexFile:
     @property
     def platform(self) -> str | None:
         """``linux-x86_64`` and so on; None where it is none of those, or any."""
-        return next((name for ending, name in _PLATFORMS.items() if self.platform_tag.endswith(ending)), None)
+        linux = _LINUX.match(self.platform_tag)
+        return f"linux-{linux[1]}" if linux else _WINDOWS.get(self.platform_tag)
+
+    @property
+    def is_for_any(self) -> bool:
+        """Whether it is for every platform."""
+        return self.platform_tag == "any"
 
     @property
     def glibc(self) -> str | None:
@@ -79,7 +86,7 @@ class Index(Protocol):
         """What is asked, as ``uv``."""
 
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
-        """Releases in a range that are not known, the newest first.
+        """Releases in a range that are not known: for an old Python and then for a new one, each the newest first.
 
         A name of which there is nothing at all is a ``PackageIndexError``: it would look like nothing new.
 
@@ -98,11 +105,17 @@ class Index(Protocol):
     def requires(self, name: str, version: str, file: IndexFile) -> tuple[str, ...]:
         """The requirements in the metadata of a release's wheel for Linux x86_64."""
 
-    def closure(self, requirement: str, glibc: str) -> Mapping[str, str] | None:
-        """What a requirement brings on Linux x86_64 with that C library; None where it cannot be had there."""
+    def closure(self, requirement: str, glibc: str, python: str) -> Mapping[str, str] | None:
+        """What a requirement brings on Linux x86_64 with that C library and Python; None where it cannot be had."""
 
-    def withdrawn(self, releases: Mapping[str, str]) -> Mapping[str, str]:
-        """Of some releases, one a distribution: those that were withdrawn, each with the reason."""
+    def withdrawn(self, releases: Mapping[str, str], python: str) -> Mapping[str, str]:
+        """Of some releases, one a distribution, all for that Python: those that were withdrawn, with the reasons."""
+
+
+def python_of(tags: Iterable[str]) -> str:
+    """The Python that a release is asked for with: an old one, unless it has wheels for later ones alone."""
+    told = [f"{tag[2]}.{tag[3:]}" for tag in tags if tag.startswith("cp3") and not tag.endswith("t")]
+    return PYTHONS[0] if PYTHONS[0] in told or not told else told[0]
 
 
 def wheel(name: str, sha256: str, size: int | None = None, uploaded: str | None = None) -> IndexFile | None:

@@ -105,17 +105,17 @@ class PipIndex:
             raise PackageIndexError(f"{name} {version}: has no wheel for Linux x86_64")
         return tuple(told[0][0]["metadata"].get("requires_dist", ()))
 
-    def closure(self, requirement: str, glibc: str) -> Mapping[str, str] | None:
+    def closure(self, requirement: str, glibc: str, python: str) -> Mapping[str, str] | None:
         """See ``Index``."""
-        told = self._report([requirement], PYTHONS[0], _linux("x86_64", int(glibc.split(".")[1])))
+        told = self._report([requirement], python, _linux("x86_64", int(glibc.split(".")[1])))
         if told is None:
             return None
         return {canonicalize_name(entry["metadata"]["name"]): entry["metadata"]["version"] for entry in told[0]}
 
-    def withdrawn(self, releases: Mapping[str, str]) -> Mapping[str, str]:
+    def withdrawn(self, releases: Mapping[str, str], python: str) -> Mapping[str, str]:
         """See ``Index``."""
         told = self._report(
-            [f"{name}=={version}" for name, version in releases.items()], PYTHONS[0], _linux("x86_64"), "--no-deps"
+            [f"{name}=={version}" for name, version in releases.items()], python, _linux("x86_64"), "--no-deps"
         )
         if told is None:
             raise PackageIndexError(f"{', '.join(releases)}: the package index no longer has a release that is known")
@@ -166,7 +166,7 @@ def _target(python: str, platforms: Iterable[str]) -> list[str]:
 
 
 def _is_for(file: IndexFile, platforms: Sequence[str]) -> bool:
-    return any(tag in platforms for tag in file.platform_tag.split(".")) or file.platform_tag == "any"
+    return any(tag in platforms for tag in file.platform_tag.split(".")) or file.is_for_any
 
 
 def _file(entry: Mapping[str, Any]) -> IndexFile | None:

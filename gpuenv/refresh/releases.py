@@ -14,7 +14,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.caps import read_caps
 from gpuenv.refresh.cuobjdump import cross_check
-from gpuenv.refresh.index import Index, IndexFile, Listing
+from gpuenv.refresh.index import Index, IndexFile, Listing, python_of
 from gpuenv.refresh.measure import Binaries, MeasureError, built_with, read_binaries
 from gpuenv.refresh.metadata import Metadata, read_metadata
 from gpuenv.refresh.rows import NewRow, flow
@@ -81,7 +81,7 @@ def _measured(
         "platforms": {
             name: _platform(name, platforms[name], pythons, read[name]) for name in sorted(platforms, key=_ORDER.index)
         },
-        "extras": _extras(line, version, metadata, work.index) if isinstance(line, WheelLine) else None,
+        "extras": _extras(line, version, metadata, pythons, work.index) if isinstance(line, WheelLine) else None,
         **of_cuda,
         "yanked": listing.yanked,
         "source": key,
@@ -185,21 +185,23 @@ def libc_floor(file: IndexFile, glibc: str | None) -> str:
     return floor if glibc is None or Version(glibc) <= Version(floor) else ".".join(glibc.split(".")[:2])
 
 
-def _extras(line: WheelLine, version: str, metadata: Metadata, index: Index) -> dict[str, object] | None:
+def _extras(
+    line: WheelLine, version: str, metadata: Metadata, pythons: Iterable[str], index: Index
+) -> dict[str, object] | None:
     """Each extra that brings CUDA, with the oldest C library that all it brings accepts."""
     found: dict[str, object] = {}
     for extra, requirement in metadata.extras.items():
         alike = (row.extras.get(extra) for row in line.releases)
         known = next((row.libc for row in alike if row is not None and row.requirement == requirement), None)
-        floor = str(known) if known else _closure_floor(f"{line.name}[{extra}]=={version}", index)
+        floor = str(known) if known else _closure_floor(f"{line.name}[{extra}]=={version}", python_of(pythons), index)
         found[extra] = {"requirement": requirement, "libc": floor}
     return found or None
 
 
-def _closure_floor(requirement: str, index: Index) -> str:
+def _closure_floor(requirement: str, python: str, index: Index) -> str:
     """The oldest of some C libraries on which it can be had, refined by the tags of what it brings there."""
     for before, glibc in zip(("0", *_GLIBC), _GLIBC, strict=False):
-        closure = index.closure(requirement, glibc)
+        closure = index.closure(requirement, glibc, python)
         if closure is None:
             continue
         listed = [index.files(name, version).files for name, version in closure.items() if name.startswith("nvidia-")]

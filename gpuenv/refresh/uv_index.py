@@ -110,17 +110,17 @@ class UvIndex:
             self.unpack(f"{name}=={version}", file, Path(scratch))
             return requirements_of(Path(scratch), name)
 
-    def closure(self, requirement: str, glibc: str) -> Mapping[str, str] | None:
+    def closure(self, requirement: str, glibc: str, python: str) -> Mapping[str, str] | None:
         """See ``Index``; uv knows some C libraries only."""
         platform = f"x86_64-{_KNOWN_GLIBC.get(glibc, 'manylinux_' + glibc.replace('.', '_'))}"
-        done = self._compile([requirement], PYTHONS[0], platform)
+        done = self._compile([requirement], python, platform)
         return _pins(done.stdout) if done.exit_code == 0 else None
 
-    def withdrawn(self, releases: Mapping[str, str]) -> Mapping[str, str]:
+    def withdrawn(self, releases: Mapping[str, str], python: str) -> Mapping[str, str]:
         """See ``Index``: uv warns of each that was withdrawn."""
         done = self._compile(
             [f"{name}=={version}" for name, version in releases.items()],
-            PYTHONS[0],
+            python,
             _PLATFORMS["linux-x86_64"],
             "--no-deps",
             quiet=False,

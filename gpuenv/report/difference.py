@@ -14,7 +14,7 @@ _SHOWN = 12
 def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterator[Line]:
     """What to try first, what the doctor finds here alone, and the differences, the likeliest first."""
     if not comparison.differences:
-        yield Line(f"No difference in the {comparison.compared} facts that both machines told.", Style.GOOD)
+        yield Line(f"No difference in the {counted(comparison.compared, 'fact')} that both machines told.", Style.GOOD)
         return
     count = len(comparison.differences)
     yield Line(f"{counted(count, 'difference')}; {counted(comparison.compared, 'fact')} told by both", Style.HEADING)

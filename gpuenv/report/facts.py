@@ -48,7 +48,7 @@ def _spelt(value: Any) -> str:  # noqa: ANN401 - JSON
 
 def _reading(path: str, reading: dict[str, Any]) -> Line:
     if reading["value"] is None:
-        return Line(f"{path}: unknown ({reading['reason']})", Style.QUIET, 2)
+        return Line(f"{path}: unknown ({reading['reason'] or 'not asked'})", Style.QUIET, 2)
     differing = [answer for answer in reading["others"] if answer["value"] != reading["value"]]
     others = "; but " + ", ".join(f"{_spelt(a['value'])} [{a['source']}]" for a in differing) if differing else ""
     return Line(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.model.visible import CONTROL_GROUP
+from gpuenv.report.lines import counted
 
 _MIB = 1024 * 1024
 
@@ -39,7 +40,7 @@ def _gpu(gpu: Gpu) -> str:
     if gpu.memory_total.value:
         parts.append(f"{gpu.memory_total.value // _MIB} MiB")
     if gpu.mig.value:
-        parts.append(f"MIG with {len(gpu.mig_instances)} instances")
+        parts.append(f"MIG with {counted(len(gpu.mig_instances), 'instance')}")
     return ", ".join(parts)
 
 

@@ -44,5 +44,5 @@ def earlier(name: str, data: Any) -> Earlier | None:  # noqa: ANN401 - JSON
             primary=f"{found[0]['code']} {found[0]['cause']}" if found else None,
             duration=float(data["duration"]),
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None

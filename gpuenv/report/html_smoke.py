@@ -10,6 +10,7 @@ from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
 from gpuenv.report.html_parts import badge, escaped, mono, section, table
 from gpuenv.report.html_plot import Bar, bars, fractions, sparkline
 from gpuenv.report.report import Report
+from gpuenv.report.smoke import counts_text
 from gpuenv.report.smoke_rows import Series, SmokeRow, smoke_rows, smoke_series
 
 _TONES = {TestStatus.PASSED: "good", TestStatus.BUSY: "warn", TestStatus.SKIPPED: "warn"}
@@ -33,9 +34,7 @@ def smoke_section(report: Report) -> Iterator[str]:
 
 
 def _sentence(result: SmokeResult) -> str:
-    counts = {status: sum(test.status is status for test in result.tests) for status in TestStatus}
-    told = ", ".join(f"{count} {status.value}" for status, count in counts.items() if count) or "no tests"
-    return f"{told}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s"
+    return f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s"
 
 
 def _cells(row: SmokeRow) -> tuple[str, ...]:

@@ -6,16 +6,14 @@ Pure.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from gpuenv.model.codec import decode, encode
+from gpuenv.model.harmless import harmless
 from gpuenv.model.secrets import hide_secrets
 from gpuenv.report.redact import Identity, redact
 from gpuenv.report.report import Report
 
-# Controls, line and paragraph separators, what reorders text, lone surrogates and what XML 1.0 forbids (section 2.2).
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
 _WITH_LINES = "explanation"
 
 
@@ -24,11 +22,6 @@ def prepared(report: Report, identity: Identity | None) -> Report:
     data = encode(report)
     data = _secrets(data) if identity is None else redact(data, identity)
     return decode(Report, _clean(data, ""))
-
-
-def harmless(text: str) -> str:
-    """Unsafe characters as escapes that can be read."""
-    return _UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def _clean(data: Any, key: str) -> Any:  # noqa: ANN401 - JSON has no narrower type

@@ -21,9 +21,24 @@ _HOMES = pattern(
     r"((?:(?<=[Uu]sers\\)|(?<=[Uu]sers\\\\)|(?<=/[a-z]/Users/))[^/\\:\s'\"]+(?: [^/\\:\s'\"]+){1,2}(?=[/\\])"
     r"|[^/\\:\s'\"]+)"
 )
-# Names of many machines' users give nobody away, and words of software stand in paths that decide.
+# Names of many machines and of their users give nobody away, and words of software stand in paths that decide.
 _COMMON = frozenset(
-    ("root", "ubuntu", "debian", "centos", "user", "users", "admin", "conda", "runner", "jovyan", "docker", "shared")
+    (
+        "",
+        "localhost",
+        "root",
+        "ubuntu",
+        "debian",
+        "centos",
+        "user",
+        "users",
+        "admin",
+        "conda",
+        "runner",
+        "jovyan",
+        "docker",
+        "shared",
+    )
     + ("vscode", "jupyter", "coder", "ec2-user", "azureuser", "sagemaker-user", "opc", "public", "default", "targets")
     + ("nvidia", "cuda", "cupy", "python", "torch", "gpu")
     + ("app", "build", "data", "lib", "local", "opt", "test", "work")
@@ -121,14 +136,14 @@ def _text(text: str, identity: Identity, found: _Found, *, with_host: bool) -> s
     text = _ADDRESS.sub(HIDDEN, _PROMPT.sub(HIDDEN, text))
     for name in (identity.user, *found.names):
         text = _without_name(text, name)
-    if with_host and identity.host and identity.host != "localhost":
+    if with_host and identity.host.lower() not in _COMMON:
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.host)}(?![\w-])", HIDDEN, text)
     return text
 
 
 def _without_name(text: str, name: str) -> str:
     """A text without the name as a part of a path, or as the end of one: ``/tmp/nvidia-mps-name``."""
-    if not name or name == "root" or name not in text:
+    if name.lower() in _COMMON or name not in text:
         return text
     before = r"[/\\._-]" if len(name) >= _SHORTEST else r"[/\\]"
     return re.sub(rf"(?<={before}){re.escape(name)}(?=[/\\:\s'\"]|$)", HIDDEN, text)

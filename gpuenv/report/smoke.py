@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuenv.model.quantities import quantity_text
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
-from gpuenv.report.lines import Line, Style
+from gpuenv.report.lines import Line, Style, counted
 
 _WORD = {
     TestStatus.PASSED: ("PASSED", "every test gave the right numbers.", Style.GOOD),
@@ -20,6 +20,7 @@ _STYLE = {
     TestStatus.BUSY: Style.WARNING,
 }
 _MIB = 1024 * 1024
+_NAMED = 3  # skipped tests of one reason; more are counted
 
 
 def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]:
@@ -77,7 +78,7 @@ def _of_one(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator
 def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
     passed = sum(test.status is TestStatus.PASSED for test in tests)
     if passed and not verbose:
-        yield Line(f"  {passed} {'test' if passed == 1 else 'tests'} passed")
+        yield Line(f"  {counted(passed, 'test')} passed")
     reasons: dict[str, list[str]] = {}
     for test in tests:
         if test.status is TestStatus.SKIPPED and not verbose:
@@ -87,9 +88,8 @@ def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
             if test.cause is not None:
                 yield Line(f"    > gpuenv explain {test.cause.value}", hang=6)
     for reason, names in reasons.items():
-        yield Line(
-            f"  skipped: {', '.join(names) if len(names) <= len('few') else f'{len(names)} tests'}", Style.QUIET, 4
-        )
+        told = ", ".join(names) if len(names) <= _NAMED else counted(len(names), "test")
+        yield Line(f"  skipped: {told}", Style.QUIET, 4)
         yield Line(f"    {reason}", Style.QUIET, 4)
 
 
@@ -110,7 +110,7 @@ def _compared(compared: Sequence[Compared], *, heading: bool = True) -> Iterator
     for against, beside in (("baseline", "the baseline"), ("data-sheet", "the data sheet")):
         count = sum(entry.against == against for entry in compared)
         if count:
-            yield Line(f"  {count} {'number' if count == 1 else 'numbers'} beside {beside}")
+            yield Line(f"  {counted(count, 'number')} beside {beside}")
     for entry in worse:
         beside = {"sisters": "its sisters'", "data-sheet": "the data sheet's"}.get(entry.against, "the baseline's")
         yield Line(
@@ -127,12 +127,16 @@ def _closing(result: SmokeResult) -> str:
     return f"{_counted(result)}; exit code {result.exit_code}."
 
 
-def _counted(result: SmokeResult) -> str:
+def counts_text(result: SmokeResult) -> str:
+    """``38 passed, 2 skipped``: how the tests ended."""
     counts = {status: sum(test.status is status for test in result.tests) for status in TestStatus}
-    told = ", ".join(f"{count} {status.value}" for status, count in counts.items() if count) or "no tests"
+    return ", ".join(f"{count} {status.value}" for status, count in counts.items() if count) or "no tests"
+
+
+def _counted(result: SmokeResult) -> str:
     over = (
         "" if result.duration <= result.budget else f", more than the {result.budget:g} s that this level should take"
     )
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     tail = f"; {versions}" if versions else ""
-    return f"{told}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s{over}{tail}"
+    return f"{counts_text(result)}; level {result.level.value}, seed {result.seed}, {result.duration:.1f} s{over}{tail}"

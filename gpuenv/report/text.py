@@ -212,11 +212,11 @@ def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterato
                 yield Line(f"  if {entry.fact} is {entry.value}", Style.QUIET, 4)
     elif resolution.reachable:
         which = "without an NVIDIA GPU. With one, it" if without_gpu else "as things are. It"
-        yield Line(f"  None fits {which} would be decided by:")
+        yield Line(f"  None fits {which} would be decided by:", hang=2)
         for reachable in resolution.reachable:
             yield Line(f"    {changes_text(reachable)}: {reachable.candidate.label}", hang=6)
     else:
-        yield Line("  None fits; no change of driver, Python or NumPy would help.")
+        yield Line("  None fits; no change of driver, Python or NumPy would help.", hang=2)
     if wheel is not None and resolution.next_better is not None:
         better = resolution.next_better
         yield Line(f"  better still, with {changes_text(better)}: {better.candidate.label}", Style.QUIET, 4)

@@ -14,7 +14,7 @@ from gpuenv.model.record import dataclass
 from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.children import Ending, run_child
 
-SOURCES = ("nvml.c", "cuda.c", "uname.c", "stub.c", "stub.h", "nvidia-smi")
+SOURCES = ("nvml.c", "cuda.c", "uname.c", "audit.c", "stub.c", "stub.h", "nvidia-smi")
 DRIVER_VERSION = "580.95.05"
 # Hidden: two stubs in one process must not bind to each other's internals.
 FLAGS = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-shared")
@@ -36,6 +36,7 @@ class StubDriver:
         nvml: ``libnvidia-ml.so.<version>``.
         cuda: ``libcuda.so.<version>``.
         uname: for LD_PRELOAD.
+        audit: for LD_AUDIT, where the host's own driver is not to be found.
         nvidia_smi: its folder goes on PATH.
     """
 
@@ -43,6 +44,7 @@ class StubDriver:
     nvml: Path
     cuda: Path
     uname: Path
+    audit: Path
     nvidia_smi: Path
 
 
@@ -56,9 +58,10 @@ def build(destination: Path, *, driver_version: str = DRIVER_VERSION, extra_flag
     destination.mkdir(parents=True, exist_ok=True)
     stub = built_in(destination, driver_version)
     flags = (*FLAGS, *extra_flags)
-    _compile(compiler, (*flags, "-Wl,-soname,libnvidia-ml.so.1"), "nvml.c", stub.nvml)
-    _compile(compiler, (*flags, "-Wl,-soname,libcuda.so.1"), "cuda.c", stub.cuda)
-    _compile(compiler, (*flags, "-Wl,-soname,libgpuenv-uname.so"), "uname.c", stub.uname)
+    _compile(compiler, (*flags, "-Wl,-soname,libnvidia-ml.so.1"), ("nvml.c", "stub.c"), stub.nvml)
+    _compile(compiler, (*flags, "-Wl,-soname,libcuda.so.1"), ("cuda.c", "stub.c"), stub.cuda)
+    _compile(compiler, (*flags, "-Wl,-soname,libgpuenv-uname.so"), ("uname.c", "stub.c"), stub.uname)
+    _compile(compiler, (*flags, "-Wl,-soname,libgpuenv-audit.so"), ("audit.c",), stub.audit)
     _link(destination / "libnvidia-ml.so.1", stub.nvml)
     _link(destination / "libcuda.so.1", stub.cuda)
     _install_smi(stub.nvidia_smi)
@@ -72,6 +75,7 @@ def built_in(folder: Path, driver_version: str = DRIVER_VERSION) -> StubDriver:
         nvml=folder / f"libnvidia-ml.so.{driver_version}",
         cuda=folder / f"libcuda.so.{driver_version}",
         uname=folder / "libgpuenv-uname.so",
+        audit=folder / "libgpuenv-audit.so",
         nvidia_smi=folder / "nvidia-smi",
     )
 
@@ -118,9 +122,9 @@ def _compiler() -> tuple[str, ...]:
     return compiler
 
 
-def _compile(compiler: Sequence[str], flags: Sequence[str], source: str, output: Path) -> None:
-    sources = data_path("native")
-    _run([*compiler, *flags, "-o", str(output), str(sources / source), str(sources / "stub.c")])
+def _compile(compiler: Sequence[str], flags: Sequence[str], sources: Sequence[str], output: Path) -> None:
+    folder = data_path("native")
+    _run([*compiler, *flags, "-o", str(output), *(str(folder / source) for source in sources)])
 
 
 def _run(command: Sequence[str]) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from gpuenv.model.record import dataclass, replace
 from gpuenv.simulate.build import StubDriver, compile_library, lay_out
+from gpuenv.simulate.kernel import NVIDIA, devices_on_bus, kernel_files
+from gpuenv.simulate.reader import ProfileError
 from gpuenv.simulate.records import Container, DeviceNodeSpec, GpuSpec, Module, PciSpec, Planted, Profile, Shown
 
-_NVIDIA = "10de"
-_MODULES = ("nvidia_drm", "nvidia_uvm", "nvidia_modeset", "nvidia")
 _USUAL_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _NOT_LOADED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
 _REMEDY = " Make sure that the latest NVIDIA driver is installed and running.\\n"
@@ -44,25 +44,28 @@ def materialise(
         folder: where it goes.
         stub: the compiled stub driver.
         cuda_libraries: the folder of compiled CUDA libraries of a release, for machines with a toolkit.
+
+    Raises:
+        ProfileError: for a link behind one that leads out of the machine.
+        OSError: when it cannot be written, or two things of the profile have one place.
     """
     root = folder / "root"
     for path, text in (kernel_files(profile) | dict(profile.files)).items():
         _write(root / path, text)
-    for device in _devices_on_bus(profile):
+    for device in devices_on_bus(profile):
         _bind(root, device)
-    for path, target in profile.links.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).symlink_to(target)
     for node in _nodes(profile):
         _write(root / "dev" / node.name, "")
         (root / "dev" / node.name).chmod(node.mode)
     libraries = [_driver_libraries(profile, root, stub), *_toolkit_libraries(profile, root, cuda_libraries)]
     first = [*_found_first(profile, root), *_compat(profile, root, stub)]
+    smi = _smi(profile, root, stub)
+    _link(profile, root)
     table = folder / "stub.txt"
     _write(table, _lines(stub_table(profile)))
     (folder / "home").mkdir()
     environment = {
-        "PATH": f"{_smi(profile, root, stub)}:{FOUND_ANYWAY}",
+        "PATH": f"{smi}:{FOUND_ANYWAY}",
         "HOME": str(folder / "home"),
         "LC_ALL": "C.UTF-8",
         "LD_LIBRARY_PATH": ":".join(map(str, [*first, *libraries])),
@@ -76,6 +79,16 @@ def materialise(
     if profile.host.container is Container.APPTAINER:
         environment["APPTAINER_CONTAINER"] = "/images/cupy.sif"
     return SimulatedMachine(environment | dict(profile.environment), root)
+
+
+def _link(profile: Profile, root: Path) -> None:
+    """The profile's own links, when all else is written: nothing is written through one, which may lead anywhere."""
+    for path, target in profile.links.items():
+        link = root / path
+        if not Path(os.path.realpath(link.parent)).is_relative_to(os.path.realpath(root)):
+            raise ProfileError(f"{profile.name}: links: {path} lies behind a link that leads out of the machine")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
 
 
 def stub_table(profile: Profile) -> dict[str, str]:
@@ -118,7 +131,7 @@ def _stub_gpu(gpu: GpuSpec) -> Iterator[tuple[str, str]]:
     yield "name", gpu.name
     yield "uuid", gpu.uuid
     yield "pci", f"{int(domain, 16):08X}:{rest.upper()}"
-    yield "pci.device", f"0x{gpu.device}{_NVIDIA}"
+    yield "pci.device", f"0x{gpu.device}{NVIDIA}"
     yield "cc", gpu.capability
     yield "memory.total", "none" if gpu.memory is None else str(gpu.memory)
     if gpu.mig is None:
@@ -129,78 +142,6 @@ def _stub_gpu(gpu: GpuSpec) -> Iterator[tuple[str, str]]:
     for number, instance in enumerate(instances):
         yield f"mig.{number}.profile", instance.profile
         yield f"mig.{number}.memory.total", str(instance.memory)
-
-
-def kernel_files(profile: Profile) -> dict[str, str]:
-    """What the kernel and the distribution show of a machine, by path below the root."""
-    name, _, release = profile.host.distribution.partition(" ")
-    files = {"etc/os-release": f'ID={name}\nVERSION_ID="{release}"\n'}
-    if profile.host.container is not Container.NONE:
-        in_pod = profile.host.container is Container.KUBERNETES
-        files["proc/1/cgroup"] = "0::/kubepods.slice/kubepods-burstable.slice\n" if in_pod else "0::/\n"
-        files |= {".dockerenv": ""} if profile.host.container is Container.DOCKER else {}
-    if not profile.host.kernel_files:
-        return files
-    files |= _module_files(profile)
-    for device in _devices_on_bus(profile):
-        folder = f"sys/bus/pci/devices/{device.pci}"
-        files[f"{folder}/class"] = f"{device.pci_class}\n"
-        files[f"{folder}/vendor"] = f"0x{device.vendor}\n"
-        files[f"{folder}/device"] = f"0x{device.device}\n"
-    # A bus without any display controller is still there to be seen.
-    files["sys/bus/pci/devices/0000:00:00.0/class"] = "0x060000\n"
-    return files
-
-
-def _module_files(profile: Profile) -> dict[str, str]:
-    driver, host = profile.driver, profile.host
-    loaded = [*_MODULES] if driver.module.loaded else ["nouveau"] if driver.module is Module.NOUVEAU else []
-    if not any(gpu.on_bus for gpu in profile.gpus) and "nvidia_uvm" in loaded:
-        loaded.remove("nvidia_uvm")  # Tegra has none
-    files = {"proc/modules": "".join(f"{name} 1048576 0 - Live 0x0000000000000000\n" for name in (*loaded, "ext4"))}
-    if host.container is Container.NONE:  # an image has no modules of the host's kernel
-        built = ["kernel/drivers/gpu/drm/nouveau/nouveau.ko: kernel/drivers/gpu/drm/drm.ko"]
-        if driver.module.loaded or driver.module is Module.INSTALLED_NOT_LOADED:
-            built.append("updates/dkms/nvidia.ko:")
-        kernel = host.kernel or os.uname().release
-        files[f"lib/modules/{kernel}/modules.dep"] = "\n".join(built) + "\n"
-    if driver.module.loaded:
-        files["sys/module/nvidia/version"] = f"{driver.version}\n"
-        files["proc/driver/nvidia/version"] = _version_text(profile)
-        for number, gpu in enumerate(profile.gpus):
-            if gpu.on_bus and gpu.shown is not Shown.BUS:
-                files[f"proc/driver/nvidia/gpus/{gpu.pci}/information"] = _information(gpu, number)
-    return files
-
-
-def _version_text(profile: Profile) -> str:
-    """As the kernel module words it; two blanks stand around the version and before the date."""
-    driver, arch = profile.driver, profile.host.arch
-    if driver.module is Module.OPEN:
-        kind = f"NVIDIA UNIX Open Kernel Module for {arch}  {driver.version}  Release Build"
-    else:
-        kind = f"NVIDIA UNIX {arch} Kernel Module  {driver.version}"
-    return f"NVRM version: {kind}  {driver.built}\nGCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)\n"
-
-
-def _information(gpu: GpuSpec, number: int) -> str:
-    return (
-        f"Model: \t\t {gpu.name}\nIRQ:   \t\t {77 + number}\nGPU UUID: \t {gpu.uuid}\nBus Type: \t PCI\n"
-        f"Bus Location: \t {gpu.pci}\nDevice Minor: \t {number}\nGPU Excluded:\t No\n"
-    )
-
-
-def _devices_on_bus(profile: Profile) -> tuple[PciSpec, ...]:
-    if not profile.host.kernel_files:
-        return ()
-    module = profile.driver.module
-    holder = "nvidia" if module.loaded else "nouveau" if module is Module.NOUVEAU else None
-    gpus = (
-        PciSpec(gpu.pci, gpu.pci_class, _NVIDIA, gpu.device, None if gpu.shown is Shown.BUS else holder)
-        for gpu in profile.gpus
-        if gpu.on_bus
-    )
-    return (*gpus, *profile.other_devices)
 
 
 def _bind(root: Path, device: PciSpec) -> None:

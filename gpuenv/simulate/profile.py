@@ -9,6 +9,7 @@ from pathlib import Path
 from gpuenv.files import read_at_most
 from gpuenv.matrix.strict_yaml import LARGEST, Plain, YamlError, parse
 from gpuenv.model.causes import Cause
+from gpuenv.model.cuda_libraries import WANTED
 from gpuenv.model.record import replace
 from gpuenv.model.unread import reason_of
 from gpuenv.report.report import Status
@@ -50,6 +51,9 @@ __all__ = [  # whoever reads a profile has its records from here
 ]
 
 
+_ADDRESS = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]"
+_ADDRESSES = "addresses as sysfs writes them, 0000:3b:00.0"
+_ID, _FOUR_DIGITS = r"[0-9a-f]{4}", "four hexadecimal digits"
 # What somebody's own profile, which no test holds anybody to, says of expectations.
 _NOTHING = Expectation(exit_code=0, status=Status.UNKNOWN.value, primary=None, causes=(), wheel=None, facts={})
 
@@ -91,7 +95,7 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
         "about", "source", "inferred", "host", "driver", "gpus", "other_devices", "toolkit", "found_first", "files",
         "links", "environment", "stub", "target", "timeout", "expect",
     )  # fmt: skip
-    timeout = top.optional("timeout")
+    timeout = top.of_form("timeout", r"\d{1,4}(\.\d{1,3})?", "seconds", "")
     return Profile(
         name=path.stem,
         about=top.text("about", path.stem),
@@ -101,23 +105,37 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
         driver=_driver(top.part("driver")),
         gpus=_numbered(gpu for part in top.parts("gpus") for gpu in _gpus(part)),
         other_devices=tuple(_device(part) for part in top.parts("other_devices")),
-        toolkit=top.optional("toolkit"),
+        toolkit=_toolkit(top) if "toolkit" in value else None,
         found_first=_found_first(top.part("found_first")),
-        files=top.mapping("files"),
-        links=top.mapping("links"),
+        files=top.places("files"),
+        links=top.places("links"),
         environment=top.mapping("environment"),
-        stub=top.mapping("stub"),
+        stub=_stub(top),
         target=_target(top.part("target")),
         timeout=float(timeout) if timeout else None,
         expect=_expectation(top.part("expect")) if "expect" in value else _NOTHING,
     )
 
 
+def _stub(top: Part) -> dict[str, str]:
+    """The stub driver's keys, but for the one that names a file to write to, which tests alone need."""
+    if "calls" in top.part("stub").values:
+        raise ProfileError(f"{top.where}: stub: calls is no key here")
+    return top.mapping("stub")
+
+
+def _toolkit(top: Part) -> str:
+    """A toolkit of a major version whose libraries are known by name."""
+    majors = [str(major) for major in WANTED]
+    expected = f"a CUDA version such as 12.4, of major {', '.join(majors)}"
+    return top.of_form("toolkit", rf"({'|'.join(majors)})\.\d", expected)
+
+
 def _host(part: Part) -> HostSpec:
     part.only("arch", "kernel", "distribution", "container", "kernel_files")
     return HostSpec(
-        arch=part.text("arch", "x86_64"),
-        kernel=part.optional("kernel"),
+        arch=part.file_name("arch", "x86_64"),
+        kernel=part.file_name("kernel") if "kernel" in part.values else None,
         distribution=part.text("distribution", "ubuntu 22.04"),
         container=part.one_of("container", Container, Container.NONE),
         kernel_files=part.flag("kernel_files", default=True),
@@ -140,26 +158,26 @@ def _driver(part: Part) -> DriverSpec:
     part.only("module", "version", "built", "library", "cuda", "folder", "nvml", "libcuda", "smi", "nodes", "compat")
     module = part.one_of("module", Module)
     there = module.loaded or module is Module.INSTALLED_NOT_LOADED
-    version = part.text("version", None if there else "none")
+    version = part.file_name("version", None if there else "none")
     compat = part.part("compat").only("version", "cuda")
     return DriverSpec(
         module=module,
         version=version,
         built=part.text("built", "Thu Jan  1 00:00:00 UTC 1970"),
-        library=part.text("library", version),
+        library=part.file_name("library", version),
         cuda=part.cuda("cuda", None if there else "0.0"),
-        folder=part.optional("folder"),
+        folder=part.place("folder"),
         nvml=part.flag("nvml", default=there),
         libcuda=part.flag("libcuda", default=there),
         smi=part.flag("smi", default=there),
         nodes=tuple(_node(part, text) for text in part.texts("nodes")) if "nodes" in part.values else None,
-        compat=CompatSpec(compat.text("version"), compat.cuda("cuda")) if compat.values else None,
+        compat=CompatSpec(compat.file_name("version"), compat.cuda("cuda")) if compat.values else None,
     )
 
 
 def _node(part: Part, text: str) -> DeviceNodeSpec:
     """``nvidia0``, or with its mode ``nvidia0 0660``."""
-    match = re.fullmatch(r"([\w/-]+)(?: (0[0-7]{3}))?", text)
+    match = re.fullmatch(r"([\w-]+(?:/[\w-]+)*)(?: (0[0-7]{3}))?", text, re.ASCII)
     if match is None:
         raise part.fault("nodes", "a name below /dev, and a mode where it is not 0666")
     return DeviceNodeSpec(match[1], int(match[2] or "0666", 8))
@@ -172,18 +190,17 @@ def _gpus(part: Part) -> tuple[GpuSpec, ...]:
     if not on_bus and "shown" in part.values:
         raise part.fault("shown", "nothing for a GPU that is not on the bus")
     addresses = part.texts("pci")
-    for address in addresses:
-        if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]", address):
-            raise part.fault("pci", "addresses as sysfs writes them, 0000:3b:00.0")
+    if not all(re.fullmatch(_ADDRESS, address) for address in addresses):
+        raise part.fault("pci", _ADDRESSES)
     if not addresses:
         raise part.fault("pci", "at least one address")
     return tuple(
         GpuSpec(
             name=part.text("name"),
-            capability=part.text("capability"),
+            capability=part.of_form("capability", r"\d{1,2}\.\d", "a compute capability such as 9.0"),
             memory=part.mebibytes("memory"),
             pci=address,
-            device=part.text("device") if on_bus else "0000",
+            device=part.of_form("device", _ID, _FOUR_DIGITS) if on_bus else "0000",
             pci_class=part.pci_class() if on_bus else "",
             uuid=part.text("uuid", ""),
             on_bus=on_bus,
@@ -210,7 +227,11 @@ def _numbered(gpus: Iterable[GpuSpec]) -> tuple[GpuSpec, ...]:
 def _device(part: Part) -> PciSpec:
     part.only("pci", "class", "vendor", "device", "kernel_driver")
     return PciSpec(
-        part.text("pci"), part.pci_class(), part.text("vendor"), part.text("device"), part.optional("kernel_driver")
+        pci=part.of_form("pci", _ADDRESS, _ADDRESSES),
+        pci_class=part.pci_class(),
+        vendor=part.of_form("vendor", _ID, _FOUR_DIGITS),
+        device=part.of_form("device", _ID, _FOUR_DIGITS),
+        kernel_driver=part.file_name("kernel_driver") if "kernel_driver" in part.values else None,
     )
 
 

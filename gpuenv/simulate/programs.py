@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
+from gpuenv.files import is_file
 from gpuenv.simulate.machine import FOUND_ANYWAY, SimulatedMachine
 
 _OF_THE_DRIVER = "nvidia-smi"
@@ -30,10 +32,11 @@ def search_path(machine: SimulatedMachine, given: str | None) -> str:
 
 def _without_smi(folder: str, instead: Path) -> str:
     there = Path(folder).absolute()
-    if not (there / _OF_THE_DRIVER).is_file():
+    if not is_file(there / _OF_THE_DRIVER):
         return folder
     instead.mkdir()
-    for program in there.iterdir():
-        if program.name != _OF_THE_DRIVER:
-            (instead / program.name).symlink_to(program)
+    with contextlib.suppress(PermissionError):  # one that may not be listed
+        for program in there.iterdir():
+            if program.name != _OF_THE_DRIVER:
+                (instead / program.name).symlink_to(program)
     return str(instead)

@@ -14,6 +14,7 @@ from gpuenv.model.record import dataclass
 E = TypeVar("E", bound=Enum)
 
 _MIB = 1024 * 1024
+_BELOW = "paths below the machine's root, such as etc/os-release"
 _CLASSES = {"3d": "0x030200", "vga": "0x030000", "bridge": "0x068000"}
 
 
@@ -57,6 +58,24 @@ class Part:
         if default is None:
             raise self.fault(key, "a text")
         return default
+
+    def of_form(self, key: str, form: str, expected: str, default: str | None = None) -> str:
+        """A text that the regular expression ``form`` describes whole, in ASCII, or the default."""
+        value = self.text(key, default)
+        if value != default and not re.fullmatch(form, value, re.ASCII):
+            raise self.fault(key, expected)
+        return value
+
+    def file_name(self, key: str, default: str | None = None) -> str:
+        """A text that is to be a part of a file's name."""
+        return self.of_form(key, r"\w[\w.+~-]*", "letters, digits, dots and dashes", default)
+
+    def place(self, key: str) -> str | None:
+        """A path below the machine's root, or None."""
+        value = self.optional(key)
+        if value is not None and not _is_below(value):
+            raise self.fault(key, _BELOW)
+        return value
 
     def unless_none(self, key: str) -> str | None:
         """A text that must be there; ``none`` says that there is nothing."""
@@ -124,6 +143,14 @@ class Part:
             raise self.fault(key, "a mapping of texts")
         return texts
 
+    def places(self, key: str) -> dict[str, str]:
+        """A mapping of texts by a path below the machine's root."""
+        texts = self.mapping(key)
+        for path in texts:
+            if not _is_below(path):
+                raise ProfileError(f"{self.where}: {key}: expected {_BELOW}; found {path!r}")
+        return texts
+
     def part(self, key: str) -> Part:
         """A mapping within this one; an empty one where it is missing."""
         value = self.values.get(key)
@@ -143,3 +170,8 @@ class Part:
         if (value is not None and not isinstance(value, list)) or len(parts) != len(entries):
             raise self.fault(key, "a list of mappings")
         return parts
+
+
+def _is_below(path: str) -> bool:
+    """Whether a path, as it is written, names something below the folder that it is joined to."""
+    return all(part not in ("", ".", "..") for part in path.split("/")) and "\0" not in path

@@ -1,37 +1,41 @@
-"""Runs a command on a pretend machine: the stub driver is compiled once and kept, the machine laid out for each run."""
+"""Runs a command on a pretend machine, which is laid out for each run."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from gpuenv.data import data_path
 from gpuenv.model.simulated import VARIABLE
-from gpuenv.simulate.build import SOURCES, StubDriver, build, built_in
+from gpuenv.model.unread import reason_of
+from gpuenv.simulate.build import StubDriver
+from gpuenv.simulate.kept import Announce, cache_folder, kept_stub, kept_toolkit
 from gpuenv.simulate.machine import SimulatedMachine, materialise
 from gpuenv.simulate.programs import search_path
+from gpuenv.simulate.reader import ProfileError
 from gpuenv.simulate.records import Profile
-from gpuenv.simulate.toolkit import compile_toolkit
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells say it
 _SIGNALLED = 128
 _HANDED_ON = ("SIGTERM", "SIGHUP")
-# What the caller's own machine says of its GPUs is not to be heard on another one.
-_OWN = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_", "GPUENV_STUB", "GPUENV_DRIVER_ROOT")
-_ADDED = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+# What the caller's own machine says of its GPUs, of a job's share of them and of what contains a process is not to be
+# heard on another one.
+_OWN_KINDS = ("NVIDIA_", "CUDA_MPS_", "GPUENV_STUB", "GPUENV_DRIVER_ROOT")
+_OWN = (
+    *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    *("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE", "_CONDOR_AssignedGPUs"),
+    *("container", "KUBERNETES_SERVICE_HOST", "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"),
+)
+_ADDED = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
 _CALLERS = ("HOME", "LC_ALL")
-
-Announce = Callable[[str], None]
 
 
 def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, str], announce: Announce) -> int:
@@ -45,62 +49,36 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
+        ProfileError: when the machine cannot be laid out.
     """
     cache = cache_folder(environment)
     with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
         stub = kept_stub(cache, Path(folder), announce)
-        machine = materialise(profile, Path(folder) / "machine", stub, partial(compile_toolkit, folder=Path(folder)))
-        return _run(command, combined(machine, environment) | {VARIABLE: profile.name})
+        machine = _laid_out(profile, Path(folder), stub, cache)
+        return _run(command, combined(machine, environment, stub) | {VARIABLE: profile.name})
 
 
-def combined(machine: SimulatedMachine, environment: Mapping[str, str]) -> dict[str, str]:
+def _laid_out(profile: Profile, folder: Path, stub: StubDriver, cache: Path | None) -> SimulatedMachine:
+    try:
+        return materialise(profile, folder / "machine", stub, partial(kept_toolkit, cache=cache, folder=folder))
+    except OSError as error:  # two things in one place, a name that is too long, a disk that is full
+        place = str(error.filename2 or error.filename or "").partition("/machine/root/")[2]
+        where = f"{profile.name}: {place}" if place else profile.name
+        raise ProfileError(f"{where}: the machine cannot be laid out: {reason_of(error)}") from error
+
+
+def combined(machine: SimulatedMachine, environment: Mapping[str, str], stub: StubDriver) -> dict[str, str]:
     """The caller's variables with those of the machine: its libraries and programs are found before all others.
 
-    What keeps the host's programs out is laid out beside the machine.
+    What keeps the host's programs out is laid out beside the machine; its driver's libraries the loader is kept from.
     """
-    kept = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
-    for name, value in machine.environment.items():
+    kept = {name: value for name, value in environment.items() if name not in _OWN and not name.startswith(_OWN_KINDS)}
+    for name, value in {**machine.environment, "LD_AUDIT": str(stub.audit)}.items():
         if name in _CALLERS:
             continue
         given = kept.get(name)
         kept[name] = f"{value}:{given}" if name in _ADDED and given else value
     return kept | {"PATH": search_path(machine, environment.get("PATH"))}
-
-
-def cache_folder(environment: Mapping[str, str]) -> Path | None:
-    """Where compiled stub drivers are kept, by what they were compiled of; None where the user has no such place."""
-    home = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "", ".cache")  # noqa: PTH118
-    if not os.path.isabs(home):  # noqa: PTH117 - no HOME
-        return None
-    sources = data_path("native")
-    digest = hashlib.sha256()
-    for name in SOURCES:
-        digest.update((sources / name).read_bytes())
-    digest.update(f"{sys.platform} {os.uname().machine} {environment.get('CC', '')}".encode())
-    return Path(home) / "gpuenv" / f"stub-{digest.hexdigest()[:16]}"
-
-
-def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDriver:
-    """The stub driver from the cache, compiled into it the first time; into the run's own folder where there is none.
-
-    Raises:
-        StubBuildError: when there is no compiler, or it fails.
-    """
-    if cache is not None and cache.is_dir():
-        return built_in(cache)
-    announce("compiling the stub driver, once")
-    made = build(folder / "stub")
-    if cache is None:
-        return made
-    with contextlib.suppress(OSError):  # a cache that cannot be written costs a moment, no more
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=".stub-", dir=cache.parent))
-        try:
-            shutil.copytree(made.folder, part / "stub", symlinks=True)
-            (part / "stub").rename(cache)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    return made
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from gpuenv.model.cuda_libraries import WANTED
 from gpuenv.simulate.build import compile_library
 
-_NVRTC = "int nvrtcVersion(int *major, int *minor) {{ *major = {0}; *minor = {1}; return 0; }}\n"
+NVRTC = "int nvrtcVersion(int *major, int *minor) {{ *major = {0}; *minor = {1}; return 0; }}\n"
 
 
 def compile_toolkit(release: str, folder: Path) -> Path:
@@ -27,7 +27,7 @@ def compile_toolkit(release: str, folder: Path) -> Path:
     libraries.mkdir(parents=True)
     major, minor = map(int, release.split("."))
     nvrtc = folder / f"nvrtc-{release}.c"
-    nvrtc.write_text(_NVRTC.format(major, minor), encoding="utf-8")
+    nvrtc.write_text(NVRTC.format(major, minor), encoding="utf-8")
     for library in WANTED[major]:
         source = nvrtc if library.name == "nvrtc" else Path(os.devnull)
         compile_library(source, library.soname, libraries / library.soname)

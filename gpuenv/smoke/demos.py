@@ -12,6 +12,7 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.listing import Demonstration, DemonstrationPart
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.run import Setting, ask
+from gpuenv.smoke.verdict import how_it_ended
 
 _FOLDER = PAYLOAD / "demos"
 _DEADLINE = 60.0
@@ -55,8 +56,7 @@ def _part(name: str, part: str, setting: Setting) -> DemonstrationPart:
     source = sources(DEMOS[name])[part]
     if isinstance(facts.get("said"), str) and isinstance(facts.get("right"), bool):
         return DemonstrationPart(part, source, facts["said"], facts["right"])
-    reason = facts.get("error") or child.error or child.signal_name or f"exit code {child.exit_code}"
-    return DemonstrationPart(part, source, str(reason), None)
+    return DemonstrationPart(part, source, str(facts.get("error") or how_it_ended(child, _DEADLINE)), None)
 
 
 def sources(path: Path) -> dict[str, str]:

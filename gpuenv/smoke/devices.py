@@ -9,6 +9,7 @@ from gpuenv.model.numbers import whole_number
 from gpuenv.model.record import dataclass
 from gpuenv.model.smoke import TestedGpu
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
+from gpuenv.model.visible import to_be_opened
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -52,13 +53,19 @@ def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Devi
     found: list[Device] = []
     for gpu in snapshot.gpus:
         if gpu.mig.value and gpu.mig_instances:
-            found += [_instance(gpu, number) for number in range(len(gpu.mig_instances))]
+            numbers = () if _is_withheld(gpu) else range(len(gpu.mig_instances))
+            found += [_instance(gpu, number) for number in numbers]
         elif gpu.ordinal.known and gpu.uuid.value:
             found.append(_whole(gpu, gpu.uuid.value))
     if "MIG-" in named:
         wanted = [uuid_key(entry.strip()) or "" for entry in named.split(",")]
         return tuple(d for d in found if any((uuid_key(d.uuid) or "").startswith(entry) for entry in wanted if entry))
     return tuple(found)
+
+
+def _is_withheld(gpu: Gpu) -> bool:
+    """Whether the variable or the kernel keeps a GPU away; that CUDA shows one instance alone is another thing."""
+    return gpu.hidden_by.source == VISIBLE or not to_be_opened([gpu])
 
 
 def _whole(gpu: Gpu, uuid: str) -> Device:

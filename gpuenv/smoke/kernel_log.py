@@ -9,13 +9,21 @@ from gpuenv.probe.scripts.kernel_buffer import records
 
 
 class KernelLog:
-    """Remembers where the log ends now; ``lines`` gives what has come since."""
+    """Remembers where the log ends now; ``lines`` gives what has come since.
+
+    In a container there may be a pipe or a terminal in its place: neither has an end to start from, and what is read
+    from them is taken from somebody else.
+    """
 
     def __init__(self, path: str = "/dev/kmsg") -> None:
+        """Nothing is read where the log may not be, or is none."""
         self._descriptor: int | None = None
         with contextlib.suppress(OSError):
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-            os.lseek(self._descriptor, 0, os.SEEK_END)
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            try:
+                os.lseek(self._descriptor, 0, os.SEEK_END)
+            except OSError:
+                self.close()
 
     def lines(self) -> tuple[str, ...] | None:
         """The messages since; None where the log may not be read."""

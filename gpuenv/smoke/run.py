@@ -21,7 +21,7 @@ from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
 from gpuenv.smoke.plan import BUDGET, Task, skipped
-from gpuenv.smoke.verdict import verdict
+from gpuenv.smoke.verdict import how_it_ended, verdict
 
 SHORTEST = 0.5  # seconds: with less left, a test is not started
 SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
@@ -130,7 +130,8 @@ def _one(run: _Run, task: Task) -> TestResult:
         return skipped(task.test, task.gpu, Trouble.GIVEN_UP, detail, task.repeat)
     left = task.deadline if run.setting.until is None else run.setting.until - time.monotonic()
     if left < SHORTEST:
-        return skipped(task.test, task.gpu, Trouble.NO_TIME, "not started: the time for the whole run is used up")
+        detail = "not started: the time for the whole run is used up"
+        return skipped(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
     hurried = replace(task, deadline=min(task.deadline, left))
     child = _start(run, task.test.name, order_of(task, run.setting.fault), task.devices, hurried.deadline)
     facts = parse_facts(child.stdout)
@@ -210,7 +211,7 @@ def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What CuPy itself sees: its devices, or why it sees none."""
+    """What CuPy itself sees: its devices, or what it says instead."""
 
     devices: tuple[Device, ...]
     error: str | None
@@ -226,6 +227,6 @@ def census(setting: Setting, seconds: float) -> Census:
     child, facts = ask(setting, "--census", {}, seconds)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:
-        error = child.error or f"asking CuPy ended as {child.ending.value}, exit code {child.exit_code}"
+        error = f"nothing ({how_it_ended(child, seconds)})"
     listed = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
     return Census(seen_by_cupy(listed, setting.environment), str(error) if error is not None else None)

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpuenv.model.causes import Cause
 from gpuenv.model.gpu import GRAVE_REASONS
 from gpuenv.model.identity import pci_key
+from gpuenv.model.record import replace
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
-from gpuenv.model.snapshot import Gpu, Snapshot
-from gpuenv.model.xid import BY_PROGRAMS, MESSAGE
+from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
+from gpuenv.model.xid import BY_PROGRAMS, HARDWARE, xid_event
 from gpuenv.smoke.devices import Device
 
 NAME, GROUP, TITLE = "health.state", "health", "no new memory errors, remapped rows, Xid messages or throttling"
@@ -28,42 +29,58 @@ def state_tests(
         took: seconds.
     """
     wanted = {device.uuid for device in devices if not device.instance}
-    old = {gpu.uuid.value: gpu for gpu in before.gpus}
+    now = {gpu.uuid.value: gpu for gpu in after.gpus}
+    silent = after.source("nvml").state is not SourceState.ANSWERED
     return tuple(
-        _state(old[gpu.uuid.value], gpu, messages, took)
-        for gpu in after.gpus
-        if gpu.uuid.value in wanted and gpu.uuid.value in old
+        replace(_state(gpu, now.get(gpu.uuid.value), messages, silent=silent), duration=took)
+        for gpu in before.gpus
+        if gpu.uuid.value in wanted
     )
 
 
-def _state(before: Gpu, after: Gpu, messages: Sequence[str] | None, took: float) -> TestResult:
-    faults, throttled = list(_faults(before, after, messages)), list(_throttling(after))
-    known = [reading for reading in (after.health.temperature, after.health.clock, after.health.ecc) if reading.known]
-    status, trouble, cause, detail = TestStatus.PASSED, None, None, None
-    if faults:
-        status, trouble, cause = TestStatus.FAILED, Trouble.ERROR, Cause.GPU_HARDWARE_FAULT
-        detail = "; ".join(faults)
-    elif throttled:
-        status, trouble, cause = TestStatus.FAILED, Trouble.ERROR, Cause.GPU_THROTTLED
+def _state(before: Gpu, after: Gpu | None, messages: Sequence[str] | None, *, silent: bool) -> TestResult:
+    """What became of one; ``silent`` where NVML told nothing at all afterwards."""
+    events = xids(messages or (), before.pci.value)
+    faults = list(_faults(before, after) if after else [] if silent else ["NVML does not tell of it any more"])
+    logged = [f"the driver logged Xid {number} for this GPU during the tests" for number in events]
+    if faults or logged:
+        hardware = bool(faults) or any(number in HARDWARE for number in events)
+        cause = Cause.GPU_HARDWARE_FAULT if hardware else None
+        return _result(before, after, TestStatus.FAILED, "; ".join([*faults, *logged]), cause)
+    throttled = list(_throttling(after)) if after else []
+    if throttled:
         detail = f"after the tests the clock is held down: {', '.join(throttled)}"
-    elif not known:
-        status, trouble = TestStatus.SKIPPED, Trouble.NOT_APPLICABLE
-        detail = "NVML tells nothing of this GPU's health here"
+        return _result(before, after, TestStatus.FAILED, detail, Cause.GPU_THROTTLED)
+    if after is None or not _tells(after):
+        return _result(before, after, TestStatus.SKIPPED, "NVML tells nothing of this GPU's health here")
+    return _result(before, after, TestStatus.PASSED)
+
+
+def _tells(after: Gpu) -> bool:
+    return any(told.known for told in (after.health.temperature, after.health.clock, after.health.ecc))
+
+
+def _result(
+    before: Gpu, after: Gpu | None, status: TestStatus, detail: str | None = None, cause: Cause | None = None
+) -> TestResult:
+    troubles = {TestStatus.FAILED: Trouble.ERROR, TestStatus.SKIPPED: Trouble.NOT_APPLICABLE}
     return TestResult(
         name=NAME,
         group=GROUP,
-        gpu=after.uuid.value,
+        gpu=before.uuid.value,
         status=status,
-        duration=took,
+        duration=0.0,
         detail=detail,
-        measured=_measured(after),
+        measured=_measured(after) if after else {},
         title=TITLE,
-        trouble=trouble,
+        trouble=troubles.get(status),
         cause=cause,
     )
 
 
-def _faults(before: Gpu, after: Gpu, messages: Sequence[str] | None) -> Iterator[str]:
+def _faults(before: Gpu, after: Gpu) -> Iterator[str]:
+    if after.fault.known and not before.fault.known:
+        yield f"NVML cannot open it any more (its return code is {after.fault.value})"
     old, new = before.health.ecc_uncorrected.value, after.health.ecc_uncorrected.value
     if old is not None and new is not None and new > old:
         yield f"{new - old} uncorrected memory errors during the tests"
@@ -73,8 +90,6 @@ def _faults(before: Gpu, after: Gpu, messages: Sequence[str] | None) -> Iterator
         yield "a row of memory waits to be remapped since the tests"
     if after.health.pages_pending.value and not before.health.pages_pending.value:
         yield "a page of memory waits to be retired since the tests"
-    for number in xids(messages or (), after.pci.value):
-        yield f"the driver logged Xid {number} for this GPU during the tests"
 
 
 def xids(messages: Iterable[str], pci: str | None) -> list[int]:
@@ -82,15 +97,9 @@ def xids(messages: Iterable[str], pci: str | None) -> list[int]:
 
     Without those that a program's own fault gives: the tests provoke them on purpose.
     """
-    found = [match for line in messages if (match := MESSAGE.search(line))]
-    ours = [int(match[2]) for match in found if _same_slot(match[1], pci)]
-    return [number for number in ours if number not in BY_PROGRAMS]
-
-
-def _same_slot(logged: str, pci: str | None) -> bool:
-    """The log leaves the function number out: 0000:17:00."""
-    key = pci_key(logged if "." in logged else f"{logged}.0")
-    return key is not None and key == pci_key(pci)
+    events = (xid_event(line) for line in messages)
+    ours = pci_key(pci)
+    return [event[0] for event in events if event and ours == event[1] is not None and event[0] not in BY_PROGRAMS]
 
 
 def _throttling(after: Gpu) -> Iterator[str]:

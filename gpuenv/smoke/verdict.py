@@ -18,7 +18,6 @@ _LONGEST = 1000  # characters of a detail
 def verdict(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:
     """The result of a test."""
     status, trouble, detail, cause = _told(task, child, facts)
-    work = facts.get("work_seconds")
     return TestResult(
         name=task.test.name,
         group=task.test.group,
@@ -33,7 +32,7 @@ def verdict(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestRes
         repeat=task.repeat,
         seed=task.seed,
         deadline=task.deadline,
-        work=float(work) if isinstance(work, int | float) and math.isfinite(work) else None,
+        work=_number(facts.get("work_seconds")),
     )
 
 
@@ -41,7 +40,7 @@ _Told = tuple[TestStatus, Trouble | None, str | None, Cause | None]
 
 
 def _told(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> _Told:
-    if _ran_out_of_time(task, child):
+    if _ran_out_of_time(child, task.deadline):
         detail = f"no answer within {task.deadline:g} s{_stage(facts)}; its processes were killed"
         return TestStatus.TIMED_OUT, Trouble.DEADLINE, detail, None
     if child.ending is Ending.CRASHED:
@@ -51,15 +50,27 @@ def _told(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> _Told:
         said = _verdict_of(facts.get("verdict"))
         if said is not None:
             return said
-    if child.ending is Ending.NOT_STARTED or child.exit_code == NOT_STARTED:
+    if _did_not_start(child):
         return TestStatus.CRASHED, Trouble.ENDED_EARLY, f"could not be started{_last_words(child)}", None
     detail = f"ended with exit code {child.exit_code} before its verdict{_stage(facts)}{_last_words(child)}"
     return TestStatus.CRASHED, Trouble.ENDED_EARLY, detail, None
 
 
-def _ran_out_of_time(task: Task, child: ChildResult) -> bool:
+def how_it_ended(child: ChildResult, seconds: float) -> str:
+    """Why what is no test gave no answer, in a few words; ``seconds`` is what it was given."""
+    if _ran_out_of_time(child, seconds):
+        return f"no answer within {seconds:g} s"
+    how = f"ended by {child.signal_name}" if child.signal_name else f"ended with exit code {child.exit_code}"
+    return f"{'could not be started' if _did_not_start(child) else how}{_last_words(child)}"
+
+
+def _did_not_start(child: ChildResult) -> bool:
+    return child.ending is Ending.NOT_STARTED or child.exit_code == NOT_STARTED
+
+
+def _ran_out_of_time(child: ChildResult, seconds: float) -> bool:
     """A child may end with the supervisor's code by itself, but hardly at the deadline."""
-    return child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= task.deadline)
+    return child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= seconds)
 
 
 def _verdict_of(said: object) -> _Told | None:
@@ -81,10 +92,19 @@ def _measured(told: object) -> dict[str, Quantity]:
         return {}
     found = {}
     for name, entry in told.items():
-        value = entry.get("value") if isinstance(entry, dict) else None
-        if isinstance(value, int | float) and math.isfinite(value):
-            found[str(name)] = Quantity(float(value), str(entry.get("unit", "")))
+        value = _number(entry.get("value")) if isinstance(entry, dict) else None
+        if value is not None:
+            found[str(name)] = Quantity(value, str(entry.get("unit", "")))
     return found
+
+
+def _number(told: object) -> float | None:
+    """A number that is one; JSON has whole numbers of any length, and Python's reads ``NaN``."""
+    try:
+        value = float(told) if isinstance(told, int | float) else math.nan
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def _stage(facts: Mapping[str, Any]) -> str:

@@ -117,6 +117,31 @@ def test_a_reader_that_goes_is_told_to_the_program() -> None:
     assert process.wait(30) == -signal.SIGPIPE
 
 
+def test_a_slow_reader_of_an_end_that_blocks_nobody_gets_every_byte() -> None:
+    """Whoever else has it may have set that: it is a state of the open file, not of one process (open(2))."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with subprocess.Popen([*RUN, *script("print('x' * 999_999)")], stdout=writing, env=MINIMAL) as process:
+        os.close(writing)
+        time.sleep(1)  # the pipe is full by now
+        with os.fdopen(reading, "rb") as mine:
+            assert len(mine.read()) == 1_000_000
+        assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("standard_error", ["2>&-", "2>/dev/full", "2>&1 >/dev/null | true"])
+def test_the_exit_code_is_the_programs_though_nobody_reads_the_explanation(tmp_path: Path, standard_error: str) -> None:
+    code = tmp_path / "code"
+    program = f"sleep 1; echo {OUT_OF_MEMORY!r}; exit 7"
+    shell = ["sh", "-c", f'{{ "$@"; echo $? > {code}; }} {standard_error}', "sh", *RUN, "sh", "-c", program]
+    subprocess.run(shell, stdout=subprocess.DEVNULL, check=False, env=MINIMAL, timeout=60)
+    deadline = time.monotonic() + 30
+    while not code.is_file() or not code.read_text(encoding="utf-8"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert code.read_text(encoding="utf-8") == "7\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP])
 def test_a_signal_is_handed_on_to_the_program(number: signal.Signals) -> None:
     code = (

@@ -148,6 +148,13 @@ def test_a_full_disk_is_told_and_is_no_success(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_full_disk_has_a_code_of_its_own_though_it_cannot_be_told() -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >/dev/full 2>&-', "sh", *PROGRAM, "--version"], check=False, timeout=30
+    )
+    assert done.returncode == 2
+
+
 def test_a_program_started_without_standard_error_still_answers(recordings: dict[str, Path]) -> None:
     command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *PROGRAM, "probe", "--snapshot", str(recordings["fit"])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=MINIMAL, timeout=30)

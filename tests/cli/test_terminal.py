@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import struct
 import subprocess
 import termios
@@ -107,6 +108,13 @@ def test_no_line_of_a_command_is_wider_than_the_terminal(recordings: dict[str, P
     assert too_long(shown.plain, 80) == []
 
 
+@pytest.mark.parametrize("arguments", [["simulate", "--list"], ["smoke", "--list"], ["doctor", "--list"]], ids=" ".join)
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_list_is_read_on_any_terminal(arguments: list[str], columns: int) -> None:
+    shown = shown_once(*arguments, columns=columns)
+    assert [line for line in shown.plain if len(line) > columns] == []
+
+
 def test_a_command_that_is_too_long_is_continued_as_a_shell_reads_it(recordings: dict[str, Path]) -> None:
     shown = shown_once("doctor", "--snapshot", recordings["unfit"], columns=40)
     first = next(number for number, line in enumerate(shown.plain) if line.strip().startswith("$ "))
@@ -114,6 +122,20 @@ def test_a_command_that_is_too_long_is_continued_as_a_shell_reads_it(recordings:
     assert last > first
     joined = " ".join(line.strip().removeprefix("$ ").removesuffix(" \\") for line in shown.plain[first : last + 1])
     assert f"$ {joined}" in piped("doctor", "--snapshot", recordings["unfit"])
+
+
+@pytest.mark.parametrize("folder", ["o'brien", "o'brien's own", 'a "b" c', 'it\'s "so"'])
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_command_on_a_terminal_is_what_a_shell_needs(tmp_path: Path, folder: str, columns: int) -> None:
+    executable = f"/srv/{folder}/bin/python3"
+    target = replace(UNFIT.target, executable=known(executable, "the target's interpreter"))
+    shown = on_terminal(
+        "doctor", "--snapshot", record(changed(UNFIT, target=target), tmp_path / "a.json"), columns=columns
+    )
+    lines = [line.rstrip() for line in shown.plain]
+    commands = re.findall(r"^ +\$ ((?:.* \\\n)*.*)$", "\n".join(lines), re.MULTILINE)
+    words = [shlex.split(command) for command in commands]  # raises where a quote is left open
+    assert any(executable in command for command in words)
 
 
 def test_a_wrapped_line_keeps_every_word_and_its_place(recordings: dict[str, Path]) -> None:

@@ -11,8 +11,6 @@ from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, record
 from tests.cli.refusals import assert_refused
 
-SMALLEST = '{"schema": "gpuenv.snapshot/1"}'
-
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:

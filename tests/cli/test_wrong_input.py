@@ -203,6 +203,31 @@ def test_a_value_of_another_kind_is_told_with_its_line(tmp_path: Path, fault: di
     assert f"odd.json: {said}" in done.stderr
 
 
+def test_a_key_of_a_recording_commands_no_terminal_and_forges_no_line(tmp_path: Path) -> None:
+    file = tmp_path / "odd.json"
+    odd = "\x1b[31mA\ngpuenv: all is well\u202e"
+    file.write_text(json.dumps({"schema": "gpuenv.snapshot/1", "environment": {odd: 5}}), encoding="utf-8")
+    told = gpuenv("doctor", "--snapshot", file).stderr
+    assert "environment.\\x1b[31mA\\x0agpuenv: all is well\\u202e: expected text, found 5" in told
+    assert len(told.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('"\\e[31mkey": 1\n', ["simulate", "./others", "--", "true"]),
+        ('[[allow]]\ncode = "GPU\\u001b[31M"\nreason = "x"\nexpires = 2029-01-01\n', ["doctor", "--config", "others"]),
+    ],
+    ids=["profile", "configuration"],
+)
+def test_what_a_message_quotes_commands_no_terminal(tmp_path: Path, text: str, arguments: list[str]) -> None:
+    (tmp_path / "others").write_text(text, encoding="utf-8")
+    done = gpuenv(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "\\x1b[31" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
 def test_a_report_tells_the_line_of_its_snapshot_too(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     text = json.dumps({"host": 1, "snapshot": {"schema": "gpuenv.snapshot/1", "host": 3}}, indent=1)
@@ -216,3 +241,53 @@ def test_a_baseline_is_told_with_its_line(tmp_path: Path) -> None:
     done = gpuenv("smoke", "--compare", file)
     assert done.returncode == 2
     assert "baseline.json: line 3: tests: expected a list" in done.stderr
+
+
+TOO_LONG = "a" * 300  # for a name in any file system
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bundle", "-o", TOO_LONG],
+        ["install", "--kernel", f"/{TOO_LONG}", "--dry-run"],
+        ["install", "--locked", TOO_LONG, "--dry-run"],
+        ["simulate", TOO_LONG, "--", "true"],
+        ["simulate", "--print", f"./{TOO_LONG}"],
+        ["check-image", "--dockerfile", TOO_LONG],
+        ["check-image", "--dockerfile", "Dockerfile", "--context", TOO_LONG],
+        ["diff", TOO_LONG, TOO_LONG],
+        ["doctor", "--history", TOO_LONG],
+        ["doctor", "--matrix", TOO_LONG, "--no-probe"],
+    ],
+    ids=lambda arguments: " ".join(word for word in arguments if TOO_LONG not in word),
+)
+def test_a_name_that_nothing_can_have_is_no_fault_of_ours(tmp_path: Path, arguments: list[str]) -> None:
+    """Nor is a folder that this user may not enter: to look for a file in there fails in the same way."""
+    (tmp_path / "Dockerfile").write_text("FROM python:3.12\n", encoding="utf-8")
+    done = gpuenv(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert TOO_LONG in done.stderr
+
+
+def test_nor_is_one_in_a_compose_file(tmp_path: Path) -> None:
+    file = tmp_path / "compose.yaml"
+    text = f"services: {{a: {{build: {{context: ./{TOO_LONG}, dockerfile: {TOO_LONG}}}}}}}\n"
+    file.write_text(text, encoding="utf-8")
+    assert gpuenv("check-image", "--dockerfile", file).returncode == 0
+
+
+def test_a_bundle_of_a_name_that_nothing_can_have_is_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="too long"):
+        open_bundle(Path(TOO_LONG), tmp_path)
+
+
+@pytest.mark.parametrize(("variables", "code"), [({}, 1), ({"BASE": "nvidia/cuda:12.9.1-devel-ubuntu24.04"}, 0)])
+def test_a_build_argument_without_a_value_is_the_variable_if_there_is_one(
+    tmp_path: Path, variables: dict[str, str], code: int
+) -> None:
+    file = tmp_path / "Dockerfile"
+    text = "ARG BASE=nvidia/cuda:11.8.0-devel-ubuntu22.04\nFROM $BASE\nRUN pip install cupy-cuda12x==14.2.0\n"
+    file.write_text(text, encoding="utf-8")
+    done = gpuenv("check-image", "--dockerfile", file, "--build-arg", "BASE", environment=variables)
+    assert done.returncode == code, done.stdout

@@ -16,10 +16,12 @@ from gpuenv.model.snapshot import (
     Source,
     SourceState,
 )
-from tests.doctor.test_kernel_checks import (
-    BUS,
-    KERNEL,
-)
+from tests.doctor.kernel_hosts import BUS, KERNEL
+
+BUILT = DkmsBuild("nvidia", "535.183.01", KERNEL, "built")
+OLD = DkmsBuild("nvidia", "535.183.01", "6.8.0-41-generic", "built")
+ADDED = DkmsBuild("nvidia", "535.183.01")
+FAILED = DkmsBuild("nvidia", "535.183.01", KERNEL, "failed")
 
 
 def host_without_module(module: Module, *builds: DkmsBuild) -> Snapshot:

@@ -71,6 +71,47 @@ def test_what_others_need_of_cupy(requirement: str, *, met: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("python", "requirement", "met"),
+    [
+        ("3.9", "cupy-cuda11x; python_version < '3.10'", False),
+        ("3.12", "cupy-cuda11x; python_version < '3.10'", True),
+        ("3.9.18", "cupy-cuda11x; python_full_version >= '3.9.18'", False),
+        ("3.9", "cupy-cuda11x; platform_machine == 'aarch64'", True),
+        ("3.9", "cupy-cuda11x; platform_machine == 'x86_64'", False),
+        ("3.9", "cupy-cuda11x; sys_platform == 'linux' and os_name == 'posix'", False),
+        ("3.9", "cupy-cuda11x; platform_system == 'Windows'", True),
+        ("3.9", "cupy-cuda11x; sys_platform ~= 'linux'", True),
+    ],
+)
+def test_a_marker_is_of_the_target_and_not_of_this_interpreter(python: str, requirement: str, *, met: bool) -> None:
+    snapshot = machine(f"python={python}")
+    need = NeedOfCupy("some-library", "1.0", requirement)
+    snapshot = replace(snapshot, target=replace(snapshot.target, needs_of_cupy=(need,)))
+    assert ("WHL515" not in found(snapshot)) == met
+
+
+@pytest.mark.parametrize(
+    ("requirement", "met"),
+    [
+        ("cupy-cuda115<14,>=9.5.0", True),  # the metadata of a conda package: NVIDIA/cudf#13055
+        ("cupy-cuda11x>=12.0.0", True),
+        ("cupy-cuda12x>=14", False),
+        ("cupy>=14", False),
+    ],
+)
+def test_of_conda_s_cupy_the_release_alone_counts(requirement: str, *, met: bool) -> None:
+    snapshot = assume(Snapshot(), [*MACHINE, "cupy=cupy==13.6.0"], MATRIX)
+    need = NeedOfCupy("cudf", "24.10.1", requirement)
+    by_conda = {"cupy": "13.6.0", "cupy-core": "13.6.0", "cuda-version": "12.6"}
+    target = replace(snapshot.target, needs_of_cupy=(need,), conda_packages=by_conda, kind=known("conda", "x"))
+    snapshot = replace(snapshot, target=target, assumed=())
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    told = [finding for finding in findings if finding.code == "WHL515"]
+    assert (not told) == met
+    assert met or "needs cupy>=14, found cupy 13.6.0" in told[0].title
+
+
+@pytest.mark.parametrize(
     ("there", "told"),
     [
         ({"torch": "2.9.0+cpu"}, True),

@@ -15,12 +15,8 @@ from gpuenv.model.snapshot import (
     Source,
     SourceState,
 )
-from tests.doctor.module_hosts import host_without_module, with_reading
-from tests.doctor.test_kernel_checks import (
-    BUILT,
-    BUS,
-    findings,
-)
+from tests.doctor.kernel_hosts import BUS, findings
+from tests.doctor.module_hosts import BUILT, host_without_module, with_reading
 
 
 @pytest.mark.parametrize(

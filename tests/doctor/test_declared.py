@@ -12,7 +12,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Container, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
-from tests.doctor.test_kernel_checks import findings
+from tests.doctor.kernel_hosts import findings
 
 ADA, PASCAL, UNKNOWN = "27b8", "1b81", "3fff"
 

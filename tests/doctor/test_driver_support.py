@@ -143,6 +143,7 @@ def test_a_gpu_whose_id_the_system_does_not_tell_is_near_to_none(matrix: Matrix,
 def test_a_missing_firmware_is_named(matrix: Matrix) -> None:
     (finding,) = found(machine(ADA, "open", NO_FIRMWARE), matrix)
     assert (finding.code, finding.cause) == ("DRV119", Cause.DRIVER_INSTALL_BROKEN)
+    assert finding.fix[-1].command == ("sudo", "modprobe", "nvidia"), "what was unloaded is loaded again"
     assert finding.fix[0].command == ("sudo", "apt-get", "install", "nvidia-firmware-570-570.133.07")
 
 

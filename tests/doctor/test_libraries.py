@@ -32,6 +32,17 @@ def test_optional_libraries_may_be_missing(matrix: Matrix, healthy: Snapshot) ->
     assert found(matrix, changed(healthy, libraries=(*LIBRARIES, nccl))) == {}
 
 
+def test_of_a_build_whose_cuda_nobody_told_no_major_is_said(matrix: Matrix, healthy: Snapshot) -> None:
+    built = replace(healthy.target.cupy[0], distribution="cupy")
+    packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
+    libraries = tuple(replace(entry, path=None) for entry in LIBRARIES)
+    kit = Toolkit("/usr/local/cuda", "/usr/local", known(CudaVersion(12, 4), "version.json"), has_nvrtc=True)
+    snapshot = changed(healthy, cupy=(built,), packages={**packages, "cupy": built.release}, libraries=libraries)
+    finding = found(matrix, replace(snapshot, toolkits=(kit,)))["LIB601"]
+    assert finding.cause is Cause.CUDA_LIBRARY_MISSING, "whether that toolkit is of another major nobody knows"
+    assert "None" not in " ".join([finding.title, *(fix.text for fix in finding.fix)])
+
+
 @pytest.mark.parametrize(
     ("soname", "path"), [("libnvrtc-builtins.so.12.9", None), ("libnvrtc-builtins.so.12.4", "/usr/lib/x")]
 )

@@ -16,20 +16,12 @@ from gpuenv.model.snapshot import (
     Source,
     SourceState,
 )
-from tests.doctor.module_hosts import host_without_module, with_reading
-from tests.doctor.test_kernel_checks import (
-    ADDED,
-    BUILT,
-    BUS,
-    FAILED,
-    KERNEL,
-    LOCKDOWN,
-    OLD,
-    REFUSED,
-    TAINTED,
-    findings,
-    log,
-)
+from tests.doctor.kernel_hosts import BUS, KERNEL, findings, log
+from tests.doctor.module_hosts import ADDED, BUILT, FAILED, OLD, host_without_module, with_reading
+
+REFUSED = "Loading of unsigned module is rejected"
+LOCKDOWN = "Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7"
+TAINTED = "nvidia: module verification failed: signature and/or required key missing - tainting kernel"
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from gpuenv.model.snapshot import (
     SourceState,
 )
 from gpuenv.model.versions import DriverVersion
+from tests.doctor.kernel_hosts import BUS, findings, working
 from tests.doctor.module_hosts import host_without_module, with_reading
-from tests.doctor.test_kernel_checks import BUS, findings, working
 
 
 def told(finding: Finding) -> str:

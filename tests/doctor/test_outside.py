@@ -65,6 +65,7 @@ def test_a_wrong_one_that_is_elsewhere_is_not_uninstalled_from_here(matrix: Matr
     there = replace(OLD, release="10.0.0", place=PackagePlace.PYTHONPATH)
     findings = found(matrix, changed(healthy, cupy=(there,)))
     cures = [fix for finding in findings.values() for fix in finding.fix]
+    assert any("PYTHONPATH" in fix.text for fix in cures), sorted(findings)
     assert not any("uninstall" in (fix.command or ()) for fix in cures)
 
 

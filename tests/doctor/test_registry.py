@@ -194,7 +194,15 @@ def test_where_there_is_no_nvidia_gpu_no_driver_of_nvidia_is_waited_for(matrix: 
     there = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
     snapshot = replace(assume(Snapshot(), given, matrix), **{field: there})  # type: ignore[arg-type]
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
+    assert missing.fix
     assert not any("driver" in fix.text for fix in missing.fix)
+
+
+def test_under_wsl_an_empty_bus_says_nothing_of_the_gpu(matrix: Matrix) -> None:
+    given = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "wsl=yes", "driver=none", "cupy=none"]
+    snapshot = replace(assume(Snapshot(), given, matrix), pci_gpus=())
+    (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
+    assert missing.fix[0].text.startswith("Once there is ")
 
 
 @pytest.mark.parametrize(

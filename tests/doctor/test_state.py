@@ -13,7 +13,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Severity
 from gpuenv.model.gpu import ComputeMode, Fabric, Gpu, GpuHealth, GpuUser, NvLink
-from gpuenv.model.reading import known
+from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Snapshot
 
 GIB = 1 << 30
@@ -166,3 +166,20 @@ def test_a_full_first_gpu_is_a_warning_that_names_the_freest(matrix: Matrix) -> 
     assert "CUDA_VISIBLE_DEVICES=1" in symptom.fix[1].text
     other = replace(SECOND, memory_free=known(GIB, "nvml"))
     assert found(matrix, state.memory_taken, Snapshot(gpus=(EMPTY, other))) == []
+
+
+def test_another_gpu_is_named_in_the_order_of_the_bus_which_is_not_cuda_s_own(matrix: Matrix) -> None:
+    slower = replace(EMPTY, ordinal=known(1, "libcuda"))
+    fastest = replace(EMPTY, index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
+    (full,) = found(matrix, state.memory_taken, Snapshot(gpus=(slower, fastest)))
+    assert full.fix[1].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0.")
+    (held,) = found(matrix, state.compute_mode, Snapshot(gpus=(HELD, SECOND)))
+    assert held.fix[0].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1.")
+
+
+def test_what_this_process_may_not_open_has_no_number(matrix: Matrix) -> None:
+    closed = replace(EMPTY, ordinal=missing("x"), hidden_by=known("control group", "x"))
+    full = replace(SECOND, ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
+    free = replace(EMPTY, index=known(2, "nvml"), ordinal=known(1, "libcuda"))
+    (symptom,) = found(matrix, state.memory_taken, Snapshot(gpus=(closed, full, free)))
+    assert symptom.fix[1].text.endswith("CUDA_VISIBLE_DEVICES=1.")

@@ -11,7 +11,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, Snapshot, Source, SourceState
 from gpuenv.model.versions import DriverVersion, Libc
-from tests.doctor.test_kernel_checks import findings, working
+from tests.doctor.kernel_hosts import findings, working
 
 OPERATOR = "/run/nvidia/driver/usr/lib/x86_64-linux-gnu"
 STORE = "/nix/store/5bqvqa6n0hyb1vbjbsqvwvwaqw1sd9cz-nvidia-x11/lib"

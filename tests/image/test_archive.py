@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from gpuenv.image.check.facts import ImageError, parse_platform
 from tests.image.layouts import digest, layout, saved
 from tests.image.test_fetch import AMD, ARM, get
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_folders_and_files_hold_images(tmp_path: Path) -> None:
@@ -35,6 +33,21 @@ def test_a_file_that_holds_none_is_said(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(ImageError, match=r"image\.tar") as caught:
         get(str(path), tmp_path)
     assert caught.value.is_input
+
+
+def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(ImageError, match="nor a regular file") as caught:
+            get(str(path), tmp_path)
+        assert caught.value.is_input
+
+
+def test_a_folder_with_the_name_of_an_image_says_how_the_image_is_named(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    with pytest.raises(ImageError, match="neither index") as caught:
+        get(str(tmp_path / "app"), tmp_path)
+    assert "NAME:latest" in (caught.value.remedy or "")
 
 
 def test_a_changed_layout_is_refused(tmp_path: Path) -> None:

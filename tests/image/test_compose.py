@@ -178,6 +178,7 @@ BOMB = "\n".join(
         ("services:\n  [1]: x", "a key that is no text"),
         ("services: " + "[" * 100, "nested"),
         ("x" * (1 << 21), "larger than"),
+        ("services:\n  a: {image: x}\nvolume: {}", "line 3: 'volume' stands at the top"),
         ('services:\n  a:\n    image: "\\xff', "line"),
     ],
 )
@@ -193,6 +194,60 @@ def test_what_is_extended_from_another_file_is_read_there(tmp_path: Path) -> Non
     assert told(tmp_path, text, {"more/common.yaml": asks}) == []
     silent = {"more/common.yaml": "services:\n  b:\n    restart: always\n"}
     assert told(tmp_path, text, silent) == [("CMP921", "compose.yaml", 2)]
+
+
+WRONG = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN pip install cupy-cuda11x==13.6.0\n"
+BUILT = {"more/Dockerfile": WRONG, "more/other.yaml": "services:\n  c:\n    gpus: all\n    build: .\n"}
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("services:\n  a:\n    extends: {file: more/other.yaml, service: c}", ""),
+        ("services:\n  a:\n    extends: {file: more/b.yaml, service: b}", "extends: {file: other.yaml, service: c}"),
+        ("services:\n  a:\n    extends: {file: more/b.yaml, service: b}", "{build: {context: .}, gpus: all}"),
+        ("include: [more/other.yaml]", ""),
+        ("include: [{path: [more/other.yaml]}]\nservices:\n  a:\n    image: postgres:17", ""),
+        ("include: [more/d.yaml]", ""),
+        ("include: [{path: more/deep/e.yaml, project_directory: more}]", ""),
+        ("include: [compose.yaml, more/d.yaml]", ""),
+    ],
+)
+def test_what_another_file_builds_is_told_from_its_own_folder(tmp_path: Path, text: str, other: str) -> None:
+    files = {
+        **BUILT,
+        "more/b.yaml": f"services:\n  b: {{{other}}}" if other.startswith("extends") else f"services:\n  b: {other}",
+        "more/d.yaml": "include: [other.yaml]",
+        "more/deep/e.yaml": BUILT["more/other.yaml"],
+    }
+    assert told(tmp_path, text, files) == [("DKF902", "Dockerfile", 2)]
+
+
+def test_an_included_service_is_judged_with_its_own_lines(tmp_path: Path) -> None:
+    other = {"more/other.yaml": f"# one\nservices:\n  c:\n{IMAGE}\n"}
+    assert told(tmp_path, "include:\n- more/other.yaml", other) == [("CMP921", "other.yaml", 3)]
+    assert told(tmp_path, f"include:\n- more/other.yaml\nservices:\n  c:\n{IMAGE}\n{RESERVED}", other) == []
+    assert told(tmp_path, "include:\n- absent.yaml") == []
+
+
+def test_every_file_that_was_read_is_told(tmp_path: Path) -> None:
+    for name, text in {"compose.yaml": "include:\n- other.yaml", "other.yaml": f"services:\n  c:\n{IMAGE}"}.items():
+        (tmp_path / name).write_text(text)
+    judged = judge_compose(tmp_path / "compose.yaml", Choice(), MATRIX)
+    assert [file.rsplit("/", 1)[-1] for file in judged.files] == ["compose.yaml", "other.yaml"]
+
+
+def test_more_services_than_are_judged_are_refused(tmp_path: Path) -> None:
+    text = "services:\n" + "".join(f"  a{number}: {{image: 'postgres:17'}}\n" for number in range(201))
+    with pytest.raises(ImageError, match="more than 200 services"):
+        told(tmp_path, text)
+
+
+@pytest.mark.parametrize("value", ["{} # the tag", "'{}' # the tag", '"{}"', "{}", "{}\t# the tag"])
+def test_a_comment_in_the_file_of_variables_is_none_of_the_value(tmp_path: Path, value: str) -> None:
+    text = "services:\n  a:\n    image: nvidia/cuda:${TAG}"
+    variables = {".env": f"TAG={value.format('12.9.1-base-ubuntu24.04')}\nOTHER=a#b\n"}
+    assert told(tmp_path, text, variables) == [("CMP921", "compose.yaml", 2)]
 
 
 def test_an_override_beside_it_is_taken_unasked(tmp_path: Path) -> None:

@@ -149,6 +149,8 @@ def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
         (f"FROM python:3.8-slim\n{CTK}", at(("DKF914", 2))),
         (f"FROM nvidia/cuda:12.7.0-devel-ubuntu24.04\n{WHEEL}", at(("DKF915", 1))),
         (f"FROM nvidia/cuda:12.9.1-devel\n{WHEEL}", at(("DKF915", 1))),
+        (f"FROM nvidia/cuda:12.9.1-devel-cudnn8-ubuntu22.04\n{WHEEL}", at(("DKF915", 1))),
+        (f"FROM nvcr.io/nvidia/cuda:13.0.0-tensorrt-devel-ubuntu24.04\n{WHEEL}", at(("DKF902", 2))),
         (f"FROM nvidia/cuda:12.1-devel-ubuntu22.04\n{WHEEL}", at(("DKF915", 1))),
         ("FROM nvidia/cuda:11.0-devel-ubuntu20.04", []),
         (f"FROM ub}}ntu:24.04\n{CTK}", at(("DKF918", 1))),
@@ -250,3 +252,8 @@ def test_a_dev_container_is_sent_to_the_file_behind_it(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="line 1: ") as caught:
         judge_dockerfile(path, Choice(), MATRIX)
     assert caught.value.remedy == "name the Dockerfile or compose file behind it"
+
+
+def test_the_pythons_that_would_do_are_written_as_people_write_them(tmp_path: Path) -> None:
+    found = judged(tmp_path, 'FROM python:3.9-slim\nRUN pip install "cupy-cuda12x[ctk]==14.2.0"')
+    assert "Use a Python of 3.10, 3.11, 3.12," in found.findings[0].fix[0].text

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.image.check.credentials import credentials_for
 from gpuenv.image.check.facts import ImageError, ImageFacts, Platform
 from gpuenv.image.check.fetch import Fetching, fetch
 from gpuenv.image.check.manifest import LARGEST_MANIFEST
@@ -117,6 +118,23 @@ def test_a_helper_that_fails_is_said_and_the_registry_asked_without(tmp_path: Pa
         image = get(served.name, tmp_path, said=said, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
         assert image.environment["ARCH"] == "amd64"
         assert told in "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("repository", "user"),
+    [("team/a/app", "a"), ("team/app", "team"), ("teams/app", "host"), ("team/ab", "team"), ("team/a", "a")],
+)
+def test_the_credentials_are_those_of_the_closest_namespace(tmp_path: Path, repository: str, user: str) -> None:
+    keys = {"team": "quay.io/team", "host": "quay.io", "a": "quay.io/team/a/", "other": "https://ghcr.io/v1/"}
+    auths = {key: {"username": name, "password": "x"} for name, key in keys.items()}
+    (tmp_path / "auth.json").write_text(json.dumps({"auths": auths}))
+    variables = {"HOME": str(tmp_path), "REGISTRY_AUTH_FILE": str(tmp_path / "auth.json")}
+    found = credentials_for("quay.io", variables, repository)
+    assert found.credentials is not None
+    assert found.credentials.user == user
+    other = credentials_for("ghcr.io", variables, repository).credentials
+    assert other is not None
+    assert other.user == "other"
 
 
 def test_a_helpers_name_is_no_way_out_of_its_folder(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ def test_a_gpu_that_is_newer_raises_the_driver() -> None:
         (Wish(cuda=CudaVersion.parse("11.8")), "from 14.0 on"),
         (Wish(cupy="1.2.3"), "no such wheel"),
         (Wish(base="own/base:1"), "name it with --python"),
+        (Wish(base="python:3.12-alpine"), "no wheels"),
         (Wish(base="python:3.11-slim", python=PythonVersion.parse("3.12")), "has Python 3.11"),
         (Wish(python=PythonVersion.parse("3.8")), "Python 3.8"),
         (Wish(python=PythonVersion.parse("3.14t")), "3.14t"),
@@ -153,6 +154,13 @@ def test_a_base_of_ones_own_is_taken_as_it_is() -> None:
         assert f"FROM own/base@{digest}" in plan.dockerfile
         assert plan.labels["org.opencontainers.image.base.name"] == "own/base"
         assert plan.labels["org.opencontainers.image.base.digest"] == digest
+
+
+@pytest.mark.parametrize(
+    ("name", "python"), [("nvidia/cuda:12.9.1-runtime-ubuntu24.04", "3.12"), ("python:3.11-slim", "3.11")]
+)
+def test_a_base_with_its_digest_has_the_python_of_its_tag(name: str, python: str) -> None:
+    assert made(Wish(kind=Kind.RUNTIME, base=f"{name}@sha256:{'a' * 64}")).python == python
 
 
 def test_nothing_in_a_label_is_more_than_text() -> None:

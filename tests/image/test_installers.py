@@ -34,11 +34,40 @@ if TYPE_CHECKING:
         ("COPY c.txt /\nENV PIP_CONSTRAINT=/c.txt\nRUN pip install cupy-cuda12x", []),
         ("COPY c.txt /\nRUN UV_CONSTRAINT=/c.txt uv pip install cupy-cuda12x", []),
         ("COPY semicolon.txt /\nRUN pip install -r /semicolon.txt", ["DKF902"]),
+        ("RUN pip --no-cache-dir install cupy-cuda11x==13.6.0", ["DKF902"]),
+        ("RUN python3 -m pip -q --timeout 60 install cupy-cuda11x==13.6.0", ["DKF902"]),
+        ("RUN uv pip --no-cache install cupy-cuda11x==13.6.0", ["DKF902"]),
+        ("RUN pip install cupy-cuda11x==13.6.0 && pip -q uninstall -y cupy-cuda11x", []),
+        ("COPY semicolon.txt /\nRUN uv pip --quiet sync /semicolon.txt", ["DKF902"]),
+        ("COPY semicolon.txt /\nRUN pip install -Uqr /semicolon.txt", ["DKF902"]),
+        ("COPY semicolon.txt /\nRUN pip install -qr/semicolon.txt", ["DKF902"]),
+        ("RUN pip install -Uq cupy-cuda11x==13.6.0", ["DKF902"]),
+        ("RUN sudo -Hu me pip install cupy-cuda11x==13.6.0", ["DKF902"]),
+        ("RUN sudo -ume -g us --user me nice -n 10 pip install cupy-cuda11x==13.6.0", ["DKF902"]),
+        ("RUN env -i -u A B=C timeout -k 5 -s KILL 9 pip install cupy-cuda11x==13.6.0", ["DKF902"]),
     ],
 )
 def test_what_is_installed_is_understood_however_it_is_said(tmp_path: Path, text: str, expected: list[str]) -> None:
     files = {"c.txt": "cupy-cuda12x==13.6.0\n", "semicolon.txt": "cupy-cuda11x==13.6.0;\n"}
     assert codes(tmp_path, f"{DEVEL}\n{text}", files) == expected
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "poetry -n install --with gpu",
+        "poetry install -nC /a --with=gpu",
+        "pdm sync -G gpu",
+        "pdm install -Ggpu",
+        "cd / && pdm install -p /a -G gpu",
+        "uv sync -n --group gpu",
+        "uv export -n --group gpu -o /r.txt && pip install -r /r.txt",
+    ],
+)
+def test_the_options_of_each_program_are_its_own(tmp_path: Path, command: str) -> None:
+    project = '[project]\nname = "a"\nversion = "1"\n[dependency-groups]\ngpu = ["cupy-cuda11x==13.6.0"]\n'
+    found = judged(tmp_path, f"{DEVEL}\nCOPY . /a\nWORKDIR /a\nRUN {command}", {"pyproject.toml": project})
+    assert told(found) == [("DKF902", "pyproject.toml", 5)]
 
 
 def test_a_list_in_the_dockerfile_has_its_lines(tmp_path: Path) -> None:

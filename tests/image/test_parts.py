@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 import tarfile
+import time
 import uuid
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuenv.data import data_path
-from gpuenv.image.buildkit import Build, Cli, command
+from gpuenv.image.buildkit import Build, Cli, build_with, command
 from gpuenv.image.context import pack
-from gpuenv.image.errors import engine_error, told
+from gpuenv.image.engine_answers import inspected
+from gpuenv.image.errors import EngineError, engine_error, told
 from gpuenv.image.index import pip_configuration
 from gpuenv.image.plan import LEFT_OUT
 from gpuenv.image.progress import Progress
@@ -61,6 +63,26 @@ def test_a_name_is_one_word_of_a_dockerfile(text: str) -> None:
         return
     assert text.split() == [text]
     assert not set(text) & set("$\"'\\#")
+
+
+@pytest.mark.parametrize(
+    ("reference", "digest"),
+    [
+        ("python:3.12-slim", "a"),
+        ("docker.io/library/python:3.12", "a"),
+        ("registry.example/own/python:1", "b"),
+        ("own/cupy:1", "c"),
+        ("debian:12", None),
+        ("A b", None),
+    ],
+)
+def test_a_digest_is_that_of_the_name_not_of_another_one(reference: str, digest: str | None) -> None:
+    names = {"<none>": "d", "registry.example/own/python": "b", "python": "a", "localhost/own/cupy": "c"}
+    answer = {
+        "Id": "sha256:0",
+        "RepoDigests": [f"{name}@sha256:{letter * 64}" for name, letter in names.items()],
+    }
+    assert inspected(answer).digest_of(reference) == (digest and f"sha256:{digest * 64}")
 
 
 CLASSIC = """Step 1/3 : FROM a AS build
@@ -116,6 +138,17 @@ def test_an_error_is_told_by_its_cause() -> None:
         ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "locked"),
         ("SSL: CERTIFICATE_VERIFY_FAILED\nNo matching distribution found", "not trusted"),
         ("dockerfile parse error line 2: unknown instruction: RUNN", "cannot read"),
+        (
+            'Get "https://x/v2/": tls: failed to verify certificate: x509: certificate signed by unknown authority',
+            "trust",
+        ),
+        ("/bin/sh: 1: python3: not found\nThe command '/bin/sh -c python3' returned a non-zero code: 127", "lacks"),
+        ("#9 0.1 /bin/sh: 1: apt-get: not found\ndid not complete successfully: exit code: 127", "lacks"),
+        ("bash: line 1: python3: command not found\nreturned a non-zero code: 127", "lacks"),
+        ("created successfully because ensurepip is not\navailable.\nreturned a non-zero code: 1", "lacks"),
+        ("WARNING: 401 Error, Credentials not correct for x\nreturned a non-zero code: 1", "index asks for a login"),
+        ("pull access denied for x, repository does not exist", "registry asks for a login"),
+        ("E: Package x: not found\nreturned a non-zero code: 100", "E: Package"),
     ],
 )
 def test_an_engines_words_are_understood(text: str, word: str) -> None:
@@ -126,12 +159,36 @@ def test_a_secret_in_an_engines_words_is_hidden() -> None:
     assert "hunter2" not in told("fetching https://user:hunter2@index.invalid/simple failed", "building").message
 
 
+@pytest.mark.parametrize("behind", range(1400, 1500, 7))
+def test_a_secret_is_hidden_wherever_the_words_are_cut(behind: int) -> None:
+    """What is left of a long text may begin in the middle of an address."""
+    words = f"https://user:{'hunter2' * 9}@index.invalid/simple {'x' * behind}"
+    assert "hunter2" not in told(words, "building").message
+
+
 def test_no_value_of_an_argument_or_a_secret_is_in_a_command() -> None:
     build = Build({"a": "b c"}, {"HTTP_PROXY": "http://u:hunter2@p"}, {"pip": Path("/x/pip.conf")}, None, fresh=True)
     words = command(Cli(("docker", "build"), {}), build, "/context", "/answer")
     assert "hunter2" not in " ".join(words)
     assert {"--build-arg=HTTP_PROXY", "--secret=id=pip,src=/x/pip.conf", "--label=a=b c", "--no-cache"} <= set(words)
     assert words[-1] == "/context"
+
+
+@pytest.mark.parametrize("said", [None, "", "{}", "[]", "nothing", '{"containerimage.digest": 1}'])
+def test_a_command_line_that_tells_no_image_is_an_error_of_the_build(tmp_path: Path, said: str | None) -> None:
+    program = tmp_path / "docker"
+    answer = (
+        ""
+        if said is None
+        else f"""for word; do case $word in --metadata-file=*)
+        echo '{said}' > "${{word#*=}}";; esac; done"""
+    )
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(0o755)
+    cli = Cli((str(program), "buildx", "build"), {"PATH": "/usr/bin:/bin"})
+    build = Build({}, {}, {}, None)
+    with pytest.raises(EngineError, match="did not tell which image"):
+        build_with(cli, build, {"Dockerfile": "FROM scratch\n"}, Progress(lambda _: None), time.monotonic() + 30)
 
 
 @pytest.mark.parametrize(

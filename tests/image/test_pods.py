@@ -69,6 +69,10 @@ def told(folder: Path, name: str, text: str, files: Mapping[str, str] | None = N
     [
         (LIMITED, []),
         (LIMITED.replace("nvidia.com/gpu: 1", "nvidia.com/mig-1g.10gb: 1"), []),
+        (LIMITED.replace("nvidia.com/gpu", "aliyun.com/gpu-mem"), []),
+        (LIMITED.replace("nvidia.com/gpu", "volcano.sh/vgpu-number"), []),
+        (LIMITED.replace("nvidia.com/gpu", "cpu"), [("CMP921", "a.yaml", 6)]),
+        (LIMITED.replace("nvidia.com/gpu", "rdma/hca"), [("CMP921", "a.yaml", 6)]),
         (POD.replace(CUDA, "nginx:1.27"), []),
         (POD.replace("spec:", "spec:\n  runtimeClassName: nvidia"), []),
         (POD, [("CMP921", "a.yaml", 6)]),
@@ -224,3 +228,9 @@ def test_several_compose_files_are_merged_in_their_order(tmp_path: Path) -> None
     assert judged.files == tuple(map(str, paths))
     with pytest.raises(ImageError, match="only compose files"):
         judge_any([*paths, tmp_path / "Dockerfile"], Choice(), MATRIX)
+
+
+def test_every_container_of_a_long_manifest_is_judged(tmp_path: Path) -> None:
+    quiet = "".join(f"  - {{name: a{number}, image: 'postgres:17'}}\n" for number in range(300))
+    text = POD.replace("  - name: main", f"{quiet}  - name: main")
+    assert told(tmp_path, Y, text) == ("kubernetes", [(C, Y, 306)])

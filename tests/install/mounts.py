@@ -17,8 +17,9 @@ MIB = 1024 * 1024
 
 @contextmanager
 def mounted(where: Path, *options: str) -> Iterator[Path]:
-    """A file system of its own; skips the test where none may be mounted."""
-    where.mkdir(exist_ok=True)
+    """A file system of its own, or a file of one; skips the test where none may be mounted."""
+    if not where.exists():
+        where.mkdir()
     done = subprocess.run(["mount", *options, str(where)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"no file system may be mounted here: {done.stderr.strip()}")

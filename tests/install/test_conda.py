@@ -111,6 +111,24 @@ def test_a_program_that_takes_a_revision_and_does_nothing(conda: Conda) -> None:
     assert conda.files() == before
 
 
+def test_the_plan_of_the_way_back_says_whose_it_is(conda: Conda) -> None:
+    assert conda.install()[0] == 0
+    done = conda.gpuenv("rollback", "--python", conda.prefix, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "installer conda 25.9.1" in done.stdout
+    assert "install 0001: conda 25.9.1 puts the former packages back" in " ".join(done.stdout.split())
+    assert "0 files" not in done.stdout
+
+
+@pytest.mark.parametrize("record", ["[]", '{"name": "a", "version": "1", "paths_data": [1]}', "{}", "7"])
+def test_a_record_of_another_form_is_named(conda: Conda, record: str) -> None:
+    path = conda.prefix / "conda-meta/strange-1-0.json"
+    path.write_text(record, encoding="utf-8")
+    code, told = conda.install()
+    assert code == 7
+    assert f"{path}: conda's record cannot be read" in told["message"]
+
+
 def test_what_others_installed_since_is_not_rolled_over(conda: Conda) -> None:
     assert conda.install()[0] == 0
     record = next((conda.prefix / "conda-meta").glob("science-*.json"))
@@ -199,7 +217,7 @@ def test_conda_is_not_for_other_environments(tmp_path: Path, conda: Conda) -> No
     assert "is no conda environment" in done.stderr
     done = conda.gpuenv("lock", "--python", venv, *MACHINE, "--installer", "mamba")
     assert done.returncode == 2
-    assert "wheels" in done.stderr
+    assert "'mamba' is not one of 'auto', 'uv', 'pip'" in done.stderr, "wheels alone are locked"
 
 
 def test_secrets_in_addresses_reach_no_journal(conda: Conda) -> None:

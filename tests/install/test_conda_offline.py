@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import subprocess
+import sys
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.install.condas import FORMER, conda
 
@@ -53,6 +59,63 @@ def test_nor_do_the_exact_packages_take_one(conda: Conda) -> None:
     ways = asked(conda)
     assert any("--file=" in line for line in ways)
     assert [line for line in ways if "--offline" not in line] == []
+
+
+EMPTY = """#!{python}
+import json, os, sys
+if "install" in sys.argv and "--offline" in sys.argv and "--dry-run" not in sys.argv:
+    print(json.dumps({{"success": False, "error": "numpy-2.1.0-0 is not in the cache"}}))
+    sys.exit(1)
+os.execv("{sound}", ["{sound}", *sys.argv[1:]])
+"""
+
+
+def test_a_cache_that_lacks_the_former_packages_is_told_with_the_way_that_is_left(conda: Conda) -> None:
+    """Whoever cleans the cache after the install: no network is used unasked, and how to allow it is said."""
+    assert conda.install("--offline")[0] == 0
+    noted(conda)
+    program, sound = conda.folder / "conda/conda", conda.folder / "sound/conda"
+    program.write_text(EMPTY.format(python=sys.executable, sound=sound), encoding="utf-8")
+    done = conda.gpuenv("rollback", "--python", conda.prefix, "--format", "json", "--no-redact")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"]) == (4, "not-restored")
+    assert "packages could not be put back, cuda-version-12.9-0" in told["message"]
+    assert "conda 25.9.1 says: numpy-2.1.0-0 is not in the cache." in told["remedy"]
+    (command,) = re.findall(r"With a network: (.*); then again: gpuenv rollback --python", told["remedy"])
+    subprocess.run([*shlex.split(command), "--yes", "--json"], env=conda.environment(), check=True, capture_output=True)
+    done = conda.gpuenv("rollback", "--python", conda.prefix)
+    assert done.returncode == 0, done.stderr
+    assert conda.packages() == FORMER
+
+
+REFUSES = """#!{python}
+import json, sys
+if "--version" in sys.argv:
+    print("conda 25.9.1")
+else:
+    print(json.dumps({{"error": "nothing of it", "exception_name": "{kind}", "message": "nothing of it"}}))
+    sys.exit(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "code", "said"),
+    [
+        ("PackagesNotFoundError", ["--offline"], 4, True),
+        ("PackagesNotFoundError", [], 3, False),
+        ("LibMambaUnsatisfiableError", ["--offline"], 3, True),
+        ("LibMambaUnsatisfiableError", [], 3, False),
+    ],
+)
+def test_what_is_in_no_channel_may_be_so_for_want_of_a_network(
+    conda: Conda, kind: str, options: list[str], code: int, *, said: bool
+) -> None:
+    program = REFUSES.format(python=sys.executable, kind=kind)
+    (conda.folder / "conda/conda").write_text(program, encoding="utf-8")
+    found, told = conda.install(*options)
+    assert found == code
+    assert "nothing of it" in told["message"]
+    assert ("leave out --offline" in told["remedy"]) == said
 
 
 def test_a_journal_of_before_that_was_noted_is_read(conda: Conda) -> None:

@@ -135,6 +135,25 @@ def test_killed_while_it_rolls_back(trial: Trial) -> None:
     assert contents(trial.target) == trial.before
 
 
+@pytest.mark.parametrize("number", [(), ("0002",)], ids=["none named", "named"])
+def test_a_rollback_that_was_cut_short_and_is_asked_for_again_undoes_no_more(trial: Trial, number: tuple[str]) -> None:
+    assert trial.install().returncode == 0
+    first = contents(trial.target)
+    (site,) = trial.target.glob("lib/python*/site-packages")
+    (site / "cupy/part3.py").unlink()
+    assert trial.install().returncode == 0
+    command = [*PROGRAM, "rollback", "--python", str(trial.target), *number]
+    environment = trial.ground.environment(LD_PRELOAD=str(trial.killer), KILL_AT="8")
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
+    assert done.returncode == KILLED
+    again = trial.ground.gpuenv("rollback", "--python", trial.target, *number)
+    assert again.returncode == 0, again.stderr
+    assert "what was installed before it stands" in again.stdout
+    assert set(contents(trial.target)) == set(first) - {f"{site.relative_to(trial.target)}/cupy/part3.py"}
+    trial.back()
+    assert contents(trial.target) == trial.before
+
+
 def test_the_next_install_puts_back_first_and_says_so(trial: Trial) -> None:
     calls = trial.calls()
     trial.back()

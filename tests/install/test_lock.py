@@ -81,7 +81,15 @@ def test_a_lock_whose_wheel_has_changed_is_refused(ground: Ground, tmp_path: Pat
         ("a.txt", "cupy-cuda12x==14.2.0\n", "line 1: expected name==version --hash"),
         ("a.txt", "# nothing\n", "names no package"),
         ("a.txt", f"--index-url=http://evil --hash=sha256:{'0' * 64}\n", "line 1: expected"),
-        ("a.txt", f"numpy==1;x --hash=sha256:{'0' * 64}\n", "expected one CuPy"),
+        ("a.txt", f"numpy==1;x --hash=sha256:{'0' * 64}\n", "line 1: expected"),
+        ("a.txt", f"numpy==1 ; os_name --hash=sha256:{'0' * 64}\n", "line 1: expected"),
+        ("a.txt", f"numpy==1,!=2 --hash=sha256:{'0' * 64}\n", "line 1: expected"),
+        ("a.txt", f"numpy==1.* --hash=sha256:{'0' * 64}\n", "line 1"),
+        ("a.txt", f"numpy @ http://h/n-1-py3-none-any.whl --hash=sha256:{'0' * 64}\n", "line 1: expected"),
+        ("a.txt", f"numpy==1 ; python_version > '3' --hash=sha256:{'0' * 64}\n", "expected one CuPy"),
+        ("a.txt", f"numpy==1 ; os_name == 'nt' --hash=sha256:{'0' * 64}\n", "names no package"),
+        ("pylock.toml", "lock-version='1.0'\n[[packages]]\nname='numpy'\nmarker='os_name'\n", "numpy: the marker"),
+        ("pylock.toml", "lock-version='1.0'\npackages=['numpy']\n", "expected a table"),
         ("a.txt", f"numpy==$(id) --hash=sha256:{'0' * 64}\n", "line 1"),
         ("pylock.toml", "lock-version = '2.0'\n", "lock-version"),
         ("pylock.toml", "not toml", ""),
@@ -103,6 +111,39 @@ def test_what_is_no_lock_is_told(ground: Ground, tmp_path: Path, name: str, text
     assert not (target / ".gpuenv").exists()
 
 
+LINES = """
+[[packages]]
+name = "{name}"
+version = "{release}"
+marker = "{marker}"
+wheels = [{{url = "https://example.org/x-1-py3-none-any.whl", hashes = {{sha256 = "{digest}"}}}}]
+"""
+
+
+@pytest.mark.parametrize("form", ["pylock", "requirements"])
+def test_of_a_lock_for_several_platforms_the_target_s_part_is_installed(
+    ground: Ground, tmp_path: Path, form: str
+) -> None:
+    """As ``uv export`` and ``uv pip compile --universal`` write them: markers say what is for which."""
+    target = ground.target("universal")
+    file = tmp_path / ("pylock.toml" if form == "pylock" else "locked.txt")
+    assert ground.gpuenv("lock", "--python", target, *MACHINE, "--format", form, "-o", file).returncode == 0
+    others = [
+        ("pywin32", "306", "sys_platform == 'win32'"),
+        ("numpy", "1.0", "python_full_version < '3.6'"),
+        ("gnureadline", "8.2", "sys_platform == 'darwin' and platform_machine != 'x86-64'"),
+    ]
+    line = "{name}=={release} ; {marker} \\\n    --hash=sha256:{digest}\n"
+    more = [
+        (LINES if form == "pylock" else line).format(name=n, release=r, marker=m, digest="0" * 64) for n, r, m in others
+    ]
+    text = file.read_text(encoding="utf-8").replace("cupy-cuda12x==", "cupy-cuda12x[ctk]==")  # as pip-compile has it
+    file.write_text(text + "".join(more), encoding="utf-8")
+    done = ground.install(target, "--locked", file)
+    assert done.returncode == 0, done.stderr
+    assert versions(target) == NEW
+
+
 def test_the_guard_keeps_the_choice(ground: Ground, tmp_path: Path) -> None:
     target = ground.target("guarded")
     file = tmp_path / "guard.txt"
@@ -113,6 +154,9 @@ def test_the_guard_keeps_the_choice(ground: Ground, tmp_path: Path) -> None:
     assert "cupy-cuda12x==14.2.0\n" in text
     assert "nvidia-cuda-nvrtc-cu12==12.9.86\n" in text
     assert "numpy" not in text
+    assert {line.split("==")[0] for line in text.splitlines() if "==0 " in line} == {
+        *("cupy", "cupy-cuda11x", "cupy-cuda13x")
+    }
     command = [sys.executable, "-m", "uv", "pip", "install", "--python", str(target / "bin/python"), "cupy-cuda13x"]
     refused = subprocess.run(
         command, env=ground.environment(UV_CONSTRAINT=str(file)), capture_output=True, text=True, check=False

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
+import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.install.choose import choose_conda
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.choose import choose, choose_conda
+from gpuenv.install.environment import ask_scheme
 from tests.cli.program import PROGRAM
 from tests.install.condas import conda
 from tests.install.standins import LIMIT, MACHINE, versions
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.install.condas import Conda
     from tests.install.standins import Ground
 
@@ -58,6 +61,45 @@ def test_who_thinks_a_plan_over_takes_nothing_of_the_installer_s_time(ground: Gr
 def test_nor_of_conda_s(conda: Conda) -> None:
     agreed_late(conda.prefix, conda.environment())
     assert conda.packages()["cupy"] == "14.1.1"
+
+
+@pytest.mark.parametrize("program", ["echo uv 0.4.30", "exit 1"])
+def test_a_uv_that_will_not_do_leaves_its_turn_to_the_one_beside_gpuenv(tmp_path: Path, program: str) -> None:
+    old = tmp_path / "bin/uv"
+    old.parent.mkdir()
+    old.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
+    old.chmod(0o755)
+    environment = {"PATH": f"{old.parent}:{os.defpath}", "HOME": str(tmp_path)}
+    scheme = replace(ask_scheme(sys.executable, environment, time.monotonic() + LIMIT), has_pip=False)
+    found = choose("uv", scheme, environment, time.monotonic() + LIMIT)
+    assert isinstance(found, Uv)
+    assert found.program == str(Path(sys.executable).with_name("uv"))
+
+
+GOES_ON = """
+import itertools, sys, threading, time
+from pathlib import Path
+from gpuenv.install.durable import Writing
+
+written = []
+def paths():
+    for number in itertools.count():
+        written.append(number)
+        yield Path(sys.argv[1])
+writing = Writing(Path(sys.argv[1]), paths())
+while len(written) < 10:
+    time.sleep(0.01)
+writing.stop()
+writing.finish()
+"""
+
+
+def test_what_is_written_out_for_nobody_ends(tmp_path: Path) -> None:
+    """Where there is no program that writes a whole file system out, file after file is."""
+    command = [sys.executable, "-c", GOES_ON, str(tmp_path)]
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(command, env={"PATH": "", "PYTHONPATH": root}, timeout=10, check=False)
+    assert done.returncode == 0
 
 
 @pytest.mark.slow

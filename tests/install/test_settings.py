@@ -71,6 +71,31 @@ def test_a_setting_that_forbids_it_is_named(ground: Ground, variables: dict[str,
     assert said in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("variables", "said", "not_said"),
+    [
+        ({"PIP_NO_INDEX": "1"}, "unset PIP_NO_INDEX", "UV_OFFLINE"),
+        ({"PIP_NO_INDEX": "yes", "UV_OFFLINE": "1"}, "unset PIP_NO_INDEX", "UV_OFFLINE"),
+        ({"UV_OFFLINE": "1", "PIP_INDEX_URL": "http://127.0.0.1:9/"}, "Look at the network", "UV_OFFLINE"),
+    ],
+)
+def test_what_keeps_an_installer_from_the_network_is_its_own_variable(
+    ground: Ground, variables: dict[str, str], said: str, not_said: str
+) -> None:
+    target = ground.target("alone", pip=True)
+    done = ground.install(target, "--installer", "pip", PIP_RETRIES="0", **variables)
+    assert done.returncode == 4, done.stderr
+    assert said in done.stderr
+    assert not_said not in done.stderr
+
+
+def test_both_ways_of_being_without_a_network_are_named(ground: Ground) -> None:
+    target, cache = ground.target("twice"), str(ground.folder / "empty")
+    done = ground.install(target, "--installer", "uv", "--offline", UV_OFFLINE="true", UV_CACHE_DIR=cache)
+    assert done.returncode == 4, done.stderr
+    assert "leave out --offline and unset UV_OFFLINE" in " ".join(done.stderr.split())
+
+
 def test_a_setting_that_pip_cannot_read_is_named(ground: Ground) -> None:
     target = ground.target("unread", pip=True)
     done = ground.install(target, "--installer", "pip", PIP_RETRIES="many")

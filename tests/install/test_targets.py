@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.model.simulated import VARIABLE
 from gpuenv.probe.kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import PROGRAM
@@ -101,6 +102,11 @@ def test_what_is_no_kernelspec(tmp_path: Path, content: str) -> None:
         kernel_interpreter("..", {"JUPYTER_PATH": str(tmp_path), "HOME": str(tmp_path)})
 
 
+def test_a_kernelspec_that_cannot_be_looked_at() -> None:
+    with pytest.raises(TargetError, match="the kernelspec cannot be read: File name too long"):
+        kernel_interpreter(f"/{'x' * 5000}", {})
+
+
 @pytest.mark.parametrize("answer", ["y", "n", "\x04"], ids=["yes", "no", "end"])
 def test_the_question_on_a_terminal(ground: Ground, answer: str) -> None:
     target = ground.target("asked")
@@ -143,11 +149,11 @@ def on_a_terminal(ground: Ground, target: Path, answer: str) -> tuple[str, int]:
 
 
 def test_where_there_is_a_gpu_it_has_to_compute(ground: Ground) -> None:
-    """A pretend machine has one; the stand-in for CuPy cannot compute, so the former state comes back."""
+    """A pretend machine has one, and does not say that it is none; what stands in for CuPy cannot compute there."""
     target = ground.target("gpu", "numpy==2.1.0")
     before = contents(target)
     command = (*PROGRAM, "install", "--python", str(target), "--yes", "--format", "json")
-    done = ground.gpuenv("simulate", "h100-535", "--", *command)
+    done = ground.gpuenv("simulate", "h100-535", "--", "env", "-u", VARIABLE, *command)
     assert done.returncode == 4, done.stderr
     told = json.loads(done.stdout)
     assert told["status"] == "restored"

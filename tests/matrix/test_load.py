@@ -135,6 +135,8 @@ def test_all_contradictions_are_told_at_once() -> None:
         ("    cuda_major: 12\n    first_cuda: 12.0\n", "    cuda_major: 11\n    first_cuda: 11.8\n", "overlap"),
         ("    first_cuda: 12.0\n", "    first_cuda: 12.7\n", "first_cuda 12.7 is not among the CUDA minors"),
         ("{cupy: 14.1.1, cuda: 12.9,", "{cupy: 14.9.9, cuda: 12.9,", "no wheel line for CUDA 12.9 has CuPy 14.9.9"),
+        ("14.1.1, cuda: 12.9, pythons: [cp310,", "14.1.1, cuda: 12.9, pythons: [3,", "3 is no ABI tag"),
+        ("    rocm: 7.0\n", "    rocm: newest\n", "newest is no release of ROCm; expected one like 7.0"),
         ("cupy: 13.6.0}", "cupy: 13.6.9}", "cupy-cuda12x 13.6.9 is not among the wheel lines"),
         ("without: [cp314t]", "without: [cp39]", "without cp39, which the release does not have at all"),
         ("versions: ==2.15.0, cuda_major: 13", "versions: newest, cuda_major: 13", "newest is no version range"),
@@ -184,11 +186,22 @@ def test_scalars_are_the_text_that_was_written() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, "a: " + "{b: " * 1000, "- " * 1000 + "x", "\n".join(" " * n + "a:" for n in range(0, 900, 3))],
+    [
+        *("[" * 100_000, "a: " + "{b: " * 1000, "- " * 1000 + "x", "? " * 1000 + "x"),
+        "\n".join(" " * n + "a:" for n in range(0, 900, 3)),
+        "\n".join(" " * n + "a:" for n in range(100)),
+        f"# {']' * 100_000}\n{'[' * 100_000}",
+        f"- '{']' * 20_000}'\n- {'[' * 20_000}{']' * 20_000}",
+    ],
 )
-def test_nesting_without_end_is_refused_before_it_is_parsed(text: str) -> None:
-    with pytest.raises(YamlError, match="levels deep"):
+def test_nesting_without_end_is_refused_before_it_costs_anything(text: str) -> None:
+    with pytest.raises(YamlError, match=r"line \d+: nested more than 50 levels deep"):
         parse_yaml(text)
+
+
+@pytest.mark.parametrize("text", ["a: b # " + "[" * 100, f"a: '{'{' * 100}'", "a: |\n" + "  echo '\\033[32m'\n" * 100])
+def test_brackets_of_comments_and_texts_nest_nothing(text: str) -> None:
+    assert parse_yaml(text).value
 
 
 def test_an_alias_bomb_costs_nothing() -> None:

@@ -44,6 +44,10 @@ def test_a_compatibility_libcuda_is_told_from_a_branch_of_its_own(
         ("GRID A100D-20C", "8.0"),
         ("GRID V100DX-32Q", "7.0"),
         ("NVIDIA A16-8Q", "8.6"),
+        ("GRID A100D-1-10C", "8.0"),  # backed by a MIG instance
+        ("GRID A100D-1-10CME", "8.0"),
+        ("GRID A100D-1-10C MIG 1g.9gb", "8.0"),
+        ("GRID T4-2B4", "7.5"),
         ("NVIDIA L40S-48C", "8.9"),
     ],
 )

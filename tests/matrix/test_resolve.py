@@ -9,15 +9,11 @@ import pytest
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.resolution import AS_TOLD, CandidateKind, ConstraintName, Resolution
+from gpuenv.model.record import replace
+from gpuenv.model.resolution import AS_TOLD, CandidateKind, ConstraintName
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
-
-_LINUX = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12")
-
-
-def _resolve(matrix: Matrix, *given: str) -> Resolution:
-    return resolve(assume(Snapshot(), (*_LINUX, *given), matrix), matrix)
+from tests.matrix.asking import resolved
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: " ".join(answer.given))
 def test_answers(answer: Answer, matrix: Matrix) -> None:
-    resolution = _resolve(matrix, *answer.given)
+    resolution = resolved(matrix, *answer.given)
     assert resolution.wheel is not None, resolution.explanation
     assert resolution.wheel.distribution == answer.line
     if answer.version is not None:
@@ -78,7 +74,7 @@ def test_answers(answer: Answer, matrix: Matrix) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_nothing_fits(given: tuple[str, ...], constraint: ConstraintName, matrix: Matrix) -> None:
-    resolution = _resolve(matrix, *given)
+    resolution = resolved(matrix, *given)
     assert resolution.wheel is None
     by_candidate: dict[object, set[ConstraintName]] = {}
     for entry in resolution.rejected:
@@ -89,7 +85,7 @@ def test_nothing_fits(given: tuple[str, ...], constraint: ConstraintName, matrix
 
 
 def test_the_smallest_change_is_named(matrix: Matrix) -> None:
-    better = _resolve(matrix, "driver=418.87", "gpu=GTX 1080 Ti").next_better
+    better = resolved(matrix, "driver=418.87", "gpu=GTX 1080 Ti").next_better
     assert better is not None
     assert better.candidate.name == "cupy-cuda11x"
     assert [(change.fact, change.needed) for change in better.changes] == [
@@ -98,18 +94,18 @@ def test_the_smallest_change_is_named(matrix: Matrix) -> None:
 
 
 def test_the_next_better_line_needs_a_newer_driver(matrix: Matrix) -> None:
-    better = _resolve(matrix, "driver=535.104.05", "gpu=H100").next_better
+    better = resolved(matrix, "driver=535.104.05", "gpu=H100").next_better
     assert better is not None
     assert better.candidate.name == "cupy-cuda13x"
     assert [change.needed for change in better.changes] == [">= 580.65.06"]
 
 
 def test_no_driver_helps_a_volta_to_cuda_13(matrix: Matrix) -> None:
-    assert _resolve(matrix, "driver=580.95.05", "gpu=V100").next_better is None
+    assert resolved(matrix, "driver=580.95.05", "gpu=V100").next_better is None
 
 
 def test_blackwell_pins_the_toolkit_to_the_minors_that_know_it(matrix: Matrix) -> None:
-    wheel = _resolve(matrix, "driver=570.86.15", "gpu=RTX 5090").wheel
+    wheel = resolved(matrix, "driver=570.86.15", "gpu=RTX 5090").wheel
     assert wheel is not None
     assert wheel.nvrtc is not None
     assert wheel.nvrtc.lowest == CudaVersion(12, 8)
@@ -118,7 +114,7 @@ def test_blackwell_pins_the_toolkit_to_the_minors_that_know_it(matrix: Matrix) -
 
 def test_b300_needs_nvrtc_12_9_since_12_8_lacks_it(matrix: Matrix) -> None:
     """Trap: CuPy asks NVRTC 12.8 for sm_103, which it does not know, although 12.8 knows 10.0 and 12.0."""
-    wheel = _resolve(matrix, "driver=575.57.08", "gpu=B300").wheel
+    wheel = resolved(matrix, "driver=575.57.08", "gpu=B300").wheel
     assert wheel is not None
     assert wheel.nvrtc is not None
     assert wheel.nvrtc.lowest == CudaVersion(12, 9)
@@ -126,14 +122,14 @@ def test_b300_needs_nvrtc_12_9_since_12_8_lacks_it(matrix: Matrix) -> None:
 
 def test_an_old_libc_refuses_the_extra_of_cuda_13(matrix: Matrix) -> None:
     """Trap: on glibc < 2.27, cupy-cuda13x[ctk] makes resolvers step back to a CuPy without CUDA libraries."""
-    resolution = _resolve(matrix, "driver=580.95.05", "gpu=H100", "libc=glibc-2.17")
+    resolution = resolved(matrix, "driver=580.95.05", "gpu=H100", "libc=glibc-2.17")
     assert resolution.wheel is not None
     assert (resolution.wheel.distribution, resolution.wheel.extra) == ("cupy-cuda13x", None)
     assert resolution.wheel.needs_toolkit is not None
 
 
 def test_a_fitting_toolkit_on_the_host_makes_the_extra_needless(matrix: Matrix) -> None:
-    wheel = _resolve(matrix, "driver=580.95.05", "gpu=H100", "toolkit=13.1").wheel
+    wheel = resolved(matrix, "driver=580.95.05", "gpu=H100", "toolkit=13.1").wheel
     assert wheel is not None
     assert wheel.extra is None
     assert "fits" in (wheel.needs_toolkit or "")
@@ -144,13 +140,13 @@ def test_of_two_lines_without_an_extra_the_one_whose_libraries_are_there_is_take
     matrix: Matrix, toolkit: str, line: str
 ) -> None:
     """NumPy 1 goes with CuPy 13.6 at most, whose wheels bring no libraries: the other line would need a second CUDA."""
-    wheel = _resolve(matrix, "driver=580.95.05", "gpu=H100", "numpy=1.26.4", f"toolkit={toolkit}").wheel
+    wheel = resolved(matrix, "driver=580.95.05", "gpu=H100", "numpy=1.26.4", f"toolkit={toolkit}").wheel
     assert wheel is not None
     assert (wheel.distribution, wheel.version) == (line, "13.6.0")
 
 
 def test_a_toolkit_of_another_major_does_not_count(matrix: Matrix) -> None:
-    wheel = _resolve(matrix, "driver=580.95.05", "gpu=H100", "toolkit=12.4").wheel
+    wheel = resolved(matrix, "driver=580.95.05", "gpu=H100", "toolkit=12.4").wheel
     assert wheel is not None
     assert wheel.extra == "ctk"
 
@@ -207,13 +203,13 @@ def test_what_is_unknown_is_assumed_and_said(matrix: Matrix) -> None:
     ],
 )
 def test_the_wheel_has_the_tags_of_its_file(python: str, tag: str, matrix: Matrix) -> None:
-    wheel = _resolve(matrix, "driver=580.95.05", "gpu=A100", f"python={python}").wheel
+    wheel = resolved(matrix, "driver=580.95.05", "gpu=A100", f"python={python}").wheel
     assert wheel is not None
     assert wheel.tags == (tag,)
 
 
 def test_a_driver_newer_than_the_matrix_is_no_forward_compatibility(matrix: Matrix) -> None:
-    resolution = _resolve(matrix, "driver=999.10.01", "gpu=H100")
+    resolution = resolved(matrix, "driver=999.10.01", "gpu=H100")
     assert resolution.wheel is not None
     assert resolution.wheel.distribution == "cupy-cuda13x"
 
@@ -223,7 +219,7 @@ def test_a_yanked_release_is_never_chosen(matrix: Matrix) -> None:
     assert yanked
     rejected = {
         entry.candidate.version
-        for entry in _resolve(matrix, "driver=470", "gpu=K80").rejected
+        for entry in resolved(matrix, "driver=470", "gpu=K80").rejected
         if entry.constraint is ConstraintName.NOT_YANKED
     }
     assert rejected == yanked
@@ -231,13 +227,13 @@ def test_a_yanked_release_is_never_chosen(matrix: Matrix) -> None:
 
 def test_the_driver_level_alone_is_not_the_wheel_line(matrix: Matrix) -> None:
     """Trap: R565 reports CUDA 12.7, for which no toolkit exists."""
-    wheel = _resolve(matrix, "driver=565", "gpu=A100").wheel
+    wheel = resolved(matrix, "driver=565", "gpu=A100").wheel
     assert wheel is not None
     assert wheel.distribution == "cupy-cuda12x"
 
 
 def test_what_is_below_the_matrix_is_said_to_be(matrix: Matrix) -> None:
-    resolution = _resolve(matrix, "driver=390.157", "gpu=GTX 980", "cupy=cupy-cuda102==10.6.0")
+    resolution = resolved(matrix, "driver=390.157", "gpu=GTX 980", "cupy=cupy-cuda102==10.6.0")
     assert resolution.wheel is None
     assert "Driver 390.157 is below what the matrix covers: branch 418 and newer." in resolution.explanation
     assert "cupy-cuda102 10.6.0 is below what the matrix covers: CuPy 11.3.0 and newer." in resolution.explanation
@@ -256,5 +252,18 @@ def test_the_old_lines_serve_old_drivers_and_gpus_alone(
     given: tuple[str, ...], line: str | None, matrix: Matrix
 ) -> None:
     """CUDA 10.2 is the last for 3.0, and before CUDA 11 the driver's level has to be that of the toolkit."""
-    wheel = _resolve(matrix, *given).wheel
+    wheel = resolved(matrix, *given).wheel
     assert (wheel.distribution if wheel else None) == line
+
+
+@pytest.mark.parametrize(
+    ("tables", "chosen"),
+    [
+        *((table, "cupy-cuda13x") for table in ("driver_branches", "generations", "products", "images", "companions")),
+        ("wheel_lines conda_builds images", None),
+    ],
+)
+def test_a_matrix_of_ones_own_may_leave_tables_empty(matrix: Matrix, tables: str, chosen: str | None) -> None:
+    less = replace(matrix, **dict.fromkeys(tables.split(), ()))  # type: ignore[arg-type]
+    told = resolved(less, "driver=580.95.05", "compute-capability=8.0", "cupy=cupy-cuda12x==9.0.0")
+    assert (told.wheel and told.wheel.distribution) == chosen

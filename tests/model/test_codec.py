@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -69,6 +70,13 @@ def test_a_snapshot_survives_json(snapshot: Snapshot) -> None:
         ({"gpus": {}}, "gpus: expected a list"),
         ({"gpus": [{"memory_total": {"value": "80"}}]}, "gpus[0].memory_total.value: expected a whole number"),
         ({"gpus": [{"memory_total": {"value": True}}]}, "gpus[0].memory_total.value: expected a whole number"),
+        ({"gpus": [{"memory_total": {"value": 10**400}}]}, "gpus[0].memory_total.value: expected a whole number"),
+        ({"gpus": [{"health": {"power": {"value": 10**400}}}]}, "gpus[0].health.power.value: expected a number"),
+        ({"gpus": [{"health": {"power": {"value": math.inf}}}]}, "gpus[0].health.power.value: expected a number"),
+        (
+            {"sources": [{"name": "nvml", "state": "failed", "duration": math.nan}]},
+            "sources[0].duration: expected a number, found nan",
+        ),
         ({"sources": [{"name": "nvml"}]}, "sources[0]: lacks state"),
         ({"sources": [{"name": "nvml", "state": "fine"}]}, "sources[0].state: expected one of answered, absent"),
         ([], "the input: expected an object"),

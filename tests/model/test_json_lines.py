@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,3 +55,19 @@ def test_several_on_a_line_and_a_key_that_stands_twice() -> None:
         *(1, 2, 1, 2, 3, 3, 4),
         None,
     ]
+
+
+@pytest.mark.parametrize(
+    "beside", ["y" * 8_000_000, '\\n"' * 1_000_000, [0] * 2_000_000], ids=["text", "escapes", "list"]
+)
+def test_what_stands_beside_it_takes_little_more_room_than_to_read_it(beside: object) -> None:
+    text = json.dumps({"beside": beside, "here": [{}, {"it": 1}]})
+    tracemalloc.start()
+    try:
+        json.loads(text)
+        to_read = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        assert line_of(text, "here[1].it") == 1
+        assert tracemalloc.get_traced_memory()[1] < 2 * to_read
+    finally:
+        tracemalloc.stop()

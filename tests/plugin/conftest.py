@@ -17,7 +17,7 @@ from gpuenv.simulate.profile import load
 from tests.support.target import CudaLibraries, Targets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gpuenv.simulate.build import StubDriver
     from gpuenv.simulate.profile import TargetSpec
@@ -34,14 +34,16 @@ class Lab:
     interpreter: Path
     folder: Path
 
-    def pytest(self, text: str, *arguments: str, ini: str = "") -> subprocess.CompletedProcess[str]:
-        """Runs a file of tests as its user would."""
+    def pytest(
+        self, text: str, *arguments: str, ini: str = "", more: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a file of tests as its user would; MORE is what the environment has besides."""
         (self.folder / "test_them.py").write_text(text, encoding="utf-8")
         (self.folder / "pytest.ini").write_text(f"[pytest]\n{ini}", encoding="utf-8")
         return subprocess.run(
             [str(self.interpreter), "-m", "pytest", "-ra", "-p", "no:cacheprovider", *arguments, "test_them.py"],
             cwd=self.folder,
-            env=dict(self.machine.environment),
+            env={**self.machine.environment, **(more or {})},
             capture_output=True,
             text=True,
             check=False,

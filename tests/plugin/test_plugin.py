@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.model.simulated import RUNS_NO_KERNEL, VARIABLE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -33,7 +35,6 @@ def test_two(): pass
 
 def test_plain(): pass
 """
-BAD = "UNFIT"
 
 
 def outcomes(text: str) -> dict[str, int]:
@@ -174,6 +175,39 @@ def test_a_failure_of_the_machine_s_comes_with_the_report(lab: Labs) -> None:
     assert done.stdout.count("gpuenv doctor: this error is the machine's, not the test's") == 1
     section = done.stdout.split("gpuenv doctor: this error is the machine's")[1].split("\n")
     assert section[1] == "FIT: CuPy can use the GPU here."
+
+
+def test_a_fork_after_cuda_s_start_is_the_test_s_own_fault(lab: Labs) -> None:
+    text = "import pytest\n@pytest.mark.gpu\ndef test_pool(): raise RuntimeError('cudaErrorInitializationError: ...')\n"
+    done = lab(FIT).pytest(text)
+    assert outcomes(done.stdout) == {"failed": 1}
+    assert "gpuenv doctor" not in done.stdout
+
+
+def test_on_a_simulated_machine_no_test_runs_that_needs_a_gpu(lab: Labs) -> None:
+    here = lab(FIT)
+    text = TESTS + '@pytest.mark.gpu(count="==0")\ndef test_without(): pass\n'
+    done = here.pytest(text, more={VARIABLE: FIT})
+    assert outcomes(done.stdout) == {"passed": 1, "skipped": 5}
+    assert done.stdout.count(f"gpuenv: {RUNS_NO_KERNEL}") == 1, done.stdout
+    assert re.search(r"SKIPPED \[2\] .*a simulated GPU runs no kernel", done.stdout)
+    assert re.search(r"SKIPPED .*gpuenv: gpu>=2 is required, found 1", done.stdout), "a requirement goes first"
+    required = here.pytest(text, "--gpu-required", more={VARIABLE: FIT})
+    assert outcomes(required.stdout) == {"passed": 1, "errors": 5}
+
+
+def test_the_way_without_a_gpu_can_be_tried_on_a_simulated_machine(lab: Labs) -> None:
+    text = 'import pytest\n@pytest.mark.gpu(count="==0")\ndef test_fallback(): pass\n'
+    assert outcomes(lab(ABSENT).pytest(text, more={VARIABLE: ABSENT}).stdout) == {"passed": 1}
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "4000", "soon"])
+def test_a_slip_in_the_time_is_a_usage_error(lab: Labs, seconds: str) -> None:
+    here = lab(FIT)
+    done = here.pytest(TESTS, f"--gpu-timeout={seconds}")
+    assert done.returncode == 4, done.stdout
+    assert f"--gpu-timeout: expected seconds from 0.1 to 3600, found {seconds}" in done.stderr
+    assert here.askings() == 0
 
 
 def test_the_mark_s_name_is_a_setting(lab: Labs) -> None:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import gpuenv
+from gpuenv.doctor.registry import NotKnown
 from gpuenv.model.reading import known, missing
+from gpuenv.plugins.answer import answer_of
 from tests.cli.recorded import FIT, UNFIT, record
 from tests.support.target import metadata_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from gpuenv.model.snapshot import Snapshot
 
@@ -196,6 +198,24 @@ def test_a_fit_machine_is_not_called_fit_where_a_check_broke(home: Home) -> None
     told = " ".join(done.stdout.split())
     assert "The check BAD101 did not come to its end: plug-in of plugin-bad101 1.0: failed while it ran" in told
     assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
+
+
+def test_a_package_whose_entry_points_are_no_such_file_harms_no_other(home: Home) -> None:
+    home.plugin("GOOD101", GOOD)
+    (site,) = home.interpreter.parents[1].glob("lib/python*/site-packages")
+    broken = site / "broken-1.0.dist-info"  # as setuptools of long ago, or a hand, has left it: uv installs none such
+    broken.mkdir()
+    (broken / "entry_points.txt").write_text("[console_scripts]\na line without an equals sign\n", encoding="utf-8")
+    code, report = home.doctor(FIT)
+    assert (code, status(report, "GOOD101")) == (0, ("clean", ""))
+
+
+def test_one_that_yields_without_end_is_heard_for_a_while() -> None:
+    def endless(_: Snapshot) -> Iterator[NotKnown]:
+        yield from (NotKnown("not yet") for _ in range(10_000))
+        pytest.fail("it was asked for more than anybody reads")
+
+    assert len(answer_of(endless, FIT).unknown) == 50
 
 
 def test_two_packages_with_the_same_code_are_told(home: Home) -> None:

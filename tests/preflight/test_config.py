@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,34 @@ def test_the_nearest_is_taken_and_a_file_of_its_own_goes_first(tmp_path: Path) -
     own = written(tmp_path / "a/b", "")
     assert find_config(inner) == own
     assert load_config(own) == Config(file=str(own))
+
+
+def test_a_project_that_does_not_name_us_may_be_in_any_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    project = tmp_path / "a/pyproject.toml"
+    project.write_bytes(b'[project]\ndescription = "caf\xe9"\n')
+    outer = written(tmp_path, PROJECT, "pyproject.toml")
+    assert find_config(tmp_path / "a") == outer
+    project.write_bytes(b'[project]\ndescription = "caf\xe9"\n[tool.gpuenv]\n')
+    with pytest.raises(ConfigError, match=r"a/pyproject.toml: not a text in UTF-8"):
+        find_config(tmp_path / "a")
+
+
+def test_a_folder_above_that_may_not_be_looked_into_has_no_configuration(tmp_path: Path) -> None:
+    inner = tmp_path / "closed/open"
+    inner.mkdir(parents=True)
+    inner.parent.chmod(0o600)  # its owner may list it, and reach nothing in it
+    program = (
+        "import os, pathlib, sys\nfrom gpuenv.preflight.config_file import find_config\n"
+        "os.geteuid() or os.setreuid(65534, 65534)\nprint(find_config(pathlib.Path(sys.argv[1])))"
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", program, inner], capture_output=True, text=True, check=False, timeout=60
+        )
+    finally:
+        inner.parent.chmod(0o700)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
 
 
 @pytest.mark.parametrize(

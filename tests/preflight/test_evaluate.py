@@ -32,11 +32,13 @@ MET, VIOLATED, UNKNOWN = RequirementStatus.MET, RequirementStatus.VIOLATED, Requ
         ("cupy>=14,<15", MET), ("cupy==14.*", MET), ("cupy~=14.1", MET), ("cupy<14", VIOLATED), ("cupy!=none", MET),
         ("cupy==none", VIOLATED), ("line==cupy-cuda13x", MET), ("line==cupy-cuda12x|cupy-cuda13x", MET),
         ("line==cupy-cuda12x", VIOLATED), ("line!=cupy-cuda12x", MET),
+        ("line==cupy-cuda112|cupy-rocm-5-0", VIOLATED),
         ("name~=H100|H200", MET), ("name~=h100", MET), ("name~=A100", VIOLATED), ("name!=NVIDIA A100", MET),
         ("python==3.12", MET), ("python>=3.11,<3.14", MET), ("python>3.12", VIOLATED), ("python==3.12.5", VIOLATED),
         ("python!=3.14t", MET), ("python==3.12t", VIOLATED), ("numpy>=2", MET), ("numpy==none", VIOLATED),
         ("os==linux", MET), ("os!=windows", MET), ("arch==x86_64|aarch64", MET), ("arch==aarch64", VIOLATED),
         ("libc>=glibc-2.28", MET), ("libc>=glibc-2.40", VIOLATED), ("libc>=musl-1.1", VIOLATED),
+        ("libc!=musl-1.2", MET), ("libc!=glibc-2.28", MET), ("libc!=glibc-2.36", VIOLATED),
         ("container==no", MET), ("container", VIOLATED),
         ("nvlink", UNKNOWN), ("p2p", UNKNOWN), ("mig==off", UNKNOWN), ("ecc==on", UNKNOWN),
         ("no-other-processes", UNKNOWN), ("toolkit>=12.4", UNKNOWN),
@@ -135,6 +137,28 @@ def test_with_mig_a_program_has_the_memory_of_an_instance() -> None:
     assert held("total-memory>=20GiB", split).status is MET
     assert held("mig==off", split).status is VIOLATED
     assert held("mig", split).status is MET
+
+
+def test_with_mig_and_no_instance_listed_the_memory_is_open() -> None:
+    without = with_gpus(gpu(0, mig=known(value=True, source="nvml"), mig_instances=()), gpu(1))
+    for text in ("memory>=1GiB", "total-memory>=1GiB"):
+        result = held(text, without)
+        assert (result.status, result.found) == (UNKNOWN, "GPU 0: unknown")
+        assert result.missing == "gpus[0].mig_instances (MIG is on, and no instance is listed)"
+
+
+@pytest.mark.parametrize(
+    ("small", "found"),
+    [
+        ((0, 1, 2, 3), "GPU 0 to GPU 3: 24.0 GiB"),
+        ((1, 2, 3), "GPU 1 to GPU 3: 24.0 GiB"),
+        ((0, 1, 3), "GPU 0, GPU 1 and GPU 3: 24.0 GiB"),
+        ((0, 3), "GPU 0 and GPU 3: 24.0 GiB"),
+    ],
+)
+def test_a_range_leaves_no_gpu_out(small: tuple[int, ...], found: str) -> None:
+    gpus = [gpu(n, memory_total=known(24 * GIB, "nvml")) if n in small else gpu(n) for n in range(4)]
+    assert held("memory>=60GiB", with_gpus(*gpus)).found == found
 
 
 def test_a_gpu_without_a_mig_mode_has_it_off() -> None:

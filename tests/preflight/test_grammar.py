@@ -29,6 +29,8 @@ def test_every_key_has_an_example_that_is_understood(key: object) -> None:
         ("mig==off", "mig", [("==", "off")]),
         ("cupy==none", "cupy", [("==", "none")]),
         ("python>=3.11,<3.14", "python", [(">=", "3.11"), ("<", "3.14")]),
+        ("line==cupy-cuda112", "line", [("==", "cupy-cuda112")]),
+        ("line!=cupy-rocm-5-0", "line", [("!=", "cupy-rocm-5-0")]),
     ],
 )
 def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: list[tuple[str, str]]) -> None:
@@ -40,6 +42,7 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
     ("text", "told"),
     [
         ("gpus>=1", "did you mean gpu, as in gpu>=1?"),
+        ("line==cupy-cuda129", "expected one of cupy-cuda11x, cupy-cuda12x,"),
         ("gpu_count>=1", "did you mean gpu,"),
         ("compute-capability>=8", "did you mean cc,"),
         ("free_memory>=1GiB", "did you mean free-memory,"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.snapshot import DkmsBuild
+from gpuenv.probe.assemble_kernel import other_kernels
 from tests.probe.asking import kernel_of
 from tests.probe.roots import lay
 
@@ -99,7 +100,15 @@ def test_dkms_tree_tells_what_was_built_for_which_kernel(
 def test_other_kernels_with_a_module_of_the_driver(
     tmp_path: Path, files: dict[str, str], kernels: tuple[str, ...]
 ) -> None:
-    assert kernel_of(lay(tmp_path, files)).module_kernels == kernels
+    assert other_kernels(kernel_of(lay(tmp_path, files)).module_files) == kernels
+
+
+def test_many_modules_of_one_kernel_hide_no_other(tmp_path: Path) -> None:
+    many = "".join(f"kernel/nvidia-{branch}/nvidia.ko:\n" for branch in range(500, 540))
+    files = {f"lib/modules/6.8.0-{n}-generic/modules.dep": many for n in range(10, 40)}
+    told = kernel_of(lay(tmp_path, files)).module_files or ()
+    assert other_kernels(told) == tuple(f"6.8.0-{n}-generic" for n in range(10, 26))
+    assert len(told) == 16 * 8
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from gpuenv.probe.assemble_kernel import kernel_log
 from gpuenv.probe.raw_kernel import RawLog
+from tests.install.mounts import mounted
 from tests.probe.asking import kernel_of
 
 if TYPE_CHECKING:
@@ -121,6 +122,23 @@ def test_why_there_is_no_log_is_told(tmp_path: Path) -> None:
     assert log.source is None
     assert log.reason == "/dev/kmsg: No such file or directory; nor can a file of syslog be read"
     assert kernel_log(log).reason == log.reason
+
+
+def test_a_terminal_in_its_place_is_not_read(tmp_path: Path) -> None:
+    """Some containers have one there: what is typed is for others."""
+    master, terminal = os.openpty()
+    there = tmp_path / "dev/kmsg"
+    there.parent.mkdir()
+    there.touch()
+    try:
+        with mounted(there, "--bind", os.ttyname(terminal)):
+            os.write(master, f"4,1,2,-;{XID}\n".encode())
+            log = log_of(tmp_path, {})
+            assert (log.source, (log.reason or "").partition(";")[0]) == (None, "/dev/kmsg: it is no log")
+            assert XID.encode() in os.read(terminal, 200)
+    finally:
+        os.close(master)
+        os.close(terminal)
 
 
 @pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="this user may not read the kernel's buffer")

@@ -49,6 +49,16 @@ def test_a_folder_without_a_version_is_no_toolkit(tmp_path: Path, files: dict[st
     assert kernel_of(root).toolkits == ()
 
 
+def test_a_distribution_s_own_toolkit_has_its_nvrtc_in_a_folder_of_the_architecture(tmp_path: Path) -> None:
+    """As Debian's: /usr/bin/nvcc, /usr/include/cuda.h, and libnvrtc11.2 below the multiarch folder."""
+    files = {"usr/include/cuda.h": "#define CUDA_VERSION 11080\n", "usr/include/cuda_runtime.h": ""}
+    root = lay(tmp_path, {**files, "usr/lib/x86_64-linux-gnu/libnvrtc.so.11.8.89": "", "usr/bin/nvcc": ""})
+    (root / "usr/bin/nvcc").chmod(0o755)
+    (kit,) = kernel_of(root, {"PATH": "/usr/bin"}).toolkits
+    assert (kit.path, kit.found_via, kit.toolkit) == ("/usr", "PATH", "11.8")
+    assert (kit.nvcc, kit.has_nvrtc, kit.has_headers) == (True, True, True)
+
+
 def test_the_usual_link_is_no_second_toolkit(tmp_path: Path) -> None:
     root = lay(tmp_path, {"usr/local/cuda-12.4/version.json": TOOLKIT["version.json"]})
     (root / "usr/local/cuda").symlink_to("cuda-12.4")

@@ -49,8 +49,8 @@ def test_a_safe_path_leaves_the_folder_of_work_out(venv: Path, tmp_path: Path) -
 def test_a_folder_without_an_init_gives_way_to_the_package(venv: Path, tmp_path: Path) -> None:
     """A checkout named cupy, or a folder of notes on it: a namespace package comes last."""
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b""}))
-    (tmp_path / "work/cupy").mkdir(parents=True)
-    told = asked_from(interpreter_of(venv), tmp_path / "work")
+    (tmp_path / "checkout/cupy").mkdir(parents=True)
+    told = asked_from(interpreter_of(venv), tmp_path / "checkout")
     assert told["cupy_module"] == str(site_packages(venv) / "cupy/__init__.py")
 
 
@@ -87,8 +87,8 @@ def test_what_hides_cuda_pathfinder_is_told(tmp_path: Path, version: str) -> Non
         file = tmp_path / place
         file.parent.mkdir(parents=True)
         file.write_text("", encoding="utf-8")
-        work = tmp_path / place.split("/", maxsplit=1)[0]
-        told = asked_from(interpreter, work)["pathfinder_hidden_by"]
+        folder = tmp_path / place.split("/", maxsplit=1)[0]
+        told = asked_from(interpreter, folder)["pathfinder_hidden_by"]
         assert told == (str(file) if hides else None)
     (tmp_path / "package/cuda/pathfinder").mkdir()  # as in site-packages, beside an old cuda-python
     assert asked_from(interpreter, tmp_path / "package")["pathfinder_hidden_by"] is None

@@ -15,6 +15,7 @@ import pytest
 from gpuenv.refresh.caps import CapsError, read_caps
 from gpuenv.refresh.elf import ElfError, read_elf, soname, versions_needed
 from gpuenv.refresh.fatbin import gpu_code
+from gpuenv.refresh.measure import MeasureError, read_binaries
 
 
 def _libraries() -> list[Path]:
@@ -65,9 +66,8 @@ def _container(*entries: bytes) -> bytes:
 
 def test_gpu_code_is_told_by_capability_with_its_suffixes() -> None:
     first = _container(_entry(2, 50), _entry(2, 90, 0x100000), _entry(1, 100))
-    second = _container(_entry(2, 120, 0x200000), _entry(2, 100), payload := _entry(1, 90, ptx=(7, 8)))
+    second = _container(_entry(2, 120, 0x200000), _entry(2, 100), _entry(1, 90, ptx=(7, 8)))
     code = gpu_code([first + bytes(24) + second, b""])
-    assert payload
     assert code.sass == ("5.0", "9.0a", "10.0", "12.0f")
     assert code.ptx == ("9.0", "10.0")
     assert code.ptx_versions == ("7.8", "8.8")
@@ -78,6 +78,35 @@ def test_an_unknown_layout_of_gpu_code_is_no_silent_nothing() -> None:
     broken[16 + 4 : 16 + 8] = struct.pack("<I", 8)
     with pytest.raises(ValueError, match="header of 8 bytes"):
         gpu_code([bytes(broken)])
+
+
+def test_a_container_without_an_end_ends() -> None:
+    endless = struct.pack("<IHHQ", 0xBA55ED50, 1, 0, 0)
+    with pytest.raises(ValueError, match="header of 0 bytes"):
+        gpu_code([endless + bytes(24)])
+
+
+def _spoilt(data: bytes, kind: int, place: int, value: int) -> bytes:
+    """The library with another number in the section of a kind: at a place in its row of the table of sections."""
+    (table,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    rows = [table + size * number for number in range(count)]
+    row = next(at for at in rows if struct.unpack_from("<I", data, at + 4) == (kind,))
+    changed = bytearray(data)
+    struct.pack_into("<Q" if place == _SIZE else "<I", changed, row + place, value)
+    return bytes(changed)
+
+
+_SIZE, _LINK, _DYNAMIC, _NEEDS = 32, 40, 6, 0x6FFFFFFE
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value"), [(_DYNAMIC, _SIZE, 15), (_DYNAMIC, _LINK, 9999), (_NEEDS, _LINK, 9999)]
+)
+def test_a_broken_section_is_told_and_no_fault_of_the_reader(kind: int, place: int, value: int, tmp_path: Path) -> None:
+    (tmp_path / "a.so").write_bytes(_spoilt(_libraries()[0].read_bytes(), kind, place, value))
+    with pytest.raises(MeasureError, match=r"a\.so: a broken section of"):
+        read_binaries(tmp_path)
 
 
 _NEW = """
@@ -119,6 +148,8 @@ def test_the_caps_of_a_new_and_an_old_cupy() -> None:
         ("def _get_arch(): pass", "no table"),
         (_NEW.replace("minor < 8", "minor in (1, 2)"), "an expression that is new|new"),
         (_NEW.replace("return '90'", "return best()"), "without a constant"),
+        (_NEW.replace("min(arch, _get_max_compute_capability(), key=int)", "lower_of(arch)"), "which of two is lower"),
+        (_NEW.replace("_get_arch", "_arch_of"), "which of two is lower"),
         ("def (", "compiler.py"),
     ],
 )

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from gpuenv.cli.user_folders import user_cache, user_data
 from gpuenv.data import data_path
@@ -17,7 +18,7 @@ from gpuenv.refresh.difference import different_answers
 from gpuenv.refresh.rows import Additions, NewRow, PlaceError, flow, written
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
-_NEWEST = max(re.findall(r"^  cupy-cuda13x-(\d[\d.]+):", TEXT, re.MULTILINE))
+_NEWEST = max(re.findall(r"^  cupy-cuda13x-(\d[\d.]+):", TEXT, re.MULTILINE), key=Version)
 _LINES = {"cupy-cuda12x": "wheel_lines", "cupy-cuda13x": "wheel_lines", "cupy-rocm-7-0": "rocm_lines"}
 _OTHER_LINES = [line for line in TEXT.splitlines() if f"cupy: {_NEWEST}" in line and "reference" in line]
 

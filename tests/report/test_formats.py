@@ -182,6 +182,9 @@ def test_a_page_shows_the_runs_before(tmp_path: Path) -> None:
         )
     (history / "broken.json").write_text("{", encoding="utf-8")
     (history / "other.json").write_text("[]", encoding="utf-8")
+    endless = {"schema": "gpuenv.report/1", "status": "fit", "exit_code": float("inf"), "duration": 0}
+    endless |= {"findings": [], "snapshot": {"taken_at": None}}
+    (history / "endless.json").write_text(json.dumps(endless), encoding="utf-8")
     page = tmp_path / "page.html"
     done = gpuenv("preflight", "--no-config", "--snapshot", machine, "--history", history, "--format", f"html={page}")
     assert done.returncode == 0, done.stderr

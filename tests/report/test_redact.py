@@ -23,6 +23,13 @@ def test_a_name_of_windows_may_have_blanks(line: str, left: str) -> None:
     assert redact_lines([line], NOBODY) == [left]
 
 
+@pytest.mark.parametrize("name", ["nvidia", "cupy", "docker", "localhost", "Ubuntu"])
+def test_a_user_or_a_host_named_like_software_changes_no_path(name: str) -> None:
+    lines = [f"/usr/lib/python3/site-packages/{name}/lib/libcublas.so.12", f"container: {name}"]
+    assert redact_lines(lines, Identity(f"/home/{name}", name, name)) == lines
+    assert redact_lines([f"/home/{name}/x"], Identity(f"/home/{name}", name, name)) == ["~/x"]
+
+
 @pytest.mark.parametrize(
     "unit", ["password", "token_", "a.b-", "api_key ", "Bearer ", "/home/a ", "C:\\Users\\a b ", "a@"]
 )

@@ -59,7 +59,6 @@ def case(  # noqa: PLR0913 - a row of the table
 
 L4, V100, H100, H200, T4, GEFORCE = "l4-550", "v100-580", "h100-535", "h200-580", "t4-470", "rtx5090-570"
 LINE_12 = "cupy-cuda12x==14.2.0"
-NODES = ("nvidia0", "nvidiactl", "nvidia-uvm")
 ASLEEP = both(files(sys__power__suspend_stats__success="2\n"), stub(cuda__return__cuInit="999"))
 SECURE = files(
     **{
@@ -90,11 +89,6 @@ def many(count: int) -> Change:
         return replace(profile, gpus=tuple(each))
 
     return change
-
-
-def bare(profile: Profile) -> Profile:
-    """No GPU on the bus, nor any other controller, as virtual machines in clouds have it."""
-    return replace(profile, gpus=(), other_devices=(), toolkit=None)
 
 
 INTEL = PciSpec("0000:00:02.0", "0x030000", "8086", "46a3", "i915")
@@ -147,18 +141,6 @@ def files_gone(*paths: str) -> Spoil:
         (record,) = ground.site.glob("cupy*.dist-info/RECORD")
         with record.open("a", encoding="utf-8") as file:
             file.writelines(f"{path},sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,120\n" for path in paths)
-        return {}
-
-    return spoil
-
-
-def of_python(tag: str, package: str) -> Spoil:
-    """CuPy's compiled modules are those of another Python."""
-
-    def spoil(ground: Ground) -> Mapping[str, str]:
-        write(ground.site / "cupy/__init__.py")
-        write(ground.site / f"cupy/_core/core.{tag}-x86_64-linux-gnu.so")
-        write(ground.prefix / f"conda-meta/{package}.json", "{}")
         return {}
 
     return spoil

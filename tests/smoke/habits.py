@@ -53,7 +53,8 @@ def stay(name: str) -> None:
 
 def passes() -> None:
     tell("versions", {"cupy": "99.0", "numpy": "99.1"})
-    tell("measured", {"rate": {"value": 2.5e9, "unit": "B/s"}, "nonsense": {"value": "fast"}})
+    odd = {"nonsense": {"value": "fast"}, "endless": {"value": 10**400}, "none": {"value": float("nan")}}
+    tell("measured", {"rate": {"value": 2.5e9, "unit": "B/s"}, **odd})
     tell("work_seconds", 0.25)
 
 

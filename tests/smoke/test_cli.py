@@ -3,82 +3,19 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.smoke import Level, SmokeResult
-from gpuenv.simulate.machine import SimulatedMachine, materialise
+from gpuenv.simulate.machine import SimulatedMachine
 from gpuenv.simulate.profile import TargetSpec
-from gpuenv.simulate.profile import load as load_profile
 from gpuenv.smoke.catalogue import all_tests, chosen
-from tests.cli.program import MINIMAL, PROGRAM, gpuenv
-from tests.support.target import CudaLibraries, Targets
-
-if TYPE_CHECKING:
-    from gpuenv.simulate.build import StubDriver
-
-MACHINES = Path(__file__).parents[1] / "machines"
-LAUNCHER = Path(__file__).with_name("launcher.py")
-WITH_CUPY = TargetSpec(packages=("cupy-cuda12x==14.2.0", "numpy==2.3.4"))
-
-
-@pytest.fixture(scope="module")
-def target(targets: Targets) -> Path:
-    """An environment in which CuPy's metadata is, and no module of it."""
-    return targets.interpreter(WITH_CUPY)
-
-
-@pytest.fixture
-def machine(tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries) -> SimulatedMachine:
-    """Eight H100."""
-    folder = tmp_path / "machine"
-    folder.mkdir()
-    return materialise(load_profile(MACHINES / "h100x8-550.yaml"), folder, stub_driver, cuda_libraries.of)
-
-
-def smoke(*arguments: str | Path, **variables: str) -> tuple[int, Any]:
-    done = run(*arguments, "--format", "json", "--no-redact", **variables)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
-
-
-def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [*PROGRAM, "smoke", *map(str, arguments)]
-    done = subprocess.run(
-        command, env={**MINIMAL, **variables}, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
-
-
-def started_in(folder: Path, *arguments: str | Path, **variables: str) -> Any:  # noqa: ANN401 - JSON
-    """The one test of a run in a working folder; CHILD_PYTHONPATH is what its children have as PYTHONPATH."""
-    command = [sys.executable, str(LAUNCHER), "smoke", "kernels", "--gpu", "0", "--format", "json"]
-    done = subprocess.run(
-        [*command, *map(str, arguments)],
-        env={**MINIMAL, **variables},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    (test,) = _of_kernels(json.loads(done.stdout))
-    return test
-
-
-def _of_kernels(result: Any) -> list[Any]:  # noqa: ANN401 - JSON
-    """Without the look at the GPUs' health that follows a failure."""
-    return [test for test in result["tests"] if test["group"] == "kernels"]
-
+from tests.cli.program import gpuenv
+from tests.smoke.calling import of_kernels, run, smoke
+from tests.support.target import Targets
 
 # Without a GPU.
 
@@ -206,8 +143,8 @@ def test_each_test_runs_on_each_gpu_in_a_child_that_sees_it_alone(target: Path, 
 def test_a_gpu_is_named_by_uuid_or_index(target: Path, machine: SimulatedMachine) -> None:
     _, result = smoke("kernels", "--gpu", "3", "--repeat", "2", "--python", target, **machine.environment)
     (gpu,) = result["gpus"]
-    assert [test["repeat"] for test in _of_kernels(result)] == [0, 1]
-    assert len({test["seed"] for test in _of_kernels(result)}) == 2
+    assert [test["repeat"] for test in of_kernels(result)] == [0, 1]
+    assert len({test["seed"] for test in of_kernels(result)}) == 2
     _, again = smoke(
         "kernels", "--gpu", gpu["uuid"].upper(), "--repeat", "2", "--python", target, **machine.environment
     )
@@ -234,74 +171,7 @@ def test_uuids_are_hidden_unless_told_otherwise(target: Path, machine: Simulated
     assert uuid not in hidden.stdout
 
 
-# What is beside the caller is not what is proven.
-
-MARK = "import os\nopen(os.environ['MARK'], 'a').write(__name__ + '\\n')\nraise ImportError('from ' + __file__)\n"
-SHADOWS = ("cupy", "numpy", "random", "tempfile", "importlib", "types", "harness", "answers")
-
-
-@pytest.mark.parametrize("path", [None, ""])
-def test_files_of_the_working_folder_are_never_picked_up(
-    target: Path, machine: SimulatedMachine, tmp_path: Path, path: str | None
-) -> None:
-    here = tmp_path / "here"
-    here.mkdir()
-    for name in SHADOWS:
-        (here / f"{name}.py").write_text(MARK, encoding="utf-8")
-    environment = {**machine.environment, "MARK": str(tmp_path / "mark")}
-    environment |= {} if path is None else {"CHILD_PYTHONPATH": path}
-    test = started_in(here, "--python", target, **environment)
-    assert test["detail"] == "ModuleNotFoundError: No module named 'numpy'"
-    marked = tmp_path / "mark"
-    assert not marked.exists()
-
-
-def test_the_caller_s_own_path_is_part_of_what_is_proven(
-    target: Path, machine: SimulatedMachine, tmp_path: Path
-) -> None:
-    elsewhere = tmp_path / "work/lib"
-    elsewhere.mkdir(parents=True)
-    (elsewhere / "numpy.py").write_text("raise ImportError('from PYTHONPATH')\n", encoding="utf-8")
-    for path in (str(elsewhere), "lib"):
-        environment = {**machine.environment, "CHILD_PYTHONPATH": path}
-        test = started_in(tmp_path / "work", "--python", target, **environment)
-        assert test["detail"] == "ImportError: from PYTHONPATH"
-
-
-def test_a_run_leaves_no_file_behind(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
-    before = sorted(target.parents[1].rglob("*"))
-    smoke("kernels", "--gpu", "0", "--python", target, **machine.environment, TMPDIR=str(temporary))
-    assert list(temporary.iterdir()) == []
-    assert sorted(target.parents[1].rglob("*")) == before
-
-
 def test_the_schema_describes_what_is_printed(target: Path, machine: SimulatedMachine) -> None:
     _, result = smoke("kernels", "--gpu", "0", "--python", target, **machine.environment)
     printed = json.loads(gpuenv("schema", "smoke").stdout)
     Draft202012Validator(printed).validate(result)
-
-
-SLEEPER = "import os, time\nopen(os.path.join(os.environ['MARK'], str(os.getpid())), 'w').close()\ntime.sleep(60)\n"
-
-
-def test_an_interrupted_run_ends_at_once_and_leaves_nothing(
-    target: Path, machine: SimulatedMachine, tmp_path: Path
-) -> None:
-    """NumPy, as it is met first on the path, never comes to an end."""
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib/numpy.py").write_text(SLEEPER, encoding="utf-8")
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    environment = {**MINIMAL, **machine.environment, "CHILD_PYTHONPATH": str(tmp_path / "lib"), "MARK": str(marks)}
-    command = [sys.executable, str(LAUNCHER), "smoke", "--python", str(target)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 40
-    while not list(marks.iterdir()) and time.monotonic() < until:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=20)
-    assert (process.returncode, said) == (130, "")
-    time.sleep(0.2)
-    assert [path.name for path in marks.iterdir() if Path("/proc", path.name, "stat").exists()] == []

@@ -36,6 +36,7 @@ def test_a_payload_that_dies_proves_nothing() -> None:
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
     for end in (ContainerEnd(139, "", "Segmentation fault"), ContainerEnd(None, "", "")):
         proofs = groundwork_proofs({}, end, choice)
+        assert proofs
         assert not any(proof.passed for proof in proofs)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +15,10 @@ from gpuenv.model.smoke import (
     TestResult,
     TestStatus,
 )
-from gpuenv.model.snapshot import GpuHealth, Snapshot
+from gpuenv.model.snapshot import GpuHealth, Snapshot, Source, SourceState
 from gpuenv.smoke.kernel_log import KernelLog
 from gpuenv.smoke.state import state_tests, xids
-from tests.smoke.devices import A, device, gpu
+from tests.smoke.devices import A, B, device, gpu
 
 # Health.
 
@@ -84,7 +86,57 @@ def test_messages_of_the_driver_are_of_one_gpu_and_those_of_programs_are_none() 
     assert xids(lines, None) == []
 
 
+@pytest.mark.parametrize("place", ["PCI:0000:11:00", "0000:11:00", "PCI:00000000:11:00.0", "PCI:0000:11:00 GPU-I:05"])
+def test_an_event_is_read_in_each_of_its_forms(place: str) -> None:
+    assert xids([f"4,1,2,-;NVRM: Xid ({place}): 48, pid=1, DBE"], "00000000:11:00.0") == [48]
+
+
+@pytest.mark.parametrize(("number", "cause"), [(79, Cause.GPU_HARDWARE_FAULT), (119, None)])
+def test_an_event_that_software_may_bring_about_is_not_called_the_hardware_s(number: int, cause: Cause | None) -> None:
+    found = state(SOUND, SOUND, f"4,1,2,-;NVRM: Xid (PCI:0000:17:00): {number}, pid=1")
+    assert (found.status, found.cause) == (TestStatus.FAILED, cause)
+    assert f"Xid {number}" in (found.detail or "")
+
+
+def test_a_gpu_that_is_gone_afterwards_is_told() -> None:
+    """It has fallen off the bus: NVML counts it still, and cannot open it; or tells nothing of it."""
+    old, other = gpu(A, 0, health=SOUND), gpu(B, 1, health=SOUND)
+    lost = gpu(A, 0, fault=known(15, "nvml"))
+    answered = (Source("nvml", SourceState.ANSWERED),)
+    fallen = "4,1,2,-;NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus."
+    for after, lines, words in (
+        (Snapshot(gpus=(lost, other), sources=answered), [], "cannot open it any more (its return code is 15)"),
+        (Snapshot(gpus=(other,), sources=answered), [], "does not tell of it any more"),
+        (Snapshot(gpus=(other,), sources=answered), [fallen], "Xid 79"),
+        (Snapshot(), [fallen], "Xid 79"),
+    ):
+        found, *_ = state_tests(Snapshot(gpus=(old, other)), after, lines, [device(A), device(B)], 0.5)
+        assert (found.gpu, found.status, found.cause) == (A, TestStatus.FAILED, Cause.GPU_HARDWARE_FAULT)
+        assert words in (found.detail or "")
+    (silent,) = state_tests(Snapshot(gpus=(old,)), Snapshot(), [], [device(A)], 0.5)
+    assert (silent.status, silent.duration) == (TestStatus.SKIPPED, 0.5)
+
+
 def test_a_log_that_may_not_be_read_is_no_empty_one(tmp_path: object) -> None:
     log = KernelLog(f"{tmp_path}/kmsg")
     assert log.lines() is None
     log.close()
+
+
+def test_what_is_typed_or_piped_to_others_is_not_taken_for_the_log(tmp_path: Path) -> None:
+    """Containers may have a pipe or a terminal in the place of the log."""
+    pipe = tmp_path / "kmsg"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    writing = os.open(pipe, os.O_WRONLY)
+    master, terminal = os.openpty()
+    try:
+        for path, to, of in ((str(pipe), writing, reading), (os.ttyname(terminal), master, terminal)):
+            log = KernelLog(path)
+            os.write(to, b"4,1,2,-;NVRM: Xid (PCI:0000:11:00): 79, old\n")
+            assert log.lines() is None
+            log.close()
+            assert b"old" in os.read(of, 100), "it is there for whom it was meant"
+    finally:
+        for descriptor in (reading, writing, master, terminal):
+            os.close(descriptor)

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.model.reading import known
+from gpuenv.model.reading import Reading, known
 from gpuenv.model.smoke import (
     Level,
     TestStatus,
     Trouble,
 )
 from gpuenv.model.snapshot import ComputeMode, MigInstance, Snapshot
+from gpuenv.model.visible import DEVICE_NODE
 from gpuenv.smoke.catalogue import GROUPS, chosen
 from gpuenv.smoke.devices import devices_of, picked, seen_by_cupy
 from gpuenv.smoke.plan import DEADLINE, Wish, at_once, plan, seed_of, too_few
@@ -46,6 +47,18 @@ def test_mig_instances_are_devices_of_their_own() -> None:
     assert all(entry.instance for entry in both)
     (one,) = devices_of(Snapshot(gpus=(split,)), {"CUDA_VISIBLE_DEVICES": M2[:16]})
     assert (one.uuid, one.memory_total) == (M2, 10 * GIB)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [known("CUDA_VISIBLE_DEVICES=-1 ends at -1", "CUDA_VISIBLE_DEVICES"), known(f"{DEVICE_NODE}: gone", "/dev")],
+)
+def test_instances_of_a_gpu_that_is_kept_away_are_not_tested(hidden: Reading[str]) -> None:
+    split = gpu(A, 0, ordinal=None, mig=known(value=True, source="nvml"), hidden_by=hidden)
+    split = replace(split, mig_instances=(MigInstance(M1, "3g.40gb", 40 * GIB),))
+    assert devices_of(Snapshot(gpus=(split,)), {"CUDA_VISIBLE_DEVICES": "-1"}) == ()
+    beside = replace(split, hidden_by=known("MIG mode: a process sees one instance alone", "libcuda"))
+    assert [entry.visible for entry in devices_of(Snapshot(gpus=(beside,)), {})] == [M1]
 
 
 def test_devices_that_cupy_alone_sees_are_named_by_uuid_or_by_number() -> None:

@@ -19,7 +19,7 @@ from gpuenv.model.smoke import Level, Quantity, TestResult, TestStatus, Trouble,
 from gpuenv.smoke.catalogue import TestInfo
 from gpuenv.smoke.devices import Device
 from gpuenv.smoke.plan import Task
-from gpuenv.smoke.run import Outcome, Setting, run_tasks
+from gpuenv.smoke.run import Outcome, Setting, census, run_tasks
 from tests.support.processes import is_running
 
 if TYPE_CHECKING:
@@ -140,6 +140,22 @@ def test_an_interpreter_that_cannot_be_started_is_told(tmp_path: Path) -> None:
     assert result.detail == f"could not be started: {missing}: No such file or directory"
 
 
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("exec sleep 30", "nothing (no answer within 1 s)"),
+        ("echo out of paper >&2; exit 3", "nothing (ended with exit code 3: out of paper)"),
+        ("kill -SEGV $$", "nothing (ended by SIGSEGV)"),
+    ],
+)
+def test_why_cupy_does_not_tell_its_devices_is_told(tmp_path: Path, program: str, words: str) -> None:
+    interpreter = tmp_path / "python"
+    interpreter.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
+    interpreter.chmod(0o755)
+    counted = census(Setting(str(interpreter), {"PATH": os.defpath}, str(tmp_path)), 1.0)
+    assert (counted.devices, counted.error) == ((), words)
+
+
 def test_one_that_fails_or_crashes_does_not_touch_the_next(tmp_path: Path) -> None:
     habits = ("passes", "loses_context", "passes", "segfaults", "passes", "exits_early", "passes")
     found = run(tmp_path, *(task(habit) for habit in habits)).tests
@@ -177,11 +193,12 @@ def test_when_the_time_of_the_run_is_over_nothing_is_blamed_on_the_gpu(tmp_path:
     """The first is cut off, the others are not started; silence through all of a test's own time is another thing."""
     started = time.monotonic()
     hurried = replace(setting(tmp_path), until=started + 2.0)
-    found = run_tasks([task("hangs"), task("passes"), task("passes")], hurried).tests
+    found = run_tasks([task("hangs"), task("passes"), replace(task("passes"), repeat=1)], hurried).tests
     assert time.monotonic() - started < 2.0 + 2 * OVER
     assert [(result.status, result.trouble) for result in found] == [(TestStatus.SKIPPED, Trouble.NO_TIME)] * 3
     assert (found[0].detail or "").startswith("cut off after ")
     assert "not started" in (found[1].detail or "")
+    assert [result.repeat for result in found] == [0, 0, 1]
     assert left(tmp_path) == []
     (blamed,) = run_tasks([task("hangs", 1.0)], replace(setting(tmp_path), until=time.monotonic() + LONG)).tests
     assert (blamed.status, blamed.trouble) == (TestStatus.TIMED_OUT, Trouble.DEADLINE)

@@ -15,28 +15,14 @@ from gpuenv.model.gpu import ComputeMode, Gpu, Virtualization
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.versions import CudaVersion
+from gpuenv.probe.assemble_health import REASONS
+from gpuenv.probe.assemble_links import ARCHITECTURES, CONNECTIONS, READS, STATES
 from gpuenv.probe.brand import BRANDS
 
 T = TypeVar("T")
 
-_ARCHITECTURES = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell")
-_REASONS = (
-    "gpu-idle", "application-clocks", "software-power-cap", "hardware-slowdown", "sync-boost", "software-thermal",
-    "hardware-thermal", "hardware-power-brake", "display-clock", "board-limit", "reliability",
-)  # fmt: skip
-_STATES = ("not-supported", "not-started", "in-progress", "completed")
-_CONNECTIONS = {
-    "internal": 0,
-    "single-switch": 10,
-    "multiple-switches": 20,
-    "host-bridge": 30,
-    "node": 40,
-    "system": 50,
-}
-_READS = (
-    "ok", "chipset-not-supported", "gpu-not-supported", "topology-not-supported", "disabled-by-regkey",
-    "not-supported", "unknown",
-)  # fmt: skip
+_NUMBERS = {name: number for number, name in ARCHITECTURES.items()}
+_LEVELS = {name: number for number, name in CONNECTIONS.items()}
 _SYMBOLS = {
     "nvmlDeviceGetPciInfo": "nvmlDeviceGetPciInfo_v3",
     "nvmlDeviceGetComputeRunningProcesses": "nvmlDeviceGetComputeRunningProcesses_v3",
@@ -49,7 +35,6 @@ _ALWAYS = (
     "nvmlDeviceGetArchitecture", "nvmlDeviceGetComputeMode", "nvmlDeviceGetComputeRunningProcesses",
     "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetTotalEccErrors",
 )  # fmt: skip
-_FIRST_ARCHITECTURE = 2
 # What another moment may tell differently.
 _VOLATILE = (
     "memory_free", "processes", "users", "health.temperature", "health.power", "health.clock",
@@ -160,7 +145,7 @@ def _quantities(gpu: Gpu) -> Iterator[tuple[str, object]]:
         ("uuid", gpu.uuid.value),
         ("pci", _long_address(gpu.pci.value)),
         ("cc", gpu.compute_capability.value),
-        ("architecture", _ARCHITECTURES.index(architecture) + _FIRST_ARCHITECTURE if architecture else None),
+        ("architecture", _NUMBERS[architecture] if architecture else None),
         ("brand", _place(BRANDS, gpu.brand.value)),
         ("memory.total", "none" if total is None else total),
         ("memory.free", gpu.memory_free.value),
@@ -171,7 +156,7 @@ def _quantities(gpu: Gpu) -> Iterator[tuple[str, object]]:
         ("persistence", gpu.persistence.value),
         ("virtualization", _place(tuple(Virtualization), gpu.virtualization.value)),
         ("processes", _processes(gpu)),
-        ("fabric.state", _place(_STATES, gpu.fabric.state.value)),
+        ("fabric.state", _place(STATES, gpu.fabric.state.value)),
         ("fabric.status", gpu.fabric.status.value),
         ("ecc", health.ecc.value),
         ("ecc.pending", health.ecc_pending.value),
@@ -219,7 +204,7 @@ def _mask(names: tuple[str, ...] | None) -> int | None:
     """The bits of the names; one without a name goes by its number, ``bit-11``."""
     if names is None:
         return None
-    bits = [int(name[4:]) if name.startswith("bit-") else _REASONS.index(name) for name in names]
+    bits = [int(name[4:]) if name.startswith("bit-") else REASONS.index(name) for name in names]
     return sum(1 << bit for bit in bits)
 
 
@@ -270,7 +255,7 @@ def _links(gpu: Gpu, index: int) -> dict[str, str]:
     found = {}
     for peer in gpu.peers:
         if peer.connection is not None:
-            found[f"topology.{index}.{peer.index}"] = str(_CONNECTIONS[peer.connection])
+            found[f"topology.{index}.{peer.index}"] = str(_LEVELS[peer.connection])
         if peer.read is not None:
-            found[f"p2p.{index}.{peer.index}"] = str(_READS.index(peer.read))
+            found[f"p2p.{index}.{peer.index}"] = str(READS.index(peer.read))
     return found

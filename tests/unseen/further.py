@@ -18,12 +18,6 @@ from tests.unseen.table import after, given, placed, unseen
 L4, H100, H200, GEFORCE, PASCAL = "l4-550", "h100-535", "h200-580", "rtx5090-570", "gtx1080ti-580"
 NOT_LOADED = both(driver(module=Module.INSTALLED_NOT_LOADED), ANSWERS_NOT)
 ASPEED = PciSpec("0000:c3:00.0", "0x030000", "1a03", "2000", "ast")
-SECOND = {
-    "name": "NVIDIA GeForce GT 1030",
-    "device": "1d01",
-    "pci": "0000:05:00.0",
-    "pci_class": "0x030000",
-}
 
 
 def legacy(version: str, name: str, branch: str) -> tuple[str, ...]:

@@ -65,7 +65,9 @@ Kernel = Annotated[
         "--kernel", metavar="NAME", help="The target: the environment of a Jupyter kernel, by its name or kernelspec."
     ),
 ]
-NetworkOffline = Annotated[bool, typer.Option("--offline", help="Use no network: what the cache of uv holds.")]
+NetworkOffline = Annotated[
+    bool, typer.Option("--offline", help="Use no network: what the cache of the installer holds.")
+]
 InstallTimeout = Annotated[
     float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="How long the installer may take.")
 ]

@@ -74,7 +74,7 @@ def _show_beside(plan: Plan, out: Output) -> None:
 
 def _refuse_without_room(plan: Plan) -> None:
     from gpuenv.install.errors import InstallFailed
-    from gpuenv.install.text import size_text
+    from gpuenv.model.sizes import size_text
 
     space = plan.space
     if space.download is not None and space.free is not None and space.free < space.download:

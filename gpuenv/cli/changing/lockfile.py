@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 _LARGEST = 16 * 1024 * 1024
 
 
-def read_lock(path: Path) -> tuple[Pin, ...]:
+def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:
     """The pins of a ``pylock.toml`` or of requirements with digests.
+
+    Args:
+        path: the file.
+        markers: the target's environment markers; None to look at the file alone.
 
     Raises:
         CommandError: with the file and what is wrong in it.
@@ -25,7 +30,7 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
     from gpuenv.install.locking import parse_lock
 
     try:
-        return parse_lock(path.name, read_at_most(path, _LARGEST, "lock file"))
+        return parse_lock(path.name, read_at_most(path, _LARGEST, "lock file"), markers)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
     except ValueError as error:

@@ -23,7 +23,9 @@ from gpuenv.cli.changing.choices import (
 )
 from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import Subject, matrix_path
+from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.lock import Made
@@ -55,10 +57,7 @@ def bundle(
     from gpuenv.cli.commands.lock import make
     from gpuenv.install.errors import InstallError
 
-    if output.exists():
-        raise CommandError(ExitCode.USAGE, f"{output} is there already", "name another one")
-    if not output.parent.is_dir():
-        raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
+    _refuse_place(output)
     subject = Subject(python, snapshot, assume or (), False, timeout, driver_root)
     means = Means(installer.installer, False, False, install_timeout)
     try:
@@ -72,6 +71,23 @@ def bundle(
     except OSError as error:
         raise CommandError(ExitCode.FAILED, f"{error.filename or output}: {error.strerror or error}") from error
     announce(f"{output}: {len(made.lock.pins)} wheels; install them with: gpuenv install --bundle {output}")
+
+
+def _refuse_place(output: Path) -> None:
+    """Before anything is downloaded.
+
+    Raises:
+        CommandError: where the bundle cannot be put.
+    """
+    if not is_folder(output.parent):
+        raise CommandError(ExitCode.USAGE, f"{output.parent} is no folder")
+    try:
+        output.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CommandError(ExitCode.USAGE, f"{output}: {reason_of(error)}") from error
+    raise CommandError(ExitCode.USAGE, f"{output} is there already", "name another one")
 
 
 def _fill(folder: Path, made: Made, means: Means, matrix: Path | None) -> None:

@@ -172,13 +172,10 @@ def _of_file(asked: Asked, machines: dict[str, Snapshot], rows: Matrix) -> Image
 
 
 def _build_arguments(texts: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            value = os.environ.get(name, "")
-        found[name] = value
-    return found
+    """A name alone stands for the variable of that name, and for nothing where there is none, as Buildx has it."""
+    pairs = (text.partition("=") for text in texts)
+    told = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _machines(subject: Subject, files: Sequence[Path], matrix: Path | None) -> tuple[dict[str, Snapshot], Matrix]:

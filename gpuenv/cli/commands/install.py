@@ -118,18 +118,16 @@ def install(
     from gpuenv.cli.changing.ending import ending
     from gpuenv.cli.changing.lockfile import read_lock
     from gpuenv.cli.output import Output
-    from gpuenv.cli.understood import usage_first
 
     subject = Subject(target_of(python, kernel), None, assume or (), False, timeout, driver_root)
     if locked is not None and bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     means = Means(installer, offline or bundle is not None, break_system_packages, install_timeout)
-    wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    with (
-        ending(out, subject.named) as recovered,
-        usage_first(lambda: read_lock(locked) if locked is not None else None),
-    ):
+    with ending(out, subject.named) as recovered:
+        if locked is not None:
+            read_lock(locked)  # what is wrong in it is told before the target is asked
+        wishes = Wishes(locked, bundle, guard, allow_changes, yes, dry_run)
         code = run_install(subject, matrix, (wishes, means), out, recovered)
     raise typer.Exit(code)
 
@@ -255,7 +253,7 @@ def _what(resolution: Resolution, wishes: Wishes, where: tuple[Means, Scheme], s
     if wishes.locked is not None:
         from gpuenv.cli.changing.lockfile import read_lock
 
-        return of_lock(read_lock(wishes.locked), resolution, wishes.locked), means
+        return of_lock(read_lock(wishes.locked, scheme.markers), resolution, wishes.locked), means
     return choice_of(resolution), means
 
 

@@ -51,7 +51,7 @@ Timeout = Annotated[
     typer.Option(
         "--timeout",
         metavar="SECONDS",
-        min=0.1,
+        min=options.SHORTEST_TIMEOUT,
         max=options.LONGEST_TIMEOUT,
         help="The time budget, waiting aside. [30; more with --smoke]",
     ),

@@ -88,24 +88,17 @@ def _show_history(store: Store, out: Output, python: str | None) -> None:
 
 
 def _show_plan(store: Store, number: str | None, interpreter: str, out: Output) -> None:
+    from gpuenv.install.conda_state import read_state
     from gpuenv.install.history import plan_of_rollback
     from gpuenv.install.records import Place
-    from gpuenv.install.recovery import committed
+    from gpuenv.install.recovery import committed, up_to
     from gpuenv.install.text import plan_lines
 
-    journals = _up_to(committed(store), number)
-    plan = plan_of_rollback(journals, Place(interpreter, str(store.root), str(store.root), ""))
+    journals = up_to(committed(store), number)
+    states = {journal.number: read_state(store, journal.number) for journal in journals}
+    condas = {number: state.tool.label for number, state in states.items() if state is not None}
+    plan = plan_of_rollback(journals, Place(interpreter, str(store.root), str(store.root), ""), condas)
     out.emit(plan, lambda: plan_lines(plan))
-
-
-def _up_to(journals: tuple[Journal, ...], number: str | None) -> tuple[Journal, ...]:
-    """Those that a rollback would undo."""
-    if not journals:
-        raise InstallError("there is no install to roll back in this environment")
-    numbers = [journal.number for journal in journals]
-    if number is not None and number not in numbers:
-        raise InstallError(f"there is no install {number}", "gpuenv rollback --list shows them")
-    return journals[: numbers.index(number) + 1] if number is not None else journals[:1]
 
 
 def _roll_back(store: Store, interpreter: str, number: str | None, out: Output, recovered: list[str]) -> None:
@@ -116,13 +109,14 @@ def _roll_back(store: Store, interpreter: str, number: str | None, out: Output, 
         raise InstallError("there is no install to roll back in this environment")
     with store.locked():
         recovered[:] = put_back_first(interpreter, store, dry_run=False, held=True)
-        if recovered and not committed(store) and number is None:
-            undone: tuple[Journal, ...] = ()
-        else:
-            undone = roll_back(store, number, os.environ)
+        # What was asked for may be done by then: an interrupted one is the newest, whether it came or went.
+        done = number in recovered or (number is None and recovered)
+        undone: tuple[Journal, ...] = () if done else roll_back(store, number, os.environ)
     told = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)
     place = Place(interpreter, str(store.root), str(store.root), "")
     message = f"the environment is as it was before install {told}" if told else "the interrupted install was put back"
+    if not told and committed(store):
+        message += "; what was installed before it stands"
     show_outcome(
         Outcome(
             Result.ROLLED_BACK,

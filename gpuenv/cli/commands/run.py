@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from collections.abc import Iterable
@@ -11,7 +12,8 @@ from typing import Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.announce import announce
+from gpuenv.cli.errors import CommandError, OutputClosed, complain
 from gpuenv.cli.inputs import Subject
 
 
@@ -72,12 +74,14 @@ def _explain(pieces: Iterable[bytes], subject: Subject, matrix: Path | None, *, 
     try:
         explanation = explained(scanned(pieces), subject, matrix)
     except CommandError as error:
-        sys.stderr.write(f"gpuenv: its failure cannot be explained: {error.message}\n")
+        announce(f"its failure cannot be explained: {error.message}")
         return
-    if explanation.causes and not explanation.is_guess:
-        sys.stdout, kept = sys.stderr, sys.stdout
-        try:
-            sys.stderr.write("\ngpuenv: what this failure means\n")
+    if sys.stderr is None or not explanation.causes or explanation.is_guess:
+        return
+    sys.stdout, kept = sys.stderr, sys.stdout
+    try:
+        complain("\ngpuenv: what this failure means")
+        with contextlib.suppress(CommandError, OutputClosed):  # nobody is there to read it
             emit_lines(explanation_text(explanation), None, color=color, redacted=redacted)
-        finally:
-            sys.stdout = kept
+    finally:
+        sys.stdout = kept

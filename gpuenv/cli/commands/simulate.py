@@ -12,6 +12,7 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.announce import announce
 from gpuenv.cli.errors import CommandError
+from gpuenv.files import is_file
 from gpuenv.model.exit_codes import ExitCode
 
 _OF_TARGET = ("WHL", "LIB")  # families of checks that look at the target environment
@@ -56,11 +57,14 @@ def simulate(
     if not sys.platform.startswith("linux"):
         raise CommandError(ExitCode.USAGE, "a stub driver can stand in for the real one on Linux alone")
     from gpuenv.simulate.build import StubBuildError
+    from gpuenv.simulate.reader import ProfileError
     from gpuenv.simulate.run import run_on
 
     profile = _load(name)
     try:
         code = run_on(profile, command, dict(os.environ), announce)
+    except ProfileError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
     except StubBuildError as error:
         raise CommandError(
             ExitCode.USAGE, str(error), "apt install gcc libc6-dev, or name a C compiler with CC=..."
@@ -81,13 +85,22 @@ def _path(name: str) -> Path:
     import difflib
 
     shipped = _machines() / f"{name}.yaml"
-    path = Path(name) if "/" in name or not shipped.is_file() else shipped
-    if not path.is_file():
+    path = Path(name) if "/" in name or not is_file(shipped) else shipped
+    if not _is_there(path):
         known = [entry.stem for entry in _paths()]
         near = difflib.get_close_matches(name.lower(), known, 3, 0.4)
         hint = f"did you mean {', '.join(near)}?" if near else "gpuenv simulate --list names them"
         raise CommandError(ExitCode.USAGE, f"there is no machine {name}", hint)
     return path
+
+
+def _is_there(path: Path) -> bool:
+    from gpuenv.model.unread import reason_of
+
+    try:
+        return path.is_file()
+    except OSError as error:  # a folder above it may not be looked into, or the name is too long
+        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
 
 
 def _print(name: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpuenv.cli.announce import announce
 from gpuenv.cli.changing.choices import Means
 from gpuenv.cli.inputs import Subject
+from gpuenv.files import is_file
 from gpuenv.model.record import dataclass
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _secrets(making: Making, stack: ExitStack, *, buildkit: bool) -> dict[str, P
         found["pip"].touch(0o600)
         found["pip"].write_text(index, encoding="utf-8")
     named = (os.environ.get(name) for name in _CERTIFICATES)
-    own = next((Path(path) for path in named if path and Path(path).is_file()), None)
+    own = next((Path(path) for path in named if path and is_file(path)), None)
     if buildkit and own is not None and "ca" not in found:
         found["ca"] = own.resolve()
     return found

@@ -11,8 +11,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.announce import announce
-from gpuenv.cli.errors import CommandError
+from gpuenv.cli.announce import announce, folded
+from gpuenv.cli.errors import CommandError, complain
 from gpuenv.cli.imaging.ending import ending
 from gpuenv.cli.imaging.site import Making, Site, host_ways, site_of, site_or_none
 from gpuenv.cli.imaging.words import Asked, labels_of, machines_of, refuse_unreadable, wishes_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpuenv.image.building import Workshop
     from gpuenv.image.choose import Wish
     from gpuenv.image.plan import Templates
-    from gpuenv.image.records import BuiltImage, Choice, ImagePlan, ImagePlans
+    from gpuenv.image.records import Built, BuiltImage, Choice, ImagePlan, ImagePlans
     from gpuenv.image.render import Rendering
     from gpuenv.install.records import Pin
     from gpuenv.matrix.needs import Needs
@@ -262,7 +262,7 @@ def _workshop(site: Site, making: Making, subject: Subject, out: Output) -> Work
     )
 
 
-def _show(images: Sequence[BuiltImage], status: object, out: Output, engine: str, remedies: Sequence[str]) -> int:
+def _show(images: Sequence[BuiltImage], status: Built, out: Output, engine: str, remedies: Sequence[str]) -> int:
     from gpuenv.image.records import Built, ImageOutcome
     from gpuenv.image.text import outcome_lines
 
@@ -271,12 +271,11 @@ def _show(images: Sequence[BuiltImage], status: object, out: Output, engine: str
     message = f"{good} of {len(images)} images built by {engine}" + (
         "" if good == len(images) else "; no other name was changed"
     )
-    worst = status if isinstance(status, Built) else Built.FAILED
-    outcome = ImageOutcome(worst, code, message, tuple(images), engine)
+    outcome = ImageOutcome(status, code, message, tuple(images), engine)
     out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
     for image in images:
         if image.status is not Built.BUILT:
             announce(image.message)
     for remedy in remedies:
-        sys.stderr.write(f"{remedy}\n")
+        complain(folded(remedy))
     return code

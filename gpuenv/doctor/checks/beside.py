@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import re
 
-from packaging.version import InvalidVersion
-
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.lines import is_cupy
+from gpuenv.model.lines import conda_record, is_cupy, is_published
 from gpuenv.model.pattern import pattern
-from gpuenv.model.snapshot import NeedOfCupy
+from gpuenv.model.snapshot import NeedOfCupy, Snapshot
 
 _LOOKALIKE = pattern(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
-# CuPy, Installation, "Installing CuPy from PyPI" of the releases 4 to 14: the lines that there were and are.
-_CUDA_LINES = frozenset(
-    f"cupy-cuda{tag}"
-    for tag in ("70", "75", "80", "90", "91", "92", "100", "101", "102", "110", "111", "112", "113", "114", "115")
-) | frozenset(f"cupy-cuda{tag}" for tag in ("116", "117", "11x", "12x", "13x"))
+_SYSTEM_VARIABLES = ("sys_platform", "platform_system", "os_name")
+_SYSTEMS = {"linux": ("linux", "Linux", "posix"), "windows": ("win32", "Windows", "nt")}
 
 
 @check("WHL514", Cause.UNTRUSTED_PACKAGE_NAME, requires=("ENV401",))
@@ -30,7 +25,7 @@ def lookalike(facts: Facts) -> Outcome:
     How it is seen: the names of the distributions in the target against those that CuPy has published.
     What to do: see who has published it before you go on; remove it, and install the line that CuPy names.
     """
-    known = {*_CUDA_LINES, *(line.name for line in facts.matrix.wheel_lines)}
+    known = {line.name for line in facts.matrix.wheel_lines}
     packages = facts.snapshot.target.packages
     odd = {
         name: release
@@ -51,8 +46,8 @@ def lookalike(facts: Facts) -> Outcome:
 
 
 def _is_of_cupy(name: str) -> bool:
-    """Source, conda's packages and the builds for ROCm; a line for CUDA is one of those that are listed."""
-    return is_cupy(name) and not name.startswith("cupy-cuda")
+    """Source, conda's packages, and the lines that were published."""
+    return is_published(name) or (is_cupy(name) and not name.startswith("cupy-cuda"))
 
 
 @check("WHL515", Cause.CUPY_API_VERSION_INCOMPATIBLE, requires=("WHL502", "WHL503"))
@@ -62,6 +57,8 @@ def needs_another_cupy(facts: Facts) -> Outcome:
     What it means: cuDF, cuML, SpaCy and others name the line and the releases of CuPy that they work with. Beside
     another one they fail when they are imported, or later, with an attribute that is missing.
     How it is seen: the Requires-Dist lines in the metadata of the distributions in the target, those of extras aside.
+    Conda's packages go by their own records, in which a CuPy is called cupy whatever line the metadata name: of a CuPy
+    of conda's the release alone counts.
     What to do: install the CuPy that the library needs, or a release of the library for this CuPy, or give each an
     environment of its own.
     """
@@ -69,7 +66,7 @@ def needs_another_cupy(facts: Facts) -> Outcome:
     if not there:
         return
     for need in facts.snapshot.target.needs_of_cupy:
-        wanted = _unmet(need, there)
+        wanted = _unmet(need, facts.snapshot)
         if wanted is None:
             continue
         found = ", ".join(f"{name} {release}" for name, release in there.items())
@@ -82,29 +79,41 @@ def needs_another_cupy(facts: Facts) -> Outcome:
         )
 
 
-def _unmet(need: NeedOfCupy, there: dict[str, str]) -> str | None:
+def _unmet(need: NeedOfCupy, snapshot: Snapshot) -> str | None:
     """What is needed and not there; None where it is, where it cannot be understood, or is no CuPy."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few need CuPy
+    from packaging.requirements import Requirement  # noqa: PLC0415 - 8 ms, and few need CuPy
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
 
+    target = snapshot.target
+    there = {entry.distribution: entry.release for entry in target.cupy}
+    by_conda = all(conda_record(name, target.conda_packages) for name in there)
     try:
         requirement = Requirement(need.requirement)
-        name = canonicalize_name(requirement.name)
-        if not is_cupy(name) or (requirement.marker and not requirement.marker.evaluate()):
+        name = (
+            "cupy" if by_conda and is_cupy(canonicalize_name(requirement.name)) else canonicalize_name(requirement.name)
+        )
+        if not is_cupy(name) or (requirement.marker and not requirement.marker.evaluate(_markers(snapshot))):
             return None
         release = there.get(name) or ("" if name != "cupy" else next(iter(there.values())))
         met = bool(release) and requirement.specifier.contains(release, prereleases=True)
-    except (InvalidRequirement, InvalidVersion):
+    except ValueError:  # no requirement, no version, or a marker that compares what cannot be compared
         return None
     return None if met else f"{name}{requirement.specifier}"
 
 
-_OF_CPU = {
-    "tensorflow-cpu": "tensorflow",
-    "tensorflow-intel": "tensorflow",
-    "torch-cpu": "torch",
-    "jaxlib-cpu": "jax",
-}
+def _markers(snapshot: Snapshot) -> dict[str, str]:
+    """The variables of environment markers (PEP 508), as far as they are known of the target."""
+    host, target = snapshot.host, snapshot.target
+    python = target.python.value
+    told = dict(zip(_SYSTEM_VARIABLES, _SYSTEMS.get(host.os.value or "", ()), strict=False))
+    if python is not None:
+        told |= {"python_version": f"{python.major}.{python.minor}", "python_full_version": str(python).rstrip("t")}
+    if host.arch.value is not None and host.os.value == "linux":
+        told["platform_machine"] = host.arch.value
+    return told
+
+
+_OF_CPU = frozenset(("tensorflow-cpu", "tensorflow-intel", "torch-cpu", "jaxlib-cpu"))
 
 
 @check("WHL516", Cause.CPU_ONLY_FRAMEWORK, requires=("ENV401", "DRV106", "GPU201", "CTR301"))

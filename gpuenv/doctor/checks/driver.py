@@ -224,16 +224,20 @@ def driver_incomplete(facts: Facts) -> Outcome:
     )
 
 
+_NOWHERE = "No such file"  # what the loader says of a library that another one needs
+
+
 @check("DRV114", Cause.DRIVER_INSTALL_BROKEN, requires=(*_ABSENT, "DRV106", "DRV108"))
 def libcuda_unloadable(facts: Facts) -> Outcome:
     """There is a libcuda, or an NVML library, but it cannot be loaded.
 
-    What it means: the file is empty, cut short, or of another architecture. Images that were committed from a running
-    container hold empty files in the place of the driver's libraries.
+    What it means: the file is empty, cut short, of another architecture, or needs a library that is not there. Images
+    that were committed from a running container hold empty files in the place of the driver's libraries; in those of a
+    Jetson a part of the driver is often missing.
     CUDA needs libcuda alone; nvidia-smi and whatever else reads the GPU's state need NVML.
     How it is seen: the loader finds libcuda.so.1 or libnvidia-ml.so.1 and refuses it.
-    What to do: remove the file that the loader names; in a container the host's is mounted in its place. On a host,
-    reinstall the driver.
+    What to do: remove the file that the loader refuses; in a container the host's is mounted in its place. On a host,
+    reinstall the driver, which brings what is missing, too.
     """
     snapshot = facts.snapshot
     libcuda = snapshot.source("libcuda").state is SourceState.FAILED and not snapshot.driver.cuda_init.known
@@ -242,9 +246,14 @@ def libcuda_unloadable(facts: Facts) -> Outcome:
     )
     if not libcuda and not nvml:
         return
+    remedy = "Remove the file that the message names, or reinstall the driver that it belongs to."
+    if _NOWHERE in (snapshot.source("libcuda" if libcuda else "nvml").detail or ""):
+        remedy = (
+            "Reinstall the driver, which brings what is missing; in a container, the engine is to bring the host's."
+        )
     yield Symptom(
         f"{'libcuda.so.1' if libcuda else 'libnvidia-ml.so.1'} is there, but cannot be loaded",
         source(snapshot, "libcuda") + source(snapshot, "nvml"),
-        (Fix("Remove the file that the message names, or reinstall the driver that it belongs to."),),
+        (Fix(remedy),),
         Severity.ERROR if libcuda else Severity.WARNING,
     )

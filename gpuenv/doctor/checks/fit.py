@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import ONE_CUPY, Installed, install_fix, installed, is_condas, pip_fix, why_not_known
 from gpuenv.doctor.machine import driver_sees_gpu, newer_libcuda_to_come, without_gpu
+from gpuenv.doctor.named import showing
 from gpuenv.doctor.outside import numpy_out_of_the_way
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import whose
@@ -176,10 +177,9 @@ def _others(there: Installed, facts: Facts) -> tuple[Fix, ...]:
     served = [gpu for gpu, capability in seen if capability and serves(there.wheel, capability, facts.matrix)]
     if not served:
         return ()
-    indices = ",".join(str(gpu.index.value) for gpu in served)
     names = ", ".join(dict.fromkeys(str(gpu.name.value or f"GPU {gpu.index.value}") for gpu in served))
-    words = ("env", "CUDA_DEVICE_ORDER=PCI_BUS_ID", f"CUDA_VISIBLE_DEVICES={indices}", "python")
-    return (Fix(f"Or keep to what it knows: {names}.", words),)
+    variables = showing(served, facts.snapshot.gpus)
+    return (Fix(f"Or keep to what it knows: {names}.", ("env", *variables, "python")),) if variables else ()
 
 
 def told_outside(

@@ -179,9 +179,10 @@ def library_missing(facts: Facts) -> Outcome:
     others = _other_toolkits(facts) + _cuda_wheels(facts) + _frameworks(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
-    if others and any(library.name == "nvrtc" for library in missing):
+    major = installed_cuda_major(facts)
+    if others and major is not None and any(library.name == "nvrtc" for library in missing):
         yield Symptom(
-            f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {installed_cuda_major(facts)}, "
+            f"{snapshot.target.cupy[0].distribution} needs the libraries of CUDA {major}, "
             "but those there are of another major version",
             evidence,
             _of_what_is_there(facts),
@@ -265,7 +266,8 @@ def _of_what_is_there(facts: Facts) -> tuple[Fix, ...]:
 def _fixes(facts: Facts, *, again: bool = False, other: bool = False) -> tuple[Fix, ...]:
     there = installed(facts)
     found = "CUDA_PATH name it" if facts.snapshot.host.os.value == "windows" else "the loader find its lib64 folder"
-    what = f"nstall a CUDA {installed_cuda_major(facts)} toolkit, and let {found}."
+    major = installed_cuda_major(facts)
+    what = f"nstall a CUDA {f'{major} ' if major else ''}toolkit, and let {found}."
     toolkit = Fix(f"Or i{what}")
     if there is not None and there.exact and there.wheel.release.extras:
         extra = next(iter(there.wheel.release.extras))

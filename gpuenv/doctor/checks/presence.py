@@ -5,10 +5,11 @@ from __future__ import annotations
 from gpuenv.doctor.allowed import NONE_EXPECTED
 from gpuenv.doctor.blocks import let_through, switched_off
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.machine import contained, driver_nodes, driver_sees_gpu, module_loaded, nvidia_on_bus, probed
+from gpuenv.doctor.machine import bus_is_own, contained, driver_nodes, driver_sees_gpu, nvidia_on_bus, probed
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check, grave_if_needed
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.identity import AMD, INTEL
 from gpuenv.model.lines import is_rocm, rocm_of
 from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
 from gpuenv.model.visible import listed, to_be_opened, uuids_of, visible_entries
@@ -19,7 +20,7 @@ _PERHAPS_OFF = Fix(
     "Where this one has an NVIDIA GPU all the same: the line alias nvidia off is in a file of modprobe's, by which "
     "programs switch a laptop's GPU off. Switch it on with the program that wrote it."
 )
-_OF_PROCESSORS = frozenset(("8086", "1002"))  # pci.ids: Intel, AMD
+_OF_PROCESSORS = frozenset((INTEL, AMD))
 
 
 @check(
@@ -64,17 +65,10 @@ def no_nvidia_gpu(facts: Facts) -> Outcome:
         return
     if on_bus or driver_nodes(snapshot):
         return
-    if not contained(snapshot):
+    if bus_is_own(snapshot):
         yield _nothing(snapshot)
     elif snapshot.host.sandbox.known:
         yield NotKnown(f"the PCI bus that {snapshot.host.sandbox.value} shows is not the host's")
-    elif not _driven(snapshot):  # else the host has a GPU, whatever its bus shows here
-        yield _nothing(snapshot)
-
-
-def _driven(snapshot: Snapshot) -> bool:
-    """Whether the host's kernel has NVIDIA's module at work: nobody loads it without a GPU."""
-    return module_loaded(snapshot) or snapshot.driver.module_version.known
 
 
 def _nothing(snapshot: Snapshot) -> Symptom:

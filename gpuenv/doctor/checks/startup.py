@@ -67,6 +67,7 @@ def no_firmware(facts: Facts) -> Outcome:
         lines + fact("driver.module_version", snapshot.driver.module_version) + source(snapshot, "libcuda"),
         (
             Fix("Install the firmware of exactly this driver, or the driver again.", firmware(snapshot)),
-            Fix("Then load the module again, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
+            Fix("Unload the module, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
+            Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.machine import probed
-from gpuenv.doctor.named import called, option_of, resets
+from gpuenv.doctor.named import called, option_of, resets, showing
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -47,7 +47,8 @@ def compute_mode(facts: Facts) -> Outcome:
     evidence += [entry for place, gpu in closed for entry in _holders(place, gpu)]
     prohibited = any(gpu.compute_mode.value is ComputeMode.PROHIBITED for _, gpu in closed)
     open_ones = [gpu for _, gpu in seen if not _closed(facts.snapshot, gpu)]
-    fixes = [Fix(f"Take a GPU that is open: CUDA_VISIBLE_DEVICES={open_ones[0].index.value}.")] if open_ones else []
+    other = showing(open_ones[:1], facts.snapshot.gpus)
+    fixes = [Fix(f"Take a GPU that is open: {' '.join(other)}.")] if other else []
     first = closed[0][1].index.value
     fixes.append(Fix("Let everybody use it again.", ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
     yield Symptom(
@@ -214,8 +215,9 @@ def memory_taken(facts: Facts) -> Outcome:
             continue
         freest = max((other for _, other in seen), key=lambda other: other.memory_free.value or 0)
         fixes = [Fix("End the processes that hold it, or wait for them.", ("nvidia-smi",))]
-        if freest is not gpu and (freest.memory_free.value or 0) > free:
-            fixes.append(Fix(f"Or take the GPU with the most free memory: CUDA_VISIBLE_DEVICES={freest.index.value}."))
+        other = showing([freest], facts.snapshot.gpus)
+        if other and freest is not gpu and (freest.memory_free.value or 0) > free:
+            fixes.append(Fix(f"Or take the GPU with the most free memory: {' '.join(other)}."))
         yield Symptom(
             f"{called(gpu)}: {free >> 20} of {total >> 20} MiB are free",
             fact(f"gpus[{place}].memory_free", gpu.memory_free) + _holders(place, gpu),

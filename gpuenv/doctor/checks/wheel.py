@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import install_fix, keep_condas, older_than_the_matrix, only_one
 from gpuenv.doctor.left import empty_metadata, left_in
-from gpuenv.doctor.machine import nvidia_on_bus, without_gpu
+from gpuenv.doctor.machine import seen_to_be_absent, without_gpu
 from gpuenv.doctor.outside import own_cupys
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
@@ -174,8 +174,8 @@ def _changes(resolution: Resolution) -> tuple[Fix, ...]:
 def _later(facts: Facts) -> tuple[Fix, ...]:
     """What to install once something else has changed; nothing on a machine that has no NVIDIA GPU."""
     snapshot, better = facts.snapshot, facts.resolution.next_better
-    none_here = bool(snapshot.amd_gpus) or nvidia_on_bus(snapshot) == () or snapshot.host.os.value == "darwin"
-    if better is None or (none_here and not facts.needs.gpus):
+    instead = bool(snapshot.amd_gpus) or snapshot.host.os.value == "darwin"
+    if better is None or seen_to_be_absent(snapshot) or (instead and not facts.needs.gpus):
         return ()
     return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
 

@@ -53,7 +53,7 @@ def read_archive(path: Path, wanted: Platform) -> ImageFacts:
 
 _EXPECTED = (
     "expected an OCI layout (a folder or a tar file), or what docker save writes; "
-    "a Dockerfile or a compose file is named by --dockerfile"
+    "a Dockerfile or a compose file is named by --dockerfile; an image is named NAME:latest where a file has its name"
 )
 
 
@@ -69,6 +69,8 @@ def _folder(path: Path) -> Reader:
 
 
 def _tar(stack: ExitStack, path: Path) -> Reader:
+    if not path.is_file():  # a pipe tells its content once, and a tar file is read to and fro
+        raise ImageError(f"{path}: is neither a folder nor a regular file")
     archive = stack.enter_context(tarfile.open(path))  # noqa: SIM115 - the stack closes it
     members: dict[str, tarfile.TarInfo] = {}
     for number, member in enumerate(archive):

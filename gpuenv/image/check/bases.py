@@ -14,8 +14,10 @@ from gpuenv.model.versions import CudaVersion, PythonVersion
 
 # nvidia/cuda: X.Y.Z, then cuDNN before or within the flavour, then the distribution: container-images/cuda,
 # doc/supported-tags.md (as the matrix cites it) and README.md, announcements: no tag latest any more (read 2026-11-21).
+# With TensorRT in cuDNN's place from 13.0.0 on, as public Dockerfiles have it: 13.0.0-tensorrt-devel-ubuntu24.04.
 _NVIDIA = re.compile(
-    r"(\d{1,3})\.(\d{1,3})(?:\.\d+)?(?:-cudnn\d*)?(?:-(base|runtime|devel))?(?:-cudnn\d*)?(?:-([a-z]+[\d.]*))?"
+    r"(\d{1,3})\.(\d{1,3})(\.\d+)?(?:-(?:cudnn\d*|tensorrt))?(?:-(base|runtime|devel))?(?:-cudnn\d*)?"
+    r"(?:-([a-z]+[\d.]*))?"
 )
 _NVIDIA_NAMES = ("nvidia/cuda", "nvcr.io/nvidia/cuda")
 # How tags and repositories name a CUDA: cuda12.1, cuda-12.1, cuda-12-1, cu12.1; without a point cu118, cuda92. A lone
@@ -23,6 +25,9 @@ _NVIDIA_NAMES = ("nvidia/cuda", "nvcr.io/nvidia/cuda")
 _CUDA_NAMED = re.compile(
     r"(?:^|[^a-z0-9])(?:cuda|cu)(?:[-_.]?(\d{1,2})\.(\d{1,2})|[-_](\d\d)[-_](\d)(?![\d.])|[-_]?(\d\d|[89])(\d)(?![\d.]))"
 )
+# container-images/cuda, doc/supported-tags.md (as the matrix cites it): no tag X.Y without the third number. Of CUDA up
+# to 11.1 there were such tags, and public Dockerfiles name them.
+_FIRST_WHOLE = CudaVersion(11, 2)
 _OLDEST_NAMED, _NEWEST_NAMED = 7, 20  # majors: what is outside of them is no CUDA
 # Images whose tags with a CUDA are made from nvidia/cuda's of the flavour base: mamba-org/micromamba-docker, CHANGELOG
 # ("Add image based on nvidia/cuda:12.4.1-base-ubuntu22.04"); prefix-dev/pixi, Container ("noble-cuda-12.9.1 - based on
@@ -33,14 +38,15 @@ _ON_NVIDIA = (
     (re.compile(r"(?:mambaorg/micromamba|ghcr\.io/prefix-dev/pixi):.*"), Flavour.BASE),
     (re.compile(r"pytorch/pytorch:.*-devel"), Flavour.DEVEL),
 )
-# Images for other GPUs: NVIDIA's of L4T and those of jetson-containers, which are made from them, and those of NGC that
-# are for the GPU of a Jetson by their tag; AMD's own.
 # nvcr.io/nvidia/pytorch:25.12-py3 and the like: the month of the release names the CUDA, which the matrix has of some.
 _NGC = re.compile(r"nvcr\.io/nvidia/([a-z]+):(\d\d\.\d\d(?:\.\d)?)-(?:tf\d-)?py\d")
+# What a mirror or a proxy of Docker Hub has under its own name and that one.
 _MIRRORED = re.compile(
     r"(?:.*/)?(library/[a-z0-9-]+|nvidia/cuda|pytorch/pytorch|cupy/cupy|mambaorg/micromamba|condaforge/[a-z0-9]+"
     r"|continuumio/[a-z0-9]+)"
 )
+# Images for other GPUs: NVIDIA's of L4T and those of jetson-containers, which are made from them, and those of NGC that
+# are for the GPU of a Jetson by their tag; AMD's own.
 _TEGRA = re.compile(r"(?:nvcr\.io/nvidia/(?:l4t-|deepstream-l4t)|dustynv/|balenalib/jetson).*|.*:(?:.*-)?igpu(?:-.*)?")
 _ROCM = "rocm/"
 _PYTHON_TAG = re.compile(r"(\d\.\d{1,2})(?:\.\d+)?(?:[a-z]+\d+)?(?:-|$)")
@@ -159,7 +165,7 @@ def _named_cuda(name: Name) -> CudaVersion | None:
     """The CUDA that a tag names, or the last part of a repository; or a tag as NVIDIA's, of a repository for CUDA."""
     last = name.repository.rsplit("/", 1)[-1]
     whole = _NVIDIA.fullmatch(name.tag or "") if "cuda" in last else None
-    if whole is not None and whole[3]:
+    if whole is not None and whole[4]:
         return CudaVersion(int(whole[1]), int(whole[2]))
     for text in (name.tag or "", last):
         for match in _CUDA_NAMED.finditer(text):
@@ -179,9 +185,17 @@ def _nvidia(text: str, name: Name, row: Image | None, matrix: Matrix) -> Base:
     match = _NVIDIA.fullmatch(name.tag or "")
     if match is None:
         return Base(text, name, nvidia=True, row=row)
-    flavour = Flavour(match[3]) if match[3] else None
+    flavour = Flavour(match[4]) if match[4] else None
     cuda = CudaVersion(int(match[1]), int(match[2]))
     return Base(text, name, cuda, flavour, nvidia=True, row=row, akin=_akin(cuda, matrix))
+
+
+def is_whole_tag(tag: str) -> bool:
+    """Whether a tag of nvidia/cuda has every part that there is: CUDA, flavour and distribution."""
+    match = _NVIDIA.fullmatch(re.sub(r"\d{4,}", "999", tag))  # a CUDA that may come one day, as far as its form goes
+    if match is None or not (match[4] and match[5]) or f"{match[4]}-cudnn" in tag:
+        return False
+    return match[3] is not None or CudaVersion(int(match[1]), int(match[2])) < _FIRST_WHOLE
 
 
 def _half_known(text: str, matrix: Matrix) -> Base:

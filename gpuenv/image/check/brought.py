@@ -124,7 +124,7 @@ def _is_worth_it(piece: Piece, where: Where, context: Context) -> bool:
 def _may_hold(path: str, where: Where, context: Context, depth: int) -> bool:
     """Whether something that is known of may lie below a path at the end of a stage."""
     told = _told(where.stages, where.stage, where.file, context)
-    if depth > DEEPEST or told.lists or path in told.above:
+    if depth > DEEPEST or told.lists or path in told.above or not context.may_look():
         return True
     for piece in told.over(path):
         what = piece.what

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gpuenv.image.check.bases import Base, base_of
 from gpuenv.image.check.context import Context
@@ -103,7 +103,7 @@ def targets(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...
 def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context, matrix: Matrix) -> Built:
     """What a target comes to."""
     chain = _chain(target, stages)
-    behind = [stages[number] for stage in chain for number in _all_takes(stage, stages)]
+    behind = _behind(chain, stages)
     order = [*dict.fromkeys([*behind, *chain])]
     ran = tuple(entry for stage in order for entry in _ran(stage, stages))
     copied = {stage.number for stage in behind if _gives_packages(stage, chain)}
@@ -137,13 +137,17 @@ def _chain(target: Stage, stages: tuple[Stage, ...]) -> list[Stage]:
     return chain
 
 
-def _all_takes(stage: Stage, stages: tuple[Stage, ...], seen: frozenset[int] = frozenset()) -> Iterator[int]:
-    """The stages behind a COPY --from, with those that they start from."""
-    for number in stage.takes:
-        if number not in seen:
-            for each in _chain(stages[number], stages):
-                yield from _all_takes(each, stages, seen | {number})
-                yield each.number
+def _behind(chain: Iterable[Stage], stages: tuple[Stage, ...]) -> list[Stage]:
+    """The stages behind a COPY --from, with those that they start from, in their order."""
+    left = [number for stage in chain for number in stage.takes]
+    found: set[int] = set()
+    while left:
+        number = left.pop()
+        if number not in found:
+            found.add(number)
+            stage = stages[number]
+            left += stage.takes if stage.parent is None else (*stage.takes, stage.parent)
+    return [stages[number] for number in sorted(found)]
 
 
 def _cuda_copied_from(chain: list[Stage], stages: tuple[Stage, ...]) -> Iterator[str]:

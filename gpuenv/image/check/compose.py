@@ -1,17 +1,17 @@
 """The services of a compose file, with the lines of what they say. Pure but for the files that it is given.
 
 The Compose Specification (compose-spec/compose-spec, read 2026-11-21): 05-services.md, environment, gpus; deploy.md,
-devices; build.md, Build definition.
+devices; build.md, Build definition; 14-include.md.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.compose_merging import Node, extended, nodes_of, overridden, plain_of
+from gpuenv.image.check.compose_merging import Node, extended, joined, nodes_of, overridden, plain_of, told_from
 from gpuenv.image.check.plain import at
 from gpuenv.image.check.service import OF_A_FILE, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _DRIVER_VOLUME = re.compile(r"nvidia_driver_|:/usr/local/nvidia\b|^/usr/local/nvidia\b|libcuda\.so")
 
 
-_MOST_SERVICES = 200
+_MOST_SERVICES, _MOST_INCLUDED = 200, 50
 # What a compose file may have at its top: the Compose Specification, schema/compose-spec.json (read 2026-11-22).
 _TOP = ("version", "name", "include", "services", "models", "networks", "volumes", "secrets", "configs")
 
@@ -54,7 +54,7 @@ def services_of(
     Args:
         files: the file, and those that are merged over it, in their order.
         variables: what stands for ``${NAME}``.
-        load: another file, of which a service extends one.
+        load: another file, of which a service extends one, or that is included; from the first file's folder.
         only: the services that are meant, if not all.
 
     Raises:
@@ -63,17 +63,22 @@ def services_of(
     reading = _Files(load)
     first, *more = (reading.whole(file) for file in files)
     services = _services(first)
-    if services is None:
+    including = any(node.at("include") for node in (first, *more))
+    if services is None and not including:
         raise ComposeError(f"{files[0].name}: line 1: no compose file: expected services")
+    services = services or {}
     for node in more:
         services = overridden(services, _services(node) or {})
+    services = {**reading.included((first, *more)), **services}
+    if len(services) > _MOST_SERVICES:  # each may extend a large one
+        raise ComposeError(f"{files[0].name}: line 1: more than {_MOST_SERVICES} services; judge them in parts")
     absent = [name for name in only if name not in services]
-    if absent and not any(node.at("include") for node in (first, *more)):
+    if absent and not including:
         names = ", ".join(services)
         raise ComposeError(f"{files[0].name}: line 1: there is no service {absent[0]}; its services: {names}")
     meant = ((name, body) for name, body in services.items() if not only or name in only)
     found = []
-    for name, body in islice(meant, _MOST_SERVICES):  # each may extend a large one
+    for name, body in meant:
         if isinstance(body.value, Mapping):
             whole, known = extended(body, services, reading.others)
             service = _Reader(whole, variables).service(name, tuple(reading.names))
@@ -98,7 +103,11 @@ class _Files:
         except YamlError as error:
             raise ComposeError(f"{file.name}: {error}") from error
         keys = document.value if isinstance(document.value, dict) else {}
-        if not keys or any(key not in _TOP and not key.startswith("x-") for key in keys):
+        other = [key for key in keys if key not in _TOP and not key.startswith("x-")]
+        if other and "services" in keys:
+            line = document.lines.get(other[0], 1)
+            raise ComposeError(f"{file.name}: line {line}: {other[0]!r} stands at the top of no compose file")
+        if other or not keys:
             raise ComposeError(f"{file.name}: line 1: no compose file: expected services")
         self.names.append(file.name)
         return nodes_of(document, (len(self.names) - 1) * OF_A_FILE)
@@ -106,12 +115,50 @@ class _Files:
     def others(self, name: str) -> Mapping[str, Node] | None:
         """The services of a file that another one names; none where it cannot be read."""
         if name not in self._read:
-            told = self._load(name)
-            try:
-                self._read[name] = _services(self.whole(told)) if told is not None else None
-            except ComposeError:
-                self._read[name] = None
+            whole = self._other(name)
+            services = _services(whole) if whole is not None else None
+            self._read[name] = None if services is None else told_from(services, posixpath.dirname(name))
         return self._read[name]
+
+    def _other(self, name: str) -> Node | None:
+        told = self._load(name)
+        try:
+            return self.whole(told) if told is not None else None
+        except ComposeError:
+            return None
+
+    def included(self, files: Sequence[Node]) -> Mapping[str, Node]:
+        """The services of all files that these include, and of those that they include in turn."""
+        found: dict[str, Node] = {}
+        left = [("", entry) for file in files for entry in _entries(file.at("include"))]
+        seen: set[tuple[str, ...]] = set()
+        while left and len(seen) < _MOST_INCLUDED:
+            folder, entry = left.pop(0)
+            paths = tuple(joined(folder, path) for path in _paths(entry))
+            if not paths or paths in seen:
+                continue
+            seen.add(paths)
+            wholes = [whole for path in paths if (whole := self._other(path)) is not None]
+            named = entry.at("project_directory")
+            own = joined(folder, named.text) if named is not None and named.text else posixpath.dirname(paths[0])
+            services: Mapping[str, Node] = {}
+            for whole in wholes:
+                services = overridden(services, _services(whole) or {})
+                left += [(own, inner) for inner in _entries(whole.at("include"))]
+            found = {**told_from(services, own), **found}
+        return found
+
+
+def _entries(node: Node | None) -> tuple[Node, ...]:
+    """The entries of a list."""
+    return node.value if node is not None and isinstance(node.value, tuple) else ()
+
+
+def _paths(entry: Node) -> Iterator[str]:
+    """The files that an entry of include names, in its short form or its long one."""
+    path = entry if entry.text is not None else entry.at("path")
+    nodes = (path,) if path is not None and path.text is not None else _entries(path)
+    yield from (node.text for node in nodes if node.text is not None)
 
 
 def _services(whole: Node) -> Mapping[str, Node] | None:

@@ -2,11 +2,13 @@
 
 The Compose Specification (compose-spec/compose-spec): 05-services.md, extends (read 2026-11-21); 13-merge.md, and what
 of it is written in short forms: compose-spec/compose-go, override/merge.go (read 2026-11-22). Docker, "Merge Compose
-files" (read 2026-11-22): beside a compose file, its override file is taken unasked.
+files" (read 2026-11-22): beside a compose file, its override file is taken unasked; "Extend your Compose file",
+Relative paths, and 14-include.md: what stands in a file of another folder is told from there (both read 2026-11-22).
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -75,6 +77,33 @@ def plain_of(node: Node, path: str, lines: dict[str, int]) -> Plain:
     if isinstance(node.value, tuple):
         return [plain_of(each, f"{path}[{number}]", lines) for number, each in enumerate(node.value)]
     return node.value
+
+
+def told_from(services: Mapping[str, Node], folder: str) -> Mapping[str, Node]:
+    """The services of a file in another folder: what they build and extend is told from the first file's folder."""
+    return {name: _moved(service, folder) for name, service in services.items()} if folder else services
+
+
+def _moved(service: Node, folder: str) -> Node:
+    if not isinstance(service.value, Mapping):
+        return service
+    moved = dict(service.value)
+    for key, inner in (("build", "context"), ("extends", "file")):
+        node = service.at(key)
+        if node is None:
+            continue
+        path = node.at(inner)
+        if path is not None and path.text is not None and isinstance(node.value, Mapping):
+            moved[key] = replace(node, value={**node.value, inner: replace(path, value=joined(folder, path.text))})
+        elif key == "build" and node.text is not None:
+            moved[key] = replace(node, value=joined(folder, node.text))
+    return replace(service, value=moved)
+
+
+def joined(folder: str, path: str) -> str:
+    """A path that is told from a folder; what begins with a variable, or is no path, stays."""
+    elsewhere = "://" in path or path.startswith(("$", "git@"))
+    return path if elsewhere else posixpath.normpath(posixpath.join(folder, path))
 
 
 def overridden(services: Mapping[str, Node], more: Mapping[str, Node]) -> Mapping[str, Node]:

@@ -7,7 +7,8 @@ import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_LARGEST, _MOST_FILES = 1 << 20, 50
+_LARGEST, _MOST_FILES, _MOST_LOOKS = 1 << 20, 50, 50_000
+_COPIES = "what stages copy from each other"
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +27,14 @@ class Context:
     passed_over: dict[str, str] = field(default_factory=dict)
     missing: list[tuple[str, int, str]] = field(default_factory=list)
     _listed: dict[str, list[str]] = field(default_factory=dict)
+    _looks: int = 0
+
+    def may_look(self) -> bool:
+        """Whether one more stage may be looked into: of copies of copies there may be more ways than can be gone."""
+        self._looks += 1
+        if self._looks > _MOST_LOOKS:
+            self.passed_over[_COPIES] = "there are too many ways to where something comes from"
+        return self._looks <= _MOST_LOOKS
 
     def text(self, name: str, largest: int = _LARGEST) -> str | None:
         """A file of the context of so many bytes at most; none where it has no such file, or it lies outside."""
@@ -37,7 +46,7 @@ class Context:
                 return None
             if not path.is_file():
                 return None
-            if path.stat().st_size > largest or len(self.read) >= _MOST_FILES:
+            if path.stat().st_size > largest or len({*self.read, name}) > _MOST_FILES:
                 self.passed_over[name] = "it is larger than such files are, or one of too many"
                 return None
             found = path.read_text(encoding="utf-8", errors="replace")

@@ -1,5 +1,6 @@
 """Who the user is to a registry: Docker's and Podman's own files, and the helpers that these name.
 
+A key of Podman's may be for one namespace of a registry alone (containers-auth.json(5), read 2026-11-22).
 The file is Docker's config.json (docs: docker login, Credential store), which Podman's auth.json shares. A helper is a
 program ``docker-credential-NAME`` that is given the registry on standard input (docker-credential-helpers, README).
 """
@@ -12,7 +13,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,12 @@ class Found:
     complaint: str | None = None
 
 
-def credentials_for(registry: str, environment: Mapping[str, str]) -> Found:
-    """What the user's own files say of a registry; none where they say nothing."""
+def credentials_for(registry: str, environment: Mapping[str, str], repository: str = "") -> Found:
+    """What the user's own files say of a registry, and of a repository there; none where they say nothing."""
     complaints = []
     for path in _files(environment):
         config, complaint = _load(path)
-        found = _from_config(config, registry, environment)
+        found = _from_config(config, (registry, repository), environment)
         if found.credentials is not None:
             return found
         complaints += [text for text in (complaint, found.complaint) if text]
@@ -81,7 +82,8 @@ def _load(path: Path) -> tuple[dict[str, Any], str | None]:
     return (value, None) if isinstance(value, dict) else ({}, f"{path}: expected an object")
 
 
-def _from_config(config: Mapping[str, Any], registry: str, environment: Mapping[str, str]) -> Found:
+def _from_config(config: Mapping[str, Any], where: tuple[str, str], environment: Mapping[str, str]) -> Found:
+    registry, repository = where
     names = _HUB if registry in _HUB else (registry,)
     helpers = config.get("credHelpers")
     entries = helpers.items() if isinstance(helpers, dict) else ()
@@ -92,12 +94,23 @@ def _from_config(config: Mapping[str, Any], registry: str, environment: Mapping[
     if asked.credentials is not None:
         return asked
     written = config.get("auths")
-    for key, entry in written.items() if isinstance(written, dict) else ():
-        if (key in names or _host(key) in names) and isinstance(entry, dict):
-            found = _written(entry)
-            if found is not None:
-                return Found(found)
+    entries = written.items() if isinstance(written, dict) else ()
+    meant = [(rank, entry) for key, entry in entries if (rank := _rank(key, names, repository)) is not None]
+    for _, entry in sorted(meant, key=lambda pair: -pair[0]):
+        found = _written(entry) if isinstance(entry, dict) else None
+        if found is not None:
+            return Found(found)
     return asked
+
+
+def _rank(key: str, names: Sequence[str], repository: str) -> int | None:
+    """How closely a key is for a repository: 0 where it is for its registry, None where it is for something else."""
+    if key not in names and _host(key) not in names:
+        return None
+    namespace = "" if "://" in key or key in names else key.partition("/")[2].rstrip("/")
+    if namespace in ("", "v1", "v2"):  # of the registry's own interface
+        return 0
+    return len(namespace) if f"{repository}/".startswith(f"{namespace}/") else None
 
 
 def _host(key: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, of_configuration
+from gpuenv.image.check.names import digest_in
 from gpuenv.image.engine_answers import list_of, object_of
 from gpuenv.image.sockets import usual_sockets
 from gpuenv.model.record import replace
@@ -72,6 +73,6 @@ def _facts(answer: object, history: object, reference: str) -> ImageFacts:
     size = told.get("Size")
     return replace(
         of_configuration(configuration, reference, "engine"),
-        digest=str(digests[0]).rpartition("@")[2] if digests else None,
+        digest=digest_in(map(str, digests), reference),
         size=size if isinstance(size, int) else None,
     )

@@ -83,7 +83,7 @@ def _from_engines(reference: str, how: Fetching, until: float) -> ImageFacts | N
 
 
 def _from_registry(name: Name, wanted: Platform, how: Fetching, until: float) -> ImageFacts:
-    known = credentials_for(name.registry, how.environment)
+    known = credentials_for(name.registry, how.environment, name.repository)
     if known.complaint:
         how.announce(known.complaint)
     left = max(0.5, until - time.monotonic())

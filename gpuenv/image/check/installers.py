@@ -76,16 +76,14 @@ def _pip_words(command: Command) -> Sequence[Word] | None:
 
 
 def _pip(words: Sequence[Word], file: str, end_line: int | None) -> Asked:
-    if not words:
-        return Asked()
-    verb, options = words[0].text, read_options(words[1:], _FLAGS_OF_PIP)
+    options = read_options(words, _FLAGS_OF_PIP)  # some may stand before the verb
+    verb, named = options.positional[0].text if options.positional else "", options.positional[1:]
     if verb in ("uninstall", "remove"):
-        return Asked(removes=frozenset(canonicalize_name(word.text) for word in options.positional))
+        return Asked(removes=frozenset(canonicalize_name(word.text) for word in named))
     if verb not in ("install", "sync"):
         return Asked()
-    named = options.positional
     source, index = _from_source(options), _index_cuda(options)
-    files = [*_files(verb, options, file, end_line, index)]
+    files = [*_files(options, named if verb == "sync" else [], file, end_line, index)]
     installs = []
     for word in (*(named if verb == "install" else ()), *options.of("-e", "--editable")):
         place = Place(file, word.line, end_line)
@@ -100,10 +98,12 @@ def _pip(words: Sequence[Word], file: str, end_line: int | None) -> Asked:
     return Asked(tuple(installs), frozenset(), tuple(files))
 
 
-def _files(verb: str, options: Options, file: str, end_line: int | None, index: CudaVersion | None) -> Iterator[Listed]:
+def _files(
+    options: Options, synced: Sequence[Word], file: str, end_line: int | None, index: CudaVersion | None
+) -> Iterator[Listed]:
     """The files that a call of pip names: requirements, a project as such, constraints, groups of a project."""
     required = options.of("-r", "--requirement", "--requirements")
-    for word in (*required, *(options.positional if verb == "sync" else ())):
+    for word in (*required, *synced):
         place = Place(file, word.line, end_line)
         if word.text.endswith("pyproject.toml"):
             selection = project_commands.selection_of("uv", options, defaults=False)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpuenv.files import read_regular
+from gpuenv.files import is_file, is_folder, read_regular
 from gpuenv.image.check.bases import base_of
 from gpuenv.image.check.built import Built, build
 from gpuenv.image.check.compose import ComposeError, Text, services_of
@@ -22,8 +22,10 @@ from gpuenv.image.check.stages import stages_of
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import replace
 
-_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$")
-_MOST_SERVICES = 200
+# A value in quotes, or one that ends before a comment: Docker, "Syntax for environment files" (read 2026-11-22).
+_LINE = re.compile(
+    r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|((?:(?!\s#)[^\n])*?))\s*(?:\s#.*)?$"
+)
 _LARGEST = 1 << 20  # bytes of an .env
 _DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 
@@ -55,7 +57,8 @@ def judge_compose(
     except ComposeError as error:
         raise ImageError(str(error), is_input=True) from error
     judged = judge_services(services, path, matrix)
-    return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, paths)))))
+    others = (file for service in services for file in service.files)
+    return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, paths), *others))))
 
 
 def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> Judged:
@@ -64,7 +67,7 @@ def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> J
     findings: list[ImageFinding] = []
     built: list[Built] = []
     files = [str(path)]
-    for service in services[:_MOST_SERVICES]:
+    for service in services:
         judged = _source(service, service.source, path, matrix) if service.source else None
         base = base_of(service.image, matrix) if service.image and service.source is None else None
         running = Running(service, base, judged.built if judged else (), _missing(service.source, path))
@@ -95,13 +98,13 @@ def _source(service: Service, source: Source, compose: Path, matrix: Matrix) -> 
     if _is_elsewhere(source):
         return None
     context = compose.parent / source.context
-    choice = Choice(context if context.is_dir() else None, source.target, source.arguments)
+    choice = Choice(context if is_folder(context) else None, source.target, source.arguments)
     if source.inline is not None:
         # Empty lines above it, so that its lines are those of the compose file.
         above = service.place(source.inline_line)
         return judge_text("\n" * above.line + source.inline, Path(above.file), choice, matrix)
     dockerfile = _dockerfile(source, compose)
-    return judge_dockerfile(dockerfile, choice, matrix) if dockerfile.is_file() else None
+    return judge_dockerfile(dockerfile, choice, matrix) if is_file(dockerfile) else None
 
 
 def _is_elsewhere(source: Source) -> bool:
@@ -118,13 +121,13 @@ def _missing(source: Source | None, file: Path) -> str | None:
     if source is None or not source.named or source.inline is not None or _is_elsewhere(source):
         return None
     path = _dockerfile(source, file)
-    return None if path.is_file() else str(path)
+    return None if is_file(path) else str(path)
 
 
 def _other(path: Path) -> Text | None:
     """Another file, which a compose file names; none where it cannot be read, or is none."""
     try:
-        return Text(str(path), read_text(path)) if path.is_file() else None
+        return Text(str(path), read_text(path)) if is_file(path) else None
     except ImageError:
         return None
 
@@ -134,7 +137,7 @@ def _override(path: Path) -> list[Path]:
     if path.name not in _DEFAULT_NAMES:
         return []
     beside = (path.with_name(f"{path.stem}.override{suffix}") for suffix in (".yml", ".yaml"))
-    found = next((file for file in beside if file.is_file()), None)
+    found = next((file for file in beside if is_file(file)), None)
     return [] if found is None else [found]
 
 
@@ -145,4 +148,4 @@ def _variables(folder: Path) -> Mapping[str, str]:
     except OSError:
         return {}
     matches = (_LINE.match(line) for line in lines if not line.lstrip().startswith("#"))
-    return {match[1]: match[2].strip("\"'") for match in matches if match}
+    return {match[1]: match[2] or match[3] or match[4] or "" for match in matches if match}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuenv import __version__
 from gpuenv.doctor.registry import finding_of
+from gpuenv.files import TooLargeError, is_folder, read_at_most
 from gpuenv.image.check.built import Built, build, targets
 from gpuenv.image.check.context import Context
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
@@ -52,16 +53,14 @@ def read_text(path: Path) -> str:
     try:
         if path.is_dir():
             raise ImageError(f"{path}: is a folder; expected a Dockerfile or a compose file", is_input=True)
-        with path.open("rb") as file:
-            data = file.read(4 * LARGEST + 1)
-        text = data.decode("utf-8-sig")
+        return read_at_most(path, LARGEST).decode("utf-8-sig")
+    except TooLargeError as error:
+        told = f"{path}: larger than the {LARGEST} bytes that such a file may have"
+        raise ImageError(told, is_input=True) from error
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror or error}", is_input=True) from error
     except UnicodeDecodeError as error:
         raise ImageError(f"{path}: is no text in UTF-8", is_input=True) from error
-    if len(data) > LARGEST:
-        raise ImageError(f"{path}: larger than the {LARGEST} bytes that such a file may have", is_input=True)
-    return text
 
 
 def is_compose(path: Path) -> bool:
@@ -85,7 +84,7 @@ def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
         ImageError: for what is no Dockerfile, with the line.
     """
     context = Context(choice.context or path.parent)
-    if choice.context is not None and not choice.context.is_dir():
+    if choice.context is not None and not is_folder(choice.context):
         raise ImageError(f"{choice.context}: is no folder", "name the build context with --context", is_input=True)
     try:
         stages = stages_of(parse(text), choice.arguments)

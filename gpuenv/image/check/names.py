@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gpuenv.image import reference
 from gpuenv.image.check.facts import ImageError
 from gpuenv.model.record import dataclass
@@ -53,3 +55,25 @@ def parse_name(text: str) -> Name:
     if first in _HUB_NAMES:
         return Name(HUB, rest if "/" in rest else f"library/{rest}", tag, digest)
     return Name(first, rest, tag, digest)
+
+
+def digest_in(digests: Iterable[str], text: str) -> str | None:
+    """The digest of an image under its own name, of all under which an engine has it.
+
+    Args:
+        digests: ``NAME@sha256:...``, as engines list them.
+        text: the name that is meant. Podman puts ``localhost/`` before one without a registry.
+    """
+    own = _familiar(text)
+    if own is None:
+        return None
+    names = (own, f"localhost/{own}")
+    return next((entry.partition("@")[2] for entry in digests if _familiar(entry) in names), None)
+
+
+def _familiar(text: str) -> str | None:
+    """The repository of a name; none for what is no name, as engines write of an image that has lost its own."""
+    try:
+        return parse_name(text).familiar
+    except ImageError:
+        return None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpuenv.image.check.shell import Word
 
 # Options that take a word of their own: pip 23.2.1, pip install --help; uv 0.13.8, uv pip install, uv add and uv sync
-# --help (run 2026-11-21). Those of conda and poetry were not looked up.
+# --help (run 2026-11-21); poetry 2.5.1 and pdm 2.29.3, install --help (run 2026-11-22). Those of conda
+# were not looked up.
 _WITH_VALUE = frozenset(
     (
         *("-r", "--requirement", "--requirements", "-c", "--constraint", "--constraints", "-e", "--editable"),
@@ -16,7 +18,17 @@ _WITH_VALUE = frozenset(
         *("--platform", "--python-version", "--implementation", "--abi", "--no-binary", "--only-binary"),
         *("--cache-dir", "--src", "--progress-bar", "--timeout", "--retries", "--proxy", "--cert", "--client-cert"),
         *("--trusted-host", "--upgrade-strategy", "--python", "-p", "--resolution", "--torch-backend", "--group"),
-        *("--extra", "--extras", "-E", "--index", "--default-index", "--index-strategy", "--config-settings", "-C"),
+        *(
+            "--extra",
+            "--extras",
+            "-E",
+            "-G",
+            "--index",
+            "--default-index",
+            "--index-strategy",
+            "--config-settings",
+            "-C",
+        ),
         *("--global-option", "--report", "--log", "--exclude-newer", "--link-mode", "--prerelease", "-P"),
         *("--keyring-provider", "--override", "--overrides", "--build-constraint", "--directory", "--project"),
         *("-n", "--name", "--channel", "--file", "--reinstall-package", "--upgrade-package", "--no-build-package"),
@@ -29,6 +41,8 @@ _WITH_VALUE = frozenset(
         *("--only-group", "--with", "--without", "--only", "-o", "--output", "--output-file", "-m", "--manifest-path"),
     )
 )
+# Short ones that take none, in one word with one that may: ``-qr requirements.txt``.
+_BUNDLE = re.compile(r"-[IUqvy]+([A-Za-z].*)", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -48,7 +62,7 @@ def read_options(words: Sequence[Word], flags: frozenset[str] = frozenset()) -> 
     found = Options()
     position = 0
     while position < len(words):
-        word = words[position]
+        word = _unbundled(words[position], flags)
         name, equals, value = word.text.partition("=")
         if not word.text.startswith("-") or word.text == "-":
             found.positional.append(word)
@@ -57,9 +71,16 @@ def read_options(words: Sequence[Word], flags: frozenset[str] = frozenset()) -> 
         elif word.text in _WITH_VALUE - flags and position + 1 < len(words):
             position += 1
             found.values.setdefault(word.text, []).append(words[position])
-        elif word.text[:2] in ("-r", "-c", "-e") and len(word.text) > len("-r"):
+        elif word.text[:2] in _WITH_VALUE - flags and len(word.text) > len("-r"):
             found.values.setdefault(word.text[:2], []).append(Word(word.text[2:], word.line, word.known))
         else:
             found.values.setdefault(name, [])
         position += 1
     return found
+
+
+def _unbundled(word: Word, flags: frozenset[str]) -> Word:
+    """An option with a value, without the ones before it in the same word."""
+    match = _BUNDLE.fullmatch(word.text)
+    inner = f"-{match[1]}" if match is not None else ""
+    return Word(inner, word.line, word.known) if inner[:2] in _WITH_VALUE - flags else word

@@ -41,7 +41,7 @@ def _mounted_source(wanted: str, where: Where, context: Context) -> Source | Non
 
 
 def _stage_source(wanted: str, where: Where, context: Context, depth: int) -> Source | None:
-    if depth > DEEPEST:
+    if depth > DEEPEST or not context.may_look():
         return None
     for piece in brought(where.stages, where.stage, where.file, context).of(wanted, where.before):
         if (found := _source(piece, wanted, where, context, depth)) is not None:

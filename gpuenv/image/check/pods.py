@@ -111,8 +111,9 @@ class _Container:
     def service(self, body: Mapping[str, Plain], pod: Mapping[str, Plain]) -> Service:
         """The container."""
         resources = body.get("resources")
-        limits = dict(_gpus(resources, "limits"))
-        asked = [(name, f"resources.requests.{name}") for name, _ in _gpus(resources, "requests") if name not in limits]
+        limits = _named(resources, "limits")
+        requested = (name for name in _named(resources, "requests") if name.startswith(_GPU) and name not in limits)
+        asked = [(name, f"resources.requests.{name}") for name in requested]
         claims = resources.get("claims") if isinstance(resources, dict) else None
         runtime = pod.get("runtimeClassName")
         return Service(
@@ -126,6 +127,7 @@ class _Container:
             requests=tuple(
                 DeviceRequest(None, ("gpu",), count, None, self.line(f"resources.limits.{name}"))
                 for name, count in limits.items()
+                if _is_gpu(name)
             ),
             misplaced=tuple((path, self.line(path)) for _, path in asked),
             runtime="nvidia" if isinstance(runtime, str) and runtime.startswith("nvidia") else None,
@@ -144,9 +146,15 @@ class _Container:
                 yield name, Setting(told, line, line)
 
 
-def _gpus(resources: Plain, part: str) -> Iterator[tuple[str, str]]:
-    """The resources of NVIDIA's that a part of the resources names, with their counts."""
+def _is_gpu(name: str) -> bool:
+    """Whether a resource is NVIDIA's, or one of those by which others hand out shares of its GPUs.
+
+    As public manifests have them (read 2026-11-22): aliyun.com/gpu-mem, volcano.sh/vgpu-number.
+    """
+    return name.startswith(_GPU) or ("/" in name and "gpu" in name.lower())
+
+
+def _named(resources: Plain, part: str) -> dict[str, str]:
+    """The resources that a part of the resources names, with their counts."""
     named = resources.get(part) if isinstance(resources, dict) else None
-    for name, count in named.items() if isinstance(named, dict) else ():
-        if name.startswith(_GPU):
-            yield name, str(count)
+    return {name: str(count) for name, count in named.items()} if isinstance(named, dict) else {}

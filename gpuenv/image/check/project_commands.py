@@ -2,7 +2,7 @@
 
 uv 0.13.9, uv sync, uv export and uv pip compile --help (run 2026-11-22); poetry-plugin-export, README, options of
 poetry export; jazzband/pip-tools, piptools/scripts/compile.py: the names of files unless they are told (both read
-2026-11-22). The options of pdm and pipenv were not looked up.
+2026-11-22); poetry 2.5.1 and pdm 2.29.3, install --help (run 2026-11-22). Those of pipenv were not looked up.
 """
 
 from __future__ import annotations
@@ -17,13 +17,19 @@ from gpuenv.model.record import dataclass
 
 _PROGRAMS = ("uv", "poetry", "pdm", "pipenv")
 _INSTALLING = ("sync", "install")
-_FOLDERS = ("--directory", "--project", "-C")
+_FOLDERS = {
+    "uv": ("--directory", "--project"),
+    "poetry": ("--directory", "-C", "--project", "-P"),
+    "pdm": ("--project", "-p"),
+}
+# uv's --no-cache and poetry's --no-interaction.
+_FLAGS = {"uv": frozenset(("-n",)), "poetry": frozenset(("-n",))}
 _OUTPUTS = ("-o", "--output", "--output-file")
 
 
 def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
     """What a command installs of a project: ``uv sync``, ``uv add`` and what others call them."""
-    options = read_options(command.words[1:])
+    options = read_options(command.words[1:], _FLAGS.get(command.program, frozenset()))
     if command.program not in _PROGRAMS or not options.positional:
         return Asked()
     verb, named = options.positional[0].text, options.positional[1:]
@@ -37,7 +43,7 @@ def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
 
 def _project(command: Command, options: Options, file: str, end_line: int | None) -> Listed:
     kind = FileKind.PIPFILE if command.program == "pipenv" else FileKind.PROJECT
-    folder = next((word.text for word in options.of(*_FOLDERS)), ".")
+    folder = next((word.text for word in options.of(*_FOLDERS.get(command.program, ()))), ".")
     selection = selection_of(command.program, options, defaults=True)
     return Listed(kind, folder, Place(file, command.words[0].line, end_line), selection)
 
@@ -97,7 +103,7 @@ def generated(command: Command, file: str, end_line: int | None) -> Generated | 
         kinds = ((name, FileKind.PROJECT if name.endswith(".toml") else FileKind.REQUIREMENTS) for name in names)
         return Generated(_output(options) or unasked, tuple(Listed(kind, name, place) for name, kind in kinds))
     if command.program in ("uv", "poetry", "pdm") and command.texts[:1] == ("export",):
-        options = read_options(command.words[2:])
+        options = read_options(command.words[2:], _FLAGS.get(command.program, frozenset()))
         return Generated(_output(options), (_project(command, options, file, end_line),))
     return None
 

@@ -6,6 +6,7 @@ import re
 
 from packaging.version import Version
 
+from gpuenv.image.check.bases import is_whole_tag
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installers import PYTHON
 from gpuenv.image.check.installs import Install, Place
@@ -27,9 +28,6 @@ _GPU_CODE = re.compile(
     r"cuda\.(?:Device|Stream|runtime\.(?:getDevice\w*|memGetInfo)|is_available|get_current_stream))\b"
     r"|\bassert\s+torch\.cuda\.is_available|\btorch\.cuda\.get_device_name|\.cuda\(\)"
 )
-# container-images/cuda, doc/supported-tags.md (as the matrix cites it): no tag X.Y without the third number. Of CUDA up
-# to 11.1 there were such tags, and public Dockerfiles name them.
-_FIRST_WHOLE = CudaVersion(11, 2)
 _PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "dcgmi", "deviceQuery", "bandwidthTest", "gpu-burn", "gpu_burn")
 
 
@@ -188,9 +186,14 @@ def _python(built: Built, install: Install) -> FileOutcome:
     yield spot(
         install.place,
         f"{install.name} {release.cupy} has no wheel for Python {python}, which {built.base.text} has",
-        f"Use a Python of {', '.join(tag.removeprefix('cp') for tag in release.pythons)}, or another release.",
+        f"Use a Python of {', '.join(map(_dotted, release.pythons))}, or another release.",
         Evidence("base image", built.base.text, f"line {built.first.line}"),
     )
+
+
+def _dotted(tag: str) -> str:
+    """``cp312`` as people write it, 3.12."""
+    return re.sub(r"^cp(\d)", r"\1.", tag)
 
 
 @rule("DKF915", _FAULT)
@@ -207,12 +210,9 @@ def no_such_base(built: Built) -> FileOutcome:
         return
     known = {row.cuda for row in built.matrix.cuda_minors}
     tag = base.name.tag or ""
-    whole = re.fullmatch(r"\d+\.\d+(?:\.\d+)?-(?:cudnn\d*-)?(?:base|runtime|devel)-[a-z]+[\d.]*", tag) or re.fullmatch(
-        r"\d+\.\d+(?:\.\d+)?-cudnn\d*-(?:runtime|devel)-[a-z]+[\d.]*", tag
-    )
     if base.cuda is not None and known and min(known) <= base.cuda <= max(known) and base.cuda not in known:
         yield spot(from_place(built), f"There is no CUDA {base.cuda}", "Name a CUDA that was released.")
-    elif whole is None or (base.cuda is not None and base.cuda >= _FIRST_WHOLE and re.match(r"\d+\.\d+-", tag)):
+    elif not is_whole_tag(tag):
         yield spot(
             from_place(built),
             f"nvidia/cuda has no tag {tag}: expected X.Y.Z-FLAVOUR-DISTRIBUTION",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 
 from gpuenv.image.check.docker_parse import Piece, whole
 from gpuenv.image.check.repeats import looped, mark, unrolled, with_input
@@ -23,11 +23,15 @@ _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}"
 _CONDITIONS = ("if", "elif", "while", "until", "!")
 _CONDITIONAL = ("if", "while", "until", "case")
 _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "xvfb-run", "gosu", "timeout", "eatmydata")
+# Their options that take a word of their own: sudo(8); env, nice and timeout of GNU coreutils 9.1, --help (2026-11-22).
+_VALUED = {"sudo": "CDRTUghpu", "env": "Cu", "nice": "n", "timeout": "ks", "exec": "a"}
+_VALUED_LONG = ("--user", "--group", "--chdir", "--unset", "--adjustment", "--signal", "--kill-after")
 _DECLARING = ("export", "declare", "local", "readonly")
 _MOVES = ("cd", "pushd", "popd")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _DEEPEST = 3
+_MOST_VARIABLES = 200  # of a script; of further ones nobody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +131,18 @@ class _Shell:
             perhaps=inside or self._before == "||",
             folder=self._folders[-1],
             piped=operator == "|",
-            variables=dict(self._own),
+            variables=self._own,
         )
 
     def _set(self, words: list[Word]) -> None:
         """The variables that these words set."""
-        self._own.update(_assigned(words, self._blocks))
+        assigned = _assigned(words, self._blocks)
         loop = looped([word for word in words if word.text not in _KEYWORDS])
         if loop is not None:
             self._loops[loop[0]] = loop[1]
-            self._own[loop[0]] = mark(loop[0])
+            assigned[loop[0]] = mark(loop[0])
+        if assigned:  # every command so far keeps those that it saw
+            self._own = dict(islice({**self._own, **assigned}.items(), _MOST_VARIABLES))
 
 
 def _moved(command: Command, folder: str | None) -> str | None:
@@ -222,12 +228,20 @@ def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
         elif name in _WRAPPERS:
             words = words[1:]
             while words and words[0].text.startswith("-"):
-                words = words[1:]
+                words = words[2 if _takes_a_word(name, words[0].text) else 1 :]
             if name in ("timeout", "gosu") and words:
                 words = words[1:]
         else:
             break
     return words
+
+
+def _takes_a_word(wrapper: str, option: str) -> bool:
+    """Whether the word behind an option is its value: ``-u me``, ``-Hu me``, and not ``-ume`` or ``--user=me``."""
+    if option.startswith("--"):
+        return option in _VALUED_LONG
+    valued = next((n for n, letter in enumerate(option) if n and letter in _VALUED.get(wrapper, "")), None)
+    return valued == len(option) - 1
 
 
 def _script(command: Command) -> Word | None:

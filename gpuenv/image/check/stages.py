@@ -16,6 +16,9 @@ from gpuenv.model.record import dataclass
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
 _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
+# More than any Dockerfile needs that somebody has written: each stage may be built on every other one, and each setting
+# is in force in all that follows.
+_MOST_STAGES, _MOST_SETTINGS = 500, 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,9 @@ def stages_of(dockerfile: Dockerfile, given: Mapping[str, str]) -> tuple[Stage, 
         given: values that the caller has for ARGs.
 
     Raises:
-        DockerfileError: where something stands before the first FROM, or there is none.
+        DockerfileError: where something stands before the first FROM, or there is none; or where there is too much.
     """
+    _refuse_too_many(dockerfile)
     outer: dict[str, str] = {}
     groups: list[list[Instruction]] = []
     for instruction in dockerfile.instructions:
@@ -101,6 +105,21 @@ def stages_of(dockerfile: Dockerfile, given: Mapping[str, str]) -> tuple[Stage, 
     for group in groups:
         found.append(_stage(group, found, outer, given))
     return tuple(found)
+
+
+def _refuse_too_many(dockerfile: Dockerfile) -> None:
+    """Keeps the work within bounds.
+
+    Raises:
+        DockerfileError: with the line at which it is too much.
+    """
+    for keywords, most, what in (
+        (("FROM",), _MOST_STAGES, "stages"),
+        (("ARG", "ENV"), _MOST_SETTINGS, "ARGs and ENVs"),
+    ):
+        beyond = [each.line for each in dockerfile.instructions if each.keyword in keywords][most:]
+        if beyond:
+            raise DockerfileError(f"line {beyond[0]}: more than {most} {what}")
 
 
 def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, str], given: Mapping[str, str]) -> Stage:
@@ -143,18 +162,18 @@ def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[
 
 def _walk(
     instructions: list[Instruction], came: Stage | None, outer: Mapping[str, str], given: Mapping[str, str]
-) -> tuple[list[Step], dict[str, Setting], dict[str, str], str]:
-    environment = dict(came.environment) if came else {}
-    arguments = dict(came.arguments) if came else {}
+) -> tuple[list[Step], Mapping[str, Setting], Mapping[str, str], str]:
+    environment: Mapping[str, Setting] = came.environment if came else {}
+    arguments: Mapping[str, str] = came.arguments if came else {}
     workdir = came.workdir if came else "/"
     steps = []
     for instruction in instructions:
-        step = Step(instruction, dict(environment), dict(arguments), workdir)
+        step = Step(instruction, environment, arguments, workdir)
         steps.append(step)
         if instruction.keyword == "ARG":
-            arguments.update(_arguments(instruction, given, outer))
+            arguments = {**arguments, **_arguments(instruction, given, outer)}
         elif instruction.keyword == "ENV":
-            environment.update(_settings(step))
+            environment = {**environment, **_settings(step)}
         elif instruction.keyword == "WORKDIR":
             workdir = joined(workdir, replaced(instruction.body.text.strip().strip("\"'"), step.lookup))
     return steps, environment, arguments, workdir

@@ -59,6 +59,10 @@ class Installer(Protocol):
     def label(self) -> str:
         """Its name and version."""
 
+    @property
+    def offline_variable(self) -> str:
+        """The variable by which its user keeps it from every index."""
+
     def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
         """Tells what would be installed, and changes nothing."""
 

@@ -25,7 +25,8 @@ _CHANGE = re.compile(r"^[+-]", re.MULTILINE)
 _HEADER = re.compile(r"==>\s*.+?\s*<==")
 # They name another environment or change what is asked, and each tool reads its own.
 _ELSEWHERE = re.compile(r"(CONDA|MAMBA)_(DRY_RUN|ALWAYS_YES|JSON|QUIET|DOWNLOAD_ONLY|FORCE_REINSTALL|TARGET_PREFIX)")
-_UNFIT = ("Unsatisfiable", "PackagesNotFound", "ResolvePackageNotFound", "SpecsConfigurationConflict", "InvalidSpec")
+_ABSENT = ("PackagesNotFound", "ResolvePackageNotFound")
+_UNFIT = (*_ABSENT, "Unsatisfiable", "SpecsConfigurationConflict", "InvalidSpec")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,17 @@ class CondaChange:
 
 
 class CondaRefusal(ValueError):  # noqa: N818 - it says what it is
-    """The tool says that it cannot; ``unfit`` where no set of packages is what was asked."""
+    """The tool says that it cannot.
 
-    def __init__(self, message: str, *, unfit: bool) -> None:
+    Attributes:
+        unfit: no set of packages is what was asked.
+        absent: since a package is in no channel; without a network, in none that is cached.
+    """
+
+    def __init__(self, message: str, *, unfit: bool, absent: bool = False) -> None:
         super().__init__(message)
         self.unfit = unfit
+        self.absent = absent
 
 
 def tool_version(printed: str) -> str | None:
@@ -146,7 +153,8 @@ def _refusal(answer: Mapping[str, Any]) -> CondaRefusal:
         problems if isinstance(problems, list) else [answer.get("message") or answer.get("error") or "it said no more"]
     )
     text = " ".join(" ".join(str(entry).split()) for entry in told)
-    return CondaRefusal(text, unfit=bool(problems) or any(word in kind for word in _UNFIT))
+    unfit = bool(problems) or any(word in kind for word in _UNFIT)
+    return CondaRefusal(text, unfit=unfit, absent=any(word in kind for word in _ABSENT))
 
 
 def _objects(printed: str) -> Iterator[dict[str, Any]]:
@@ -179,6 +187,6 @@ def _pin(entry: Mapping[str, Any]) -> Pin:
     return Pin(str(name), str(release), digest, size if isinstance(size, int) and not isinstance(size, bool) else None)
 
 
-def channel_of(file: str) -> str:
+def bare_address(file: str) -> str:
     """A package's address without what lets somebody in: neither a password nor a token reaches a journal."""
     return re.sub(r"/t/[^/]+/", "/", re.sub(r"//[^/@]*@", "//", file))

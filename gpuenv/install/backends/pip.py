@@ -41,6 +41,11 @@ class Pip:
         """Its name and version."""
         return f"pip {self.version}"
 
+    @property
+    def offline_variable(self) -> str:
+        """``--no-index`` as a variable."""
+        return "PIP_NO_INDEX"
+
     def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
         """``pip install --dry-run --report``."""
         words = ("--dry-run", "--report", str(files.answer), "--constraint", str(files.constraints))

@@ -42,6 +42,11 @@ class Uv:
         """Its name and version."""
         return f"uv {self.version}"
 
+    @property
+    def offline_variable(self) -> str:
+        """``--offline`` as a variable."""
+        return "UV_OFFLINE"
+
     def resolving(self, options: Options, files: Files) -> tuple[str, ...]:
         """``uv pip install --dry-run``: what is installed already counts."""
         held = (f"--constraints={path}" for path in (str(files.constraints), *self.constraints))

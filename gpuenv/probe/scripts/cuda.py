@@ -7,27 +7,24 @@ or a crash is kept, and ``asking`` names the call that did not come back. A numb
 from __future__ import annotations
 
 import ctypes
-import json
+import os
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
+
+from telling import mapped_file, tell
 
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
 _MOST_DEVICES, _MOST_CAPABILITY, _MOST_BYTES, _MOST_LEVEL = 1024, 99, 1 << 50, 1_000_000
 
 
-def tell(key: str, value: object) -> None:
-    """Prints one fact at once, so that it survives whatever happens to this process next."""
-    sys.stdout.write(f"gpuenv:{json.dumps({key: value})}\n")
-    sys.stdout.flush()
+def is_absence(message: str) -> bool:
+    """Whether the loader finds no libcuda: a file that is there and cannot be loaded is not an absent one.
 
-
-def loaded_library() -> str | None:
-    """The file behind libcuda in this process."""
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            paths = [line.split(None, 5)[-1].strip() for line in file if "libcuda." in line]
-    except OSError:
-        return None
-    return paths[0] if paths else None
+    It may be empty, of another architecture, or need a library that is not there: glibc's message begins with the name
+    of the one missing, musl's names it and then who needs it.
+    """
+    return "No such file" in message and "libcuda.so.1" in message.partition("(needed by")[0]
 
 
 def within(value: int | None, most: int, least: int = 0) -> int | None:
@@ -115,11 +112,10 @@ def main() -> None:
     try:
         library = Library(ctypes.CDLL("libcuda.so.1"))
     except OSError as error:
-        # A file that is there and cannot be loaded (empty, of another architecture) is not an absent one.
-        tell("absent" if "No such file" in str(error) else "unloadable", str(error))
+        tell("absent" if is_absence(str(error)) else "unloadable", str(error))
         tell("done", True)
         return
-    tell("library", loaded_library())
+    tell("library", mapped_file("libcuda.so"))
     tell("cuda", within(library.number("cuDriverGetVersion"), _MOST_LEVEL, 1))
     code = library.call("cuInit", 0)
     if code is None:

@@ -19,6 +19,14 @@ RELEVANT = re.compile(
 )
 
 
+def names_in(folder):
+    """What is in a folder, in order; nothing where it cannot be listed."""
+    try:
+        return sorted(os.listdir(folder))
+    except (IOError, OSError):
+        return []
+
+
 def metadata_folders():
     """Every metadata folder on the path, each once, in the order in which imports would meet them."""
     seen = set()
@@ -28,11 +36,7 @@ def metadata_folders():
         if folder in seen:
             continue
         seen.add(folder)
-        try:
-            names = sorted(os.listdir(folder))
-        except (IOError, OSError):
-            continue
-        for name in names:
+        for name in names_in(folder):
             if name.endswith((".dist-info", ".egg-info")) and RELEVANT.match(name):
                 yield os.path.join(folder, name)
 
@@ -64,12 +68,8 @@ def required(head):
 
 def conda_packages():
     """Name and version of every conda package that has to do with GPUs, by the names of its records."""
-    try:
-        records = sorted(os.listdir(os.path.join(sys.prefix, "conda-meta")))
-    except (IOError, OSError):
-        return {}
     found = {}
-    for record in records:
+    for record in names_in(os.path.join(sys.prefix, "conda-meta")):
         match = re.match(r"(.+)-([^-]+)-[^-]+\.json$", record)  # NAME-VERSION-BUILD.json
         if match and RELEVANT.match(match.group(1) + "-0"):
             found[match.group(1).lower()] = match.group(2)
@@ -82,10 +82,10 @@ def needs_of_cupy():
     seen = set()
     for entry in sys.path:
         folder = os.path.realpath(entry or ".")
-        if folder in seen or not os.path.isdir(folder):
+        if folder in seen:
             continue
         seen.add(folder)
-        for name in sorted(os.listdir(folder)):
+        for name in names_in(folder):
             if name.endswith(".dist-info") and not name.startswith("cupy"):
                 found.extend(needs_in(os.path.join(folder, name)))
     return found

@@ -62,7 +62,6 @@ FACTS: dict[str, tuple[Ask, tuple[str, ...]]] = {
     ),
     "pointing_nowhere": (kits.pointing_nowhere, ()),
     "modules": (lambda root, _: modules.modules(root), ("/proc/modules", "/lib/modules/*/modules.dep")),
-    "module_kernels": (lambda root, _: modules.module_kernels(root), ("/lib/modules/*/modules.dep",)),
     "module_files": (lambda root, _: modules.module_files(root), ("/lib/modules/*/modules.dep",)),
     "module_blocks": (
         lambda root, _: modules.module_blocks(root),

@@ -33,14 +33,17 @@ def is_wsl(root: str) -> bool:
     return "microsoft" in os.uname().release.lower() or exists(root, "/dev/dxg")
 
 
-def tegra(root: str) -> str | None:
-    """The release line of a Jetson's root file system, or the name of a Tegra board."""
-    release = word(root, "/etc/nv_tegra_release")
+def tegra(root: str) -> dict[str, str] | None:
+    """The release line of a Jetson's root file system, or the name of a Tegra board, or its kernel; and who told it."""
+    file, tree = "/etc/nv_tegra_release", "/proc/device-tree/compatible"
+    release = word(root, file)
     if release:
-        return release.splitlines()[0].lstrip("# ")
-    compatible = read(root, "/proc/device-tree/compatible") or ""
-    board = next((name for name in compatible.split("\0") if name.startswith("nvidia,tegra")), None)
-    return board or (f"kernel {os.uname().release}" if os.uname().release.endswith("-tegra") else None)
+        return {"told": release.splitlines()[0].lstrip("# "), "source": file}
+    board = next((name for name in (read(root, tree) or "").split("\0") if name.startswith("nvidia,tegra")), None)
+    if board:
+        return {"told": board, "source": tree}
+    kernel = os.uname().release
+    return {"told": f"kernel {kernel}", "source": "uname"} if kernel.endswith("-tegra") else None
 
 
 def sandbox(root: str) -> str | None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 
 from telling import is_folder, names, read
 
 _WHOLE = 8_000_000  # bytes; modules.dep has about one million
 _DEEP = 4  # folders below updates/ and extra/ in which modules are looked for
 _MOST_KERNELS, _MOST_BLOCKS = 16, 8
+_MOST_FILES = 8  # of one kernel: Ubuntu has one a branch
 # Debian's packages name the module after themselves, so that several releases of the driver can lie side by side:
-# nvidia-current, nvidia-current-open, nvidia-tesla-470, nvidia-legacy-390xx. Its companions
-# end in -drm, -uvm and the like.
+# nvidia-current, nvidia-current-open, nvidia-tesla-470, nvidia-legacy-390xx; their companions end in -drm and so on.
 _NAME = r"nvidia(?:-current|-tesla(?:-\d{3})?|-legacy-\d{3}xx)?(?:-open)?"
 _MODULE_FILE = rf"{_NAME}\.ko(\.\w+)?"
 _LISTED = rf"(?m)(?:^|[\s:])((?:\S*/)?{_NAME}\.ko[.\w]*)"
@@ -65,17 +66,16 @@ def _below(root: str, folder: str, deep: int) -> list[str]:
     return next((files for path in below if is_folder(root, path) and (files := _below(root, path, deep - 1))), [])
 
 
-def module_kernels(root: str) -> list[str]:
-    """The kernels, other than the running one, for which an nvidia module is installed; asked where that has none."""
-    running = os.uname().release
+def module_files(root: str) -> list[str]:
+    """The nvidia modules of other kernels, each below its kernel's name; asked where the running one has none.
+
+    Where a file lies tells what has put it there.
+    """
     if module_installed(root):
         return []
-    return [kernel for kernel in names(root, _TREE) if kernel != running and _of_kernel(root, kernel)][:_MOST_KERNELS]
-
-
-def module_files(root: str) -> list[str]:
-    """The files of those modules, each below its kernel's name: where one lies tells what has put it there."""
-    return [f"{kernel}/{path}" for kernel in module_kernels(root) for path in _of_kernel(root, kernel)][:_MOST_KERNELS]
+    others = [kernel for kernel in names(root, _TREE) if kernel != os.uname().release]
+    having = islice(((kernel, files) for kernel in others if (files := _of_kernel(root, kernel))), _MOST_KERNELS)
+    return [f"{kernel}/{path}" for kernel, files in having for path in files[:_MOST_FILES]]
 
 
 def module_blocks(root: str) -> list[str]:

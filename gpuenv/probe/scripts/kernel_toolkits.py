@@ -11,6 +11,8 @@ from telling import exists, is_folder, names, place, read, real
 
 _VARIABLES = ("CUDA_PATH", "CUDA_HOME")
 _PARTS = ("", "/targets/x86_64-linux", "/targets/sbsa-linux")
+# Debian's own toolkit is in /usr, with libnvrtc.so.11.2 in the second of these (package libnvrtc11.2 of Debian 12).
+_LIBRARIES = ("/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", *(f"{part}/lib" for part in _PARTS))
 _MOST_TOOLKITS = 32
 _LARGEST = 131_072  # bytes; the version stands near the beginning of a header of a million bytes
 
@@ -45,7 +47,6 @@ def pointing_nowhere(root: str, environment: Mapping[str, str]) -> list[str]:
 def _toolkit(root: str, path: str) -> dict[str, object]:
     """Version and parts of the toolkit in a folder; the first version is that of the most trusted file."""
     headers = [f"{path}{part}/include" for part in _PARTS]
-    libraries = [f"{path}/lib64", *(f"{path}{part}/lib" for part in _PARTS)]
     versions = _versions(root, path, headers)
     nvcc = place(root, f"{path}/bin/nvcc")
     return {
@@ -53,7 +54,7 @@ def _toolkit(root: str, path: str) -> dict[str, object]:
         "source": versions[0][0] if versions else None,
         "others": dict(versions[1:]),
         "nvcc": os.path.isfile(nvcc) and os.access(nvcc, os.X_OK),
-        "has_nvrtc": any(names(root, folder, begin="libnvrtc.so") for folder in libraries),
+        "has_nvrtc": any(names(root, folder, begin="libnvrtc.so") for folder in (path + part for part in _LIBRARIES)),
         "has_headers": any(exists(root, folder + "/cuda_runtime.h") for folder in headers),
     }
 

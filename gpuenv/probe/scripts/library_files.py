@@ -13,12 +13,13 @@ MODULE_LIMIT = 1 << 28
 
 
 def mapped_files():
-    """Every file that this process has mapped."""
+    """Every file that this process has mapped, by a name that is a file's whatever the locale's encoding is."""
     try:
-        with open("/proc/self/maps") as maps:
-            return [line.split(None, 5)[-1].strip() for line in maps if "/" in line]
+        with open("/proc/self/maps", "rb") as maps:
+            paths = [line.split(None, 5)[-1].strip() for line in maps if b"/" in line]
     except (IOError, OSError):
         return []
+    return [os.fsdecode(path) for path in paths] if hasattr(os, "fsdecode") else paths  # Python 2 has none
 
 
 def mapped(soname):

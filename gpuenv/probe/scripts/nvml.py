@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated in
 sys.path += sys.argv[1:2]  # the folder of nvidia-ml-py
 
 import pynvml  # type: ignore[import-untyped]
-from nvml_loading import bound_memory, load_error, loaded_library
+from nvml_loading import bound_memory, load_error
 from nvml_processes import user
 from nvml_values import (
     MOST_DEGREES,
@@ -41,7 +41,7 @@ from nvml_values import (
     watts,
     within,
 )
-from telling import tell
+from telling import mapped_file, tell
 
 CORRECTED, UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 VOLATILE, AGGREGATE = pynvml.NVML_VOLATILE_ECC, pynvml.NVML_AGGREGATE_ECC
@@ -250,10 +250,10 @@ def initialise() -> bool:
     except pynvml.NVMLError as error:
         tell("init", int(error.value))
         tell("message", load_error() or str(error))
-        tell("library", loaded_library())
+        tell("library", mapped_file("libnvidia-ml.so"))
         return False
     tell("init", 0)
-    tell("library", loaded_library())
+    tell("library", mapped_file("libnvidia-ml.so"))
     return True
 
 

@@ -10,16 +10,6 @@ import ctypes
 MOST_MEMORY_OF_THIS_PROCESS = 2 << 30  # nvidia-ml-py makes an array of as many entries as the library says
 
 
-def loaded_library() -> str | None:
-    """The file behind libnvidia-ml in this process."""
-    try:
-        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
-            paths = [line.split(None, 5)[-1].strip() for line in file if "libnvidia-ml" in line]
-    except OSError:
-        return None
-    return paths[0] if paths else None
-
-
 def load_error() -> str | None:
     """What the loader says of libnvidia-ml; None where it loads. NVML's own code only says that it did not."""
     try:

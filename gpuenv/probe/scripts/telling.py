@@ -1,4 +1,4 @@
-"""What the scripts of the kernel child share: telling facts, and reading files below a driver root.
+"""What the scripts share that run under gpuenv's own interpreter: telling facts, and reading files below a driver root.
 
 Every path is given as a process on that root would write it, ``/proc/modules``; ``root`` is put before it here, and a
 link stays below it, as it would after a change of root. Nothing here blocks: a FIFO in the place of a file is no file.
@@ -23,6 +23,16 @@ def tell(key: str, value: object) -> None:
         body = json.dumps(json.loads(replaced))
     sys.stdout.write(f"gpuenv:{body}\n")
     sys.stdout.flush()
+
+
+def mapped_file(name: str) -> str | None:
+    """The file that this process has mapped first of those whose names begin so; None where there is none."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+            paths = (line.split(None, 5)[-1].strip() for line in file if name in line)
+            return next((path for path in paths if os.path.basename(path).startswith(name)), None)
+    except OSError:
+        return None
 
 
 def real(root: str, path: str) -> str:

@@ -1,0 +1,62 @@
+"""Files that nobody has written by hand: what check-image makes of them ends, and soon."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.image.check.facts import ImageError
+from tests.image.dockerfiles import judged, told
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECONDS = 30.0  # of a loaded machine; each of these took minutes, or never ended
+
+
+def stages(count: int, copies: int) -> str:
+    """Stages, each of which copies from the ones before it."""
+    lines = []
+    for number in range(count):
+        lines.append(f"FROM alpine:3.20 AS s{number}")
+        lines += [f"COPY --from=s{number - each} /a{each} /a{each}" for each in range(1, min(number, copies) + 1)]
+    return "\n".join(lines)
+
+
+def test_stages_that_copy_from_several_are_gone_through_once(tmp_path: Path) -> None:
+    started = time.monotonic()
+    assert told(judged(tmp_path, stages(300, 2))) == []
+    assert time.monotonic() - started < SECONDS
+
+
+def test_copies_of_copies_of_copies_are_followed_so_far_and_it_is_said(tmp_path: Path) -> None:
+    lines = ["FROM python:3.12-slim AS s0"]
+    for number in range(1, 9):
+        lines += [f"FROM python:3.12-slim AS s{number}"]
+        lines += [f"COPY --from=s{number - 1} /a/b{each} /a/" for each in range(12)]
+    started = time.monotonic()
+    found = judged(tmp_path, "\n".join([*lines, "RUN pip install -r /a/r.txt"]))
+    assert any("too many ways" in finding.title for finding in found.findings)
+    assert time.monotonic() - started < SECONDS
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (stages(2000, 1), "line 1000: more than 500 stages"),
+        ("FROM alpine\n" + "".join(f"ENV A{n}=1\n" for n in range(40_000)), "line 2002: more than 2000 ARGs and ENVs"),
+    ],
+)
+def test_more_than_anybody_writes_is_refused_with_the_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ImageError, match=said):
+        judged(tmp_path, text)
+
+
+def test_a_script_with_thousands_of_variables_is_read(tmp_path: Path) -> None:
+    script = "".join(f"A{number}=1; true; " for number in range(15_000))
+    started = time.monotonic()
+    text = f"FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN B=11; {script} pip install cupy-cuda${{B}}x==13.6.0"
+    assert told(judged(tmp_path, text)) == [("DKF902", "Dockerfile", 2)]
+    assert time.monotonic() - started < SECONDS

@@ -1,0 +1,80 @@
+"""A library of the driver that is nowhere, and one that is there and needs another that is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuenv.model.snapshot import SourceState
+from gpuenv.probe.children import ChildResult, Ending
+from gpuenv.probe.command import script
+from gpuenv.probe.driver_facts import nvml_facts
+from gpuenv.simulate.build import compile_library
+from tests.probe.asking import MINIMAL, ask_cuda, ask_nvml, asking
+
+NEEDED = "libnvrm_gpu.so"  # of a Jetson's libcuda, and missing in some of its containers
+
+
+def test_a_library_that_is_nowhere_is_absent(tmp_path: Path) -> None:
+    asked = asking({"LD_LIBRARY_PATH": str(tmp_path)})
+    assert [ask_cuda(asked)[1].state, ask_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
+
+
+def test_a_link_to_nowhere_is_no_library(tmp_path: Path) -> None:
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        (tmp_path / name).symlink_to(f"{name}.gone")
+    asked = asking({"LD_LIBRARY_PATH": str(tmp_path)})
+    assert [ask_cuda(asked)[1].state, ask_nvml(asked)[1].state] == [SourceState.ABSENT] * 2
+
+
+def test_one_that_needs_what_is_not_there_is_not_absent(tmp_path: Path) -> None:
+    """Nor is it said to be: whoever looks finds the file."""
+    compile_library(Path(os.devnull), NEEDED, tmp_path / NEEDED)
+    linked = ["-Wl,--no-as-needed", str(tmp_path / NEEDED)]
+    for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        command = ["cc", "-shared", "-fPIC", *linked, f"-Wl,-soname,{name}", "-o", str(tmp_path / name)]
+        subprocess.run(command, check=True, timeout=60)
+    (tmp_path / NEEDED).unlink()
+    asked = asking({"LD_LIBRARY_PATH": str(tmp_path)})
+    for _, source in (ask_cuda(asked), ask_nvml(asked)):
+        assert source.state is SourceState.FAILED
+        assert f"{NEEDED}: cannot open shared object file: No such file" in (source.detail or "")
+
+
+@pytest.mark.parametrize(
+    ("message", "state"),
+    [
+        ("Error loading shared library libnvidia-ml.so.1: No such file or directory", SourceState.ABSENT),
+        (
+            f"Error loading shared library {NEEDED}: No such file or directory (needed by /usr/lib/libnvidia-ml.so.1)",
+            SourceState.FAILED,
+        ),
+        ("libnvidia-ml.so.1: file too short", SourceState.FAILED),
+    ],
+)
+def test_musl_names_who_needs_what_is_missing(message: str, state: SourceState) -> None:
+    told = "".join(f"gpuenv:{json.dumps({key: value})}\n" for key, value in (("init", 12), ("message", message)))
+    assert nvml_facts(ChildResult(Ending.EXITED, 0, told, "", None, 0.1, 0.0))[1].state is state
+
+
+def test_a_file_that_is_mapped_has_its_name_in_any_locale(tmp_path: Path) -> None:
+    """Python reads a text in the locale's encoding, which this name is not in."""
+    library = tmp_path / "mü" / "libcublas.so.12"
+    library.parent.mkdir()
+    compile_library(Path(os.devnull), library.name, library)
+    code = (
+        "import ctypes, os, sys\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from library_files import mapped\n"
+        "ctypes.CDLL(sys.argv[2])\n"
+        "sys.stdout.buffer.write(os.fsencode(mapped('libcublas.so')))\n"
+    )
+    environment = {**MINIMAL, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-c", code, str(Path(script("library_files.py")).parent), str(library)]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
+    assert done.stdout.decode() == str(library), done.stderr

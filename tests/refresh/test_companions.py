@@ -1,0 +1,89 @@
+"""The newest release of a package that brings CUDA beside CuPy: which one, by which of its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load
+from gpuenv.model.record import replace
+from gpuenv.refresh.companions import companion_piece, newer_companion
+from gpuenv.refresh.index import Index, IndexFile
+from gpuenv.refresh.pip_index import PipIndex
+from gpuenv.refresh.uv_index import UvIndex
+from gpuenv.refresh.work import Workplace
+from tests.refresh.asked import asking
+from tests.refresh.local_index import LocalIndex, Wheel, make
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MATRIX = load(data_path("matrix.yaml"))
+LINUX, MAC = "manylinux_2_28_x86_64", "macosx_14_0_arm64"
+TOOLKIT = "Requires-Dist: cuda-toolkit==13.9.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """Nobody is told how far it is."""
+
+    def say(self, text: str) -> None: ...
+    def start(self, pieces: int, size: int | None) -> None: ...
+    def piece(self, name: str, size: int | None) -> None: ...
+    def end(self) -> None: ...
+
+
+def _releases() -> Iterator[Wheel]:
+    """As PyTorch's are: one wheel a Python and system, of which that for Linux alone asks for CUDA."""
+    for release, pythons in (("97.0.0", ("cp311", "cp314")), ("98.0.0", ("cp311", "cp314")), ("99.0.0", ("cp314",))):
+        for python in pythons:
+            for platform, lines in ((MAC, ()), ("manylinux_2_28_aarch64", ()), (LINUX, (TOOLKIT,)), ("win_amd64", ())):
+                yield make("torch", release, f"{python}-{python}-{platform}", {}, *lines)
+
+
+@pytest.fixture
+def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
+    there = LocalIndex({wheel.file: wheel for wheel in _releases()})
+    with asking(request.param, there, tmp_path) as index:
+        yield index
+
+
+@pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
+def test_the_newest_is_found_whichever_python_it_is_for(asked: Index) -> None:
+    assert list(newer_companion("torch", MATRIX, asked)) == ["99.0.0"]
+    rows = tuple(replace(row, versions=">=2.15") if row.distribution == "torch" else row for row in MATRIX.companions)
+    assert list(newer_companion("torch", replace(MATRIX, companions=rows), asked)) == []
+
+
+@pytest.mark.parametrize("asked", [UvIndex], indirect=True)
+def test_what_it_asks_for_is_read_from_its_wheel_for_linux(asked: Index, tmp_path: Path) -> None:
+    work = Workplace(asked, {}, tmp_path, tmp_path / "tmp", "2026-11-22", Silent(), None, None, ())
+    for version, python in (("98.0.0", "cp311"), ("99.0.0", "cp314")):
+        row = companion_piece("torch", version, work).measure()
+        assert f"file: torch-{version}-{python}-{python}-{LINUX}.whl" in row.source
+        assert "cuda_major: 13, cuda: 13.9, pins: [cuda-toolkit==13.9.1]" in row.row
+
+
+@pytest.mark.parametrize(
+    ("tag", "platform"),
+    [
+        ("manylinux1_x86_64", "linux-x86_64"),
+        ("manylinux2014_aarch64", "linux-aarch64"),
+        ("manylinux_2_12_x86_64.manylinux2010_x86_64", "linux-x86_64"),
+        ("linux_x86_64", "linux-x86_64"),
+        ("win_amd64", "windows-x86_64"),
+        ("win_arm64", "windows-arm64"),
+        ("win32", None),
+        ("macosx_10_9_x86_64", None),
+        ("macosx_11_0_arm64", None),
+        ("musllinux_1_2_x86_64", None),
+        ("manylinux2014_ppc64le", None),
+        ("any", None),
+    ],
+)
+def test_the_platform_of_a_file(tag: str, platform: str | None) -> None:
+    assert IndexFile(f"torch-1.0-cp311-cp311-{tag}.whl", "").platform == platform

@@ -1,0 +1,64 @@
+"""Releases that were withdrawn, of whichever Pythons they are for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.data import data_path
+from gpuenv.matrix.load import load
+from gpuenv.model.record import replace
+from gpuenv.refresh.index import Index, python_of
+from gpuenv.refresh.pip_index import PipIndex
+from gpuenv.refresh.uv_index import UvIndex
+from gpuenv.refresh.withdrawn import withdrawals
+from tests.refresh.asked import asking
+from tests.refresh.local_index import LINUX, LocalIndex, make
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gpuenv.matrix.packages import WheelLine
+
+MATRIX = load(data_path("matrix.yaml"))
+OLD, NEW = "cupy-cuda12x", "cupy-cuda13x"
+PYTHONS = {OLD: ("cp310", "cp311"), NEW: ("cp312", "cp314", "cp314t")}
+
+
+def _only(line: WheelLine) -> WheelLine:
+    return replace(line, releases=(replace(line.releases[0], cupy="15.0.0", pythons=PYTHONS[line.name]),))
+
+
+@pytest.fixture
+def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
+    wheels = [
+        make(name, "15.0.0", f"{tag}-{tag}-{LINUX}", {})
+        for name, tags in PYTHONS.items()
+        for tag in tags
+        if not tag.endswith("t")
+    ]
+    there = LocalIndex({wheel.file: wheel for wheel in wheels}, yanked={f"{NEW}==15.0.0": "broken"})
+    with asking(request.param, there, tmp_path) as index:
+        yield index
+
+
+@pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
+def test_each_is_asked_for_with_a_python_of_its_own(asked: Index) -> None:
+    lines = tuple(_only(line) for line in MATRIX.wheel_lines if line.name in PYTHONS)
+    matrix = replace(MATRIX, wheel_lines=lines, rocm_lines=())
+    assert withdrawals(matrix, asked) == (((NEW, "15.0.0", "broken"),), ())
+
+
+@pytest.mark.parametrize(
+    ("tags", "python"),
+    [
+        (("cp39", "cp311", "cp314t"), "3.11"),
+        (("cp312", "cp313"), "3.12"),
+        (("cp313t", "cp314"), "3.14"),
+        (("py3",), "3.11"),
+    ],
+)
+def test_the_python_that_a_release_is_asked_for_with(tags: tuple[str, ...], python: str) -> None:
+    assert python_of(tags) == python

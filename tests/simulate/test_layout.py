@@ -1,0 +1,79 @@
+"""A profile writes below its machine's root and nowhere else, and one that cannot be laid out is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.program import gpuenv
+from tests.simulate.running import on
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DRIVER = "driver: {module: open, version: 550.163.01, cuda: 12.4"
+
+
+@pytest.mark.parametrize(
+    ("profile", "line", "told"),
+    [
+        ("{d}}}\nfiles: {{{out}/x: y}}", 2, "files: expected paths below the machine's root"),
+        ("{d}}}\nfiles: {{../../../..{out}/x: y}}", 2, "files: expected paths below the machine's root"),
+        ("{d}}}\nfiles: {{'': y}}", 2, "files: expected paths below the machine's root"),
+        ("{d}}}\nlinks: {{{out}/x: y}}", 2, "links: expected paths below the machine's root"),
+        ("{d}}}\nlinks: {{a: {out}, a/x: y}}", None, "links: a/x lies behind a link that leads out"),
+        ("{d}}}\nstub: {{calls: {out}/x}}", 2, "stub: calls is no key here"),
+        ("{d}, nodes: [{out}/x]}}", 1, "driver: nodes: expected a name below /dev"),
+        ("{d}, folder: ../../../..{out}}}", 1, "driver: folder: expected paths below the machine's root"),
+        ("{d}, library: ../../../../../../..{out}/x}}", 1, "driver: library: expected letters, digits"),
+        ("{d}, compat: {{version: ../../../../../../..{out}/x, cuda: 12.4}}}}", 1, "compat: version: expected letters"),
+        ("{d}}}\nhost: {{kernel: ../../../../../../..{out}}}", 2, "host: kernel: expected letters"),
+        ("{d}}}\nhost: {{arch: ../../../../..{out}}}", 2, "host: arch: expected letters"),
+        (
+            "{d}}}\nother_devices: [{{pci: ../../../../../../../..{out}, class: vga, vendor: '1002', device: '0001'}}]",
+            2,
+            "pci: expected addresses as sysfs writes them",
+        ),
+    ],
+)
+def test_nothing_is_written_outside_of_the_machine(
+    tmp_path: Path, cache: Path, profile: str, line: int | None, told: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(profile.format(d=DRIVER, out=outside) + "\n", encoding="utf-8")
+    done = on(str(mine), "true", cache=cache)
+    assert (done.returncode, done.stdout, list(outside.iterdir())) == (2, "", [])
+    assert told in done.stderr
+    assert line is None or f"mine.yaml: line {line}: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("toolkit: 10.2", "line 2: toolkit: expected a CUDA version such as 12.4, of major 11, 12, 13; found '10.2'"),
+        ("toolkit: newest", "toolkit: expected a CUDA version such as 12.4"),
+        ("toolkit: 12", "toolkit: expected a CUDA version such as 12.4"),
+        ("timeout: soon", "line 2: timeout: expected seconds; found 'soon'"),
+        ("files: {a: x, a/b: y}", "mine: a: the machine cannot be laid out: File exists"),
+        ("links: {etc/os-release: x}", "mine: etc/os-release: the machine cannot be laid out: File exists"),
+        (
+            "gpus: [{name: X, capability: hopper, memory: 1 MiB, pci: '0000:31:00.0', device: 27b8, class: 3d}]",
+            "gpus[0]: capability: expected a compute capability such as 9.0; found 'hopper'",
+        ),
+    ],
+)
+def test_a_profile_that_makes_no_machine_is_told(tmp_path: Path, cache: Path, more: str, told: str) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(f"{DRIVER}}}\n{more}\n", encoding="utf-8")
+    done = on(str(mine), "true", cache=cache)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+
+
+def test_a_name_that_is_too_long_is_told() -> None:
+    done = gpuenv("simulate", f"/{'x' * 5000}.yaml", "--", "true")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "File name too long" in done.stderr

@@ -1,0 +1,79 @@
+"""What is beside the caller of ``gpuenv smoke`` is not what is proven, and nothing is left there."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuenv.simulate.machine import SimulatedMachine
+from tests.cli.program import MINIMAL
+from tests.smoke.calling import LAUNCHER, smoke, started_in
+
+MARK = "import os\nopen(os.environ['MARK'], 'a').write(__name__ + '\\n')\nraise ImportError('from ' + __file__)\n"
+SHADOWS = ("cupy", "numpy", "random", "tempfile", "importlib", "types", "harness", "answers")
+
+
+@pytest.mark.parametrize("path", [None, ""])
+def test_files_of_the_working_folder_are_never_picked_up(
+    target: Path, machine: SimulatedMachine, tmp_path: Path, path: str | None
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in SHADOWS:
+        (here / f"{name}.py").write_text(MARK, encoding="utf-8")
+    environment = {**machine.environment, "MARK": str(tmp_path / "mark")}
+    environment |= {} if path is None else {"CHILD_PYTHONPATH": path}
+    test = started_in(here, "--python", target, **environment)
+    assert test["detail"] == "ModuleNotFoundError: No module named 'numpy'"
+    marked = tmp_path / "mark"
+    assert not marked.exists()
+
+
+def test_the_caller_s_own_path_is_part_of_what_is_proven(
+    target: Path, machine: SimulatedMachine, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "work/lib"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "numpy.py").write_text("raise ImportError('from PYTHONPATH')\n", encoding="utf-8")
+    for path in (str(elsewhere), "lib"):
+        environment = {**machine.environment, "CHILD_PYTHONPATH": path}
+        test = started_in(tmp_path / "work", "--python", target, **environment)
+        assert test["detail"] == "ImportError: from PYTHONPATH"
+
+
+def test_a_run_leaves_no_file_behind(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    before = sorted(target.parents[1].rglob("*"))
+    smoke("kernels", "--gpu", "0", "--python", target, **machine.environment, TMPDIR=str(temporary))
+    assert list(temporary.iterdir()) == []
+    assert sorted(target.parents[1].rglob("*")) == before
+
+
+SLEEPER = "import os, time\nopen(os.path.join(os.environ['MARK'], str(os.getpid())), 'w').close()\ntime.sleep(60)\n"
+
+
+def test_an_interrupted_run_ends_at_once_and_leaves_nothing(
+    target: Path, machine: SimulatedMachine, tmp_path: Path
+) -> None:
+    """NumPy, as it is met first on the path, never comes to an end."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/numpy.py").write_text(SLEEPER, encoding="utf-8")
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    environment = {**MINIMAL, **machine.environment, "CHILD_PYTHONPATH": str(tmp_path / "lib"), "MARK": str(marks)}
+    command = [sys.executable, str(LAUNCHER), "smoke", "--python", str(target)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 40
+    while not list(marks.iterdir()) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=20)
+    assert (process.returncode, said) == (130, "")
+    time.sleep(0.2)
+    assert [path.name for path in marks.iterdir() if Path("/proc", path.name, "stat").exists()] == []
