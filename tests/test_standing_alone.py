@@ -36,7 +36,7 @@ def test_a_script_stands_on_its_own() -> None:
         "nvml_loading": set(),
         "nvml_processes": {"nvml_values"},
         "nvml_values": set(),
-        "cuda": set(),
+        "cuda": {"telling"},
         "interpreter": {
             "interpreter_cupy",
             "interpreter_distributions",

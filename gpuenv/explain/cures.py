@@ -19,7 +19,11 @@ _BLOCKING = Fix(
 )
 _SANITIZER = Fix("Run it under the memory checker of the CUDA toolkit.", ("compute-sanitizer", "python", "PROGRAM"))
 _REBOOT = Fix("Restart the machine.", ("sudo", "reboot"))
-_CTK = Fix("Install CUDA's libraries beside CuPy.", ("python", "-m", "pip", "install", "cupy-cuda12x[ctk]"))
+# No line is named: that of another CUDA would be a second CuPy in the environment. The extra came with CuPy 14.
+_CTK = Fix(
+    "Install CUDA's libraries beside CuPy: the extra [ctk] of the line and release that is there, from CuPy 14 on.",
+    ("gpuenv", "resolve"),
+)
 _DRIVER = Fix("Install a newer driver with the system's package manager, then restart.")
 _SMI = Fix("See who holds the GPU and how much memory is free.", ("nvidia-smi",))
 _GPUS_ALL = Fix("Start the container with access to the GPUs.", ("docker", "run", "--gpus", "all", "IMAGE"))

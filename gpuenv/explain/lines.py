@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from gpuenv.explain.plain import clean, is_notation, unfolded
 from gpuenv.explain.records import SaidLine
@@ -33,7 +34,8 @@ class LineFinder:
         self._worth = worth
         self._rest = b""
         self._lines = 0  # that have been passed
-        self._bytes = 0
+        self._passed = 0  # bytes, after decoding
+        self._is_begun = False
         self._decoder: codecs.IncrementalDecoder | None = None
 
     @property
@@ -62,17 +64,18 @@ class LineFinder:
 
     def _decoded(self, data: bytes) -> bytes:
         """UTF-16 as UTF-8; the null bytes of a UTF-16 text without a mark, or of rubbish, are dropped."""
-        if not self._bytes:
+        if not self._is_begun and data:
             name = next((name for mark, name in _BOMS if data.startswith(mark)), None)
             self._decoder = codecs.getincrementaldecoder(name)("replace") if name else None
-        self._bytes += len(data)
+            self._is_begun = True
         if self._decoder is not None:
             data = self._decoder.decode(data).encode("utf-8", "replace")
         return data.replace(b"\0", b"")
 
     def _found(self, data: bytes, until: int) -> Iterator[tuple[SaidLine, str]]:
         """The lines worth a look that begin before ``until``; one after it serves as the next line only."""
-        starts = self._all_starts(data, until) if self._bytes <= _WHOLE else self._starts(data, until)
+        whole = min(until, max(0, _WHOLE - self._passed))
+        starts = chain(self._all_starts(data, whole), self._starts(data, whole, until))
         counted = 0
         for start in starts:
             self._lines += data.count(b"\n", counted, start)
@@ -83,6 +86,7 @@ class LineFinder:
                 for text, following in zip(texts, (*texts[1:], after), strict=True):
                     yield SaidLine(self._lines + 1, text), following
         self._lines += data.count(b"\n", counted, until)
+        self._passed += until
 
     def _all_starts(self, data: bytes, until: int) -> Iterator[int]:
         start = 0
@@ -90,11 +94,14 @@ class LineFinder:
             yield start
             start = _end(data, start) + 1
 
-    def _starts(self, data: bytes, until: int) -> Iterator[int]:
-        """Where the lines begin that contain a literal, which may go on in the line after."""
+    def _starts(self, data: bytes, after: int, until: int) -> Iterator[int]:
+        """Where the lines begin, from a place on, that contain a literal, which may go on in the line after."""
+        begin = data.find(b"\n", after - 1) + 1 if after else 0
+        if after >= until or (after and not begin):
+            return
         hay = data.lower().replace(b"\n", b" ")
         search = self._worth().search
-        match = search(hay)
+        match = search(hay, max(0, begin - 1))
         while match is not None and match.start() < until:
             # What is looked for may begin with a space, which the end of the line before stands for.
             at = match.start() + (data[match.start() : match.start() + 1] == b"\n")

@@ -1,8 +1,8 @@
 r"""Patterns as signatures write them.
 
-A space stands for any white space, since a message may be wrapped or indented; ``.*`` stands for a gap and ``\S*``,
-``\w+`` or ``[\w-]*`` for a word of bounded length: of an unbounded one a long line would be tried from each place in it
-to its end.
+A space stands for any white space, since a message may be wrapped or indented; ``.*`` stands for a gap, ``\S*`` or
+``[\w-]*`` for a word and ``\d+`` for a number, all of bounded length: of an unbounded one a long line would be tried
+from each place in it to its end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 
 # A look-behind (which must have a fixed width), a class by itself or another escaped character is left alone.
 _TOKENS = re.compile(
-    r"(?:\\S|\\w|\[\\w/-\])\*\.\*|(?:\\[Sw]|\[\^?\]?(?:\\.|[^\]])*\])[*+]?|\\.|\(\?<[!=][^)]*\)|\.\*| [?*+]?"
+    r"(?:\\S|\\w|\[\\w/-\])\*\.\*|(?:\\[Swd]|\[\^?\]?(?:\\.|[^\]])*\])[*+]?|\\.|\(\?<[!=][^)]*\)|\.\*| [?*+]?"
 )
 # No message that is known has a longer gap, or a longer word.
 _GAP, _WORD = ".{0,200}", {"*": "{0,160}", "+": "{1,160}"}

@@ -25,26 +25,34 @@ _ENTITIES = {
 _ENTITY = re.compile("|".join(_ENTITIES))
 _ESCAPED_QUOTE = re.compile(r"\\(['\"])")
 _LEVEL = r"(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
+_NAME = r"[^\W\d_]{2,5}\.?"  # of a day or month, in whatever language
 # What logging systems, mails and frames write before a line, each at most a few times.
 _PREFIXES = re.compile(
     rf"""\s*(?:
-      \[?\d{{4}}[-/]\d\d[-/]\d\d[T\s]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?   # ISO time,
-      (?:(?:\s-\s[\w.]+)?\s-\s{_LEVEL}\s-(?=\s)|\s?{_LEVEL}(?=\s)|\s?\[{_LEVEL}\]|\s\d\d[OE][\s+])?  # a level
-    | (?:[A-Z][a-z]{{2}}\s)?[A-Z][a-z]{{2}}\s{{1,2}}\d{{1,2}}\s\d\d:\d\d:\d\d(?:\s\d{{4}})?  # syslog's time, and
+      \[?(?:{_NAME}\s)?\d{{4}}[-/]\d\d[-/]\d\d,?[T\s]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d|\sUTC)?\]?  # ISO
+      (?:(?:\s-\s[\w.]+)?\s-\s{_LEVEL}\s-(?=\s)|\s?{_LEVEL}(?=\s)|\s?\[{_LEVEL}\]|\s\d\d[OE][\s+]  # and a level,
+      |\s\|\s{_LEVEL}\s+\|\s[\w.<>-]+:[\w.<>-]+:\d+\s-(?=\s)|\s\{{[\w.-]+:\d+\}}\s{_LEVEL}\s-(?=\s)  # loguru, Airflow,
+      |\s[\w.-]+\s(?:kernel|[\w@./-]+\[\d+\]):(?=\s))?                                # journald and rsyslog
+    | (?:{_NAME}\s)?{_NAME}\s{{1,2}}\d{{1,2}}\s\d\d:\d\d:\d\d(?:[.,]\d+)?(?:\s\d{{4}})?    # syslog's time, and
       \s[\w.-]+\s[\w@./-]+(?:\[\d+\])?:                                                # its host and program
+    | \[{_NAME}\s{_NAME}\s{{1,2}}\d{{1,2}}\s\d\d:\d\d:\d\d\s\d{{4}}\]                     # dmesg -T
+    | (?:kern|user|daemon)\s*:\w+\s*:(?=\s)                                           # dmesg -x
     | \d\d:\d\d:\d\d(?:[.,]\d+)?(?=\s)                                                 # a clock
+    | time="[^"]{{1,60}}"\slevel=\w+\smsg="?                                           # Docker, containerd, Podman
     | {_LEVEL}:[\w.]+:                                                                 # Python's logging
+    | {_LEVEL}\s+[\w.]+:[\w.-]+\.py:\d+(?=\s)                                          # as pytest has caught it
     | \[{_LEVEL}\](?=\s)                                                               # a level alone
     | [\w.-]{{1,40}}\s*\|(?=\s)(?!\s(?:e?grep|head|tail|awk|sort|wc|less|tee)\b)               # compose, not a pipe
     | \[pod/[\w./-]+\](?=\s)                                                           # kubectl
-    | \[rank\d+\]:                                                                     # torchrun
+    | \[(?:rank|default)\d+\]:                                                         # torchrun
+    | \[gw\d+\](?=\s)                                                                  # pytest-xdist
     | \[\d+,\d+\]<std(?:err|out)>:                                                     # mpirun
     | \((?:[\w.-]+\s)?pid=\d+(?:,\s?ip=[\d.]+)?\)(?=\s)                                # ray
-    | \[\s*\d+\.\d{{3,6}}\](?:\[[\w\s]+\])?                                            # the kernel's seconds
-    | \#\#\[\w+\] | ::(?:error|warning)[^:]*::                                         # GitHub Actions
+    | \[\s*\d+\.\d{{3,6}}\](?:\[[\w\s]+\]|\s[\w.-]+\skernel:)?                        # the kernel's seconds
+    | \#\#\[\w+\] | ::(?:error|warning)[^:]*:: | [^\t]{{1,80}}\t[^\t]{{1,80}}\t(?=\s?\d{{4}}-\d\d-\d\dT)  # GitHub
     | \#\d+\s\d+\.\d+                                                                  # docker build
     | (?:stdout|stderr)\s[FP]\s                                                        # CRI
-    | [IWEF]\d{{4}}\s\d\d:\d\d:\d\d(?:\.\d+)?\s+\d+\s                                  # glog
+    | [IWEF]\d{{4}}\s\d\d:\d\d:\d\d(?:\.\d+)?\s+\d+\s(?:[\w.-]+:\d+\](?=\s))?           # glog
     | E(?=\s{{2,}})                                                                    # pytest
     | >(?![>=]) | \|(?=\s)(?![^|]*\|) | [\u2502\u2503]                                 # a quote, a frame
     )\s?""",
@@ -147,4 +155,6 @@ def clean(text: str) -> str:
         if match is None or not match[0].strip():
             break
         text = text[match.end() :]
+        if match[0].endswith('="'):
+            text = text.rstrip().removesuffix('"')
     return text.strip()

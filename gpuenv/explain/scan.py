@@ -18,6 +18,7 @@ from gpuenv.explain.stated import LITERALS, Stated
 _KEPT = 3  # hits of a signature that are kept
 _KEPT_VALUES = 9  # likewise where the captured values decide, each of them once
 _REMEMBERED = 20_000  # lines that need no second look
+_VARIANTS = 64  # likewise of a line whose numbers tell something, each with other numbers
 _WRAP = 38  # characters from which on a line may have been cut by a terminal in the midst of a word
 _LATEST = 80  # lines that are kept for what their words are like
 _DIGITS = re.compile(r"\d+")
@@ -30,6 +31,7 @@ class Scanner:
         self._finder = LineFinder(self._worth_a_look)
         self._hits: dict[str, list[Hit]] = {}
         self._seen: set[int] = set()
+        self._variants: dict[int, set[int]] = {}
         self._latest: deque[SaidLine] = deque(maxlen=_LATEST)
         self.stated = Stated()
 
@@ -67,22 +69,33 @@ class Scanner:
         joined = after.replace(SEAM, "")
         window = f"{line.text} {after.replace(SEAM, ' ')}"
         mixed = f"{line.text} {joined}" if SEAM in after else ""
-        key = hash(_DIGITS.sub("0", window))  # a log repeats its lines with other numbers; a line may be long
-        if key in self._seen:
+        shape, variant = hash(_DIGITS.sub("0", window)), hash(window)  # hashes, since a line may be long
+        if self._is_known(shape, variant):
             return
+        if shape not in self._seen:
+            self._latest.append(SaidLine(line.number, shown(line.text)))
         if len(self._seen) < _REMEMBERED:
-            self._seen.add(key)
-        self._latest.append(SaidLine(line.number, shown(line.text)))
+            self._seen.add(shape)
         lowered = f" {window}\n{mixed}".lower()  # a line's beginning is a word's, too
         grams = grams_of(lowered)
-        self.stated.look(line.text, grams)
+        tells_numbers = self.stated.look(line.text, grams)
         glued = line.text + joined if len(line.text) >= _WRAP and after else ""
         for signature, match in _matches(line.text, (window, mixed, glued), _index().owners(lowered, grams)):
+            tells_numbers = tells_numbers or signature.judge is not None
             kept = self._hits.setdefault(signature.name, [])
             values = tuple((name, value) for name, value in match.items() if value)
             known = signature.judge is not None and any(hit.values == values for hit in kept)
             if len(kept) < _most(signature) and not known:
                 kept.append(Hit(signature, SaidLine(line.number, shown(line.text)), values))
+        if tells_numbers and len(self._variants) < _REMEMBERED:
+            self._variants.setdefault(shape, set()).add(variant)
+
+    def _is_known(self, shape: int, variant: int) -> bool:
+        """Whether a line was seen: a log repeats its lines with other numbers, which may be an Xid or a version."""
+        if shape not in self._seen:
+            return False
+        variants = self._variants.get(shape, set())
+        return not variants or variant in variants or len(variants) >= _VARIANTS
 
 
 @lru_cache(maxsize=8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from gpuenv.explain.literals import LiteralIndex
 from gpuenv.explain.patterns import compiled
@@ -73,8 +73,12 @@ _CHIPS = (
 _ARCHITECTURES = {"Kepler": "3.5", "Maxwell": "5.2", "Pascal": "6.1", "Volta": "7.0", "Turing": "7.5"}
 
 
+def _told(value: str, _: str) -> str:
+    return value
+
+
 def _of_chip(name: str) -> str:
-    return next(capability for chip, capability in _CHIPS if name.upper().startswith(chip))
+    return next(capability for chip, capability in _CHIPS if name.casefold().startswith(chip.casefold()))
 
 
 _STATEMENTS = (
@@ -158,10 +162,10 @@ _STATEMENTS = (
             "compute-capability",
             name.lower(),
             rf"\b({name}) (?:card|GPU|graphics|generation|architecture)\b",
-            lambda word: _ARCHITECTURES[word.title()],
+            partial(_told, capability),
             loose=True,
         )
-        for name in _ARCHITECTURES
+        for name, capability in _ARCHITECTURES.items()
     ),
     # CuPy prints the options of a compile that failed; what it asks for is what the GPU is, or less.
     Statement("compute-capability", "-arch=compute_", r"Options: .*-arch=compute_(\d{2,3})\b"),
@@ -204,17 +208,20 @@ class Stated:
         self._values: dict[str, list[str]] = {}
         self._loose: dict[str, list[str]] = {}
 
-    def look(self, line: str, grams: frozenset[str] | None = None) -> None:
-        """Takes a line, with the grams of a text that contains it where these are known."""
+    def look(self, line: str, grams: frozenset[str] | None = None) -> bool:
+        """Takes a line, with the grams of a text that contains it where these are known; whether it states anything."""
+        states = False
         for place in _index().owners(line.lower(), grams):
             statement = _STATEMENTS[place]
             match = compiled(statement.pattern).search(line)
             if match is None:
                 continue
+            states = True
             value = statement.read(match[match.lastindex or 0].strip())
             values = (self._loose if statement.loose else self._values).setdefault(statement.key, [])
             if value not in values and len(values) < _MOST:
                 values.append(value)
+        return states
 
     @property
     def facts(self) -> tuple[str, ...]:

@@ -139,6 +139,7 @@ class Ranked:
     hits: tuple[Hit, ...]
 
 
+_Voice = tuple[Hit, dict[Cause, float]]
 NOTHING_KNOWN = Verdict({})
 _NOTHING_LIKELY: Mapping[Cause, float] = {}
 
@@ -172,12 +173,11 @@ def weigh(
     voices = [(hit, _told(hit, marks)) for hit in speaking]
     errors = any(hit.signature.level is Level.ERROR for hit in speaking)
     chances: dict[Cause, float] = {}
-    for hit, weights in voices:
+    for hit, weights in _each_once(voices):
         quiet = errors and hit.signature.level is Level.WARNING
         for cause, weight in weights.items():
             chance = _scaled(weight, _WARNING if quiet else 1.0)
-            before = chances.get(cause, 0.0)
-            high, low = max(before, chance), min(before, chance)
+            low, high = sorted((chances.get(cause, 0.0), chance))
             chances[cause] = high + (1 - high) * low * _CORROBORATION
     words_decide = words_decide and not chances.keys() & verdict.found.keys()
     chances = swayed(chances, likely) if words_decide else with_guesses(chances, likely)
@@ -214,6 +214,12 @@ def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:
             seen.add(key)
             kept.append(hit)
     return kept
+
+
+def _each_once(voices: Sequence[_Voice]) -> list[_Voice]:
+    """Without what a signature says a second time of other values: it is no further witness."""
+    told = [(hit.signature.name, weights) for hit, weights in voices]
+    return [voice for place, voice in enumerate(voices) if told.index(told[place]) == place]
 
 
 def _told(hit: Hit, marks: Collection[str]) -> dict[Cause, float]:

@@ -27,7 +27,8 @@ def test_a_line_of_a_signature_s_own_words_is_soon_read(signature: Signature) ->
 
 def own_lines(pattern: str) -> set[str]:
     """What is hard for a pattern: its words, and how they begin, again and again, alone and in pairs."""
-    words = list(dict.fromkeys(re.findall(r"[A-Za-z_/.'-]{2,}", re.sub(r"\\\W", ".", pattern))))[:5]
+    every = list(dict.fromkeys(re.findall(r"[A-Za-z_/.'-]{2,}", re.sub(r"\\\W", ".", pattern))))
+    words = every[:5]
     beginnings = [word[:length] for word in words for length in (2, 4) if len(word) > length]
     pairs = [f"{one} {other} " for one, other in itertools.pairwise(words)]
-    return {(unit * 8192)[:8192] for unit in (*words, *beginnings, *pairs, *(f"{word} " for word in words))}
+    return {(unit * 8192)[:8192] for unit in ("9", *every, *beginnings, *pairs, *(f"{word} " for word in words))}

@@ -156,3 +156,40 @@ def test_a_long_line_is_not_tried_in_every_combination(piece: str, end: str) -> 
     begun = time.process_time()
     scan(line.encode())
     assert time.process_time() - begun < 3
+
+
+def test_a_line_with_another_number_that_tells_something_is_read() -> None:
+    """A log repeats its lines with other numbers; an Xid is no such number, and neither is a driver's version."""
+    line = "XidCriticalError: Xid=%d on Device=GPU-0, the device will go unhealthy.\nnext\n"
+    scanner = scan((line % 13 + line % 79 + line % 13).encode())
+    assert [hit.value("xid") for hit in scanner.hits if hit.signature.name == "nvrm.xid"] == ["13", "79"]
+    assert explanation(scanner).causes[0].title == "The driver reports Xid 79"
+
+
+def test_a_fact_that_a_text_states_in_two_ways_is_none_though_only_its_numbers_differ() -> None:
+    table = "| NVIDIA-SMI %s   Driver Version: %s   CUDA Version: %s |\n|----|\n"
+    told = table % ("535.104.05", "535.104.05", "12.2")
+    assert scan(told.encode()).stated.facts == ("driver=535.104.05", "driver-cuda=12.2")
+    assert scan((told + table % ("550.144.03", "550.144.03", "12.4")).encode()).stated.facts == ()
+
+
+def test_a_message_that_comes_again_with_other_numbers_is_no_further_witness() -> None:
+    line = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating %d,000 bytes (allocated so far: %d bytes).\n"
+    once = explanation(scan((line % (8, 1)).encode())).causes
+    often = explanation(scan("".join(line % (8 + n, n) for n in range(1, 200)).encode())).causes
+    assert [(cause.cause, cause.confidence) for cause in often] == [(cause.cause, cause.confidence) for cause in once]
+
+
+def test_of_a_long_text_the_same_is_kept_whatever_its_pieces() -> None:
+    """Each line of its beginning is looked at, whether it comes from a file or, in small pieces, through a pipe."""
+    lines = [f"all is fine {'abcdefghij'[n % 10] * (n % 97)} and goes on" for n in range(9000)]
+    text = "\n".join([*lines[:200], "it was CUDA 12.4 here", *lines[200:], ERROR]).encode()
+    found = []
+    for size in (len(text), 1 << 19, 1 << 16, 1000):
+        scanner = Scanner()
+        for start in range(0, len(text), size):
+            scanner.feed(text[start : start + size])
+        scanner.close()
+        found.append((scanner.hits, scanner.latest, scanner.stated.facts, scanner.lines_read))
+    assert len(text) > 1 << 18
+    assert all(each == found[0] for each in found)

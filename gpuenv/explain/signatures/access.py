@@ -5,6 +5,9 @@ from __future__ import annotations
 from gpuenv.explain.records import Signature, Sway
 from gpuenv.model.causes import Cause
 
+# The kernel says before it whose module it refuses, and that need not be the driver's.
+OF_ANOTHER_MODULE = r"(?:^|[\s:])(?!nvidia|kernel|dmesg|modprobe|insmod)[\w-]+: loading of (?:unsigned )?module"
+
 SIGNATURES = (
     Signature(
         "access.apparmor",
@@ -40,10 +43,14 @@ SIGNATURES = (
     Signature(
         "module.key-unavailable",
         "the kernel",
-        ("module with unavailable key", "module with unsupported crypto"),
+        ("module with unavailable key", "module with unsupported crypto", "unsigned module"),
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.85),),
-        "Linux, kernel/module/signing.c: module_sig_check",
-        pattern=r"loading of module with (?:unavailable key|unsupported crypto) is rejected",
+        "Linux, kernel/module/signing.c: module_sig_check; security/lockdown",
+        pattern=(
+            r"loading of (?:module with (?:unavailable key|unsupported crypto)|unsigned module) is rejected"
+            r"|unsigned module loading is restricted"
+        ),
+        unless=OF_ANOTHER_MODULE,
         needs=("cuda", "nvidia-module", "gpu"),
         title="Secure Boot refuses the driver's module, which is not signed with an enrolled key",
         mark="secure-boot",

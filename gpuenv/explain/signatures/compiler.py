@@ -62,7 +62,7 @@ SIGNATURES = (
         "nvcc and ptxas, the strings of the binaries; torch/utils/cpp_extension.py",
         pattern=(
             r"(?:Unsupported gpu architecture '|Value ')(?:compute|sm|lto)_(?P<number>\d{2,3})[af]?'"
-            r"|Unknown CUDA arch \((?P<dotted>[\d.]+)\)"
+            r"|Unknown CUDA arch \((?P<dotted>\d{1,2}\.\d)\)"
         ),
         title="The compiler does not know an architecture that it is asked for",
         judge=lambda values: _named_architecture(

@@ -21,13 +21,13 @@ _ANOTHERS = (  # where no more of the message is there; a container's own proces
     rf"(?:this process has (?P<mine>{_SIZE}) memory in use\. )?Process \d+ has (?P<other>{_SIZE}) memory in use\b(?!\. Of the allocated)"
     rf"(?:\. Including non-PyTorch memory, this process has (?P<ours>{_SIZE}))?"
 )
-_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_UNITS = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}  # by the first letter, in any case
 _MUCH = 0.5  # of a GPU's memory
 
 
 def _bytes(text: str) -> float:
     number, unit = text.split()
-    return float(number) * _UNITS[unit]
+    return float(number) * _UNITS[unit[0].lower()]
 
 
 def _memory(values: Mapping[str, str]) -> Weights:

@@ -244,7 +244,7 @@ SIGNATURES = (
         "theano, gof/compilelock.py; errno ESTALE and ENOENT in the folders of compiled kernels; CuPy, cupy/cuda/compiler.py",
         pattern=(
             r"compilelock\)?:? .{0,20}Waiting for existing lock by|Overriding existing lock by dead process"
-            r"|(?:\.triton/cache|torchinductor_\w+|ComputeCache|\.nv/)\S*.{0,60}Stale file handle|FileNotFoundError.{0,60}cupy\S*compiler\b.{0,40}os\.re(?:place|name)"
+            r"|(?:\.triton/cache|torchinductor_|ComputeCache|\.nv/).{0,160}Stale file handle|FileNotFoundError.{0,60}cupy\S*compiler\b.{0,40}os\.re(?:place|name)"
             r"|cupy\S*compiler\b.{0,60}os\.re(?:place|name).{0,60}(?:FileNotFoundError|WinError (?:32|5)\b)"
         ),
         title="Several processes write one cache of compiled kernels",

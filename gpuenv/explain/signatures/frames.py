@@ -174,7 +174,7 @@ SIGNATURES = (
         ("ptxas does not support cc", "ptxas too old"),
         ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.8), (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.05)),
         "xla/stream_executor/gpu/asm_compiler.cc and cuda/subprocess_compilation.cc",
-        pattern=r"ptxas does not support CC (?P<capability>\d+\.\d)|ptxas ptxas too old",
+        pattern=r"ptxas does not support CC (?P<capability>\d{1,2}\.\d)|ptxas ptxas too old",
         judge=_ptxas,
         title="The ptxas that is found does not know the GPU",
         decides="which ptxas comes first in PATH, and of which CUDA it is",

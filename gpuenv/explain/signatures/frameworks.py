@@ -9,7 +9,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.numbers import whole_number
 
 _TORCH = "torch"
-_ON_TEGRA_ONLY = (53, 62, 72, 87, 101)  # CUDA GPU Compute Capability, table of Jetson products
+_ON_TEGRA_ONLY = (53, 62, 72, 87, 101, 110)  # CUDA GPU Compute Capability, table of Jetson products; Thor has two
 _ABSENT = (
     Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
     Sway("container", Cause.CONTAINER_WITHOUT_GPU, 6),

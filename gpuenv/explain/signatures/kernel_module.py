@@ -38,7 +38,6 @@ SIGNATURES = (
             *(
                 "required key not available",
                 "key was rejected by service",
-                "unsigned module",
                 "secure boot is enabled on",
             ),
             *("trusted by the kernel", "signed kernel module failed to load"),
@@ -47,7 +46,6 @@ SIGNATURES = (
         "Linux, kernel/module/signing.c, errno ENOKEY and EKEYREJECTED; security/lockdown",
         pattern=(
             r"nvidia\S*:? .*(?:required key not available|key was rejected by service)"
-            r"|loading of unsigned module is rejected|unsigned module loading is restricted"
             r"|Secure boot is enabled on this system|not signed by a key that is trusted|signed kernel module failed to load"
         ),
         title="Secure Boot refuses the driver's module, which is not signed with an enrolled key",

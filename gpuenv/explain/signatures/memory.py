@@ -42,8 +42,8 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.92),),
         "CuPy, cupy.cuda.memory.OutOfMemoryError",
         pattern=(
-            r"Out of memory allocating (?P<asked>[\d,]+) bytes \(allocated so far: (?P<held>[\d,]+) bytes"
-            r"(?:, limit set to: (?P<limit>[\d,]+) bytes)?|Out of memory allocating"
+            r"Out of memory allocating (?P<asked>\d[\d,]*) bytes \(allocated so far: (?P<held>\d[\d,]*) bytes"
+            r"(?:, limit set to: (?P<limit>\d[\d,]*) bytes)?|Out of memory allocating"
         ),
         title="CuPy could not allocate {asked} bytes",
         judge=_limited,

@@ -26,7 +26,7 @@ SIGNATURES = (
         ("mib |", "mib / "),
         ((Cause.GPU_BUSY, 0.45),),
         "nvidia-smi, the table: memory in use and utilisation",
-        pattern=r"(?P<used>\d+)MiB / +(?P<total>\d+)MiB \| +(?P<percent>\d+)% ",
+        pattern=r"\b(?P<used>\d{1,8})MiB / +(?P<total>\d{1,8})MiB \| +(?P<percent>\d{1,3})% ",
         judge=_held,
         needs=("complaint",),  # a server that waits for work looks the same
         level=Level.WARNING,
@@ -39,7 +39,7 @@ SIGNATURES = (
         ("e. process |", "e. thread |", "prohibited |"),
         ((Cause.COMPUTE_MODE_EXCLUSIVE, 0.62), (Cause.GPU_BUSY, 0.1)),
         "nvidia-smi, the table: column Compute M.",
-        pattern=r"\d+% +(?:E\. (?:Process|Thread)|Prohibited) \|",
+        pattern=r"\b\d{1,3}% +(?:E\. (?:Process|Thread)|Prohibited) \|",
         needs=("complaint",),
         level=Level.WARNING,
         title="The GPU takes one process only, or none, by its compute mode",

@@ -123,9 +123,9 @@ SIGNATURES = (
         ),
         judge=lambda values: (
             ((Cause.CUPY_BUG, 0.42), (Cause.LIBRARY_PATH_CONFLICT, 0.2), (Cause.CORRUPT_INSTALLATION, 0.1))
-            if values["module"].endswith(".pyd")
+            if values["module"].lower().endswith(".pyd")
             else ((Cause.DRIVER_INSTALL_BROKEN, 0.3), (Cause.DRIVER_UNRESPONSIVE, 0.2))
-            if values["module"].startswith("nv") and "rtc" not in values["module"]
+            if values["module"].lower().startswith("nv") and "rtc" not in values["module"].lower()
             else ((Cause.LIBRARY_PATH_CONFLICT, 0.5), (Cause.TORCH_CUPY_CONFLICT, 0.15))
         ),
         needs=("cupy", "cuda", "cupy-pyd"),

@@ -99,7 +99,7 @@ SIGNATURES = (
         "CuPy documentation, Memory Management",
         pattern=(
             rf"\bmemory\b(?!-)(?: \w+){{0,6}} {_GROWS}"
-            rf"|{_NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}memory\b|\bmemory leaks?\b|\bleaks? memory\b|\bhow (?:can I|to|do I) (?:free|release|clear) (?:the )?(?:\w+ )?memory\b|\bused_bytes\(?\)? (?:is|returns|shows|=+) 0\b.{0, 60}\btotal_bytes\b|free_all_blocks\b.{{0,60}}{_NOT}\b"
+            rf"|{_NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}memory\b|\bmemory leaks?\b|\bleaks? memory\b|\bhow (?:can I|to|do I) (?:free|release|clear) (?:the )?(?:\w+ )?memory\b|\bused_bytes\(?\)? (?:is|returns|shows|=+) 0\b.{{0,60}}\btotal_bytes\b|free_all_blocks\b.{{0,60}}{_NOT}\b"
         ),
         needs=("cupy",),
         level=Level.WARNING,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.signatures.access import OF_ANOTHER_MODULE
 from gpuenv.explain.signatures.told import ADVICE
 from gpuenv.model.causes import Cause
 
@@ -65,7 +66,7 @@ SIGNATURES = (
         "Linux, kernel/hung_task.c; gpuenv probe, DRV110: a child that does not answer within its deadline",
         pattern=rf"\b{_CALL}(?:\(\))?\W.{{0,60}}\b{_HANGS}|\b{_HANGS}.{{0,60}}\b{_CALL}",
         level=Level.WARNING,
-        unless=rf"{ADVICE}|\bapt\b|\bdownload|\bcompil|\bso that an? hang|\b(?:could|can|would|will) never (?:block|hang)|\bin case (?:\S+ ){1, 3}hangs",
+        unless=rf"{ADVICE}|\bapt\b|\bdownload|\bcompil|\bso that an? hang|\b(?:could|can|would|will) never (?:block|hang)|\bin case (?:\S+ ){{1,3}}hangs",
         title="A call into the driver does not come back",
         sways=(Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 12),),
         decides="whether dmesg tells of a task that is blocked, or of an Xid",
@@ -91,7 +92,7 @@ SIGNATURES = (
             r"|\b(?:sig_enforce|MOK|signing key|module signature)\b.{0,100}\bnvidia\b.{0,60}\b(?:reject\w*|refus\w*|fail\w*|not|cannot|blocked)\b"
         ),
         level=Level.WARNING,
-        unless=ADVICE,
+        unless=rf"{ADVICE}|{OF_ANOTHER_MODULE}",
         title="The kernel refuses the driver's module for its signature",
         decides="what mokutil --sb-state and dmesg say of the module",
     ),

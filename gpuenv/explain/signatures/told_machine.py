@@ -93,7 +93,9 @@ SIGNATURES = (
         ((Cause.MULTIPLE_CUPY_PACKAGES, 0.72),),
         "CuPy documentation, Installation: only one of its packages may be installed",
         pattern=rf"\b(?:both|have|shows?|lists?|contains?|installed:?|pip list:?)(?:(?<=:)|\b).{{0,30}}\b(?P<one>{_CUPY})(?:[= ]+\d[\w.]*)?(?:,? and|,(?= cupy\S* ?[= ]+\d)) (?P<other>{_CUPY})(?![\w-])",
-        judge=lambda values: ((Cause.MULTIPLE_CUPY_PACKAGES, 0.72),) if values["one"] != values["other"] else (),
+        judge=lambda values: (
+            ((Cause.MULTIPLE_CUPY_PACKAGES, 0.72),) if values["one"].lower() != values["other"].lower() else ()
+        ),
         level=Level.WARNING,
         unless=ADVICE,
         mark="two-cupys",

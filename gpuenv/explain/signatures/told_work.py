@@ -13,7 +13,7 @@ _STREAM = (
     r"(?:(?:non-?blocking|another|other|different|side|second|two|multiple|several|separate|current|default|null|per-thread|own|custom|CUDA|cupy|torch|external|compute|copy) streams?\b"
     r"|get(?:Current(?:CUDA)?Stream|StreamFromPool)\w*|(?:cudaS|cuda\.S|cp\.cuda\.S|S)tream\((?:non_blocking)?)"
 )
-_CACHE = r"(?:(?:kernel|jit|cubin|compil\w+|jitify|inductor|triton|ComputeCache)[ _]?caches?\b|\w*KernelCache\w*|\.cupy\b|kernel_cache|jitify_cache|ComputeCache|CUPY_CACHE_DIR|cached (?:kernels?|cubins?))"
+_CACHE = r"(?:(?:kernel|jit|cubin|compil\w+|jitify|inductor|triton|ComputeCache)[ _]?caches?\b|\w{0,20}KernelCache|\.cupy\b|kernel_cache|jitify_cache|ComputeCache|CUPY_CACHE_DIR|cached (?:kernels?|cubins?))"
 _TOGETHER = r"(?:(?:another|other|several|multiple|many|two|parallel|concurrent|different|all) (?:\w+ )?(?:process\w*|workers?|jobs?|ranks?|threads?|users?|nodes?)|concurrently|simultaneous\w*|in parallel|at the same (?:time|moment)|race conditions?|races?\b|MPI|multiprocess\w*)"
 _SPOILT = r"(?:error|fail\w*|rais\w+|corrupt\w*|broken|truncat\w*|replac\w+|overwrit\w+|collid\w*|collision|conflict\w*|exists?|vanish\w*|denied|PermissionError|crash\w*|not found|race\w*|lock\w*)"
 _NUMBER = r"(?:complex\w*|float\w*|double|single|half|fp(?:16|32|64)|int\d+|uint\d+|dtype|kernel|jit\.rawkernel|RawKernel|arrays?|matmul|dot|TF32)"
