@@ -19,11 +19,7 @@ from gpuenv.model.snapshot import Snapshot
 _BUILT = ("sudo", "nixos-rebuild", "boot")
 _OF_UNIVERSAL_BLUE = ("bazzite", "bluefin", "aurora", "ucore")
 _TRANSACTIONAL = ("opensuse-microos", "opensuse-leap-micro", "sle-micro", "sl-micro")
-_WITHOUT_NOUVEAU = (
-    *("sudo", "rpm-ostree", "kargs"),
-    *("--append=rd.driver.blacklist=nouveau", "--append=modprobe.blacklist=nouveau"),
-)
-_BY_PARAMETERS = "eep nouveau out by the kernel's parameters"
+_KERNEL_PARAMETERS = ("sudo", "rpm-ostree", "kargs")
 
 
 def declared(snapshot: Snapshot, needed: Wants, *, with_older: bool) -> tuple[Fix, ...]:
@@ -78,7 +74,8 @@ def _of_nixos(needed: Wants, older: int | None) -> Iterator[str]:
 
 def besides_the_package(snapshot: Snapshot) -> tuple[Fix, ...]:
     """What a driver that is layered onto an image needs beside its packages."""
-    return (Fix(f"K{_BY_PARAMETERS}, before that restart.", _WITHOUT_NOUVEAU),) if _is_ostree(snapshot) else ()
+    words = "Keep nouveau out by the kernel's parameters, before that restart."
+    return (Fix(words, _without("nouveau")),) if _is_ostree(snapshot) else ()
 
 
 def is_declared(snapshot: Snapshot) -> bool:
@@ -86,14 +83,20 @@ def is_declared(snapshot: Snapshot) -> bool:
     return (snapshot.host.distribution.value or "").startswith("nixos")
 
 
-def nouveau_away(snapshot: Snapshot, when: str) -> Fix | None:
-    """How an image's root is kept from nouveau, the initial RAM disk with it; None where that is no image.
+def kept_away(snapshot: Snapshot, name: str, when: str) -> Fix | None:
+    """How an image's root is kept from a module, the initial RAM disk with it; None where that is no image.
 
     Args:
         snapshot: the machine.
+        name: the module's.
         when: what comes before, such as ``Where nouveau comes back,``; with a capital letter.
     """
-    return Fix(f"{when} k{_BY_PARAMETERS}.", _WITHOUT_NOUVEAU) if _is_ostree(snapshot) else None
+    words = f"{when} keep {name} out by the kernel's parameters."
+    return Fix(words, _without(name)) if _is_ostree(snapshot) else None
+
+
+def _without(name: str) -> tuple[str, ...]:
+    return (*_KERNEL_PARAMETERS, f"--append=rd.driver.blacklist={name}", f"--append=modprobe.blacklist={name}")
 
 
 def _is_ostree(snapshot: Snapshot) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.machine import PASSED_ON, nvidia_on_bus
+from gpuenv.doctor.machine import is_passed_on, nvidia_on_bus
 from gpuenv.doctor.registry import Facts
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
 from gpuenv.matrix.records import Matrix
@@ -81,7 +81,7 @@ def to_drive(facts: Facts) -> tuple[tuple[NeededGpu, ...], tuple[NeededGpu, ...]
     on_bus = [
         device
         for device in nvidia_on_bus(snapshot) or ()
-        if pci_key(device.pci) not in keys and device.kernel_driver != PASSED_ON
+        if pci_key(device.pci) not in keys and not is_passed_on(device)
     ]
     others = (*(gpu_listed(gpu, matrix) for gpu in beside), *(gpu_on_bus(device, matrix) for device in on_bus))
     return tuple(gpu_listed(gpu, matrix) for gpu in shown), others

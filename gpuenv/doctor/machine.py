@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gpuenv.model.identity import pci_key
 from gpuenv.model.presence import (
     bus_is_own,
@@ -24,15 +26,47 @@ __all__ = [  # of what the resolver asks too
     "seen_to_be_absent",
 ]
 
-PASSED_ON = "vfio-pci"  # the kernel driver that keeps a device for a virtual machine
+# What keeps a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each kind of device,
+# such as nvgrace_gpu_vfio_pci; drivers/xen/xen-pciback/pci_stub.c and drivers/pci/pci-stub.c: the name of the driver.
+_KEEPERS, _KEEPERS_ENDING = ("pciback", "pci-stub"), ("vfio-pci", "vfio_pci")
+_TAKING = ("nvidia", "nouveau")  # each has checks of its own
+# Linux, drivers/gpu/nova-core/nova_core.rs: the driver's name, and the module's.
+NOVA, _OF_NOVA = "nova_core", ("NovaCore", "nova_core")
 # Where the driver container of NVIDIA's GPU Operator mounts its root on the node (its documentation, hostPaths).
 OF_THE_OPERATOR = "/run/nvidia/driver"
+# Where cos-extensions puts the driver (Google, Container-Optimized OS, Run GPUs).
+OF_CONTAINER_OPTIMIZED_OS = "/var/lib/nvidia"
+
+
+def is_passed_on(gpu: PciGpu) -> bool:
+    """Whether a kernel driver holds it that keeps devices for virtual machines."""
+    holder = gpu.kernel_driver or ""
+    return holder in _KEEPERS or holder.endswith(_KEEPERS_ENDING)
 
 
 def passed_on(snapshot: Snapshot) -> tuple[PciGpu, ...]:
     """The GPUs of a machine that keeps all of them for virtual machines; none where one is left for its own driver."""
     on_bus = nvidia_on_bus(snapshot) or ()
-    return on_bus if all(gpu.kernel_driver == PASSED_ON for gpu in on_bus) else ()
+    return on_bus if all(map(is_passed_on, on_bus)) else ()
+
+
+def holders_of(gpus: Iterable[PciGpu]) -> str:
+    """The names of the kernel drivers that hold these."""
+    return " and ".join(dict.fromkeys(gpu.kernel_driver for gpu in gpus if gpu.kernel_driver))
+
+
+def held_by_nova(snapshot: Snapshot) -> tuple[PciGpu, ...]:
+    """The GPUs that the kernel's newer free driver has, which follows nouveau."""
+    return tuple(gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver in _OF_NOVA)
+
+
+def held_by_others(snapshot: Snapshot) -> tuple[PciGpu, ...]:
+    """The GPUs that a kernel driver has which is none for them: that of a framebuffer, or one for programs of users."""
+    return tuple(
+        gpu
+        for gpu in nvidia_on_bus(snapshot) or ()
+        if gpu.kernel_driver not in (None, *_TAKING, *_OF_NOVA) and not is_passed_on(gpu)
+    )
 
 
 def left_out(snapshot: Snapshot) -> tuple[PciGpu, ...]:
@@ -43,7 +77,7 @@ def left_out(snapshot: Snapshot) -> tuple[PciGpu, ...]:
     return tuple(
         device
         for device in nvidia_on_bus(snapshot) or ()
-        if pci_key(device.pci) not in listed and device.kernel_driver != PASSED_ON
+        if pci_key(device.pci) not in listed and not is_passed_on(device)
     )
 
 

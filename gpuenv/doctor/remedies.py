@@ -8,12 +8,13 @@ ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Ins
 from __future__ import annotations
 
 from gpuenv.doctor.declared import besides_the_package, declared
+from gpuenv.doctor.headers import headers_package
 from gpuenv.doctor.joint import OPEN, no_one_driver, to_drive, wanted, wants
 from gpuenv.doctor.legacy import WITH_STREAMS, older_driver, release_of
-from gpuenv.doctor.machine import contained
+from gpuenv.doctor.machine import contained, driver_nodes
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.finding import Fix
-from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.snapshot import Container, Snapshot, SourceState
 
 _FAMILIES = {
     **dict.fromkeys(("ubuntu", "linuxmint", "pop", "elementary", "zorin", "neon", "tuxedo"), "ubuntu"),
@@ -26,6 +27,8 @@ _FAMILIES = {
 _APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
 _PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
 _INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
+# Google, Container-Optimized OS, Run GPUs: it has no package manager.
+_OWN_PROGRAMS = {"cos": ("sudo", "cos-extensions", "install", "gpu")}
 _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
 
 
@@ -47,8 +50,27 @@ def driver_fixes(facts: Facts) -> tuple[Fix, ...]:
         return (Fix("Install the driver that comes with JetPack: flash the board, or install nvidia-jetpack."),)
     if snapshot.host.wsl.value or snapshot.host.os.value == "windows":
         where = "; install none in Linux" if snapshot.host.wsl.value else ""
-        return (Fix(f"Install the NVIDIA driver in Windows (NVIDIA's app or its download page){where}."),)
-    return no_one_driver(facts) or _driver_package(facts)
+        install = Fix(f"Install the NVIDIA driver in Windows (NVIDIA's app or its download page){where}.")
+        return _with_what_shows_it(snapshot, install)
+    return no_one_driver(facts) or _by_its_own_program(snapshot) or _driver_package(facts)
+
+
+def _with_what_shows_it(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
+    """What WSL needs beside a driver in Windows, where it has no /dev/dxg, by which alone it sees a GPU.
+
+    Microsoft, Comparing WSL versions, and Advanced settings configuration in WSL: gpuSupport.
+    """
+    looked = snapshot.source("kernel").state is not SourceState.NOT_ASKED
+    if not snapshot.host.wsl.value or contained(snapshot) or driver_nodes(snapshot) or not looked:
+        return (install,)
+    if (snapshot.host.kernel.value or "").endswith("-Microsoft"):  # that of WSL 2 ends in -microsoft-standard-WSL2
+        return (Fix("Convert this distribution to WSL 2, in Windows (wsl --set-version): WSL 1 shows no GPU."), install)
+    return (install, Fix("Where .wslconfig in Windows says gpuSupport=false, take that out, and restart WSL."))
+
+
+def _by_its_own_program(snapshot: Snapshot) -> tuple[Fix, ...]:
+    own = _OWN_PROGRAMS.get((snapshot.host.distribution.value or "").partition(" ")[0])
+    return (Fix("Let the system's own program install the NVIDIA driver.", own),) if own else ()
 
 
 def _driver_package(facts: Facts) -> tuple[Fix, ...]:
@@ -148,15 +170,9 @@ def compute_part(snapshot: Snapshot) -> tuple[str, ...] | None:
 
 def kernel_headers(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
     """The command that installs the headers of a kernel."""
-    names = {
-        "ubuntu": f"linux-headers-{kernel}",
-        "debian": f"linux-headers-{kernel}",
-        "fedora": f"kernel-devel-{kernel}",
-        "rhel": f"kernel-devel-{kernel}",
-        "suse": "kernel-default-devel",
-        **({"arch": "linux-headers"} if "-arch" in kernel else {}),  # its other kernels have packages of their own
-    }
-    return _package(snapshot, names)
+    kind = family(snapshot) or ""
+    name = headers_package(kind, snapshot.host.distribution.value or "", kernel)
+    return (*_INSTALL[kind], name) if name else None
 
 
 def the_compiler(snapshot: Snapshot, name: str) -> Fix:

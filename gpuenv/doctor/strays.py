@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.machine import OF_THE_OPERATOR, libcuda_absent
+from gpuenv.doctor.machine import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR, libcuda_absent
 from gpuenv.doctor.remedies import family
 from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
 from gpuenv.model.versions import DriverVersion
 
 # Never a driver's own library: what a toolkit brings for older drivers, and what programs are linked with.
 _NO_DRIVERS = (LibraryOrigin.COMPAT, LibraryOrigin.STUB)
-_OF_64_BITS = ("/usr/lib64", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64", f"{OF_THE_OPERATOR}/usr/lib64")
+_OF_64_BITS = (
+    *("/usr/lib64", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64", f"{OF_CONTAINER_OPTIMIZED_OS}/lib64"),
+    f"{OF_THE_OPERATOR}/usr/lib64",
+)
 
 
 def strays(snapshot: Snapshot) -> list[DriverLibrary]:

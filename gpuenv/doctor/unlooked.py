@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.doctor.evidence import fact, searched, source
-from gpuenv.doctor.machine import OF_THE_OPERATOR, contained
+from gpuenv.doctor.machine import OF_CONTAINER_OPTIMIZED_OS, OF_THE_OPERATOR, contained
 from gpuenv.doctor.registry import Symptom
 from gpuenv.doctor.strays import folder
 from gpuenv.model.finding import Evidence, Fix
@@ -17,6 +17,12 @@ _USUAL = ("/usr/lib64", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch
 _OF_A_NODE = Fix(
     f"Run it in a pod that asks for nvidia.com/gpu: NVIDIA's GPU Operator keeps the driver of this node in "
     f"{OF_THE_OPERATOR}, and gives pods its libraries. Put no driver's packages on the node beside it."
+)
+_ON_ITSELF = f"{OF_CONTAINER_OPTIMIZED_OS} {OF_CONTAINER_OPTIMIZED_OS}"
+_EXECUTABLE = f"mount --bind {_ON_ITSELF} && mount -o remount,exec {OF_CONTAINER_OPTIMIZED_OS}"
+_TO_BE_LOADED = Fix(
+    "Container-Optimized OS lets nothing of that folder be loaded until it is mounted so, at each start.",
+    ("sudo", "sh", "-c", _EXECUTABLE),
 )
 _OWN_LOADER = Fix(
     "A Python with a loader of its own (Nix, Guix): in LD_LIBRARY_PATH, a folder with links to the driver's libraries "
@@ -45,6 +51,8 @@ def _found(snapshot: Snapshot, library: DriverLibrary) -> Iterator[Fix]:
         yield Fix("Let the loader's cache and the link libcuda.so.1 be made anew.", anew)
         yield _OWN_LOADER
     else:
+        if place.startswith(OF_CONTAINER_OPTIMIZED_OS) and not contained(snapshot):
+            yield _TO_BE_LOADED
         yield Fix("Let the loader look there for this program.", ("env", f"LD_LIBRARY_PATH={place}", "python"))
         yield from _for_every_program(snapshot, library, place)
 

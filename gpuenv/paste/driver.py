@@ -128,6 +128,7 @@ def gpu_of(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
         compute_mode=_from(_MODES.get((gpu.compute_mode or "").lower()), source),
         mig=_from(gpu.mig, source),
         mig_instances=tuple(MigInstance(uuid, name) for uuid, name in gpu.mig_instances),
+        fault=Reading() if gpu.fault is None else known(gpu.fault, source),
     )
 
 

@@ -78,6 +78,11 @@ class GpuReader:
         if memory:
             used, total = tables.mebibytes(memory[1]), tables.mebibytes(memory[2])
             return self._more(forms.SMI, memory_used=used, memory_total=total, compute_mode=memory[3])
+        unopened = tables.UNOPENED.match(line)
+        if unopened:
+            number = whole_number(unopened[1] or "")
+            key = unopened[1] or unopened[2]
+            return self._put(forms.SMI, key, index=number, pci=unopened[2], fault=int(tables.FAULTS[unopened[3]]))
         mig = tables.MIG.match(line)
         return self._more(forms.SMI, mig=mig[1] == "Enabled") if mig else None
 

@@ -40,6 +40,7 @@ class PastedGpu:
         compute_mode: in the words of nvidia-smi.
         mig: whether MIG mode is on.
         mig_instances: the instances that are listed: UUID and name.
+        fault: NVML's return code for one that could not be opened.
     """
 
     index: int | None = None
@@ -53,6 +54,7 @@ class PastedGpu:
     compute_mode: str | None = None
     mig: bool | None = None
     mig_instances: tuple[tuple[str, str], ...] = ()
+    fault: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

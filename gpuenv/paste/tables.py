@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuenv.model.codes import Nvml
 from gpuenv.model.numbers import whole_number
 from gpuenv.model.pattern import pattern
 
@@ -18,6 +19,12 @@ MEMORY = pattern(
     r"(?:\s*\S+\s+(Default|E\. Process|E\. Thread|Prohibited))?"
 )
 MIG = pattern(r"\|[^|]*\|[^|]*\|\s*(Enabled|Disabled)\*?\s*\|$")
+
+# What nvidia-smi says of a GPU that it cannot open; some releases name its number too.
+UNOPENED = pattern(
+    rf"Unable to determine the device handle for (?:GPU|gpu) ?(?:(\d{{1,3}}): )?({_BUS}): (GPU is lost|Unknown Error)"
+)
+FAULTS = {"GPU is lost": Nvml.GPU_IS_LOST, "Unknown Error": Nvml.UNKNOWN}
 
 LONG_GPU = pattern(rf"GPU ({_BUS})$")
 LONG_FIELD = pattern(r"(Product Name|GPU UUID|Compute Mode|Total|Used|Current)\s+: (.+)$")

@@ -25,7 +25,7 @@ _ORIGINS = (
     (r"/usr/lib/wsl/", LibraryOrigin.WSL),
     (r"/nix/store/|/run/opengl-driver/", LibraryOrigin.NIXOS),
     (r"/usr/lib/[^/]+/GL/nvidia-[^/]+/", LibraryOrigin.FLATPAK),
-    (r"/usr/lib64-nvidia/|/usr/local/nvidia/", LibraryOrigin.CLOUD),
+    (r"/usr/lib64-nvidia/|/usr/local/nvidia/|/var/lib/nvidia/", LibraryOrigin.CLOUD),
     (r"/usr/lib/aarch64-linux-gnu/(tegra|nvidia)/", LibraryOrigin.TEGRA),
     (r"/\.singularity\.d/libs/", LibraryOrigin.MOUNTED),
 )

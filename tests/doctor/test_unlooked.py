@@ -64,8 +64,9 @@ def lying_in(
             "/usr/local/nvidia/lib64",
             ["env"],
         ),
+        (lying_in("/var/lib/nvidia/lib64", distribution="cos 117"), "remount,exec", ["sudo", "env", "sudo"]),
     ],
-    ids=["operator", "colab", "nixos", "ldconfig", "image", "gke"],
+    ids=["operator", "colab", "nixos", "ldconfig", "image", "gke", "cos"],
 )
 def test_nothing_is_installed_where_it_lies(
     matrix: Matrix, snapshot: Snapshot, folder: str, commands: list[str]

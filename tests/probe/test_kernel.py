@@ -124,9 +124,31 @@ def test_a_module_that_is_installed_for_this_kernel_is_found(
     assert modules == KernelModules(module_installed=installed)
 
 
-def test_a_module_under_debian_s_name_is_found(tmp_path: Path) -> None:
-    root = lay(tmp_path, {f"{MODULES}/modules.dep": "updates/dkms/nvidia-current.ko:\n"})
-    assert kernel_of(root).modules == KernelModules(module_installed=True)
+@pytest.mark.parametrize(
+    ("name", "installed"),
+    [
+        ("nvidia-current", True),
+        ("nvidia-current-open", True),
+        ("nvidia-tesla", True),
+        ("nvidia-tesla-470", True),
+        ("nvidia-tesla-535-open", True),
+        ("nvidia-legacy-390xx", True),
+        ("nvidia-current-drm", False),
+        ("nvidia-current-open-uvm", False),
+        ("nvidia-tesla-470-modeset", False),
+        ("nvidiafb", False),
+    ],
+)
+def test_a_module_under_debian_s_names_is_found(
+    tmp_path: Path,
+    name: str,
+    installed: bool,  # noqa: FBT001 - a table
+) -> None:
+    listed, lying = tmp_path / "listed", tmp_path / "lying"
+    lay(listed, {f"{MODULES}/modules.dep": f"updates/dkms/{name}.ko:\n"})
+    lay(lying, {f"{MODULES}/updates/dkms/{name}.ko.xz": ""})
+    for root in (listed, lying):
+        assert kernel_of(root).modules == KernelModules(module_installed=installed)
 
 
 def test_display_and_3d_controllers_are_found_on_the_bus(tmp_path: Path) -> None:

@@ -142,6 +142,8 @@ def test_where_the_module_of_another_kernel_lies(tmp_path: Path, files: dict[str
         ({}, ()),
         ({"etc/modprobe.d/a.conf": "# blacklist nvidia\nblacklist nvidiafb\nblacklist nouveau\n"}, ()),
         ({"etc/modprobe.d/a.conf": "install nvidia modprobe -i nvidia-current $CMDLINE_OPTS\n"}, ()),
+        ({"etc/modprobe.d/a.conf": "blacklist nvidia-current-open-drm\n"}, ()),
+        ({"etc/modprobe.d/a.conf": "blacklist nvidia-tesla\n"}, ("/etc/modprobe.d/a.conf: blacklist nvidia-tesla",)),
         ({"etc/modprobe.d/a.txt": "blacklist nvidia\n"}, ()),
         ({"etc/modprobe.d/a.conf": " blacklist  nvidia \n"}, ("/etc/modprobe.d/a.conf: blacklist  nvidia",)),
         ({"lib/modprobe.d/b.conf": "alias nvidia off\n"}, ("/lib/modprobe.d/b.conf: alias nvidia off",)),

@@ -13,9 +13,11 @@ from tests.unseen.again import AGAIN
 from tests.unseen.astray import ASTRAY
 from tests.unseen.content import CONTENT
 from tests.unseen.drivers import DRIVERS
+from tests.unseen.elsewhere import ELSEWHERE
 from tests.unseen.environments import ENVIRONMENTS
 from tests.unseen.further import FURTHER
 from tests.unseen.healthy import HEALTHY
+from tests.unseen.kept import KEPT
 from tests.unseen.kernels import KERNELS
 from tests.unseen.quiet import QUIET
 from tests.unseen.unbooted import UNBOOTED
@@ -42,6 +44,8 @@ MACHINES = (
     *UNBUILT,
     *ASTRAY,
     *AGAIN,
+    *KEPT,
+    *ELSEWHERE,
 )
 
 

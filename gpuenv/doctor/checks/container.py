@@ -158,6 +158,12 @@ def container_without_compute(facts: Facts) -> Outcome:
     )
 
 
+_KEPT_OUT = Fix(  # modprobe(8): --dry-run with --verbose shows what would be done
+    "Where it stays missing, see what modprobe does for it: a line below /etc/modprobe.d may name /bin/false.",
+    ("modprobe", "--dry-run", "--verbose", "nvidia-uvm"),
+)
+
+
 @check("CTR303", Cause.DEVICE_NODE_MISSING, requires=("CTR301",))
 def device_node_missing(facts: Facts) -> Outcome:
     """A device node that CUDA needs is missing.
@@ -189,7 +195,7 @@ def device_node_missing(facts: Facts) -> Outcome:
         f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing, and CUDA cannot start without",
         (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),)
         + fact("driver.cuda_init", snapshot.driver.cuda_init),
-        with_every_node(snapshot) if contained(snapshot) else (make,),
+        with_every_node(snapshot) if contained(snapshot) else (make, *((_KEPT_OUT,) if _UVM in lacking else ())),
     )
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.allowed import NONE_EXPECTED
 from gpuenv.doctor.blocks import blocks, by_prime_select, keeps_out, let_through
 from gpuenv.doctor.checks.module import ABSENT, signing_fixes
-from gpuenv.doctor.declared import is_declared, nouveau_away
 from gpuenv.doctor.evidence import fact, source
-from gpuenv.doctor.joint import wanted
+from gpuenv.doctor.free_driver import free_driver, in_its_place
 from gpuenv.doctor.machine import (
-    PASSED_ON,
     contained,
     driver_sees_gpu,
+    held_by_nova,
+    held_by_others,
+    holders_of,
+    is_passed_on,
     libcuda_absent,
     libraries_absent,
     module_loaded,
@@ -24,31 +26,22 @@ from gpuenv.doctor.machine import (
 )
 from gpuenv.doctor.prebuilt import into_this_kernel
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
-from gpuenv.doctor.remedies import compute_part, driver_fixes, initial_disk, module_build, restart
+from gpuenv.doctor.remedies import compute_part, driver_fixes, module_build, restart
 from gpuenv.doctor.strays import unfound
 from gpuenv.doctor.unlooked import not_looked_in
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import Module, PciGpu, Snapshot, SourceState
+from gpuenv.model.snapshot import Module, PciGpu, Snapshot, SourceState, Virtualization
 
 _IN_A_CONTAINER = Fix("Where this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
 _ABSENT = (*ABSENT, "DRV115", "DRV116", "DRV120", "DRV121", "DRV122")
+_OF_A_MANAGER = Fix(  # NVIDIA, Virtual GPU Software User Guide: the Virtual GPU Manager of a hypervisor
+    "This is the host of virtual GPUs: the vGPU manager, which is its driver, brings no CUDA. Compute in a virtual "
+    "machine that has a vGPU, with the guest driver, or put the ordinary driver in the manager's place."
+)
 _LOAD = ("sudo", "modprobe", "nvidia")
 _NOT_LOADED = "The NVIDIA driver is installed, but its kernel module is not loaded"
-_TITLE_AWAY = f"{PASSED_ON} keeps every NVIDIA GPU for virtual machines"
-_FOR_VIRTUAL_MACHINES = (
-    Fix(f"Use the GPU in the virtual machine that it is passed on to by {PASSED_ON}, and gpuenv there."),
-    NONE_EXPECTED,
-)
-
-
-_NOUVEAU_AWAY = (
-    Fix(
-        "NVIDIA's driver is installed: keep nouveau out of its way, by the lines blacklist nouveau and options nouveau "
-        "modeset=0 in a file below /etc/modprobe.d, where they are not there yet."
-    ),
-)
 
 
 @check("DRV104", Cause.NOUVEAU_LOADED, requires=_ABSENT)
@@ -57,58 +50,25 @@ def nouveau_loaded(facts: Facts) -> Outcome:
 
     What it means: the free driver drives the screen, but it cannot run CUDA, and NVIDIA's module cannot take the GPU
     while nouveau has it.
-    How it is seen: the kernel binds an NVIDIA device to nouveau, and the nvidia module is not loaded.
+    How it is seen: the kernel binds an NVIDIA device to nouveau, or to nova, which follows it for newer GPUs, and the
+    nvidia module is not loaded.
     What to do: install NVIDIA's driver (its package blocks nouveau), then restart. Where its module is there already,
     and a line in modprobe.d or a kernel parameter keeps it out, take that out; where nothing does, keep nouveau out of
     the initial RAM disk too.
     """
     snapshot = facts.snapshot
     held = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver == "nouveau"]
-    free = [gpu for gpu in nvidia_on_bus(snapshot) or () if gpu.kernel_driver != PASSED_ON]
-    if module_loaded(snapshot) or not (held or (snapshot.driver.nouveau.value and free)):
+    by_nova = held_by_nova(snapshot)
+    free = [gpu for gpu in nvidia_on_bus(snapshot) or () if not is_passed_on(gpu)]
+    if module_loaded(snapshot) or not (held or by_nova or (snapshot.driver.nouveau.value and free)):
         return
     yield Symptom(
-        "The nouveau module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
-        _holders(held)
+        f"The {free_driver(snapshot)} module holds the NVIDIA GPU, so NVIDIA's driver cannot use it",
+        _holders((*held, *by_nova))
         + fact("driver.module", snapshot.driver.module)
         + (fact("driver.module_blocks", snapshot.driver.module_blocks) if blocks(snapshot) else ()),
-        _instead_of_nouveau(facts),
+        in_its_place(facts),
     )
-
-
-def _instead_of_nouveau(facts: Facts) -> tuple[Fix, ...]:
-    """Where the driver's own module is there for this kernel and blocked, somebody chose nouveau: that is undone."""
-    snapshot = facts.snapshot
-    there = snapshot.driver.module.value is Module.NOT_LOADED and not is_declared(snapshot)
-    if there and blocks(snapshot):
-        by_file = Fix("Where nouveau comes back, keep it out: blacklist nouveau, in a file below /etc/modprobe.d.")
-        return (*let_through(snapshot), nouveau_away(snapshot, "Where nouveau comes back,") or by_file)
-    if there and not libraries_absent(snapshot):
-        by_parameters = nouveau_away(snapshot, "NVIDIA's driver is installed:")
-        away = (by_parameters, _taking(snapshot)) if by_parameters else (*_NOUVEAU_AWAY, *_early_too(snapshot))
-        return (*_of_the_right_kind(facts), *away)
-    return (*driver_fixes(facts), restart(snapshot, "so that the new module takes the GPU"))
-
-
-def _of_the_right_kind(facts: Facts) -> tuple[Fix, ...]:
-    """Which kind its modules are of is not told before they are loaded, and nouveau drives the screen until then.
-
-    The open ones say Dual MIT/GPL (open-gpu-kernel-modules, nv.c, MODULE_LICENSE), the proprietary ones NVIDIA.
-    """
-    kinds = wanted(facts).kinds
-    if len(kinds) != 1 or facts.snapshot.driver.flavor.known:
-        return ()
-    words = f"See first that its modules are the {next(iter(kinds))} ones, without which nothing drives this GPU"
-    return (Fix(f"{words}: the open ones say Dual MIT/GPL.", ("modinfo", "-F", "license", "nvidia")),)
-
-
-def _early_too(snapshot: Snapshot) -> tuple[Fix, ...]:
-    words = "Make the initial RAM disk anew, from which nouveau is loaded before that file counts, and restart."
-    return (Fix(words, initial_disk(snapshot)), _taking(snapshot))
-
-
-def _taking(snapshot: Snapshot) -> Fix:
-    return restart(snapshot, "so that NVIDIA's module takes the GPU")
 
 
 @check("DRV105", Cause.DRIVER_MODULE_NOT_LOADED, requires=(*_ABSENT, "DRV104", "GPU204"))
@@ -120,8 +80,8 @@ def module_not_loaded(facts: Facts) -> Outcome:
     update that removed the modules of the running kernel, none can be loaded until the next start.
     How it is seen: NVML says that the driver is not loaded, or the module lies in the kernel's folder, unloaded. Where
     DKMS's tree or the kernel's log tells why, a finding of its own says so.
-    What to do: where all GPUs are passed on to virtual machines (vfio-pci holds them), use them there; else take out
-    what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
+    What to do: where all GPUs are passed on to virtual machines (vfio-pci, pciback or their like holds them), use them
+    there; else take out what keeps it from being loaded; load it by hand and read what the kernel says; after a kernel
     update, rebuild it (DKMS) or restart.
     """
     snapshot = facts.snapshot
@@ -131,18 +91,43 @@ def module_not_loaded(facts: Facts) -> Outcome:
     installed = snapshot.driver.module.value is Module.NOT_LOADED
     if driver_sees_gpu(snapshot) or not (told or installed):
         return
-    away = passed_on(snapshot)
+    away, others = passed_on(snapshot), held_by_others(snapshot)
     yield Symptom(
-        f"{_TITLE_AWAY}, so the NVIDIA driver's module is not loaded" if away else _NOT_LOADED,
-        _holders(away)
+        _title(away, others),
+        _holders((*away, *others))
         + fact("driver.module", snapshot.driver.module)
         + source(snapshot, "nvml")
         + fact("host.kernel", snapshot.host.kernel)
         + (fact("host.secure_boot", snapshot.host.secure_boot) if snapshot.host.secure_boot.value else ())
         + (fact("driver.module_blocks", snapshot.driver.module_blocks) if snapshot.driver.module_blocks.value else ())
         + (fact("driver.module_kernels", snapshot.driver.module_kernels) if _is_replaced(snapshot) else ()),
-        _FOR_VIRTUAL_MACHINES if away else tuple(_loading(snapshot)),
+        _in_virtual_machines(away) if away else tuple(_out_of_its_way(others) or _loading(snapshot)),
     )
+
+
+def _title(away: Sequence[PciGpu], others: Sequence[PciGpu]) -> str:
+    if away:
+        return f"{_kept(away)}, so the NVIDIA driver's module is not loaded"
+    held = f", and {holders_of(others)} has the GPU" if others else ""
+    return f"{_NOT_LOADED}{held}"
+
+
+def _kept(away: Sequence[PciGpu]) -> str:
+    return f"{holders_of(away)} keeps every NVIDIA GPU for virtual machines"
+
+
+def _in_virtual_machines(away: Sequence[PciGpu]) -> tuple[Fix, ...]:
+    there = f"Use the GPU in the virtual machine that it is passed on to by {holders_of(away)}, and gpuenv there."
+    return (Fix(there), NONE_EXPECTED)
+
+
+def _out_of_its_way(others: Sequence[PciGpu]) -> tuple[Fix, ...]:
+    """NVIDIA's module takes no device that another kernel driver has, and then it does not stay loaded."""
+    if not others:
+        return ()
+    name = holders_of(others)
+    keep = Fix(f"Keep {name} off the GPU, as by the line blacklist {name} in a file below /etc/modprobe.d; restart.")
+    return (keep, Fix("Then load NVIDIA's module, where it is not loaded by itself.", _LOAD))
 
 
 def _holders(gpus: Iterable[PciGpu]) -> tuple[Evidence, ...]:
@@ -195,7 +180,7 @@ def no_driver(facts: Facts) -> Outcome:
     on_bus, away = nvidia_on_bus(snapshot), passed_on(snapshot)
     seen = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
     yield Symptom(
-        f"{_TITLE_AWAY}, and no NVIDIA driver is installed here"
+        f"{_kept(away)}, and no NVIDIA driver is installed here"
         if away
         else "No NVIDIA driver is installed" + (", though there is an NVIDIA GPU" if on_bus else ""),
         _holders(away)
@@ -203,7 +188,7 @@ def no_driver(facts: Facts) -> Outcome:
         + source(snapshot, "libcuda")
         + source(snapshot, "nvml")
         + fact("driver.module", snapshot.driver.module),
-        _FOR_VIRTUAL_MACHINES if away else driver_fixes(facts),
+        _in_virtual_machines(away) if away else driver_fixes(facts),
     )
 
 
@@ -231,7 +216,9 @@ def driver_incomplete(facts: Facts) -> Outcome:
         "The driver is incomplete: libcuda.so.1 is not found",
         source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("driver.module", snapshot.driver.module),
         (
-            Fix("Install the compute part of the same driver, or reinstall the driver.", compute_part(snapshot)),
+            _OF_A_MANAGER
+            if any(gpu.virtualization.value is Virtualization.HOST_VGPU for gpu in snapshot.gpus)
+            else Fix("Install the compute part of the same driver, or reinstall the driver.", compute_part(snapshot)),
             *(() if snapshot.host.container.known else (_IN_A_CONTAINER,)),
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.events import troubles
 from gpuenv.doctor.evidence import fact, searched, source
-from gpuenv.doctor.machine import PASSED_ON, driver_sees_gpu, nvidia_on_bus, unfound_in_wsl
+from gpuenv.doctor.machine import driver_sees_gpu, holders_of, is_passed_on, nvidia_on_bus, unfound_in_wsl
 from gpuenv.doctor.mps import MPS_TROUBLES, by_mps
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.remedies import driver_fixes, fabric_manager, restart
@@ -288,11 +288,12 @@ def _without_instance(evidence: tuple[Evidence, ...]) -> Symptom:
 def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Symptom:
     """A GPU is on the bus, as far as that is known, and the driver has none: another driver may hold it."""
     title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
+    kept = holders_of(gpu for gpu in on_bus if is_passed_on(gpu))
     passed_on: tuple[Fix, ...] = ()
     holders = tuple(
         Evidence(f"kernel driver of {gpu.pci}", gpu.kernel_driver or "none", "/sys/bus/pci/devices") for gpu in on_bus
     )
-    if any(gpu.kernel_driver == PASSED_ON for gpu in on_bus):
-        title += f": {PASSED_ON} holds it"
-        passed_on = (Fix("vfio-pci keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
+    if kept:
+        title += f": {kept} holds it"
+        passed_on = (Fix(f"{kept} keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
     return Symptom(title, evidence + holders, (*passed_on, _LOOK))  # nvidia-uvm has no part in listing GPUs

@@ -122,6 +122,8 @@ def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     }
     key = keys.get(family(snapshot) or "")
     enrol = ("sudo", "mokutil", "--import", key) if key else None
+    if family(snapshot) == "suse":  # openSUSE's wiki, SDB:NVIDIA drivers: a key of each package, named by its release
+        enrol = ("sudo", "sh", "-c", "mokutil --import /usr/share/nvidia-pubkeys/*.der --root-pw")
     return (
         Fix("Enrol the key that signs this machine's modules, then restart and confirm it.", enrol),
         Fix("Or install modules that the distribution has signed, or turn Secure Boot off in the firmware."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.machine import probed
 from gpuenv.doctor.named import called, option_of, resets, showing
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -23,6 +24,11 @@ def _seen(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
     return [(place, gpu) for place, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known]
 
 
+def _listed_alone(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
+    """Those that nvidia-smi has listed, where nobody has asked libcuda, as in a paste."""
+    return [] if probed(snapshot) else [(n, gpu) for n, gpu in enumerate(snapshot.gpus) if gpu.index.known]
+
+
 @check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_BEFORE)
 def compute_mode(facts: Facts) -> Outcome:
     """The GPU's compute mode keeps this process out.
@@ -33,7 +39,7 @@ def compute_mode(facts: Facts) -> Outcome:
     How it is seen: NVML tells the compute mode and the processes that hold the GPU.
     What to do: wait for the process that holds it, take another GPU, or set the mode to default.
     """
-    seen = _seen(facts.snapshot)
+    seen = _seen(facts.snapshot) or _listed_alone(facts.snapshot)
     closed = [(place, gpu) for place, gpu in seen if _closed(facts.snapshot, gpu)]
     if not closed:
         return

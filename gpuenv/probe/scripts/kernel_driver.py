@@ -117,9 +117,9 @@ def library_folders(root: str) -> list[str]:
     """Where drivers, engines and clouds put libcuda, and where others of that name lie.
 
     Debian's and Ubuntu's multiarch folders, /usr/lib64 (Fedora, openSUSE), /usr/lib (Arch); lib64-nvidia (Colab);
-    /usr/local/nvidia (GKE); /run/opengl-driver (NixOS); wsl (Windows); tegra and nvidia (Jetson); GL/nvidia-*
-    (Flatpak); /.singularity.d/libs (Apptainer's --nv); /run/nvidia/driver (the driver container of NVIDIA's GPU
-    Operator); compat and stubs (a toolkit's).
+    /usr/local/nvidia (GKE); /var/lib/nvidia (Container-Optimized OS); /run/opengl-driver (NixOS); wsl (Windows); tegra
+    and nvidia (Jetson); GL/nvidia-* (Flatpak); /.singularity.d/libs (Apptainer's --nv); /run/nvidia/driver (the driver
+    container of NVIDIA's GPU Operator); compat and stubs (a toolkit's).
     """
     archs = [f"/usr/lib/{arch}-linux-gnu" for arch in ("x86_64", "aarch64")]
     folders = [
@@ -129,6 +129,7 @@ def library_folders(root: str) -> list[str]:
         "/usr/lib64-nvidia",
         "/usr/local/nvidia/lib64",
         "/usr/local/nvidia/lib",
+        "/var/lib/nvidia/lib64",
     ]
     folders += ["/run/opengl-driver/lib", "/usr/lib/wsl/lib", "/.singularity.d/libs"]
     for arch in archs:

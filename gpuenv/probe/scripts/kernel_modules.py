@@ -12,15 +12,18 @@ _WHOLE = 8_000_000  # bytes; modules.dep has about one million
 _DEEP = 4  # folders below updates/ and extra/ in which modules are looked for
 _MOST_KERNELS, _MOST_BLOCKS = 16, 8
 _MOST_FILES = 8  # of one kernel: Ubuntu has one a branch
-_MODULE_FILE = r"nvidia(-current)?\.ko(\.\w+)?"
-_LISTED = r"(?m)(?:^|[\s:])((?:\S*/)?nvidia(?:-current)?\.ko[.\w]*)"
+# Debian's packages name the module after themselves, so that several releases of the driver can lie side by side:
+# nvidia-current, nvidia-current-open, nvidia-tesla-470, nvidia-legacy-390xx; their companions end in -drm and so on.
+_NAME = r"nvidia(?:-current|-tesla(?:-\d{3})?|-legacy-\d{3}xx)?(?:-open)?"
+_MODULE_FILE = rf"{_NAME}\.ko(\.\w+)?"
+_LISTED = rf"(?m)(?:^|[\s:])((?:\S*/)?{_NAME}\.ko[.\w]*)"
 _TREE = "/lib/modules"
 # modprobe.d(5): of files with one name, that of the first folder counts; these commands name a module, and a command
 # that only fails, or does nothing, keeps it out.
 _FOLDERS = tuple(f"{folder}/modprobe.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 _BLOCKING = (
-    r"\s*(blacklist\s+nvidia(-current)?|alias\s+nvidia\s+off"
-    r"|install\s+nvidia(-current)?\s+(/usr)?/bin/(false|true))\s*$"
+    rf"\s*(blacklist\s+{_NAME}|alias\s+nvidia\s+off"
+    rf"|install\s+{_NAME}\s+(/usr)?/bin/(false|true))\s*$"
 )
 # The kernel's own parameter, modprobe's (modprobe(8)), and dracut's (dracut.cmdline(7)).
 _PARAMETER = r"(?:module_blacklist|modprobe\.blacklist|rd\.driver\.blacklist)=(?:\S*,)?nvidia(?:,\S*)?$"
