@@ -1,10 +1,10 @@
 """The package with the headers of a kernel: distributions have kernels of several kinds, and a package for each. Pure.
 
-Proxmox VE has Debian's system with kernels of its own (its wiki, Developer Documentation: pve-headers before 6.5,
-proxmox-headers since). Oracle Linux has Red Hat's kernels and UEK (its documentation: kernel-uek-devel). Red Hat's own
-for pages of 64 KiB and for real time bear a plus and their kind at the end (RHEL 9 documentation: kernel-64k,
-kernel-rt). Amazon Linux 2023 has 6.1 as "kernel" and each newer one with its number (its documentation, Kernel
-updates). SUSE's bear theirs at the end (SLE documentation: kernel-default, kernel-azure, kernel-64kb).
+Read off public scripts and spec files that install them, and distributions' advisories: Proxmox VE has Debian's system
+with kernels of its own (pve-headers, and proxmox-headers since 6.5). Oracle Linux has Red Hat's kernels and UEK
+(kernel-uek-devel). Red Hat's own for pages of 64 KiB and for real time bear a plus and their kind at the end
+(kernel-64k, kernel-rt). Amazon Linux 2023 has 6.1 as "kernel" and each newer one with its number (kernel6.12-devel).
+SUSE's bear theirs at the end (kernel-default, kernel-azure, kernel-rt, kernel-64kb, kernel-longterm).
 """
 
 from __future__ import annotations
