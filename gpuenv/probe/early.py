@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _IGNORED = ("SIGPIPE", "SIGXFSZ")  # by this interpreter, and no child shall inherit that
+_GRACE, _MOMENT = 0.3, 0.001  # seconds that a killed child is given to end, and between two looks
 _FIRST_FREE = 3  # descriptors below are the standard streams, unless somebody has closed them
 
 
@@ -34,11 +35,20 @@ class Early:
         self.started = time.monotonic()
 
     def end(self) -> None:
-        """Ends it and whatever it has started."""
+        """Ends it and whatever it has started, and waits for it: the kernel takes a moment."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             return
+        until = time.monotonic() + _GRACE
+        while self._runs() and time.monotonic() < until:
+            time.sleep(_MOMENT)
+
+    def _runs(self) -> bool:
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] == 0
+        except ChildProcessError:
+            return False
 
 
 def start_early(command: Sequence[str], environment: Mapping[str, str], into: list[Early]) -> None:

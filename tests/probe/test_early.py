@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -54,6 +53,25 @@ def test_it_says_and_complains_in_a_session_of_its_own_with_signals_as_they_were
     assert result.stdout == f"True [] [0, 1, 2] {variables}\n"
 
 
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_it_is_gone_when_it_has_been_ended() -> None:
+    """Whoever is interrupted this early ends at once, and leaves no child behind."""
+    for _ in range(20):
+        early = started(sys.executable, "-I", "-c", "import time; time.sleep(600)")
+        assert early is not None
+        early.end()
+        with pytest.raises(ProcessLookupError):
+            os.kill(early.pid, 0)
+        for descriptor in (early.out, early.err, early.told):
+            os.close(descriptor)
+
+
 def test_it_is_killed_at_its_deadline() -> None:
     early = started(sys.executable, "-I", "-c", "import time; time.sleep(600)")
     assert early is not None
@@ -75,7 +93,11 @@ def test_it_is_ended_with_what_it_has_started(tmp_path: Path) -> None:
     while not (noted.exists() and noted.read_text(encoding="utf-8").strip()) and time.monotonic() < until:
         time.sleep(0.01)
     early.end()
-    assert os.waitstatus_to_exitcode(os.waitpid(early.pid, 0)[1]) == -signal.SIGKILL
+    with pytest.raises(ProcessLookupError):
+        os.kill(early.pid, 0)
+    while runs(int(noted.read_text(encoding="utf-8"))):  # nobody here can wait for it
+        assert time.monotonic() < until
+        time.sleep(0.01)
     early.end()  # there is nothing left to end
     for descriptor in (early.out, early.err, early.told):
         os.close(descriptor)
