@@ -203,8 +203,10 @@ def test_without_any_program_it_says_where_one_is_looked_for(conda: Conda) -> No
 
 
 @pytest.mark.parametrize("option", ["--locked", "--bundle", "--guard"])
-def test_what_is_for_wheels_alone(conda: Conda, option: str) -> None:
-    done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE, option, "file")
+def test_what_is_for_wheels_alone(tmp_path: Path, conda: Conda, option: str) -> None:
+    given = tmp_path / "requirements.txt"
+    given.write_text(f"numpy==2.1.0 --hash=sha256:{'0' * 64}\n", encoding="utf-8")
+    done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE, option, given)
     assert done.returncode == 2, done.stderr
     assert "is for wheels" in done.stderr
 
