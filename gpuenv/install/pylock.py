@@ -29,14 +29,17 @@ def parse_pylock(text: str, markers: Mapping[str, str] | None = None) -> tuple[P
         raise ValueError("packages: expected a list of tables")  # noqa: TRY004 - one kind of error for all input
     if not all(isinstance(entry, dict) for entry in packages):
         raise ValueError("packages: expected a table")
-    return tuple(_pin(entry) for entry in packages if markers is None or _is_for(entry, markers))
+    return tuple(_pin(entry) for entry in packages if _is_wanted(entry, markers))
 
 
-def _is_for(entry: Mapping[str, Any], markers: Mapping[str, str]) -> bool:
+def _is_wanted(entry: Mapping[str, Any], markers: Mapping[str, str] | None) -> bool:
+    """Whether it is for the target; where nobody knows the target yet, what only some have may lack wheels."""
+    marker = str(entry.get("marker") or "")
     try:
-        return marker_holds(str(entry.get("marker") or ""), markers)
+        holds = marker_holds(marker, markers or {})
     except ValueError as error:
         raise ValueError(f"{entry.get('name')}: {error}") from error
+    return holds if markers is not None else not marker or bool(entry.get("wheels"))
 
 
 def _pin(entry: Mapping[str, Any]) -> Pin:

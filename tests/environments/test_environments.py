@@ -93,7 +93,7 @@ def check_mending(visit: Visit, code: int) -> None:
     ended, told, said = visit.report("--fix", "--yes")
     if odd.mended is None:
         assert ended == (code if odd.code is None else odd.code), said
-        assert told is None or told["repair"]["status"] == "nothing-to-mend", told["repair"]
+        assert told["repair"]["status"] == ("nothing-to-mend" if odd.code is None else "failed"), told["repair"]
         assert visit.held() == before
         return
     assert told is not None, said

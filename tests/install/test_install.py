@@ -243,6 +243,11 @@ def test_constraints_of_the_user_are_honoured(ground: Ground, tmp_path: Path) ->
 _ELSEWHERE = {"PIP_USER": "1", "PIP_PLATFORM": "win_amd64", "PIP_PYTHON_VERSION": "3.9", "PIP_ABI": "cp39"}
 
 
+def test_warnings_that_end_a_program_do_not_end_pip(ground: Ground) -> None:
+    code, told = outcome(ground, ground.target("strict", pip=True), "--installer", "pip", PYTHONWARNINGS="error")
+    assert code == 0, told
+
+
 def test_variables_that_lead_elsewhere_are_not_followed(ground: Ground, tmp_path: Path) -> None:
     target = ground.target("here", pip=True)
     code, _ = outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "there"), **_ELSEWHERE)

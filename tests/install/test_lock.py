@@ -137,6 +137,8 @@ def test_of_a_lock_for_several_platforms_the_target_s_part_is_installed(
     more = [
         (LINES if form == "pylock" else line).format(name=n, release=r, marker=m, digest="0" * 64) for n, r, m in others
     ]
+    if form == "pylock":  # what is built from its source is no package for wheels alone, and none of the target's
+        more.append("[[packages]]\nname = 'appnope'\nversion = '0.1'\nmarker = \"sys_platform == 'darwin'\"\n")
     text = file.read_text(encoding="utf-8").replace("cupy-cuda12x==", "cupy-cuda12x[ctk]==")  # as pip-compile has it
     file.write_text(text + "".join(more), encoding="utf-8")
     done = ground.install(target, "--locked", file)

@@ -27,6 +27,7 @@ _ELSEWHERE = frozenset(
     + ("PIP_REQUIREMENT", "PIP_EDITABLE", "PIP_QUIET", "PIP_VERBOSE", "PIP_LOG", "PIP_PRE")
     + ("PIP_PLATFORM", "PIP_PYTHON_VERSION", "PIP_IMPLEMENTATION", "PIP_ABI")
 )
+_OF_THE_PROGRAM = frozenset(("PYTHONWARNINGS",))  # an error for each warning of the user's program is none of pip's
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ class Pip:
         return None
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The user's own settings, but for the few that would send the install elsewhere."""
-        kept = {name: value for name, value in given.items() if name not in _ELSEWHERE}
+        """The user's own settings, but for the few that would send the install elsewhere, or end pip for a warning."""
+        kept = {name: value for name, value in given.items() if name not in _ELSEWHERE | _OF_THE_PROGRAM}
         return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "NO_COLOR": "1"}
 
     def _install(self, options: Options) -> tuple[str, ...]:
