@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from gpuenv import began  # noqa: F401 - before all that takes time
@@ -35,6 +36,10 @@ def _main(arguments: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.write(f"gpuenv {__version__}\n")
         return 0
+    if os.environ.get("PYTHONWARNINGS"):
+        import warnings  # noqa: PLC0415
+
+        warnings.simplefilter("ignore")  # meant for the user's own program; an error for each would end this one
     import gc  # noqa: PLC0415 - --version needs none of these
 
     gc.set_threshold(_COLLECT_AFTER)
