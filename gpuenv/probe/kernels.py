@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpuenv.files import read_regular
+from gpuenv.files import is_file, read_regular
 from gpuenv.probe.target import TargetError
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -62,7 +62,7 @@ def _interpreter(program: str, spec: Path, environment: Mapping[str, str]) -> st
         raise TargetError(f"{spec}: {program} is no absolute path; name the interpreter with --python")
     prefix = spec.parents[4] if spec.parts[-5:-2] == ("share", "jupyter", "kernels") else None
     inside = [prefix / "bin" / name for name in (program, "python3", "python")] if prefix else []
-    found = next((str(path) for path in inside if os.path.exists(path)), None)  # noqa: PTH110 - Path may raise
+    found = next((str(path) for path in inside if is_file(path)), None)
     found = found or shutil.which(program, path=environment.get("PATH"))
     if found is None:
         raise TargetError(f"{spec}: {program} is neither beside it nor on PATH; name the interpreter with --python")

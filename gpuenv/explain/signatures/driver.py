@@ -5,6 +5,14 @@ from __future__ import annotations
 from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
+# What a driver that is not found means depends on where it is looked for.
+_WHERE_IT_IS = (
+    Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+    Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
+    Sway("wsl", Cause.WSL_LIBCUDA, 10),
+)
+_CONTAINER = "whether this is a container: --assume container=yes or no"
+
 SIGNATURES = (
     Signature(
         "tf.kernel-dso",
@@ -27,12 +35,8 @@ SIGNATURES = (
         ),
         "xla/stream_executor/cuda/cuda_diagnostics.cc",
         pattern=r"kernel driver does not appear to be running|could not open driver version path|Could not find cuda drivers on your machine|/proc/driver/nvidia/version.*(?:does not exist|no such file)",
-        sways=(
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-            Sway("wsl", Cause.WSL_LIBCUDA, 10),
-        ),
-        decides="whether this is a container: --assume container=yes or no",
+        sways=_WHERE_IT_IS,
+        decides=_CONTAINER,
     ),
     Signature(
         "driver.none-found",
@@ -46,12 +50,8 @@ SIGNATURES = (
         ),
         "ethminer, libethash-cuda: no CUDA driver found; others in like words, where libcuda is not there or has no device",
         pattern=r"\bno CUDA drivers? (?:was |were |is |are )?(?:found|detected|installed|available)\b|\bCUDA driver (?:is |was )?not (?:found|detected|installed|available)\b",
-        sways=(
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-            Sway("wsl", Cause.WSL_LIBCUDA, 10),
-        ),
-        decides="whether this is a container: --assume container=yes or no",
+        sways=_WHERE_IT_IS,
+        decides=_CONTAINER,
     ),
     Signature(
         "kernel.lockup",

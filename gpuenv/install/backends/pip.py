@@ -21,13 +21,13 @@ from gpuenv.model.record import dataclass
 OLDEST = Version("22.2")
 _REPORTS = ("0", "1")
 # They send an install elsewhere, or change what is installed.
-_ELSEWHERE = frozenset(
+_LEFT_OUT = frozenset(
     ("PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_DRY_RUN", "PIP_REPORT", "PIP_REQUIRE_HASHES")
     + ("PIP_NO_DEPS", "PIP_UPGRADE", "PIP_FORCE_REINSTALL", "PIP_IGNORE_INSTALLED", "PIP_COMPILE", "PIP_PYTHON")
     + ("PIP_REQUIREMENT", "PIP_EDITABLE", "PIP_QUIET", "PIP_VERBOSE", "PIP_LOG", "PIP_PRE")
     + ("PIP_PLATFORM", "PIP_PYTHON_VERSION", "PIP_IMPLEMENTATION", "PIP_ABI")
+    + ("PYTHONWARNINGS",)  # meant for the user's program: an error for each warning would end pip
 )
-_OF_THE_PROGRAM = frozenset(("PYTHONWARNINGS",))  # an error for each warning of the user's program is none of pip's
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Pip:
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
         """The user's own settings, but for the few that would send the install elsewhere, or end pip for a warning."""
-        kept = {name: value for name, value in given.items() if name not in _ELSEWHERE | _OF_THE_PROGRAM}
+        kept = {name: value for name, value in given.items() if name not in _LEFT_OUT}
         return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "NO_COLOR": "1"}
 
     def _install(self, options: Options) -> tuple[str, ...]:
