@@ -58,8 +58,8 @@ class Subject:
 
 def matrix_path(path: Path | None) -> Path:
     """The matrix that is meant: the one that was named, the user's own where that is newer, or the shipped one."""
-    from gpuenv.cli.user_folders import user_matrix
     from gpuenv.data import data_path
+    from gpuenv.user_folders import user_matrix
 
     shipped = data_path("matrix.yaml")
     own = user_matrix(os.environ)
@@ -92,9 +92,9 @@ def get_matrix(path: Path | None, *, anew: bool = False, quiet: bool = False) ->
         CommandError: when it cannot be read, or is invalid, with every fault.
     """
     from gpuenv.cli.matrix_cache import load_matrix
-    from gpuenv.cli.user_folders import user_cache
     from gpuenv.data import data_path
     from gpuenv.matrix.faults import MatrixError
+    from gpuenv.user_folders import user_cache
 
     chosen = matrix_path(path)
     own = path is None and chosen != data_path("matrix.yaml")

@@ -19,7 +19,6 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.cli.inputs import OLD, get_matrix, matrix_path
 from gpuenv.cli.output import write_file
 from gpuenv.cli.profiles import shipped_machines
-from gpuenv.cli.user_folders import user_cache, user_matrix
 from gpuenv.data import data_path
 from gpuenv.matrix.faults import MatrixError
 from gpuenv.matrix.load import parse
@@ -38,6 +37,7 @@ from gpuenv.refresh.refresh import NoSuchRowError, find_additions
 from gpuenv.refresh.rows import Additions, PlaceError, written
 from gpuenv.refresh.uv_index import UvIndex
 from gpuenv.refresh.work import Workplace
+from gpuenv.user_folders import user_cache, user_matrix
 
 
 class Installer(str, Enum):

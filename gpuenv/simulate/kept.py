@@ -15,14 +15,15 @@ from gpuenv.data import data_path
 from gpuenv.model.cuda_libraries import WANTED
 from gpuenv.simulate.build import FLAGS, SOURCES, StubDriver, build, built_in
 from gpuenv.simulate.toolkit import NVRTC, compile_toolkit
+from gpuenv.user_folders import user_cache
 
 Announce = Callable[[str], None]
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path | None:
     """Where all that is compiled is kept, by what it was compiled of; None where the user has no such place."""
-    home = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "", ".cache")  # noqa: PTH118
-    if not os.path.isabs(home):  # noqa: PTH117 - no HOME
+    cache = user_cache(environment)
+    if cache is None:
         return None
     sources = data_path("native")
     digest = hashlib.sha256()
@@ -30,7 +31,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path | None:
         digest.update((sources / name).read_bytes())
     by = (sys.platform, os.uname().machine, environment.get("CC", ""), FLAGS, NVRTC, WANTED)
     digest.update(repr(by).encode())
-    return Path(home) / "gpuenv" / f"stub-{digest.hexdigest()[:16]}"
+    return cache / f"stub-{digest.hexdigest()[:16]}"
 
 
 def kept_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDriver:
