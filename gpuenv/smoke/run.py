@@ -105,7 +105,8 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
         try:
             _keep_awake(run)
             _side_by_side(work, together, setting.at_once)
-            again = [number for number in together if setting.at_once > 1 and _may_be_ours(results[number])]
+            beside = min(setting.at_once, len(together)) > 1 and setting.fault is None
+            again = [number for number in together if beside and _may_be_ours(results[number])]
             _side_by_side(work, alone + again, 1)
         finally:
             run.group.terminate(_LAST_RITES)

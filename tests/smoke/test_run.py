@@ -230,6 +230,12 @@ def test_what_lacked_room_beside_others_is_asked_again_alone(tmp_path: Path) -> 
     (tmp_path / "asked").unlink()
     alone = run(tmp_path, task("busy_at_first")).tests
     assert alone[0].status is TestStatus.BUSY
+    (tmp_path / "asked").unlink()
+    only = run(tmp_path, task("busy_at_first"), at_once=2).tests
+    assert only[0].status is TestStatus.BUSY, "there was nothing beside it"
+    (tmp_path / "asked").unlink()
+    planted = replace(setting(tmp_path, 2), fault="pool-limit")
+    assert run_tasks([task("busy_at_first"), task("passes")], planted).tests[0].status is TestStatus.BUSY
 
 
 def test_a_child_runs_in_an_empty_folder_and_sees_its_one_gpu(tmp_path: Path) -> None:
