@@ -64,10 +64,6 @@ class TestInfo:
         known = [self.sizes[entry.value] for entry in order[: order.index(level) + 1] if entry.value in self.sizes]
         return known[-1] if known else None
 
-    def nearest(self, level: Level) -> Level:
-        """The level itself; for a test that is not in it yet, and named all the same, the first that it is in."""
-        return level if self.size(level) is not None else next(entry for entry in Level if entry.value in self.sizes)
-
 
 @cache
 def all_tests() -> tuple[TestInfo, ...]:

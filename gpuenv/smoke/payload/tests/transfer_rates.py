@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.common.near import stay_near
 
 GROUP = "transfer"
 TITLE = "rates of copies"
@@ -27,6 +28,7 @@ def expect(given):
 def run(gpu, given):
     import cupyx
 
+    stay_near(gpu)
     cp, host = gpu.cp, given["x"]
     there, other = cp.zeros(host.shape, dtype=host.dtype), cp.zeros(host.shape, dtype=host.dtype)
     pageable, pinned = np.zeros_like(host), cupyx.empty_pinned(host.shape, dtype=host.dtype)
