@@ -158,17 +158,6 @@ def test_a_level_without_sizes_of_its_own_takes_those_of_the_one_before() -> Non
     assert task.size == sustained.sizes["deep"], "a test that is named runs at any level"
 
 
-def test_a_test_that_is_named_below_its_levels_runs_as_in_the_first_of_them() -> None:
-    """A load of 30 s is not cut off after as many, and two that take times do not run side by side."""
-    named = chosen((), ("health.sustained", "blas.rates", "transfer.rates", "kernels.raw_kernel"), Level.QUICK)
-    tasks = {task.test.name: task for task in plan(named, [device(A)], Wish())}
-    assert tasks["health.sustained"].deadline == DEADLINE[Level.DEEP]
-    assert tasks["blas.rates"].deadline == DEADLINE[Level.NORMAL]
-    assert {name for name, task in tasks.items() if task.alone} == {"health.sustained", "blas.rates", "transfer.rates"}
-    assert (tasks["kernels.raw_kernel"].level, tasks["blas.rates"].level) == (Level.QUICK, Level.NORMAL)
-    assert {task.deadline for task in plan(named, [device(A)], Wish(timeout=3.5))} == {3.5}
-
-
 def test_no_more_tests_run_at_once_than_the_memory_and_the_processors_bear() -> None:
     assert at_once([device(A)], Level.QUICK, 16) == 12
     assert at_once([device(A)], Level.QUICK, 2) == 2
