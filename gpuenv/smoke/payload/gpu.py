@@ -49,6 +49,10 @@ class Gpu:
         """A device attribute by its number in cudaDeviceAttr (driver_types.h)."""
         return int(self.runtime.deviceGetAttribute(number, self.cp.cuda.Device().id))
 
+    def is_shared(self) -> bool:
+        """Whether it lets in several processes; 20 is cudaDevAttrComputeMode, 0 its default (driver_types.h)."""
+        return self.attribute(20) == 0
+
     def up(self, array: Array) -> Array:
         """A copy on the GPU."""
         return self.cp.asarray(array)
