@@ -15,11 +15,13 @@ from gpuenv.smoke.demos import DEMOS, sources
 from gpuenv.smoke.faults import FAULTS
 from gpuenv.smoke.payload import faults
 from gpuenv.smoke.payload.harness import (
+    LIBRARY_ERRORS,
     before_it_began,
     cuda_status,
     different,
     first_line,
     fitted,
+    found_no_room,
     lacking,
     missing_module,
     uuid_text,
@@ -175,6 +177,38 @@ def test_sizes_are_halved_until_they_fit() -> None:
     size, trouble = fitted(Sized, {"n": 1 << 20}, free, total)
     assert size["n"] >= (1 << 20) // 128
     assert trouble.status == "busy"
+
+
+def test_sizes_are_halved_until_they_are_within_the_pool_s_limit() -> None:
+    """The user's own limit is no fault of the GPU's."""
+    free, total = 79 << 30, 80 << 30
+    assert fitted(Sized, {"n": 2048}, free, total, 1 << 30) == ({"n": 1024}, None)
+    assert fitted(Sized, {"n": 2048}, free, total, 0) == ({"n": 2048}, None)
+    _, trouble = fitted(Sized, {"n": 2048}, free, total, 1 << 20)
+    assert (trouble.status, trouble.trouble) == ("skipped", "too-small")
+    assert trouble.detail == "needs 32 MiB; the memory pool's limit is 1 MiB (CUPY_GPU_MEMORY_LIMIT)"
+
+
+def test_a_test_that_does_not_say_what_it_takes_is_tried_under_any_limit() -> None:
+    assert fitted(object(), {}, 79 << 30, 80 << 30, 1 << 20) == ({}, None)
+
+
+# The classes as CuPy 12 to 14 name them.
+NO_ROOM = {
+    "CUBLASError": "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUSOLVERError": "CUSOLVER_STATUS_ALLOC_FAILED",
+    "CuSparseError": "CUSPARSE_STATUS_INSUFFICIENT_RESOURCES: insufficient resources",
+    "CuFFTError": "CUFFT_ALLOC_FAILED",
+    "CURANDError": "CURAND_STATUS_ALLOCATION_FAILED",
+}
+
+
+@pytest.mark.parametrize("kind", NO_ROOM)
+def test_a_library_that_finds_no_room_is_understood(kind: str) -> None:
+    assert kind in LIBRARY_ERRORS
+    assert found_no_room(kind, NO_ROOM[kind])
+    assert not found_no_room(kind, "CUBLAS_STATUS_EXECUTION_FAILED")
+    assert not found_no_room("ValueError", NO_ROOM[kind])
 
 
 def test_what_a_test_needs_is_looked_for() -> None:

@@ -22,7 +22,7 @@ class Gpu:
         cp: the module.
         level: ``quick``, ``normal`` or ``deep``.
         measured: name -> (value, unit).
-        free: bytes of memory that were free at the start.
+        free: bytes of memory that were free at the start, as far as the pool's limit lets it be taken.
         total: bytes of memory.
     """
 
