@@ -69,6 +69,11 @@ def test_a_complaint_is_the_line_with_the_exception() -> None:
     assert complaint_of("import time; time.sleep(60)", seconds=0.5) is None
 
 
+def test_a_warning_is_no_complaint() -> None:
+    """Whatever the caller's own settings make of one."""
+    assert complaint_of("import warnings; raise SystemExit(warnings.filters[0][0] != 'ignore')") is None
+
+
 def test_each_library_has_a_program_that_leaves_cupy_out() -> None:
     assert INTEROP == ["interop_jax", "interop_numba", "interop_torch"]
     for stem in INTEROP:

@@ -40,7 +40,7 @@ def complaint_of(program: str, seconds: float = SECONDS) -> Optional[str]:
     """What a program says that fails in a process of its own; None where it does not fail, or takes too long."""
     try:
         done = subprocess.run(
-            [sys.executable, "-B", "-c", program],
+            [sys.executable, "-W", "ignore", "-B", "-c", program],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
