@@ -27,6 +27,7 @@ from gpuenv.smoke.payload.harness import (
     uuid_text,
     wanted_bytes,
 )
+from gpuenv.smoke.payload.tests.transfer_rates import longest
 from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory, too_little
 from tests.smoke.payload import MODULES, module
 
@@ -243,6 +244,25 @@ class CUDARuntimeError(RuntimeError):
     def __init__(self, status: int) -> None:
         super().__init__("words")
         self.status = status
+
+
+def pinned_up_to(most: int) -> Any:  # noqa: ANN401 - a function
+    """A maker of arrays that are no longer than that; it returns their length."""
+
+    def make(count: int) -> int:
+        if count > most:
+            raise CUDARuntimeError(2)
+        return count
+
+    return make
+
+
+def test_as_much_is_pinned_as_the_system_lets() -> None:
+    whole = 1 << 25
+    assert longest(pinned_up_to(whole), whole) == whole
+    assert longest(pinned_up_to(whole // 3), whole) == whole // 4
+    with pytest.raises(CUDARuntimeError):
+        longest(pinned_up_to(0), whole)
 
 
 class CUBLASError(CUDARuntimeError):
