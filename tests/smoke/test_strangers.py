@@ -61,6 +61,12 @@ def test_a_test_that_does_not_apply_is_not_asked_about() -> None:
         together("torch", BROKEN, shared, raising(Skip("CPU-only")))
 
 
+def test_a_lack_of_memory_is_told_as_such() -> None:
+    """As CuPy's OutOfMemoryError, which is a MemoryError."""
+    with pytest.raises(MemoryError):
+        together("torch", BROKEN, shared, raising(MemoryError("Out of memory allocating 512 bytes")))
+
+
 def test_a_complaint_is_the_line_with_the_exception() -> None:
     assert complaint_of(SOUND) is None
     assert complaint_of("raise ValueError('one\\ntwo')") == "ValueError: one"
@@ -72,6 +78,10 @@ def test_a_complaint_is_the_line_with_the_exception() -> None:
 def test_a_warning_is_no_complaint() -> None:
     """Whatever the caller's own settings make of one."""
     assert complaint_of("import warnings; raise SystemExit(warnings.filters[0][0] != 'ignore')") is None
+
+
+def test_files_of_the_working_folder_take_no_part() -> None:
+    assert complaint_of("import sys; raise SystemExit('' in sys.path)") is None
 
 
 def test_each_library_has_a_program_that_leaves_cupy_out() -> None:

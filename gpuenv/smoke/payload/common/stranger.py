@@ -9,6 +9,8 @@ from typing import Any, Callable, Optional
 from gpuenv.smoke.payload.gpu import Skip
 
 SECONDS = 40.0
+# Files of the working folder take no part, as in the payload itself.
+ELSEWHERE = "import sys\nsys.path[:] = [entry for entry in sys.path if entry]\n"
 MARK = "Traceback (most recent call last):"
 
 
@@ -27,8 +29,8 @@ def together(name: str, program: str, is_shared: Callable[[], bool], work: Calla
     """
     try:
         return work()
-    except Skip:
-        raise
+    except (Skip, MemoryError):
+        raise  # where there is no room, the library finds none by itself either
     except Exception:
         complaint = complaint_of(program) if is_shared() else None
         if complaint is not None:
@@ -40,7 +42,7 @@ def complaint_of(program: str, seconds: float = SECONDS) -> Optional[str]:
     """What a program says that fails in a process of its own; None where it does not fail, or takes too long."""
     try:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-B", "-c", program],
+            [sys.executable, "-W", "ignore", "-B", "-c", ELSEWHERE + program],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
