@@ -27,6 +27,7 @@ from gpuenv.smoke.payload.harness import (
     uuid_text,
     wanted_bytes,
 )
+from gpuenv.smoke.payload.tests.memory_exhausted import obstacle
 from gpuenv.smoke.payload.tests.transfer_rates import longest
 from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory, too_little
 from tests.smoke.payload import MODULES, module
@@ -244,6 +245,13 @@ class CUDARuntimeError(RuntimeError):
     def __init__(self, status: int) -> None:
         super().__init__("words")
         self.status = status
+
+
+def test_more_than_there_is_is_asked_of_a_gpu_with_memory_of_its_own_alone() -> None:
+    """The machine of an integrated GPU stands still (pytorch#174358); one in WSL is given it (microsoft/WSL#11050)."""
+    assert obstacle(integrated=False, wsl=False) == ""
+    assert "no memory of its own" in obstacle(integrated=True, wsl=False)
+    assert "WSL" in obstacle(integrated=False, wsl=True)
 
 
 def pinned_up_to(most: int) -> Any:  # noqa: ANN401 - a function

@@ -53,6 +53,10 @@ class Gpu:
         """Whether it lets in several processes; 20 is cudaDevAttrComputeMode, 0 its default (driver_types.h)."""
         return self.attribute(20) == 0
 
+    def is_integrated(self) -> bool:
+        """Whether its memory is that of the whole machine; 18 is cudaDevAttrIntegrated (driver_types.h)."""
+        return self.attribute(18) != 0
+
     def up(self, array: Array) -> Array:
         """A copy on the GPU."""
         return self.cp.asarray(array)
