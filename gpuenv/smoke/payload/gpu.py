@@ -10,6 +10,8 @@ import numpy as np
 from gpuenv.smoke.payload import faults
 from gpuenv.smoke.payload.answers import Array
 
+INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
+
 
 class Skip(Exception):  # noqa: N818 - no error: the test does not apply here
     """Ends a test that cannot say anything here; the text says why."""
@@ -46,8 +48,13 @@ class Gpu:
         return self.cp.get_default_memory_pool()
 
     def attribute(self, number: int) -> int:
-        """A device attribute by its number in cudaDeviceAttr (driver_types.h)."""
-        return int(self.runtime.deviceGetAttribute(number, self.cp.cuda.Device().id))
+        """A device attribute by its number in cudaDeviceAttr (driver_types.h); 0 where the driver is too old for it."""
+        try:
+            return int(self.runtime.deviceGetAttribute(number, self.cp.cuda.Device().id))
+        except self.runtime.CUDARuntimeError as error:
+            if error.status != INVALID_VALUE:
+                raise
+            return 0
 
     def is_shared(self) -> bool:
         """Whether it lets in several processes; 20 is cudaDevAttrComputeMode, 0 its default (driver_types.h)."""
