@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,7 @@ from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, all_tests, chosen
 from gpuenv.smoke.demos import DEMOS, sources
 from gpuenv.smoke.faults import FAULTS
 from gpuenv.smoke.payload import faults
+from gpuenv.smoke.payload.free import available
 from gpuenv.smoke.payload.harness import (
     LIBRARY_ERRORS,
     before_it_began,
@@ -31,6 +32,9 @@ from gpuenv.smoke.payload.tests.memory_exhausted import obstacle
 from gpuenv.smoke.payload.tests.transfer_rates import longest
 from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory, too_little
 from tests.smoke.payload import MODULES, module
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|capability:\d+\.\d")
 
@@ -252,6 +256,18 @@ def test_more_than_there_is_is_asked_of_a_gpu_with_memory_of_its_own_alone() -> 
     assert obstacle(integrated=False, wsl=False) == ""
     assert "no memory of its own" in obstacle(integrated=True, wsl=False)
     assert "WSL" in obstacle(integrated=False, wsl=True)
+
+
+MEMINFO = "MemTotal:        7990000 kB\nMemFree:          210000 kB\nMemAvailable:    5210000 kB\nCached: 5000000 kB\n"
+
+
+def test_what_an_integrated_gpu_can_have_is_what_the_kernel_can_give(tmp_path: Path) -> None:
+    """CUDA calls MemFree free, which is little once files have been read (measured on a GB10: unsloth#10704)."""
+    (tmp_path / "meminfo").write_text(MEMINFO, encoding="ascii")
+    assert available(str(tmp_path / "meminfo")) == 5210000 * 1024
+    (tmp_path / "old").write_text(MEMINFO.replace("MemAvailable", "Other"), encoding="ascii")
+    assert available(str(tmp_path / "old")) == 0
+    assert available(str(tmp_path / "none")) == 0
 
 
 def pinned_up_to(most: int) -> Any:  # noqa: ANN401 - a function

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuenv.smoke.payload import faults
 from gpuenv.smoke.payload.answers import Array
+from gpuenv.smoke.payload.free import INTEGRATED, free_and_total
 
 INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
 
@@ -61,8 +62,12 @@ class Gpu:
         return self.attribute(20) == 0
 
     def is_integrated(self) -> bool:
-        """Whether its memory is that of the whole machine; 18 is cudaDevAttrIntegrated (driver_types.h)."""
-        return self.attribute(18) != 0
+        """Whether its memory is that of the whole machine."""
+        return self.attribute(INTEGRATED) != 0
+
+    def room(self) -> int:
+        """Bytes of memory that are free now."""
+        return free_and_total(self.cp)[0]
 
     def up(self, array: Array) -> Array:
         """A copy on the GPU."""

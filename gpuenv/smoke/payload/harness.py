@@ -10,6 +10,7 @@ import time
 import traceback
 from typing import Any, Callable, Dict, List, Optional
 
+from gpuenv.smoke.payload.free import free_and_total
 from gpuenv.smoke.payload.troubles import (
     MEMORY_ALLOCATION,
     Trouble,
@@ -145,7 +146,7 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
         return Trouble("skipped", "not-applicable", lack)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
         return Trouble("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
-    free, total = (int(number) for number in cp.cuda.runtime.memGetInfo())
+    free, total = free_and_total(cp)
     tell("memory", {"free": free, "total": total})
     limit = int(cp.get_default_memory_pool().get_limit())
     size, trouble = fitted(test, order["size"], free, total, limit)
@@ -243,8 +244,7 @@ def _of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
     if not known and not found_no_room(type(error).__name__, str(error)):
         return None
     pool = cp.get_default_memory_pool()
-    free = int(cp.cuda.runtime.memGetInfo()[0])
-    wanted = wanted_bytes(error)
+    free, wanted = free_and_total(cp)[0], wanted_bytes(error)
     return lack_of_memory(wanted, pool.total_bytes(), free, total, pool.get_limit())
 
 
