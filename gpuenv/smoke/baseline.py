@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
+from gpuenv.model.pattern import pattern
 from gpuenv.model.smoke import Compared, SmokeResult, TestedGpu, TestResult
 
 Peaks = Mapping[str, Mapping[str, float]]
@@ -15,12 +16,17 @@ TOLERANCE = 0.15  # a rate that is lower by more is worth a word; clocks and oth
 SMALLER_IS_BETTER = {"s"}
 _TIMES_TWICE = 2.0  # a time, such as that of a compile, wavers more than a rate
 _SAY_NOTHING = {"B", "1", "C", "MHz", "W"}  # sizes, counts, and the state of the moment
+# What the host is timed by and not the GPU: NumPy, the compiler, copies by way of a buffer, the launch of nothing.
+_HOST = pattern(r"numpy_.*|compile_.*|.*_pageable|launch_latency")
 
 _Key = tuple[str | None, str]
 
 
 def compare(result: SmokeResult, baseline: SmokeResult) -> tuple[Compared, ...]:
-    """Each number of a run beside the same GPU's in the baseline; numbers that only one of them has are left out."""
+    """Each number of a run beside the same GPU's in the baseline; numbers that only one of them has are left out.
+
+    Of those that time the host no one is called worse: they waver with all else that it does, and tell of no GPU.
+    """
     before = _numbers(baseline.tests)
     return tuple(
         _compared(key, unit, value, before[key][0], "baseline")
@@ -73,4 +79,5 @@ def _each(tests: Sequence[TestResult]) -> Iterator[tuple[_Key, float, str]]:
 def _compared(key: _Key, unit: str, value: float, before: float, against: str) -> Compared:
     ratio = value / before
     worse = ratio > _TIMES_TWICE if unit in SMALLER_IS_BETTER else ratio < 1.0 - TOLERANCE
-    return Compared(key[1], key[0], unit, value, before, ratio, worse, against)
+    of_the_host = _HOST.fullmatch(key[1].partition(".")[2]) is not None
+    return Compared(key[1], key[0], unit, value, before, ratio, worse and not of_the_host, against)

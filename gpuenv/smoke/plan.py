@@ -30,7 +30,7 @@ class Task:
         seed: of its input.
         repeat: which repetition, from 0.
         deadline: seconds.
-        level: how much is tested.
+        level: how much is tested; that of its sizes, where it begins deeper than was wished for.
     """
 
     test: TestInfo
@@ -81,10 +81,18 @@ def plan(tests: Iterable[TestInfo], devices: Sequence[Device], wish: Wish) -> tu
 
 
 def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, wish: Wish) -> Task:
-    own = test.size(wish.level) or next(iter(test.sizes.values()))
-    deadline = max(DEADLINE[wish.level], test.seconds.get(wish.level.value, 0.0))
+    level = _level_of(test, wish.level)
+    deadline = max(DEADLINE[level], test.seconds.get(level.value, 0.0))
     seed = seed_of(wish.seed, test.name, repeat)
-    return Task(test, own, devices, seed, repeat, wish.timeout or deadline, wish.level)
+    return Task(test, test.size(level) or {}, devices, seed, repeat, wish.timeout or deadline, level)
+
+
+def _level_of(test: TestInfo, wished: Level) -> Level:
+    """The level that is wished for; of a test that was asked for by name and begins deeper, that where it begins.
+
+    Its sizes are that level's, and so must be its deadline, and whether it runs alone.
+    """
+    return wished if test.size(wished) is not None else next(level for level in Level if level.value in test.sizes)
 
 
 def seed_of(seed: int, name: str, repeat: int) -> int:

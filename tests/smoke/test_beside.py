@@ -25,6 +25,27 @@ def test_a_rate_that_fell_and_a_time_that_grew_are_worse() -> None:
     assert compare(before, before)[0].worse is False
 
 
+def test_what_the_host_is_timed_by_says_nothing_of_a_gpu() -> None:
+    """NumPy's rate, the compiler's time: told, and no finding, whether beside a baseline or a sister."""
+    fast = {"numpy_fft": 9.0, "h2d_pageable": 9.0, "h2d_pinned": 9.0}
+    slow = test("transfer.rates", A, **dict.fromkeys(fast, 5.0))
+    found = compare(result(slow), result(test("transfer.rates", A, **fast)))
+    assert {entry.name: entry.worse for entry in found} == {
+        "transfer.numpy_fft": False, "transfer.h2d_pageable": False, "transfer.h2d_pinned": True,
+    }  # fmt: skip
+    gpus = [TestedGpu(A, "H100"), TestedGpu(B, "H100")]
+    (worse,) = beside_sisters([slow, test("transfer.rates", B, **fast)], gpus)
+    assert (worse.gpu, worse.name) == (A, "transfer.h2d_pinned")
+
+
+def test_a_sound_t4_that_its_power_holds_down_is_not_called_slow() -> None:
+    """Measured by its owner and called expected by its maker: 24 of 65 TFLOP/s in half precision, warm even less."""
+    peaks = peaks_of(load(data_path("matrix.yaml")))
+    rates = [test("blas.rates", A, matmul_f16=21e12, matmul_f32=4.4e12)]
+    found = beside_peaks(rates, [TestedGpu(A, "Tesla T4")], peaks)
+    assert [(entry.name, entry.worse) for entry in found] == [("blas.matmul_f32", False)]
+
+
 def test_repeated_numbers_count_by_their_median() -> None:
     tests = [test("a.b", A, rate=value) for value in (10.0, 100.0, 101.0)]
     (found,) = compare(result(*tests), result(test("a.b", A, rate=100.0)))

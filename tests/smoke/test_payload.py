@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from gpuenv.model.causes import Cause
@@ -36,7 +37,7 @@ from tests.smoke.payload import MODULES, module
 if TYPE_CHECKING:
     from pathlib import Path
 
-NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|capability:\d+\.\d")
+NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|numpy:[\d.]+|capability:\d+\.\d")
 
 
 @pytest.mark.parametrize("stem", MODULES)
@@ -183,6 +184,24 @@ def test_sizes_are_halved_until_they_fit() -> None:
     size, trouble = fitted(Sized, {"n": 1 << 20}, free, total)
     assert size["n"] >= (1 << 20) // 128
     assert trouble.status == "busy"
+    assert fitted(Sized, {"n": 12}, 200 << 20, total)[0] == {"n": 1}, "a size of nothing is none"
+
+
+@pytest.mark.parametrize("stem", MODULES)
+def test_a_size_that_was_halved_to_its_least_is_still_one(stem: str) -> None:
+    test = module(stem)
+    if not hasattr(test, "SHRINKS"):
+        return
+    for size in test.LEVELS.values():
+        least = {**size, test.SHRINKS: max(size[test.SHRINKS] // 64, 1)}
+        assert test.expect(test.inputs(np.random.default_rng(7), least))
+
+
+@pytest.mark.parametrize("stem", [stem for stem in MODULES if "CUPY_TF32" in getattr(module(stem), "ENVIRONMENT", {})])
+def test_a_test_of_single_precision_is_not_overruled_by_the_caller_s_variable(stem: str) -> None:
+    """Which many set to 1 for the libraries' sake: they heed it above all that a program says."""
+    asked = module(stem).ENVIRONMENT
+    assert asked["CUPY_TF32"] == "1" or asked["NVIDIA_TF32_OVERRIDE"] == "0"
 
 
 def test_sizes_are_halved_until_they_are_within_the_pool_s_limit() -> None:
@@ -218,11 +237,13 @@ def test_a_library_that_finds_no_room_is_understood(kind: str) -> None:
 
 
 def test_what_a_test_needs_is_looked_for() -> None:
-    assert lacking(["cupy:14"], "14.0.0rc1", "9.0", 1) is None
-    assert lacking(["cupy:14"], "13.6.0", "9.0", 1) == "needs CuPy 14 or more; here: 13.6.0"
-    assert lacking(["capability:8.0"], "14.2.0", "10.0", 1) is None
-    assert lacking(["capability:8.0"], "14.2.0", "7.5", 1) == "needs compute capability 8.0 or more; here: 7.5"
-    assert lacking(["gpus:2"], "14.2.0", "7.5", 1) == "needs visible GPUs 2 or more; here: 1"
+    assert lacking(["cupy:14"], "14.0.0rc1", "9.0", 1, "2.5.2") is None
+    assert lacking(["cupy:14"], "13.6.0", "9.0", 1, "2.5.2") == "needs CuPy 14 or more; here: 13.6.0"
+    assert lacking(["capability:8.0"], "14.2.0", "10.0", 1, "2.5.2") is None
+    assert lacking(["capability:8.0"], "14.2.0", "7.5", 1, "2.5.2") == "needs compute capability 8.0 or more; here: 7.5"
+    assert lacking(["gpus:2"], "14.2.0", "7.5", 1, "2.5.2") == "needs visible GPUs 2 or more; here: 1"
+    assert lacking(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.2") is None
+    assert lacking(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.1") == "needs NumPy 2.1.2 or more; here: 2.1.1"
     assert missing_module(["module:json"]) is None
     trouble = missing_module(["module:no_such_module"])
     assert trouble is not None
@@ -237,8 +258,6 @@ def test_a_uuid_is_printed_as_the_driver_prints_it() -> None:
 
 
 def test_other_bits_are_found_where_the_numbers_are_equal() -> None:
-    import numpy as np  # noqa: PLC0415 - of use here alone
-
     assert different({"x": np.array([0.0])}, {"x": np.array([-0.0])})
     assert not different({"x": np.array([np.nan])}, {"x": np.array([np.nan])})
 

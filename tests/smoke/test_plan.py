@@ -98,6 +98,19 @@ def test_each_test_runs_once_on_each_gpu_and_those_of_several_gpus_once() -> Non
     assert both.gpu is None
 
 
+def test_a_test_that_is_asked_for_by_name_has_the_deadline_of_its_sizes_and_runs_alone_as_with_them() -> None:
+    """Else two rates would be taken at once, and thirty seconds of load be given thirty seconds."""
+    named = chosen((), ("blas.rates", "health.sustained", "dtype.casting", "blas.matmul_f32"), Level.QUICK)
+    tasks = {task.test.name: task for task in plan(named, [device(A)], Wish())}
+    assert {name: (task.level, task.deadline, task.alone) for name, task in tasks.items()} == {
+        "blas.rates": (Level.NORMAL, DEADLINE[Level.NORMAL], True),
+        "health.sustained": (Level.DEEP, DEADLINE[Level.DEEP], True),
+        "dtype.casting": (Level.NORMAL, 120, False),
+        "blas.matmul_f32": (Level.QUICK, DEADLINE[Level.QUICK], False),
+    }
+    assert all(task.deadline == 12 for task in plan(named, [device(A)], Wish(timeout=12)))
+
+
 def test_what_needs_more_gpus_than_there_are_is_told() -> None:
     tasks = plan(QUICK, [device(A)], Wish())
     assert "multi" not in {task.test.group for task in tasks}

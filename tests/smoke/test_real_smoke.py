@@ -93,7 +93,7 @@ METHODS = {
     "cp.fft": "fft fftn ifft irfft irfft2 rfft rfft2",
     "cp.fft.config": "get_plan_cache",
     "cp.fft._cache.PlanCache": "clear get_curr_size set_size",
-    "cp.cuda.runtime": "deviceGetAttribute memcpyAsync",
+    "cp.cuda.runtime": "deviceGetAttribute deviceGetPCIBusId memcpyAsync",
     "cp.cuda.memory.OutOfMemoryError": "args",
 }
 

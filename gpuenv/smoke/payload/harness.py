@@ -110,10 +110,10 @@ def missing_module(needs: List[str]) -> Optional[Trouble]:
     return None
 
 
-def lacking(needs: List[str], cupy: str, capability: str, gpus: int) -> Optional[str]:
+def lacking(needs: List[str], cupy: str, capability: str, gpus: int, numpy: str) -> Optional[str]:
     """What of the test's needs is not met; versions are compared by their leading numbers."""
-    have = {"cupy": cupy, "capability": capability, "gpus": str(gpus)}
-    words = {"cupy": "CuPy", "capability": "compute capability", "gpus": "visible GPUs"}
+    have = {"cupy": cupy, "numpy": numpy, "capability": capability, "gpus": str(gpus)}
+    words = {"cupy": "CuPy", "numpy": "NumPy", "capability": "compute capability", "gpus": "visible GPUs"}
     for need in needs:
         kind, _, wanted = need.partition(":")
         if kind in have and _numbers(have[kind]) < _numbers(wanted):
@@ -141,7 +141,7 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
     tell("device", device)
-    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count)
+    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
     if lack:
         return Trouble("skipped", "not-applicable", lack)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
@@ -166,7 +166,8 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
 def fitted(test: Any, size: Dict[str, Any], free: int, total: int, limit: int = 0) -> Any:
     """The sizes, halved until they fit into what is free and into the pool's limit; or why none does."""
     shrinks, given = getattr(test, "SHRINKS", None), dict(size)
-    while _cramped(test, given, free, total, limit) and shrinks and given[shrinks] > size[shrinks] * SMALLEST:
+    least = max(size[shrinks] * SMALLEST, 1) if shrinks else 0
+    while _cramped(test, given, free, total, limit) and shrinks and given[shrinks] > least:
         given[shrinks] //= 2
     return given, _cramped(test, given, free, total, limit)
 

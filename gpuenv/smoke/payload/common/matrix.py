@@ -20,7 +20,11 @@ def random_matrices(random, size, dtype):
 
 
 def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> Answer:
-    """A @ B within gamma(2 k) |A| |B| for the sums, and the rounding of the result to its own type.
+    """A @ B within gamma(2 k) |A| |B| for the sums, and what is rounded to a coarser type.
+
+    A library that splits a sum over several blocks may keep their parts in the type of the result (cuBLAS, section
+    cublasMath_t: CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION is not set unless asked for): each part is rounded
+    to it, and so is what they come to. Where the parts cancel, this is more than the rounding of the result.
 
     Args:
         a: of the type that the GPU multiplies.
@@ -36,7 +40,7 @@ def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> Answer:
     # A complex product takes two products and a sum a part.
     terms = 2 * a.shape[-1] * (2 if wide is np.complex128 else 1)
     bound = gamma(terms, unit) * spread
-    return near(value, bound + out_unit * (np.abs(value) + bound) + smallest, dtype)
+    return near(value, bound + 2 * out_unit * (spread + bound) + smallest, dtype)
 
 
 def product_memory(size, item):

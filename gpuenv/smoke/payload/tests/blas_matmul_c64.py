@@ -12,7 +12,7 @@ TITLE = "matrix product of complex numbers"
 LEVELS = {"normal": {"n": 384}, "deep": {"n": 1024}}
 NEEDS: list = []
 TOLERANCE = "a complex product is four real ones: gamma(4 k) |A| |B|, with a factor of sqrt(2) for the two parts"
-ENVIRONMENT = {"CUPY_TF32": "0"}
+ENVIRONMENT = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
 SHRINKS = "n"
 
 

@@ -9,7 +9,10 @@ GROUP = "blas"
 TITLE = "matrix product in half precision"
 LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
 NEEDS: list = []
-TOLERANCE = "sums in single precision, cut off by tensor cores: gamma(2 k) |A| |B|; then one rounding to half precision"
+TOLERANCE = (
+    "sums in single precision, cut off by tensor cores: gamma(2 k) |A| |B|; and two roundings to half precision of what"
+    " they are summed from"
+)
 SHRINKS = "n"
 
 

@@ -12,7 +12,7 @@ NEEDS: list = []
 TOLERANCE = (
     "gamma(2 k) |A| |B| with the unit of single precision: any order of the sum, with or without fused operations"
 )
-ENVIRONMENT = {"CUPY_TF32": "0"}
+ENVIRONMENT = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
 SHRINKS = "n"
 EXACT_REPEAT = True
 

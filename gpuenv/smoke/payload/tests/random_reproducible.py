@@ -21,9 +21,9 @@ def inputs(random, size):
 def expect(given):
     n = given["n"]
     return {
-        "same": exact(np.array([n, n])),
+        "same": exact(np.array([n, n], dtype=np.int64)),
         "other": near(np.array([n, n]), 3 + n // 10**6, np.int64),
-        "permutation": exact(np.arange(n)),
+        "permutation": exact(np.arange(n, dtype=np.int64)),
         # As many numbers stay in their place as a Poisson distribution of mean 1 says.
         "moved": near(np.array(n), 20, np.int64),
     }

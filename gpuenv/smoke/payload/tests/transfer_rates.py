@@ -7,6 +7,7 @@ from typing import Any, Callable
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.common.near import stay_near
 from gpuenv.smoke.payload.harness import cuda_status
 from gpuenv.smoke.payload.troubles import MEMORY_ALLOCATION
 
@@ -32,6 +33,7 @@ def expect(given):
 def run(gpu, given):
     import cupyx
 
+    stay_near(gpu)
     cp, host = gpu.cp, given["x"]
     there, other = cp.zeros(host.shape, dtype=host.dtype), cp.zeros(host.shape, dtype=host.dtype)
     pageable, pinned = np.zeros_like(host), longest(lambda n: cupyx.empty_pinned((n,), dtype=host.dtype), host.size)

@@ -1,0 +1,87 @@
+"""Products as sound libraries really compute them: within the bounds; and what is wrong in them is not."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpuenv.smoke.payload.answers import judge
+from gpuenv.smoke.payload.common.near import numbers
+from tests.smoke.payload import module
+
+Array = Any  # an array of NumPy
+blas_matmul_f16, blas_matmul_bf16 = module("blas_matmul_f16"), module("blas_matmul_bf16")
+blas_rates = module("blas_rates")
+
+
+def bfloat16(x: Array) -> Array:
+    """Rounded to the nearest number of eight significant bits."""
+    fraction, exponent = np.frexp(x)
+    return np.ldexp(np.rint(fraction * 256) / 256, exponent)
+
+
+def half(x: Array) -> Array:
+    """Rounded to half precision."""
+    return np.asarray(x).astype("e").astype("d")
+
+
+def in_parts(a: Array, b: Array, parts: int, rounded: Any) -> Array:  # noqa: ANN401 - a function of arrays
+    """A @ B, the sums split into parts that are kept, and added, in the type of the result.
+
+    So cuBLAS may do it unless it is asked not to, and does where few blocks would leave most of a GPU idle.
+    """
+    a, b = a.astype("d"), b.astype("d")
+    place = np.linspace(0, a.shape[1], parts + 1).astype(int)
+    total = np.zeros((a.shape[0], b.shape[1]))
+    for first, last in pairwise(place):
+        total = rounded(total + rounded(a[:, first:last] @ b[first:last]))
+    return total
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_half_precision_may_be_summed_in_parts(parts: int, seed: int) -> None:
+    given = blas_matmul_f16.inputs(np.random.default_rng(seed), {"n": 512})
+    c = in_parts(given["a"], given["b"], parts, half)
+    assert judge(blas_matmul_f16.expect(given), {"c": c.astype("e")}) == []
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4, 8, 16])
+def test_bfloat16_may_be_summed_in_parts(parts: int) -> None:
+    given = blas_matmul_bf16.inputs(np.random.default_rng(1), {"n": 512})
+    got = {
+        "c": in_parts(given["a"], given["b"], parts, bfloat16).astype("f"),
+        "whole": in_parts(given["whole_a"], given["whole_b"], parts, bfloat16).astype("f"),
+    }
+    assert judge(blas_matmul_bf16.expect(given), got) == []
+
+
+@pytest.mark.parametrize("n", [16, 512, 2048])
+def test_the_whole_numbers_of_bfloat16_stay_within_what_it_holds(n: int) -> None:
+    given = blas_matmul_bf16.inputs(np.random.default_rng(3), {"n": n})
+    most = np.abs(given["whole_a"]) @ np.abs(given["whole_b"])
+    assert 10 < most.max() <= 256
+
+
+@pytest.mark.parametrize("test", [blas_matmul_f16, blas_matmul_bf16])
+def test_a_term_that_is_left_out_is_still_seen(test: Any) -> None:  # noqa: ANN401 - a module
+    given = test.inputs(np.random.default_rng(1), {"n": 128})
+    there = np.arange(136) != 7
+    short = {name: x * there if name.endswith("a") else x for name, x in given.items()}
+    expected = test.expect(given)
+    got = {name: answer.value.astype(expected[name].dtype) for name, answer in test.expect(short).items()}
+    assert len(judge(expected, got)) == len(expected)
+
+
+def test_a_product_that_would_take_seconds_is_cut_down() -> None:
+    assert blas_rates.rows_of(8192, 0.001) == 8192
+    assert blas_rates.rows_of(8192, 0.17) == blas_rates.FEW, "as in double precision on what is made for games"
+    assert blas_rates.rows_of(64, 0.001) == 64
+
+
+def test_the_processors_beside_a_gpu_are_read_as_the_kernel_lists_them() -> None:
+    assert numbers("0-2,8,64-65\n") == {0, 1, 2, 8, 64, 65}
+    assert numbers("") == numbers("\n") == numbers("none") == set()
