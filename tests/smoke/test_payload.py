@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,19 +15,27 @@ from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, all_tests, chosen
 from gpuenv.smoke.demos import DEMOS, sources
 from gpuenv.smoke.faults import FAULTS
 from gpuenv.smoke.payload import faults
+from gpuenv.smoke.payload.free import available
 from gpuenv.smoke.payload.harness import (
+    LIBRARY_ERRORS,
     before_it_began,
     cuda_status,
     different,
     first_line,
     fitted,
+    found_no_room,
     lacking,
     missing_module,
     uuid_text,
     wanted_bytes,
 )
+from gpuenv.smoke.payload.tests.memory_exhausted import obstacle
+from gpuenv.smoke.payload.tests.transfer_rates import longest
 from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory, too_little
 from tests.smoke.payload import MODULES, module
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|numpy:[\d.]+|capability:\d+\.\d")
 
@@ -196,6 +204,38 @@ def test_a_test_of_single_precision_is_not_overruled_by_the_caller_s_variable(st
     assert asked["CUPY_TF32"] == "1" or asked["NVIDIA_TF32_OVERRIDE"] == "0"
 
 
+def test_sizes_are_halved_until_they_are_within_the_pool_s_limit() -> None:
+    """The user's own limit is no fault of the GPU's."""
+    free, total = 79 << 30, 80 << 30
+    assert fitted(Sized, {"n": 2048}, free, total, 1 << 30) == ({"n": 1024}, None)
+    assert fitted(Sized, {"n": 2048}, free, total, 0) == ({"n": 2048}, None)
+    _, trouble = fitted(Sized, {"n": 2048}, free, total, 1 << 20)
+    assert (trouble.status, trouble.trouble) == ("skipped", "too-small")
+    assert trouble.detail == "needs 32 MiB; the memory pool's limit is 1 MiB (CUPY_GPU_MEMORY_LIMIT)"
+
+
+def test_a_test_that_does_not_say_what_it_takes_is_tried_under_any_limit() -> None:
+    assert fitted(object(), {}, 79 << 30, 80 << 30, 1 << 20) == ({}, None)
+
+
+# The classes as CuPy 12 to 14 name them.
+NO_ROOM = {
+    "CUBLASError": "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUSOLVERError": "CUSOLVER_STATUS_ALLOC_FAILED",
+    "CuSparseError": "CUSPARSE_STATUS_INSUFFICIENT_RESOURCES: insufficient resources",
+    "CuFFTError": "CUFFT_ALLOC_FAILED",
+    "CURANDError": "CURAND_STATUS_ALLOCATION_FAILED",
+}
+
+
+@pytest.mark.parametrize("kind", NO_ROOM)
+def test_a_library_that_finds_no_room_is_understood(kind: str) -> None:
+    assert kind in LIBRARY_ERRORS
+    assert found_no_room(kind, NO_ROOM[kind])
+    assert not found_no_room(kind, "CUBLAS_STATUS_EXECUTION_FAILED")
+    assert not found_no_room("ValueError", NO_ROOM[kind])
+
+
 def test_what_a_test_needs_is_looked_for() -> None:
     assert lacking(["cupy:14"], "14.0.0rc1", "9.0", 1, "2.5.2") is None
     assert lacking(["cupy:14"], "13.6.0", "9.0", 1, "2.5.2") == "needs CuPy 14 or more; here: 13.6.0"
@@ -228,6 +268,44 @@ class CUDARuntimeError(RuntimeError):
     def __init__(self, status: int) -> None:
         super().__init__("words")
         self.status = status
+
+
+def test_more_than_there_is_is_asked_of_a_gpu_with_memory_of_its_own_alone() -> None:
+    """The machine of an integrated GPU stands still (pytorch#174358); one in WSL is given it (microsoft/WSL#11050)."""
+    assert obstacle(integrated=False, wsl=False) == ""
+    assert "no memory of its own" in obstacle(integrated=True, wsl=False)
+    assert "WSL" in obstacle(integrated=False, wsl=True)
+
+
+MEMINFO = "MemTotal:        7990000 kB\nMemFree:          210000 kB\nMemAvailable:    5210000 kB\nCached: 5000000 kB\n"
+
+
+def test_what_an_integrated_gpu_can_have_is_what_the_kernel_can_give(tmp_path: Path) -> None:
+    """CUDA calls MemFree free, which is little once files have been read (measured on a GB10: unsloth#10704)."""
+    (tmp_path / "meminfo").write_text(MEMINFO, encoding="ascii")
+    assert available(str(tmp_path / "meminfo")) == 5210000 * 1024
+    (tmp_path / "old").write_text(MEMINFO.replace("MemAvailable", "Other"), encoding="ascii")
+    assert available(str(tmp_path / "old")) == 0
+    assert available(str(tmp_path / "none")) == 0
+
+
+def pinned_up_to(most: int) -> Any:  # noqa: ANN401 - a function
+    """A maker of arrays that are no longer than that; it returns their length."""
+
+    def make(count: int) -> int:
+        if count > most:
+            raise CUDARuntimeError(2)
+        return count
+
+    return make
+
+
+def test_as_much_is_pinned_as_the_system_lets() -> None:
+    whole = 1 << 25
+    assert longest(pinned_up_to(whole), whole) == whole
+    assert longest(pinned_up_to(whole // 3), whole) == whole // 4
+    with pytest.raises(CUDARuntimeError):
+        longest(pinned_up_to(0), whole)
 
 
 class CUBLASError(CUDARuntimeError):

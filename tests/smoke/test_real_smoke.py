@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.smoke.catalogue import PAYLOAD, all_tests
+from gpuenv.smoke.payload.harness import LIBRARY_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +107,15 @@ def test_every_name_that_the_payload_uses_is_in_cupy(release: str, folder: Path)
     done = subprocess.run([interpreter, "-c", program], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_errors_of_the_libraries_have_the_names_that_the_payload_knows(release: str, folder: Path) -> None:
+    """In the compiled modules, for to import them takes the libraries."""
+    place = target(release, folder)
+    compiled = [*place.rglob("cupy_backends/cuda/libs/*.so"), *place.rglob("cupy/cuda/cufft*.so")]
+    found = b"\0".join(path.read_bytes() for path in compiled)
+    assert [name for name in LIBRARY_ERRORS if name.encode() not in found] == []
 
 
 # Parts of cupyx load cuBLAS when they are imported, which is not here: their sources tell what they have.
