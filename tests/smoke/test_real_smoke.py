@@ -108,6 +108,34 @@ def test_every_name_that_the_payload_uses_is_in_cupy(release: str, folder: Path)
     assert json.loads(done.stdout) == []
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_cupy_takes_every_kernel_that_it_is_to_write_itself(release: str, folder: Path) -> None:
+    """It looks at the names and types when such a kernel is made, which takes no device."""
+    calls = list(_generated())
+    assert {kind for kind, _ in calls} == GENERATED
+    interpreter = str(target(release, folder) / "bin/python")
+    command = [interpreter, "-c", MAKE, json.dumps(calls)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+GENERATED = {"ElementwiseKernel", "ReductionKernel"}
+MAKE = """
+import json, sys, cupy
+for kind, arguments in json.loads(sys.argv[1]):
+    getattr(cupy, kind)(*arguments)
+"""
+
+
+def _generated() -> Iterator[tuple[str, list[str]]]:
+    """The kernels that CuPy generates from a formula, as the payload asks for them."""
+    for path in PAYLOAD.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            kind = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and kind in GENERATED:
+                yield kind, [ast.literal_eval(argument) for argument in node.args]
+
+
 # Parts of cupyx load cuBLAS when they are imported, which is not here: their sources tell what they have.
 LOOK = """
 import importlib.util, json, pathlib
