@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import Counter
 from typing import Any
 
@@ -255,6 +257,28 @@ def test_a_demonstration_is_of_a_cause_and_has_a_mistake_and_a_cure(name: str) -
     assert len(parts["WHY"]) > 40
     shown = [text for title, text in parts.items() if title != "WHY"]  # that is wrapped
     assert all(len(line) <= 76 for line in "\n".join(shown).splitlines())
+
+
+FORKED = """
+import os, signal
+from types import SimpleNamespace as Thing
+from gpuenv.smoke.payload.demos import fork_after_cuda_init
+
+parent = os.getpid()
+
+def arange(count):
+    if os.getpid() != parent:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return Thing(sum=lambda: count)
+
+cuda = Thing(Device=lambda: Thing(synchronize=lambda: None))
+print(fork_after_cuda_init.mistake(Thing(arange=arange, cuda=cuda)))
+"""
+
+
+def test_a_forked_child_that_cuda_ends_is_shown_and_not_waited_for() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=False, timeout=20)
+    assert done.stdout == "('in the child: nothing', False)\n", done.stderr
 
 
 def test_the_payload_holds_no_other_files() -> None:
