@@ -21,7 +21,8 @@ def mistake(cp):
     consumer = cp.cuda.Stream(non_blocking=True)
     x = cp.zeros(1000, dtype=cp.float32)
     fill = cp.RawKernel(KERNEL, "slow_fill")
-    x.sum()  # compiled beforehand: a compiler takes longer than any race
+    with consumer:
+        x.sum()  # compiled and given memory: that takes longer than a race
     cp.cuda.Device().synchronize()
     with producer:
         fill((1,), (256,), (x, cp.int32(x.size)))
@@ -38,7 +39,8 @@ def cure(cp):
     consumer = cp.cuda.Stream(non_blocking=True)
     x = cp.zeros(1000, dtype=cp.float32)
     fill = cp.RawKernel(KERNEL, "slow_fill")
-    x.sum()  # compiled beforehand: a compiler takes longer than any race
+    with consumer:
+        x.sum()  # compiled and given memory: that takes longer than a race
     cp.cuda.Device().synchronize()
     with producer:
         fill((1,), (256,), (x, cp.int32(x.size)))
