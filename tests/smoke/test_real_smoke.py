@@ -136,6 +136,31 @@ def _generated() -> Iterator[tuple[str, list[str]]]:
                 yield kind, [ast.literal_eval(argument) for argument in node.args]
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_caller_s_default_stream_is_not_that_of_the_test_of_default_streams(release: str, folder: Path) -> None:
+    """1 is the legacy stream, 2 the one of the thread (cudaStreamLegacy and cudaStreamPerThread, driver_types.h)."""
+    command = [str(target(release, folder) / "bin/python"), "-c", DEFAULT]
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(PAYLOAD.parents[2]), "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "1"}
+    found = []
+    for setting in ("", "set_variables(streams_default)"):
+        done = subprocess.run(
+            [*command, setting], capture_output=True, text=True, check=False, timeout=120, env=environment
+        )
+        found.append(done.stdout or done.stderr)
+    assert found == ["2\n", "1\n"]
+
+
+DEFAULT = """
+import sys
+from gpuenv.smoke.payload.surroundings import set_variables
+from gpuenv.smoke.payload.tests import streams_default
+exec(sys.argv[1])
+import cupy
+from cupy_backends.cuda import stream
+print(stream.get_default_stream_ptr())
+"""
+
+
 # Parts of cupyx load cuBLAS when they are imported, which is not here: their sources tell what they have.
 LOOK = """
 import importlib.util, json, pathlib

@@ -1,6 +1,8 @@
 """A kernel without a check of its bounds."""
 
 WHY = "More threads are started than there are elements; those beyond the end must do nothing."
+LOSES_CONTEXT = True
+ENVIRONMENT = {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "0"}
 WITHOUT = r"""
 extern "C" __global__ void fill(int *x, long long n) {
     long long i = (long long)blockDim.x * blockIdx.x + threadIdx.x;

@@ -1,6 +1,7 @@
 """Two streams without an order."""
 
 WHY = "Streams run independently. What one writes is there for another only after an event or a synchronisation."
+ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0"}
 KERNEL = r"""
 extern "C" __global__ void slow_fill(float *x, int n) {
     unsigned long long start, now;
