@@ -73,8 +73,11 @@ LONG = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests of the long lane before the lanes are chosen."""
+    """Marks the tests of the long lane and those of an engine before the lanes are chosen."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.relative_to(here).as_posix().startswith(LONG):
+        path = item.path.relative_to(here).as_posix()
+        if path.startswith(LONG):
             item.add_marker(pytest.mark.long)
+        if path.startswith("image/docker/"):
+            item.add_marker(pytest.mark.docker)

@@ -13,7 +13,7 @@ from typing import Any
 
 import docker
 import urllib3
-from docker.errors import DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
 from gpuenv.image.engine_answers import engine_facts, event_of, inspected
@@ -27,6 +27,7 @@ from gpuenv.model.record import replace
 
 _ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
 _ANSWER = 60  # seconds that a call other than a build may take
+_MOST_SAID = 16 << 20  # bytes of a container's stream; a proof says some kilobytes
 _CDI = "nvidia.com/gpu"
 
 
@@ -180,6 +181,9 @@ class Engine:
             gpus: ``cdi`` or ``gpus`` to hand all GPUs to it, None for none.
             seconds: it is killed afterwards.
 
+        Returns:
+            its exit code, None where it was killed, and the first 16 MiB of each of its streams.
+
         Raises:
             EngineError: when it could not be run.
         """
@@ -191,10 +195,7 @@ class Engine:
                 api.put_archive(made["Id"], "/tmp", files)  # noqa: S108 - the container's own
                 api.start(made["Id"])
                 code = self._wait(made["Id"], seconds)
-                texts = [
-                    api.logs(made["Id"], stdout=out, stderr=not out).decode("utf-8", "replace") for out in (True, False)
-                ]
-                return ContainerEnd(code, *texts)
+                return ContainerEnd(code, *(self._said(made["Id"], stdout=out) for out in (True, False)))
             finally:
                 with contextlib.suppress(*_ALL):
                     api.remove_container(made["Id"], force=True)
@@ -203,8 +204,17 @@ class Engine:
         try:
             return int(self._client.api.wait(container, timeout=seconds)["StatusCode"])
         except (OSError, urllib3.exceptions.HTTPError):
-            self._client.api.kill(container)
+            # One that ends in this moment cannot be killed any more.
+            with contextlib.suppress(APIError):
+                self._client.api.kill(container)
             return None
+
+    def _said(self, container: str, *, stdout: bool) -> str:
+        """The beginning of one of a container's streams; the rest is read and dropped: the SDK cannot let go of it."""
+        said = bytearray()
+        for piece in self._client.api.logs(container, stdout=stdout, stderr=not stdout, stream=True):
+            said += piece[: _MOST_SAID - len(said)]
+        return said.decode("utf-8", "replace")
 
     def close(self) -> None:
         """Lets go of the connection."""

@@ -54,6 +54,9 @@ _WORDS_OF_OURS = frozenset(
     + ("container", "distribution", "os", "arch", "value", "found_via", "assumed", "channel")
 )
 
+# What a script builds, pushes or pulls with is of no use unless it is exact; only secrets are taken out of it.
+_TO_BUILD_WITH = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name"))
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -121,6 +124,8 @@ def _value(data: Any, key: str, identity: Identity, found: _Found) -> Any:  # no
         return data
     if key == "serial" or (key.isupper() and SECRET_NAME.search(key)):
         return HIDDEN
+    if key in _TO_BUILD_WITH:
+        return hide_secrets(data)
     # A path is somebody's, whatever field it stands in.
     of_ours = key in _WORDS_OF_OURS and not re.search(r"[/\\]", data)
     return _text(data, identity, found, with_host=not of_ours)

@@ -256,6 +256,8 @@ def main() -> None:
         "blind, open half": tuple(case for case in load("blind") if case.split == "open"),
         "blind, held half": tuple(case for case in load("blind") if case.split == "held"),
         "blind later": tuple(case for case in load("blind") if case.split == "later"),
+        "unmet, open half": tuple(case for case in load("unmet") if case.split == "open"),
+        "unmet, held half": tuple(case for case in load("unmet") if case.split == "held"),
         "unconfirmed": load("unconfirmed"),
     }
     for name, cases in groups.items():

@@ -47,6 +47,17 @@ def test_all_of_them_are_one_object(tmp_path: Path) -> None:
         jsonschema.Draft202012Validator(schema).validate({"schema": "gpuenv.plan/1"})
 
 
+def test_names_and_files_are_exact_in_an_object_too() -> None:
+    """Scripts build, push and pull by them: a registry's address and the image's own home are nobody's identity."""
+    own, tag = "10.1.2.3:5000/own/image:1", "10.1.2.3:5000/team/cupy:1"
+    words = (*PRINT, "--base", own, "--tag", tag, "--python", "3.12", "--cuda", "12.9")
+    code, told = answer(*words)
+    image = told["images"][0]
+    assert (code, image["tag"], image["choice"]["base"]["reference"]) == (0, tag, own)
+    assert image["labels"]["org.opencontainers.image.base.name"] == own
+    assert image["dockerfile"] == gpuenv(*words).stdout
+
+
 def test_the_image_is_for_the_machine_that_was_recorded(tmp_path: Path) -> None:
     recording = record(FIT, tmp_path / "fit.json")
     code, told = answer("build-image", "--print", "--snapshot", recording)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpuenv.report.redact import Identity, redact_lines
+from gpuenv.report.redact import Identity, redact, redact_lines
 
 NOBODY = Identity("", "", "")
 
@@ -37,3 +37,13 @@ def test_a_long_line_is_soon_read(unit: str) -> None:
     begun = time.process_time()
     redact_lines([(unit * 100_000)[:100_000]], Identity("/home/somebody", "somebody", "node17"))
     assert time.process_time() - begun < 2
+
+
+def test_what_a_script_builds_and_pulls_with_is_exact_but_for_secrets() -> None:
+    own = "10.1.2.3:5000/own/image:1"
+    image = {"tag": own, "dockerfile": f"FROM {own}\nWORKDIR /home/cupy\n", "labels": {"base.name": own}}
+    hidden = {**image, "labels": {"base.name": "(redacted):5000/own/image:1"}}
+    assert redact({**image, "notes": [own]}, NOBODY) == {**hidden, "notes": ["(redacted):5000/own/image:1"]}
+    spoken = redact({"dockerfile": "RUN fetch https://somebody:geheim@example.org/x"}, NOBODY)["dockerfile"]
+    assert "geheim" not in spoken
+    assert "example.org/x" in spoken

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.cli.program import answer, gpuenv
 from tests.image.admission import rows
 from tests.image.docker import bases
@@ -15,8 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.image.docker.dockerd import Dockerd
-
-pytestmark = pytest.mark.docker
 REQUIRED = next(row.text for row in rows() if row.image == "12.9.1")
 HOST = ("--no-probe", "--assume", "arch=x86_64", "--assume", "gpu=H100")
 MADE = "check-local:1"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -20,60 +18,11 @@ from gpuenv.image.errors import EngineError
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of, load_stand_ins
 from tests.image.docker.dockerd import Dockerd, missing
-from tests.image.docker.program import PROGRAM, build, environment, outcome
+from tests.image.docker.program import PROGRAM, environment, outcome
 from tests.image.docker.tagged import TAG, of, tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def test_no_engine(tmp_path: Path) -> None:
-    done = build(f"unix://{tmp_path}/none.sock", *of("stand-in:fine"))
-    assert (done.returncode, done.stdout) == (4, "")
-    assert "there is no engine" in done.stderr
-    assert "Start Docker or Podman" in done.stderr
-
-
-def test_a_socket_that_nobody_listens_on(tmp_path: Path) -> None:
-    path = tmp_path / "dead.sock"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-    done = build(f"unix://{path}", *of("stand-in:fine"))
-    assert done.returncode == 4
-    assert "no engine answers" in done.stderr
-
-
-def test_an_engine_that_hangs(tmp_path: Path) -> None:
-    path = tmp_path / "hung.sock"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        done = build(f"unix://{path}", *of("stand-in:fine"), "--timeout", "2")
-    assert done.returncode == 4
-    assert "does not answer in time" in done.stderr
-
-
-def test_an_address_that_is_none() -> None:
-    done = build("bogus://x", *of("stand-in:fine"))
-    assert done.returncode == 4
-    assert "bogus://x" in done.stderr
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="giving up root's rights needs root")
-def test_no_permission_on_the_socket(tmp_path: Path) -> None:
-    """Root without its capabilities, before a socket of somebody else's: who can still read the program."""
-    path = tmp_path / "closed.sock"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        path.chmod(0o600)
-        os.chown(path, 65534, 65534)
-        command = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", *PROGRAM, *of("stand-in:fine")]
-        done = subprocess.run(
-            command, env=environment(f"unix://{path}"), capture_output=True, text=True, check=False, timeout=60
-        )
-    assert done.returncode == 4, done.stderr
-    assert "may not use the engine's socket" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -120,6 +69,15 @@ def test_a_container_is_run_and_removed_and_a_gpu_that_is_not_to_be_had_is_told(
                 shop.run("stand-in:fine", command, files, way, 60)
     shop.close()
     assert client.containers.list(all=True) == []
+
+
+def test_of_a_container_that_floods_its_output_the_beginning_is_kept(engine: Dockerd) -> None:
+    shop = connect(environment(engine.host), 30)
+    command = ["/bin/sh", "-c", "echo first; dd if=/dev/zero bs=1048576 count=24 | tr '\\0' 'x'"]
+    end = shop.run("stand-in:fine", command, pack({"given/word": ""}, 0), None, 60)
+    shop.close()
+    assert end.stdout.startswith("first\nxxx")
+    assert len(end.stdout) == 16 << 20
 
 
 @pytest.mark.parametrize("builder", ["classic", "buildkit"])

@@ -15,7 +15,7 @@ from tests.image.docker.program import outcome
 if TYPE_CHECKING:
     from tests.image.docker.dockerd import Dockerd
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 # One builder a kind: a wheels image of CUDA alone takes minutes.
 BUILDERS = {"runtime": "buildkit", "devel": "classic", "wheels": "classic"}
 CAPABILITIES = ("7.5", "9.0", "12.0")

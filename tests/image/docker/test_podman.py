@@ -23,8 +23,6 @@ from tests.image.docker.program import SMALL, environment, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-pytestmark = pytest.mark.docker
 # Limits that may be raised by nobody in a small virtual machine, and the runtime that knows its control groups.
 _SETTINGS = """
 [containers]

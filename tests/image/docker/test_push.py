@@ -17,8 +17,6 @@ from tests.image.docker.program import SMALL, environment, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-pytestmark = pytest.mark.docker
 PLACE = f"{REGISTRY}/own/image"
 
 

@@ -25,8 +25,6 @@ from tests.image.matrix import CREATED, choices, planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-pytestmark = pytest.mark.docker
 # A stand-in for Python that tidies up as the real script does: the tree, its owner, its times.
 _PYTHON = f"""#!/bin/sh
 case "$*" in

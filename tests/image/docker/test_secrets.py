@@ -13,7 +13,6 @@ from tests.image.docker.dockerd import Dockerd
 from tests.image.docker.program import build, outcome
 from tests.image.docker.tagged import TAG, of, tags
 
-pytestmark = pytest.mark.docker
 SECRET = "hunter2-never-to-be-kept"  # noqa: S105 - to be searched for
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.image.docker.dockerd import Dockerd
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 TAG = f"{REGISTRY}/own/cupy:1"
 CAPABILITY = "9.0"
 
