@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import subprocess
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +18,7 @@ from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, all_tests, chosen
 from gpuenv.smoke.demos import DEMOS, sources
 from gpuenv.smoke.faults import FAULTS
 from gpuenv.smoke.payload import faults
+from gpuenv.smoke.payload.common import delay
 from gpuenv.smoke.payload.free import available
 from gpuenv.smoke.payload.harness import (
     LIBRARY_ERRORS,
@@ -29,6 +33,7 @@ from gpuenv.smoke.payload.harness import (
     uuid_text,
     wanted_bytes,
 )
+from gpuenv.smoke.payload.surroundings import through_mps
 from gpuenv.smoke.payload.tests.memory_exhausted import obstacle
 from gpuenv.smoke.payload.tests.transfer_rates import longest
 from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory, too_little
@@ -352,6 +357,59 @@ def test_a_demonstration_is_of_a_cause_and_has_a_mistake_and_a_cure(name: str) -
     assert len(parts["WHY"]) > 40
     shown = [text for title, text in parts.items() if title != "WHY"]  # that is wrapped
     assert all(len(line) <= 76 for line in "\n".join(shown).splitlines())
+
+
+FORKED = """
+import os, signal
+from types import SimpleNamespace as Thing
+from gpuenv.smoke.payload.demos import fork_after_cuda_init
+
+parent = os.getpid()
+
+def arange(count):
+    if os.getpid() != parent:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return Thing(sum=lambda: count)
+
+cuda = Thing(Device=lambda: Thing(synchronize=lambda: None))
+print(fork_after_cuda_init.mistake(Thing(arange=arange, cuda=cuda)))
+"""
+
+
+def test_a_forked_child_that_cuda_ends_is_shown_and_not_waited_for() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=False, timeout=20)
+    assert done.stdout == "('in the child: nothing', False)\n", done.stderr
+
+
+# What a caller may have set.
+
+
+@pytest.mark.parametrize("stem", [stem for stem in MODULES if getattr(module(stem), "KERNELS", None) is delay.KERNELS])
+def test_where_a_slow_kernel_is_not_waited_for_launches_return_at_once(stem: str) -> None:
+    assert module(stem).ENVIRONMENT["CUDA_LAUNCH_BLOCKING"] == "0"
+
+
+LOSING = [f"tests.{stem}" for stem in MODULES if hasattr(module(stem), "LOSES_CONTEXT")]
+LOSING += ["demos.async_error_surfaced_late", "demos.illegal_memory_access"]
+
+
+@pytest.mark.parametrize("name", LOSING)
+def test_a_fault_that_is_made_on_purpose_leaves_no_core_file(name: str) -> None:
+    made = importlib.import_module(f"gpuenv.smoke.payload.{name}")
+    assert made.LOSES_CONTEXT
+    assert made.ENVIRONMENT["CUDA_ENABLE_COREDUMP_ON_EXCEPTION"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("told", "pipe", "shared"),
+    [(1, False, True), (0, True, False), (None, True, True), (None, False, False)],
+)
+def test_whether_others_share_the_context_is_told_by_cuda_else_by_the_daemon_s_pipe(
+    tmp_path: Path, told: int | None, *, pipe: bool, shared: bool
+) -> None:
+    if pipe:
+        (tmp_path / "control").touch()
+    assert through_mps(told, {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}) is shared
 
 
 def test_the_payload_holds_no_other_files() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import tempfile
 import time
 import traceback
 from typing import Any, Callable, Dict, List, Optional
 
 from gpuenv.smoke.payload.free import free_and_total
+from gpuenv.smoke.payload.surroundings import harm_to_others, set_variables
 from gpuenv.smoke.payload.troubles import (
     MEMORY_ALLOCATION,
     Trouble,
@@ -21,7 +21,6 @@ from gpuenv.smoke.payload.troubles import (
 )
 
 Tell = Callable[[str, Any], None]
-TEMPORARY = "(temporary folder)"
 RESERVE = 256 << 20  # bytes left alone: other tests run beside this one, and libraries take workspaces
 UNTOLD = 64 << 20  # bytes that a test may take which does not say
 SMALLEST = 1 / 64.0  # of the size that a level names
@@ -44,12 +43,17 @@ def census(tell: Tell) -> None:
 def demo(order: Dict[str, Any], tell: Tell) -> None:
     """Runs the mistake or the cure of a demonstration and tells what came of it."""
     module = importlib.import_module("gpuenv.smoke.payload.demos." + order["name"].replace("-", "_"))
+    set_variables(module)
     try:
         import cupy as cp
 
         count, needed = cp.cuda.runtime.getDeviceCount(), getattr(module, "GPUS", 1)
         if count < needed:
             tell("error", "needs %d GPUs; visible here: %d" % (needed, count))
+            return
+        harm = harm_to_others(module, cp)
+        if harm:
+            tell("error", harm)
             return
         said, right = getattr(module, order["part"])(cp)
         tell("said", said)
@@ -84,8 +88,7 @@ def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
         test = None
         try:
             test = importlib.import_module("%s.%s" % (PACKAGE, name.replace(".", "_")))
-            for key, value in getattr(test, "ENVIRONMENT", {}).items():
-                os.environ[key] = folder if value == TEMPORARY else value
+            set_variables(test, folder)
             missing = missing_module(test.NEEDS)
             trouble = missing or _run(test, order, tell)
         except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
@@ -141,7 +144,7 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
     tell("device", device)
-    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
+    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__) or harm_to_others(test, cp)
     if lack:
         return Trouble("skipped", "not-applicable", lack)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
