@@ -48,7 +48,7 @@ def _told(name: str, parts: tuple[DemonstrationPart, ...], otherwise: int) -> De
 
 
 def _is_more(key: str) -> bool:
-    return key.isupper() and key not in ("WHY", "GPUS")
+    return key.isupper() and key not in ("WHY", "GPUS", "ENVIRONMENT", "LOSES_CONTEXT")
 
 
 def _part(name: str, part: str, setting: Setting) -> DemonstrationPart:

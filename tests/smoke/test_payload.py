@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import subprocess
+import sys
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,19 +18,29 @@ from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, all_tests, chosen
 from gpuenv.smoke.demos import DEMOS, sources
 from gpuenv.smoke.faults import FAULTS
 from gpuenv.smoke.payload import faults
+from gpuenv.smoke.payload.common import delay
+from gpuenv.smoke.payload.free import available
 from gpuenv.smoke.payload.harness import (
+    LIBRARY_ERRORS,
     before_it_began,
     cuda_status,
     different,
     first_line,
     fitted,
+    found_no_room,
     lacking,
     missing_module,
     uuid_text,
     wanted_bytes,
 )
+from gpuenv.smoke.payload.surroundings import through_mps
+from gpuenv.smoke.payload.tests.memory_exhausted import obstacle
+from gpuenv.smoke.payload.tests.transfer_rates import longest
 from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory, too_little
 from tests.smoke.payload import MODULES, module
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|numpy:[\d.]+|capability:\d+\.\d")
 
@@ -196,6 +209,38 @@ def test_a_test_of_single_precision_is_not_overruled_by_the_caller_s_variable(st
     assert asked["CUPY_TF32"] == "1" or asked["NVIDIA_TF32_OVERRIDE"] == "0"
 
 
+def test_sizes_are_halved_until_they_are_within_the_pool_s_limit() -> None:
+    """The user's own limit is no fault of the GPU's."""
+    free, total = 79 << 30, 80 << 30
+    assert fitted(Sized, {"n": 2048}, free, total, 1 << 30) == ({"n": 1024}, None)
+    assert fitted(Sized, {"n": 2048}, free, total, 0) == ({"n": 2048}, None)
+    _, trouble = fitted(Sized, {"n": 2048}, free, total, 1 << 20)
+    assert (trouble.status, trouble.trouble) == ("skipped", "too-small")
+    assert trouble.detail == "needs 32 MiB; the memory pool's limit is 1 MiB (CUPY_GPU_MEMORY_LIMIT)"
+
+
+def test_a_test_that_does_not_say_what_it_takes_is_tried_under_any_limit() -> None:
+    assert fitted(object(), {}, 79 << 30, 80 << 30, 1 << 20) == ({}, None)
+
+
+# The classes as CuPy 12 to 14 name them.
+NO_ROOM = {
+    "CUBLASError": "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUSOLVERError": "CUSOLVER_STATUS_ALLOC_FAILED",
+    "CuSparseError": "CUSPARSE_STATUS_INSUFFICIENT_RESOURCES: insufficient resources",
+    "CuFFTError": "CUFFT_ALLOC_FAILED",
+    "CURANDError": "CURAND_STATUS_ALLOCATION_FAILED",
+}
+
+
+@pytest.mark.parametrize("kind", NO_ROOM)
+def test_a_library_that_finds_no_room_is_understood(kind: str) -> None:
+    assert kind in LIBRARY_ERRORS
+    assert found_no_room(kind, NO_ROOM[kind])
+    assert not found_no_room(kind, "CUBLAS_STATUS_EXECUTION_FAILED")
+    assert not found_no_room("ValueError", NO_ROOM[kind])
+
+
 def test_what_a_test_needs_is_looked_for() -> None:
     assert lacking(["cupy:14"], "14.0.0rc1", "9.0", 1, "2.5.2") is None
     assert lacking(["cupy:14"], "13.6.0", "9.0", 1, "2.5.2") == "needs CuPy 14 or more; here: 13.6.0"
@@ -228,6 +273,44 @@ class CUDARuntimeError(RuntimeError):
     def __init__(self, status: int) -> None:
         super().__init__("words")
         self.status = status
+
+
+def test_more_than_there_is_is_asked_of_a_gpu_with_memory_of_its_own_alone() -> None:
+    """The machine of an integrated GPU stands still (pytorch#174358); one in WSL is given it (microsoft/WSL#11050)."""
+    assert obstacle(integrated=False, wsl=False) == ""
+    assert "no memory of its own" in obstacle(integrated=True, wsl=False)
+    assert "WSL" in obstacle(integrated=False, wsl=True)
+
+
+MEMINFO = "MemTotal:        7990000 kB\nMemFree:          210000 kB\nMemAvailable:    5210000 kB\nCached: 5000000 kB\n"
+
+
+def test_what_an_integrated_gpu_can_have_is_what_the_kernel_can_give(tmp_path: Path) -> None:
+    """CUDA calls MemFree free, which is little once files have been read (measured on a GB10: unsloth#10704)."""
+    (tmp_path / "meminfo").write_text(MEMINFO, encoding="ascii")
+    assert available(str(tmp_path / "meminfo")) == 5210000 * 1024
+    (tmp_path / "old").write_text(MEMINFO.replace("MemAvailable", "Other"), encoding="ascii")
+    assert available(str(tmp_path / "old")) == 0
+    assert available(str(tmp_path / "none")) == 0
+
+
+def pinned_up_to(most: int) -> Any:  # noqa: ANN401 - a function
+    """A maker of arrays that are no longer than that; it returns their length."""
+
+    def make(count: int) -> int:
+        if count > most:
+            raise CUDARuntimeError(2)
+        return count
+
+    return make
+
+
+def test_as_much_is_pinned_as_the_system_lets() -> None:
+    whole = 1 << 25
+    assert longest(pinned_up_to(whole), whole) == whole
+    assert longest(pinned_up_to(whole // 3), whole) == whole // 4
+    with pytest.raises(CUDARuntimeError):
+        longest(pinned_up_to(0), whole)
 
 
 class CUBLASError(CUDARuntimeError):
@@ -274,6 +357,59 @@ def test_a_demonstration_is_of_a_cause_and_has_a_mistake_and_a_cure(name: str) -
     assert len(parts["WHY"]) > 40
     shown = [text for title, text in parts.items() if title != "WHY"]  # that is wrapped
     assert all(len(line) <= 76 for line in "\n".join(shown).splitlines())
+
+
+FORKED = """
+import os, signal
+from types import SimpleNamespace as Thing
+from gpuenv.smoke.payload.demos import fork_after_cuda_init
+
+parent = os.getpid()
+
+def arange(count):
+    if os.getpid() != parent:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return Thing(sum=lambda: count)
+
+cuda = Thing(Device=lambda: Thing(synchronize=lambda: None))
+print(fork_after_cuda_init.mistake(Thing(arange=arange, cuda=cuda)))
+"""
+
+
+def test_a_forked_child_that_cuda_ends_is_shown_and_not_waited_for() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=False, timeout=20)
+    assert done.stdout == "('in the child: nothing', False)\n", done.stderr
+
+
+# What a caller may have set.
+
+
+@pytest.mark.parametrize("stem", [stem for stem in MODULES if getattr(module(stem), "KERNELS", None) is delay.KERNELS])
+def test_where_a_slow_kernel_is_not_waited_for_launches_return_at_once(stem: str) -> None:
+    assert module(stem).ENVIRONMENT["CUDA_LAUNCH_BLOCKING"] == "0"
+
+
+LOSING = [f"tests.{stem}" for stem in MODULES if hasattr(module(stem), "LOSES_CONTEXT")]
+LOSING += ["demos.async_error_surfaced_late", "demos.illegal_memory_access"]
+
+
+@pytest.mark.parametrize("name", LOSING)
+def test_a_fault_that_is_made_on_purpose_leaves_no_core_file(name: str) -> None:
+    made = importlib.import_module(f"gpuenv.smoke.payload.{name}")
+    assert made.LOSES_CONTEXT
+    assert made.ENVIRONMENT["CUDA_ENABLE_COREDUMP_ON_EXCEPTION"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("told", "pipe", "shared"),
+    [(1, False, True), (0, True, False), (None, True, True), (None, False, False)],
+)
+def test_whether_others_share_the_context_is_told_by_cuda_else_by_the_daemon_s_pipe(
+    tmp_path: Path, told: int | None, *, pipe: bool, shared: bool
+) -> None:
+    if pipe:
+        (tmp_path / "control").touch()
+    assert through_mps(told, {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}) is shared
 
 
 def test_the_payload_holds_no_other_files() -> None:

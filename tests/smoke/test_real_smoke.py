@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.smoke.catalogue import PAYLOAD, all_tests
+from gpuenv.smoke.payload.harness import LIBRARY_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,6 +107,68 @@ def test_every_name_that_the_payload_uses_is_in_cupy(release: str, folder: Path)
     done = subprocess.run([interpreter, "-c", program], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_errors_of_the_libraries_have_the_names_that_the_payload_knows(release: str, folder: Path) -> None:
+    """In the compiled modules, for to import them takes the libraries."""
+    place = target(release, folder)
+    compiled = [*place.rglob("cupy_backends/cuda/libs/*.so"), *place.rglob("cupy/cuda/cufft*.so")]
+    found = b"\0".join(path.read_bytes() for path in compiled)
+    assert [name for name in LIBRARY_ERRORS if name.encode() not in found] == []
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_cupy_takes_every_kernel_that_it_is_to_write_itself(release: str, folder: Path) -> None:
+    """It looks at the names and types when such a kernel is made, which takes no device."""
+    calls = list(_generated())
+    assert {kind for kind, _ in calls} == GENERATED
+    interpreter = str(target(release, folder) / "bin/python")
+    command = [interpreter, "-c", MAKE, json.dumps(calls)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+GENERATED = {"ElementwiseKernel", "ReductionKernel"}
+MAKE = """
+import json, sys, cupy
+for kind, arguments in json.loads(sys.argv[1]):
+    getattr(cupy, kind)(*arguments)
+"""
+
+
+def _generated() -> Iterator[tuple[str, list[str]]]:
+    """The kernels that CuPy generates from a formula, as the payload asks for them."""
+    for path in PAYLOAD.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            kind = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and kind in GENERATED:
+                yield kind, [ast.literal_eval(argument) for argument in node.args]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_caller_s_default_stream_is_not_that_of_the_test_of_default_streams(release: str, folder: Path) -> None:
+    """1 is the legacy stream, 2 the one of the thread (cudaStreamLegacy and cudaStreamPerThread, driver_types.h)."""
+    command = [str(target(release, folder) / "bin/python"), "-c", DEFAULT]
+    environment = {**ENVIRONMENT, "PYTHONPATH": str(PAYLOAD.parents[2]), "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "1"}
+    found = []
+    for setting in ("", "set_variables(streams_default)"):
+        done = subprocess.run(
+            [*command, setting], capture_output=True, text=True, check=False, timeout=120, env=environment
+        )
+        found.append(done.stdout or done.stderr)
+    assert found == ["2\n", "1\n"]
+
+
+DEFAULT = """
+import sys
+from gpuenv.smoke.payload.surroundings import set_variables
+from gpuenv.smoke.payload.tests import streams_default
+exec(sys.argv[1])
+import cupy
+from cupy_backends.cuda import stream
+print(stream.get_default_stream_ptr())
+"""
 
 
 # Parts of cupyx load cuBLAS when they are imported, which is not here: their sources tell what they have.

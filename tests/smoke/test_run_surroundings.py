@@ -73,3 +73,14 @@ def test_the_caller_s_user_site_is_part_of_what_is_proven(tmp_path: Path) -> Non
     place = Setting(str(base), {"PATH": os.defpath, "PYTHONUSERBASE": str(tmp_path)}, str(tmp_path))
     whole = Task(test, {"n": 3}, (FIRST,), 42, 0, LONG, Level.QUICK)
     assert run_tasks([whole], place).tests[0].detail == "ImportError: from the user site"
+
+
+@pytest.mark.parametrize("wanted", ["error", "error::FutureWarning"])
+def test_errors_for_the_warnings_of_the_user_s_program_are_none_here(tmp_path: Path, wanted: str) -> None:
+    """CuPy warns of what is experimental, of slow ways, and of optional libraries that are not there."""
+    lib = tmp_path / "lib"
+    lib.mkdir()
+    warns = "import warnings\nwarnings.warn('an experiment', FutureWarning)\nraise ImportError('after the warning')\n"
+    (lib / "cupy.py").write_text(warns, encoding="utf-8")
+    result = real(tmp_path, PYTHONPATH=str(lib), PYTHONWARNINGS=wanted)
+    assert result.detail == "ImportError: after the warning"

@@ -9,6 +9,9 @@ import numpy as np
 
 from gpuenv.smoke.payload import faults
 from gpuenv.smoke.payload.answers import Array
+from gpuenv.smoke.payload.free import INTEGRATED, free_and_total
+
+INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
 
 
 class Skip(Exception):  # noqa: N818 - no error: the test does not apply here
@@ -22,7 +25,7 @@ class Gpu:
         cp: the module.
         level: ``quick``, ``normal`` or ``deep``.
         measured: name -> (value, unit).
-        free: bytes of memory that were free at the start.
+        free: bytes of memory that were free at the start, as far as the pool's limit lets it be taken.
         total: bytes of memory.
     """
 
@@ -46,8 +49,25 @@ class Gpu:
         return self.cp.get_default_memory_pool()
 
     def attribute(self, number: int) -> int:
-        """A device attribute by its number in cudaDeviceAttr (driver_types.h)."""
-        return int(self.runtime.deviceGetAttribute(number, self.cp.cuda.Device().id))
+        """A device attribute by its number in cudaDeviceAttr (driver_types.h); 0 where the driver is too old for it."""
+        try:
+            return int(self.runtime.deviceGetAttribute(number, self.cp.cuda.Device().id))
+        except self.runtime.CUDARuntimeError as error:
+            if error.status != INVALID_VALUE:
+                raise
+            return 0
+
+    def is_shared(self) -> bool:
+        """Whether it lets in several processes; 20 is cudaDevAttrComputeMode, 0 its default (driver_types.h)."""
+        return self.attribute(20) == 0
+
+    def is_integrated(self) -> bool:
+        """Whether its memory is that of the whole machine."""
+        return self.attribute(INTEGRATED) != 0
+
+    def room(self) -> int:
+        """Bytes of memory that are free now."""
+        return free_and_total(self.cp)[0]
 
     def up(self, array: Array) -> Array:
         """A copy on the GPU."""

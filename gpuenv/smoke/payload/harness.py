@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import tempfile
 import time
 import traceback
 from typing import Any, Callable, Dict, List, Optional
 
-from gpuenv.smoke.payload.troubles import MEMORY_ALLOCATION, Trouble, classify, lack_of_memory, too_little
+from gpuenv.smoke.payload.free import free_and_total
+from gpuenv.smoke.payload.surroundings import harm_to_others, set_variables
+from gpuenv.smoke.payload.troubles import (
+    MEMORY_ALLOCATION,
+    Trouble,
+    above_limit,
+    classify,
+    lack_of_memory,
+    too_little,
+)
 
 Tell = Callable[[str, Any], None]
-TEMPORARY = "(temporary folder)"
 RESERVE = 256 << 20  # bytes left alone: other tests run beside this one, and libraries take workspaces
+UNTOLD = 64 << 20  # bytes that a test may take which does not say
 SMALLEST = 1 / 64.0  # of the size that a level names
 PACKAGE = "gpuenv.smoke.payload.tests"
-LIBRARY_ERRORS = ("CUBLASError", "CUSOLVERError", "CUSparseError", "CuFFTError", "CURANDError")
+LIBRARY_ERRORS = ("CUBLASError", "CUSOLVERError", "CuSparseError", "CuFFTError", "CURANDError")
 NO_ROOM = ("ALLOC_FAILED", "ALLOCATION_FAILED", "INSUFFICIENT_RESOURCES")
 
 
@@ -35,12 +43,17 @@ def census(tell: Tell) -> None:
 def demo(order: Dict[str, Any], tell: Tell) -> None:
     """Runs the mistake or the cure of a demonstration and tells what came of it."""
     module = importlib.import_module("gpuenv.smoke.payload.demos." + order["name"].replace("-", "_"))
+    set_variables(module)
     try:
         import cupy as cp
 
         count, needed = cp.cuda.runtime.getDeviceCount(), getattr(module, "GPUS", 1)
         if count < needed:
             tell("error", "needs %d GPUs; visible here: %d" % (needed, count))
+            return
+        harm = harm_to_others(module, cp)
+        if harm:
+            tell("error", harm)
             return
         said, right = getattr(module, order["part"])(cp)
         tell("said", said)
@@ -75,8 +88,7 @@ def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
         test = None
         try:
             test = importlib.import_module("%s.%s" % (PACKAGE, name.replace(".", "_")))
-            for key, value in getattr(test, "ENVIRONMENT", {}).items():
-                os.environ[key] = folder if value == TEMPORARY else value
+            set_variables(test, folder)
             missing = missing_module(test.NEEDS)
             trouble = missing or _run(test, order, tell)
         except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
@@ -132,18 +144,19 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
     tell("device", device)
-    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
+    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__) or harm_to_others(test, cp)
     if lack:
         return Trouble("skipped", "not-applicable", lack)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
         return Trouble("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
-    free, total = (int(number) for number in cp.cuda.runtime.memGetInfo())
+    free, total = free_and_total(cp)
     tell("memory", {"free": free, "total": total})
-    size, trouble = fitted(test, order["size"], free, total)
+    limit = int(cp.get_default_memory_pool().get_limit())
+    size, trouble = fitted(test, order["size"], free, total, limit)
     if trouble:
         return trouble
     tell("size", size)
-    gpu = Gpu(cp, order["level"], order.get("fault"), free, total)
+    gpu = Gpu(cp, order["level"], order.get("fault"), min(free, limit or free), total)
     try:
         return _prove(test, gpu, size, order, tell)
     except Skip as skip:
@@ -153,14 +166,21 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
         return lost(cp) or _of_memory(error, cp, total) or _of_exception(error)
 
 
-def fitted(test: Any, size: Dict[str, Any], free: int, total: int) -> Any:
-    """The sizes, halved until they fit into what is free; or why none does."""
-    needed = getattr(test, "memory", lambda _: 64 << 20)
+def fitted(test: Any, size: Dict[str, Any], free: int, total: int, limit: int = 0) -> Any:
+    """The sizes, halved until they fit into what is free and into the pool's limit; or why none does."""
     shrinks, given = getattr(test, "SHRINKS", None), dict(size)
     least = max(size[shrinks] * SMALLEST, 1) if shrinks else 0
-    while too_little(needed(given) + RESERVE, free, total) and shrinks and given[shrinks] > least:
+    while _cramped(test, given, free, total, limit) and shrinks and given[shrinks] > least:
         given[shrinks] //= 2
-    return given, too_little(needed(given) + RESERVE, free, total)
+    return given, _cramped(test, given, free, total, limit)
+
+
+def _cramped(test: Any, size: Dict[str, Any], free: int, total: int, limit: int) -> Optional[Trouble]:
+    """What keeps a size from fitting; the limit is the user's, or 0."""
+    told = getattr(test, "memory", None)
+    if told and limit and told(size) > limit:
+        return above_limit(told(size), limit)
+    return too_little((told(size) if told else UNTOLD) + RESERVE, free, total)
 
 
 def _prove(test: Any, gpu: Any, size: Dict[str, Any], order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
@@ -225,14 +245,16 @@ def _of_exception(error: Exception) -> Trouble:
 def _of_memory(error: Exception, cp: Any, total: int) -> Optional[Trouble]:
     """Whose fault a lack of memory is."""
     known = isinstance(error, cp.cuda.memory.OutOfMemoryError) or cuda_status(error) == MEMORY_ALLOCATION
-    # A library that finds no room for its workspace says so in its own words.
-    library = type(error).__name__ in LIBRARY_ERRORS and any(word in str(error).upper() for word in NO_ROOM)
-    if not known and not library:
+    if not known and not found_no_room(type(error).__name__, str(error)):
         return None
     pool = cp.get_default_memory_pool()
-    free = int(cp.cuda.runtime.memGetInfo()[0])
-    wanted = wanted_bytes(error)
+    free, wanted = free_and_total(cp)[0], wanted_bytes(error)
     return lack_of_memory(wanted, pool.total_bytes(), free, total, pool.get_limit())
+
+
+def found_no_room(kind: str, text: str) -> bool:
+    """Whether a library found no room for its workspace: it says so in words of its own."""
+    return kind in LIBRARY_ERRORS and any(word in text.upper() for word in NO_ROOM)
 
 
 def wanted_bytes(error: Exception) -> int:

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import types
+import warnings
 
 
 def open_channel():
@@ -46,6 +47,8 @@ def main():
         channel.write("gpuenv:" + json.dumps({key: value}) + "\n")
         channel.flush()
 
+    if sys.warnoptions:
+        warnings.simplefilter("ignore")  # meant for the user's own program; CuPy warns where nothing is wrong
     tell("started", True)
     make_importable(os.path.dirname(os.path.abspath(__file__)))
     name, order = sys.argv[1], json.loads(sys.argv[2])

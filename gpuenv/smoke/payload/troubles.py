@@ -78,6 +78,12 @@ def too_little(needed: float, free: float, total: float) -> Optional[Trouble]:
     return Trouble("skipped", "too-small", told)
 
 
+def above_limit(needed: float, limit: float) -> Trouble:
+    """A test that the pool's limit leaves no room for: the limit is the user's own wish."""
+    detail = "needs %s; the memory pool's limit is %s (CUPY_GPU_MEMORY_LIMIT)" % (size(needed), size(limit))
+    return Trouble("skipped", "too-small", detail)
+
+
 def size(count: float) -> str:
     """A number of bytes for people."""
     if count >= GIB:

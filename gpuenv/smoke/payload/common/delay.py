@@ -27,6 +27,9 @@ extern "C" __global__ void gpuenv_take(const int *x, int *y, int n) {
 }
 """
 KERNELS = {"gpuenv_delayed_fill": SOURCE}
+# A caller may have set it to 1, to find a fault: each launch then waits for its kernel (CUDA C++ Programming Guide,
+# CUDA Environment Variables), and neither order nor time could be tested.
+ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0"}
 
 
 def kernels(gpu):

@@ -1,6 +1,8 @@
 """The line that fails is not the line at fault."""
 
 WHY = "Launches return at once. An error of a kernel is told by the next call that waits, wherever that stands."
+LOSES_CONTEXT = True
+ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "0"}
 KERNEL = r"""
 extern "C" __global__ void faulty(unsigned long long address) {
     *(volatile int *)address = 1;

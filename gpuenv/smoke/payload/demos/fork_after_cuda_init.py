@@ -18,8 +18,9 @@ def mistake(cp):
             answer = "%s: %s" % (type(error).__name__, error)
         os.write(writing, answer.encode()[:4000])
         os._exit(0)
+    os.close(writing)
+    answer = os.read(reading, 4000).decode() or "nothing"
     os.waitpid(child, 0)
-    answer = os.read(reading, 4000).decode()
     return "in the child: %s" % answer, answer == "the sum is 45"
 
 

@@ -1,17 +1,19 @@
 """A kernel without a check of its bounds."""
 
 WHY = "More threads are started than there are elements; those beyond the end must do nothing."
+LOSES_CONTEXT = True
+ENVIRONMENT = {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "0"}
 WITHOUT = r"""
 extern "C" __global__ void fill(int *x, long long n) {
     long long i = (long long)blockDim.x * blockIdx.x + threadIdx.x;
-    x[i << 24] = 1;
+    x[i << 40] = 1;
 }
 """
 WITH = r"""
 extern "C" __global__ void fill(int *x, long long n) {
     long long i = (long long)blockDim.x * blockIdx.x + threadIdx.x;
-    if (i << 24 < n) {
-        x[i << 24] = 1;
+    if (i << 40 < n) {
+        x[i << 40] = 1;
     }
 }
 """

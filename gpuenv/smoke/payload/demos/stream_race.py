@@ -1,6 +1,7 @@
 """Two streams without an order."""
 
 WHY = "Streams run independently. What one writes is there for another only after an event or a synchronisation."
+ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0"}
 KERNEL = r"""
 extern "C" __global__ void slow_fill(float *x, int n) {
     unsigned long long start, now;
@@ -21,7 +22,8 @@ def mistake(cp):
     consumer = cp.cuda.Stream(non_blocking=True)
     x = cp.zeros(1000, dtype=cp.float32)
     fill = cp.RawKernel(KERNEL, "slow_fill")
-    x.sum()  # compiled beforehand: a compiler takes longer than any race
+    with consumer:
+        x.sum()  # compiled and given memory: that takes longer than a race
     cp.cuda.Device().synchronize()
     with producer:
         fill((1,), (256,), (x, cp.int32(x.size)))
@@ -38,7 +40,8 @@ def cure(cp):
     consumer = cp.cuda.Stream(non_blocking=True)
     x = cp.zeros(1000, dtype=cp.float32)
     fill = cp.RawKernel(KERNEL, "slow_fill")
-    x.sum()  # compiled beforehand: a compiler takes longer than any race
+    with consumer:
+        x.sum()  # compiled and given memory: that takes longer than a race
     cp.cuda.Device().synchronize()
     with producer:
         fill((1,), (256,), (x, cp.int32(x.size)))

@@ -12,7 +12,7 @@ A test file has these constants, which the runner reads without importing the fi
     KERNELS    (optional) name -> CUDA C++ source of every kernel that it compiles itself
     ENVIRONMENT (optional) variables to set before CuPy is imported
     EXACT_REPEAT (optional) True: two runs on the same input must agree bit for bit (looked at in the deep level)
-    LOSES_CONTEXT (optional) True: the test ends with a lost CUDA context on purpose
+    LOSES_CONTEXT (optional) True: the test ends with a lost CUDA context on purpose; not run where MPS shares contexts
 
 and these functions:
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.common import stranger
 
 GROUP = "interop"
 TITLE = "with jax"
@@ -14,6 +15,11 @@ TOLERANCE = "exact: whole numbers of 32 bits, which is what jax computes in unle
 # Else jax takes most of the memory at once (its documentation, GPU memory allocation).
 ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 SECONDS = {"normal": 120}
+BY_ITSELF = """
+import jax
+
+(jax.numpy.arange(8) * 3 + 7).block_until_ready()
+"""
 
 
 def inputs(random, size):
@@ -25,6 +31,10 @@ def expect(given):
 
 
 def run(gpu, given):
+    return stranger.together("jax", BY_ITSELF, gpu.is_shared, lambda: _together(gpu, given))
+
+
+def _together(gpu, given):
     import jax
     import jax.dlpack
 

@@ -5,12 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.common import stranger
 
 GROUP = "interop"
 TITLE = "with numba"
 LEVELS = {"normal": {"n": 50021}}
 NEEDS = ["module:numba"]
 TOLERANCE = "exact: whole numbers"
+SECONDS = {"normal": 120}
+BY_ITSELF = """
+import numpy
+from numba import cuda
+
+@cuda.jit
+def double(x):
+    place = cuda.grid(1)
+    if place < x.size:
+        x[place] = x[place] * 2 + 5
+
+double[1, 32](cuda.to_device(numpy.arange(8)))
+cuda.synchronize()
+"""
 
 
 def inputs(random, size):
@@ -22,6 +37,10 @@ def expect(given):
 
 
 def run(gpu, given):
+    return stranger.together("numba", BY_ITSELF, gpu.is_shared, lambda: _together(gpu, given))
+
+
+def _together(gpu, given):
     from gpuenv.smoke.payload.gpu import Skip
 
     try:

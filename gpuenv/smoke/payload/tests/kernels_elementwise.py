@@ -27,7 +27,8 @@ def expect(given):
 
 
 def run(gpu, given):
-    whole = gpu.cp.ElementwiseKernel("int64 i, int64 j", "int64 z", "z = (i * 3 + j) ^ (i >> 5)", "gpuenv_whole")
+    # Not i: CuPy keeps that name for the number of the element.
+    whole = gpu.cp.ElementwiseKernel("int64 p, int64 q", "int64 z", "z = (p * 3 + q) ^ (p >> 5)", "gpuenv_whole")
     x, y = gpu.up(given["x"]), gpu.up(given["y"])
     return {
         "whole": gpu.down(whole(gpu.up(given["i"]), gpu.up(given["j"]))),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.gpu import Skip
 
 GROUP = "memory"
 TITLE = "more than there is: refused, and recovered from"
 LEVELS = {"normal": {"n": 500009}}
 NEEDS: list = []
 TOLERANCE = "exact: 1 where the allocation was refused, 0 where others were blamed for it, and whole numbers"
+WSL = "/dev/dxg"
 
 
 def inputs(random, size):
@@ -21,7 +25,17 @@ def expect(given):
     return {"refused": exact(np.array([1])), "blamed_others": exact(np.array([0])), "x": exact(given["x"] - 5)}
 
 
+def obstacle(*, integrated: bool, wsl: bool) -> str:
+    """Why nothing is asked for beyond what there is; empty where it can be."""
+    if integrated:
+        return "this GPU has no memory of its own: beyond what there is, the whole machine may stand still"
+    return "this GPU has no bound in WSL: Windows lends the host's memory to its programs" if wsl else ""
+
+
 def run(gpu, given):
+    hindered = obstacle(integrated=gpu.is_integrated(), wsl=os.path.exists(WSL))
+    if hindered:
+        raise Skip(hindered)
     from gpuenv.smoke.payload.troubles import lack_of_memory
 
     cp, refused, kept, blamed = gpu.cp, 0, None, 0

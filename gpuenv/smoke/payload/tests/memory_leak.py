@@ -38,11 +38,11 @@ def run(gpu, given):
     for _ in range(20):
         one(x)
     cp.cuda.Device().synchronize()
-    held, used, free = gpu.pool.total_bytes(), gpu.pool.used_bytes(), gpu.runtime.memGetInfo()[0]
+    held, used, free = gpu.pool.total_bytes(), gpu.pool.used_bytes(), gpu.room()
     for _ in range(given["rounds"]):
         x = one(x)
     cp.cuda.Device().synchronize()
-    lost = free - gpu.runtime.memGetInfo()[0]
+    lost = free - gpu.room()
     grown = [int(gpu.pool.total_bytes() == held), int(gpu.pool.used_bytes() == used)]
     # One, less the gibibytes that were lost.
     return {"x": gpu.down(x), "grown": np.array(grown), "free": np.array(1.0 - max(lost, 0) / float(1 << 30))}

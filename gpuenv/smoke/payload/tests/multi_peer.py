@@ -28,12 +28,14 @@ def run(gpu, given):
     first, second = cp.cuda.Device(0), cp.cuda.Device(1)
     with first:
         x = gpu.up(host)
+    first.synchronize()  # the default streams of two devices, one a thread, know nothing of each other
     with second:
         y = cp.asarray(x)  # CuPy copies what another device has
         raw = cp.zeros(host.shape, dtype=host.dtype)
         gpu.runtime.memcpyPeer(raw.data.ptr, 1, x.data.ptr, 0, x.nbytes)
         got = {"copied": gpu.down(y), "raw": gpu.down(raw)}
         y += 1
+    second.synchronize()
     with first:
         got["back"] = gpu.down(cp.asarray(y))
     got["used"] = _used(gpu, x, second)

@@ -14,6 +14,9 @@ LEVELS = {"normal": {"n": 2053}}
 NEEDS: list = []
 TOLERANCE = "exact: 0 for the launch, 700 (cudaErrorIllegalAddress) for the synchronisation and for the call after it"
 LOSES_CONTEXT = True
+# With 1, a launch waits for its kernel and tells the error itself (CUDA C++ Programming Guide, CUDA Environment
+# Variables), and a program whose kernel faults is ended with a core file (CUDA-GDB, GPU core dump support).
+ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "0"}
 KERNELS = {"gpuenv_illegal": FAULTY["gpuenv_illegal"]}
 
 

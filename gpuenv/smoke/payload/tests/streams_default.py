@@ -13,6 +13,8 @@ LEVELS = {"normal": {"rounds": 10}, "deep": {"rounds": 100}}
 NEEDS: list = []
 TOLERANCE = "exact: whole numbers"
 KERNELS = delay.KERNELS
+# With 1, CuPy takes the per-thread stream wherever the null stream is asked for.
+ENVIRONMENT = {**delay.ENVIRONMENT, "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "0"}
 N = 1024
 
 

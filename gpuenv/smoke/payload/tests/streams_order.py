@@ -13,6 +13,7 @@ LEVELS = {"quick": {"rounds": 10}, "normal": {"rounds": 40}, "deep": {"rounds": 
 NEEDS: list = []
 TOLERANCE = "exact: whole numbers; a consumer that does not wait sees those of the round before"
 KERNELS = delay.KERNELS
+ENVIRONMENT = delay.ENVIRONMENT
 N = 2048
 
 

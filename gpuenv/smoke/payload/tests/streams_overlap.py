@@ -15,6 +15,7 @@ TOLERANCE = "exact: whole numbers; the overlap itself depends on the GPU's copy 
 ALONE = ["normal", "deep"]
 SHRINKS = "mib"
 KERNELS = delay.KERNELS
+ENVIRONMENT = delay.ENVIRONMENT
 N = 1024
 
 

@@ -14,6 +14,7 @@ NEEDS: list = []
 TOLERANCE = "from the time that the kernel waits to twice that: other work on the GPU may be let in between"
 ALONE = ["normal", "deep"]
 KERNELS = delay.KERNELS
+ENVIRONMENT = delay.ENVIRONMENT
 N = 512
 
 

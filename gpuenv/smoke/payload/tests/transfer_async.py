@@ -13,6 +13,7 @@ LEVELS = {"normal": {"rounds": 10}, "deep": {"rounds": 100}}
 NEEDS: list = []
 TOLERANCE = "exact: whole numbers; a copy that is read too early holds those of the round before"
 KERNELS = delay.KERNELS
+ENVIRONMENT = delay.ENVIRONMENT
 N = 4096
 
 
