@@ -33,7 +33,6 @@ class TestInfo:
         tolerance: how far the GPU may be off, and why.
         alone: the levels in which it runs alone, since it takes times, or watches or fills the memory.
         seconds: level -> deadline, where the level's own is too short.
-        loses_context: whether it makes a fault on purpose, after which its process can use the GPU no more.
     """
 
     __test__ = False  # no test of pytest's
@@ -46,7 +45,6 @@ class TestInfo:
     tolerance: str
     alone: tuple[str, ...]
     seconds: Mapping[str, float]
-    loses_context: bool = False
 
     @property
     def gpus(self) -> int:
@@ -92,11 +90,10 @@ def _read(path: Path) -> TestInfo:
         tolerance=str(constants["TOLERANCE"]),
         alone=tuple(constants.get("ALONE", ())),
         seconds=constants.get("SECONDS", {}),
-        loses_context=bool(constants.get("LOSES_CONTEXT")),
     )
 
 
-_WANTED = {"GROUP", "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS", "LOSES_CONTEXT"}
+_WANTED = {"GROUP", "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS"}
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, Any]]:

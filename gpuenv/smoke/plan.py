@@ -112,22 +112,6 @@ def too_few(tests: Iterable[TestInfo], devices: Sequence[Device], wish: Wish) ->
     )
 
 
-def contagious(tests: Iterable[TestInfo], devices: Sequence[Device], wish: Wish) -> tuple[TestResult, ...]:
-    """The tests whose fault would not stay with them, where a service shares one context among all programs.
-
-    NVIDIA, Multi-Process Service, Memory Protection and Error Containment: every client on the GPU sees the fault of
-    one, and new ones are turned away until all have ended.
-    """
-    detail = "left out under MPS: its fault would end every other program on this GPU"
-    return tuple(
-        skipped(test, device.uuid, Trouble.NOT_APPLICABLE, detail, repeat)
-        for repeat in range(wish.repeat)
-        for test in tests
-        if test.loses_context
-        for device in devices
-    )
-
-
 def skipped(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repeat: int = 0) -> TestResult:
     """A test that was not run, and why."""
     return TestResult(

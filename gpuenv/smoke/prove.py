@@ -17,7 +17,7 @@ from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
 from gpuenv.smoke.catalogue import TestInfo, chosen
 from gpuenv.smoke.devices import Device, devices_of, picked, taken_down
 from gpuenv.smoke.kernel_log import KernelLog
-from gpuenv.smoke.plan import BUDGET, DEADLINE, DEFAULT_SEED, Wish, at_once, contagious, plan, skipped, too_few
+from gpuenv.smoke.plan import BUDGET, DEADLINE, DEFAULT_SEED, Wish, at_once, plan, skipped, too_few
 from gpuenv.smoke.run import Outcome, Setting, census, run_tasks
 from gpuenv.smoke.state import state_tests
 
@@ -170,8 +170,7 @@ def _run(
     order: Order,
     announce: Announce,
 ) -> Outcome:
-    log, began, shared = KernelLog(), time.monotonic(), _shared_by_mps(place)
-    harmless = tuple(test for test in tests if not (shared and test.loses_context))
+    log, began = KernelLog(), time.monotonic()
     setting = Setting(
         place.interpreter,
         place.environment,
@@ -189,18 +188,12 @@ def _run(
             announce(f"{done} of {total} tests done, the last {result.name} ({result.status.value})")
 
     try:
-        outcome = run_tasks(plan(harmless, devices, wish), setting, progress)
+        outcome = run_tasks(plan(tests, devices, wish), setting, progress)
         broken = any(test.status in BROKEN for test in outcome.tests)
         state = _state(place, devices, order, log) if broken or _asks_for_state(wish, order) else ()
     finally:
         log.close()
-    left_out = too_few(tests, devices, wish) + (contagious(tests, devices, wish) if shared else ())
-    return replace(outcome, tests=outcome.tests + left_out + state)
-
-
-def _shared_by_mps(place: Place) -> bool:
-    """Whether what runs on a GPU has its context in common with others."""
-    return bool(place.snapshot.mps.daemon.value) or "CUDA_MPS_PIPE_DIRECTORY" in place.environment
+    return replace(outcome, tests=outcome.tests + too_few(tests, devices, wish) + state)
 
 
 def _processors() -> int:

@@ -140,19 +140,6 @@ def test_each_test_runs_on_each_gpu_in_a_child_that_sees_it_alone(target: Path, 
     assert (code, result["status"]) == (5, "failed")
 
 
-def test_under_mps_no_fault_is_made_on_purpose(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
-    """Every program on the GPU would see it."""
-    arguments = ("--only", "streams.async_error", "--only", "streams.order", "--gpu", "0", "--python", target)
-    _, alone = smoke(*arguments, **machine.environment)
-    _, shared = smoke(*arguments, CUDA_MPS_PIPE_DIRECTORY=str(tmp_path), **machine.environment)
-    found = [{test["name"]: test["status"] for test in result["tests"]} for result in (alone, shared)]
-    assert [statuses["streams.async_error"] for statuses in found] == ["failed", "skipped"]
-    assert [statuses["streams.order"] for statuses in found] == ["failed", "failed"]
-    (left_out,) = [test for test in shared["tests"] if test["name"] == "streams.async_error"]
-    assert "MPS" in left_out["detail"]
-    assert left_out["gpu"] == shared["gpus"][0]["uuid"]
-
-
 def test_a_gpu_is_named_by_uuid_or_index(target: Path, machine: SimulatedMachine) -> None:
     _, result = smoke("kernels", "--gpu", "3", "--repeat", "2", "--python", target, **machine.environment)
     (gpu,) = result["gpus"]
