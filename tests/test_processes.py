@@ -97,7 +97,8 @@ def test_the_driver_is_loaded_in_scripts_alone() -> None:
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
     without_driver = {SUPERVISOR, f"{PAYLOAD}.tests.memory_managed"}
     assert importing - without_driver == {
-        f"{SCRIPTS}.{name}" for name in ("nvml", "nvml_loading", "cuda", "libraries", "library_versions", "nvrtc")
+        f"{SCRIPTS}.{name}"
+        for name in ("nvml", "nvml_loading", "cuda", "hold", "libraries", "library_versions", "nvrtc")
     }
 
 

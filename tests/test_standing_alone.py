@@ -54,6 +54,7 @@ def test_a_script_stands_on_its_own() -> None:
         "library_files": {"interpreter_packages"},
         "library_versions": set(),
         "files": {"telling"},
+        "hold": set(),
         "scheme": {"interpreter_telling"},
         "start": set(),
         "importing": {"interpreter_telling"},

@@ -1,7 +1,8 @@
 """The smoke tests on a real GPU: every group at every level, every fault, the demonstrations, rates beside torch.
 
 Needs Python, NumPy, CuPy, pytest and what gpuenv itself needs; torch, numba, jax and NCCL are used where they are. All
-that was seen goes into one JSON file: ``smoke-gpu.json`` in the folder that OUT names, else in the working folder.
+that was seen goes into one JSON file, after each test anew: ``smoke-gpu.json`` in the folder that OUT names, else in
+the working folder. The deep level comes last: whatever ends it early, all else has been seen.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.gpu
 
 TARGET = os.environ.get("GPUENV_TEST_PYTHON", sys.executable)
-RECORD: dict[str, Any] = {"runs": {}, "demos": {}, "rates": {}}
+STARTED = time.monotonic()  # files are collected before the first test of all
+RECORD: dict[str, Any] = {"seconds": {}, "runs": {}, "demos": {}, "rates": {}}
+TRIED: set[str] = set()  # levels
 # Why a test may be skipped on a sound machine: what it needs is not there.
 EXCUSES = ("is not installed", "needs ", "CPU-only build", "numba ", "has no", "tells nothing", "NCCL ")
 # The tests that are meant to catch each fault.
@@ -54,12 +56,16 @@ TROUBLE = {
 }
 WITHIN = 0.15
 LIMIT = 420  # seconds that one command may take
+WHOLE = 8 * 60  # and all of them
+END = 9.5 * 60  # when nothing is waited for any more, so that what was seen is told
 
 
 def gpuenv(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gpuenv", *arguments, "--python", TARGET]
     environment = {**os.environ, **variables}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, env=environment)
+    seconds = min(LIMIT, END - (time.monotonic() - STARTED))
+    assert seconds > 0, "the time for all tests is used up"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -69,15 +75,38 @@ def smoke(label: str, *arguments: str, **variables: str) -> dict[str, Any]:
     done = gpuenv("smoke", *arguments, "--format", "json", "--no-redact", **variables)
     assert done.stdout, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
-    assert result["exit_code"] == done.returncode
     RECORD["runs"][label] = result
+    assert result["exit_code"] == done.returncode
     return result
 
 
-@cache
 def level(name: str) -> dict[str, Any]:
-    """A level's run, done once; the quick one after another run has filled the kernel cache."""
-    return smoke(name, "--level", name)
+    """A level's run, tried once; the quick one after another run has filled the kernel cache."""
+    if name not in TRIED:
+        TRIED.add(name)
+        smoke(name, "--level", name)
+    assert name in RECORD["runs"], f"the {name} level has come to no result"
+    result: dict[str, Any] = RECORD["runs"][name]
+    return result
+
+
+def within_budget(name: str) -> dict[str, Any]:
+    """A level's run; once more where kernels had to be compiled, or files to be read from the disk, for the first time.
+
+    That level is passed either way.
+    """
+    result = level(name)
+    if result["duration"] > result["budget"]:
+        result = smoke(f"{name}, once more", "--level", name)
+        assert result["status"] == "passed", told(result)
+    assert result["duration"] <= result["budget"], slowest(result)
+    return result
+
+
+def slowest(result: dict[str, Any]) -> list[str]:
+    """Where the time went."""
+    tests = sorted(result["tests"], key=lambda test: -float(test["duration"]))
+    return [f"{test['name']}: {test['duration']:.1f} s, its work {test['work'] or 0.0:.1f} s" for test in tests[:8]]
 
 
 def told(result: dict[str, Any]) -> list[str]:
@@ -91,8 +120,24 @@ def record() -> Iterator[None]:
     done = gpuenv("probe", "--format", "json")
     RECORD["machine"] = json.loads(done.stdout) if done.stdout else done.stderr
     yield
-    path = Path(os.environ.get("OUT", ".")) / "smoke-gpu.json"
-    path.write_text(json.dumps(RECORD, indent=1), encoding="utf-8")
+    RECORD["seconds"]["all"] = time.monotonic() - STARTED
+    _write_down()
+
+
+@pytest.fixture(autouse=True)
+def kept(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test has seen is there even if the next one never ends."""
+    started = time.monotonic()
+    yield
+    RECORD["seconds"][request.node.name] = time.monotonic() - started
+    _write_down()
+
+
+def _write_down() -> None:
+    path = Path(os.environ.get("OUT") or ".") / "smoke-gpu.json"
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(RECORD, indent=1), encoding="utf-8")
+    part.replace(path)
 
 
 # Levels. The first run of all, for the kernel cache.
@@ -105,26 +150,14 @@ def test_the_normal_level_passes_within_its_budget() -> None:
     assert (result["status"], result["exit_code"]) == ("passed", 0)
     names = {test["name"] for test in result["tests"]}
     assert names >= {test.name for test in chosen((), (), _level("normal"))}
-    if result["duration"] > result["budget"]:  # CuPy has compiled its kernels for the first time
-        result = smoke("normal, kernels cached", "--level", "normal")
-        assert result["status"] == "passed", told(result)
-    assert result["duration"] <= result["budget"]
+    within_budget("normal")
 
 
 def test_the_quick_level_passes_within_ten_seconds() -> None:
     result = level("quick")
     assert result["status"] == "passed", told(result)
     assert {test["group"] for test in result["tests"]} == set(GROUPS)
-    assert result["duration"] <= 10, result["duration"]
-
-
-def test_the_deep_level_passes() -> None:
-    result = level("deep")
-    bad = [line for line in told(result) if not any(excuse in line for excuse in EXCUSES)]
-    assert bad == []
-    assert result["status"] == "passed"
-    tested = [test["measured"].get("memory_tested") for test in result["tests"] if test["name"] == "health.pattern"]
-    assert all(entry["value"] > 0 for entry in tested if entry)
+    assert within_budget("quick")["duration"] <= 10
 
 
 def _level(name: str) -> Any:  # noqa: ANN401 - an enum
@@ -157,16 +190,6 @@ def test_every_rate_is_measured() -> None:
     assert measured["kernels.compile_warm"] < measured["kernels.compile_cold"]
 
 
-def test_the_same_run_again_is_within_its_own_baseline(tmp_path: Path) -> None:
-    baseline = tmp_path / "baseline.json"
-    smoke("baseline", "--only", "transfer.rates", "--only", "blas.rates", "--save-baseline", str(baseline))
-    again = smoke("compared", "--only", "transfer.rates", "--only", "blas.rates", "--compare", str(baseline))
-    rates = [entry for entry in again["compared"] if entry["against"] == "baseline"]
-    assert len(rates) >= 8
-    on_the_gpu = [entry for entry in rates if "numpy" not in entry["name"] and "pageable" not in entry["name"]]
-    assert [entry for entry in on_the_gpu if entry["worse"]] == []
-
-
 # Faults.
 
 
@@ -194,29 +217,41 @@ def test_after_all_faults_the_gpu_works() -> None:
 
 HOG = """
 import sys, cupy as cp
-kept, piece = [], 1 << 30
-while piece >= 32 << 20:
-    try:
-        if cp.cuda.runtime.memGetInfo()[0] < piece + (600 << 20):
+kept, runtime = [], cp.cuda.runtime
+for line in sys.stdin:
+    left, piece = int(line), 1 << 30
+    while piece >= 32 << 20:
+        try:
+            if runtime.memGetInfo()[0] < piece + left:
+                piece //= 2
+                continue
+            kept.append(runtime.malloc(piece))
+        except runtime.CUDARuntimeError:
             piece //= 2
-            continue
-        kept.append(cp.cuda.runtime.malloc(piece))
-    except cp.cuda.runtime.CUDARuntimeError:
-        piece //= 2
-print("full", flush=True)
-sys.stdin.read()
+    print("full", flush=True)
 """
+# Bytes: no more than the contexts of large GPUs take, and then less than what a test leaves alone beside a small one.
+LEFT = (600 << 20, 320 << 20)
 
 
 def test_a_gpu_whose_memory_others_hold_is_busy_and_not_broken() -> None:
+    tests: list[dict[str, Any]] = []
+    result: dict[str, Any] = {}
     with subprocess.Popen([TARGET, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as hog:
+        assert hog.stdin is not None
         assert hog.stdout is not None
-        assert hog.stdout.readline().strip() == "full"
-        result = smoke("busy", "--only", "health.pattern", "--only", "blas.rates")
+        for left in LEFT:
+            hog.stdin.write(f"{left}\n")
+            hog.stdin.flush()
+            assert hog.stdout.readline().strip() == "full"
+            result = smoke(f"busy, {left >> 20} MiB left", "--only", "health.pattern", "--only", "blas.rates")
+            tests += result["tests"]
+            if result["status"] == "busy":
+                break
         hog.kill()
-    assert {test["status"] for test in result["tests"]} <= {"busy", "passed"}, told(result)
-    assert "busy" in {test["status"] for test in result["tests"]}
-    assert {test["cause"] for test in result["tests"] if test["status"] == "busy"} == {"gpu-busy"}
+    assert {test["status"] for test in tests} <= {"busy", "passed"}, told(result)
+    assert "busy" in {test["status"] for test in tests}
+    assert {test["cause"] for test in tests if test["status"] == "busy"} == {"gpu-busy"}
     assert result["exit_code"] == 5
 
 
@@ -226,7 +261,7 @@ def test_a_gpu_whose_memory_others_hold_is_busy_and_not_broken() -> None:
 def test_every_demonstration_shows_its_mistake_and_its_cure() -> None:
     gpus = len(level("normal")["gpus"])
     names = [name for name in DEMOS if gpus > 1 or name != "cross-device-array"]
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(6) as pool:
         shown = dict(zip(names, pool.map(lambda name: gpuenv("smoke", "--demo", name), names), strict=True))
     RECORD["demos"] = {name: {"exit_code": done.returncode, "text": done.stdout} for name, done in shown.items()}
     assert {name: done.returncode for name, done in shown.items()} == dict.fromkeys(names, 0)
@@ -303,21 +338,57 @@ os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
 """
 
 
-def test_rates_are_within_15_percent_of_another_program_s() -> None:
-    """Ours are taken before and after the other's, and the better counts: clocks and the bus waver."""
+class Rates(NamedTuple):
+    """Ours before and after those of another program: clocks and the bus waver."""
+
+    before: dict[str, Any]
+    other: subprocess.CompletedProcess[str]
+    after: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def rates(tmp_path_factory: pytest.TempPathFactory) -> Rates:
     names = ("--only", "transfer.rates", "--only", "blas.rates", "--level", "normal")
-    ours = [smoke("rates before", *names)]
+    baseline = str(tmp_path_factory.mktemp("rates") / "baseline.json")
+    before = smoke("rates before", *names, "--save-baseline", baseline)
     command = [TARGET, "-c", BESIDE, str(PAYLOAD / "common/near.py"), PLAIN]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    other = json.loads(done.stdout.splitlines()[-1])
-    ours.append(smoke("rates after", *names))
+    other = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return Rates(before, other, smoke("rates after", *names, "--compare", baseline))
+
+
+def test_the_same_run_again_is_within_its_own_baseline(rates: Rates) -> None:
+    compared = [entry for entry in rates.after["compared"] if entry["against"] == "baseline"]
+    assert len(compared) >= 8
+    on_the_gpu = [entry for entry in compared if "numpy" not in entry["name"] and "pageable" not in entry["name"]]
+    assert [entry for entry in on_the_gpu if entry["worse"]] == []
+
+
+def test_rates_are_within_15_percent_of_another_program_s(rates: Rates) -> None:
+    """The better of ours counts."""
+    assert rates.other.returncode == 0, rates.other.stderr
+    other = json.loads(rates.other.stdout.splitlines()[-1])
     best: dict[str, float] = {}
-    for result in ours:
+    for result in (rates.before, rates.after):
         for test in result["tests"]:
             for name, entry in test["measured"].items():
                 key = f"{test['group']}.{name}"
                 best[key] = max(best.get(key, 0.0), entry["value"])
-    ratios = {name: best[name] / rate for name, rate in other["rates"].items()}
+    ratios = {name: best.get(name, 0.0) / rate for name, rate in other["rates"].items()}
     RECORD["rates"] = {"program": other["program"], "theirs": other["rates"], "ours": best, "ratios": ratios}
     assert {name: ratio for name, ratio in ratios.items() if not 1 - WITHIN <= ratio <= 1 + WITHIN} == {}
+
+
+# What takes longest.
+
+
+def test_the_deep_level_passes() -> None:
+    result = level("deep")
+    bad = [line for line in told(result) if not any(excuse in line for excuse in EXCUSES)]
+    assert bad == []
+    assert result["status"] == "passed"
+    tested = [test["measured"].get("memory_tested") for test in result["tests"] if test["name"] == "health.pattern"]
+    assert all(entry["value"] > 0 for entry in tested if entry)
+
+
+def test_all_of_it_takes_eight_minutes_at_most() -> None:
+    assert time.monotonic() - STARTED <= WHOLE, RECORD["seconds"]
