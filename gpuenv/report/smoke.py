@@ -28,7 +28,7 @@ def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]
     word, sentence, style = _WORD[result.status]
     yield Line(f"{word}: {sentence}", style, len(word) + 2)
     if result.fault:
-        yield Line(f"A fault was planted on purpose: {result.fault}.", Style.WARNING)
+        yield Line(_planted(result.fault), Style.WARNING)
     for gpu in result.gpus:
         yield Line()
         yield Line(_gpu(gpu), Style.HEADING, 2)
@@ -49,10 +49,16 @@ def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Lin
     yield Line("GPU tests", Style.HEADING)
     word, sentence, style = _WORD[result.status]
     yield Line(f"  {word}: {sentence}", style, 4)
+    if result.fault:
+        yield Line(f"  {_planted(result.fault)}", Style.WARNING, 4)
     if verbose or result.status is TestStatus.SKIPPED:  # no finding says why nothing was tried
         yield from _tests(result.tests, verbose=verbose)
     yield from _compared(result.compared, heading=False)
     yield Line(f"  {_counted(result)}", Style.QUIET, 4)
+
+
+def _planted(fault: str) -> str:
+    return f"A fault was planted on purpose: {fault}."
 
 
 def _gpu(gpu: TestedGpu) -> str:

@@ -24,12 +24,12 @@ def gpu_proof(examined: Examined, interpreter: str) -> Proof:
         return Proof(_NAME, None, "the GPU or the driver is an assumed one; on the machine that is meant: gpuenv smoke")
     if not facts.gpus:
         return Proof(_NAME, None, "there is no NVIDIA GPU here; on a machine with one: gpuenv smoke")
-    from gpuenv.cli.gpu_tests import prove_here
+    from gpuenv.cli.gpu_tests import planted, prove_here
     from gpuenv.smoke.prove import Order, Unusable
 
     rows, subject = examined.rows, examined.subject
     try:
-        result = prove_here(Order(), interpreter, subject, get_snapshot(subject, rows), rows)
+        result = prove_here(Order(fault=planted()), interpreter, subject, get_snapshot(subject, rows), rows)
     except Unusable as error:
         return Proof(_NAME, False, str(error))
     return _verdict(result)
