@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.doctor.evidence import fact
+from gpuenv.doctor.installed import pip_fix
 from gpuenv.doctor.named import called, option_of, resets, showing
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.slowness import blame
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.quantities import quantity_text
+from gpuenv.model.record import replace
 from gpuenv.model.smoke import BROKEN, Compared, Quantity, SmokeResult, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import Gpu, Snapshot
 
@@ -28,11 +30,8 @@ _MEANS = {
 # A broken GPU explains whatever else fails on it, in this order.
 _EXPLAINING = (Cause.GPU_HARDWARE_FAULT,)
 _FAULT = "GPUENV_SMOKE_FAULT"
-_AFRESH = (
-    Fix("Install CuPy and its CUDA libraries afresh, in one line that fits.", ("gpuenv", "install")),
-    Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
-)
 # What would be met on every GPU of the machine if the environment were at fault.
+# The tests' own kernels stay inside their arrays: no program of the user's is to be searched for a mistake.
 _OF_THE_ENVIRONMENT = (Cause.GPU_TEST_FAILED, Cause.ILLEGAL_MEMORY_ACCESS)
 _CURES: dict[Cause, tuple[Fix, ...]] = {
     Cause.GPU_HARDWARE_FAULT: (
@@ -46,9 +45,6 @@ _CURES: dict[Cause, tuple[Fix, ...]] = {
             ("nvidia-smi", "-q", "-d", "PERFORMANCE"),
         ),
     ),
-    Cause.GPU_TEST_FAILED: _AFRESH,
-    # The tests' own kernels stay inside their arrays: no program of the user's is to be searched for a mistake.
-    Cause.ILLEGAL_MEMORY_ACCESS: _AFRESH,
 }
 
 
@@ -102,7 +98,7 @@ def a_test_failed(facts: Facts) -> Outcome:
         yield Symptom(
             f"{_count(tests)} failed{where}: {_names(tests)}",
             _planted(result) + _told(tests) + _beside(facts.snapshot, sound),
-            _fixes(facts.snapshot, cause, tests, result, sound),
+            _fixes(facts, cause, tests, result, sound),
             cause=cause,
         )
 
@@ -164,18 +160,33 @@ def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
 
 
 def _fixes(
-    snapshot: Snapshot, cause: Cause, tests: Sequence[TestResult], result: SmokeResult, sound: Sequence[str]
+    facts: Facts, cause: Cause, tests: Sequence[TestResult], result: SmokeResult, sound: Sequence[str]
 ) -> tuple[Fix, ...]:
+    snapshot = facts.snapshot
     if result.fault:
         return (Fix(f"Unset {_FAULT}: these tests fail because it asks for it."),)
     explained = Fix("Read what this cause means and how it is cured.", ("gpuenv", "explain", cause.value))
     hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
     reset = resets("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
-    if sound and cause in _OF_THE_ENVIRONMENT:
-        cures = _spared(snapshot, tests, sound)
-    else:
-        cures = _CURES.get(cause, (explained,))
+    cures = _CURES.get(cause, (explained,))
+    if cause in _OF_THE_ENVIRONMENT:
+        cures = _spared(snapshot, tests, sound) if sound else _afresh(facts)
     return (*cures, *reset, _again(snapshot, tests[0], result))
+
+
+def _afresh(facts: Facts) -> tuple[Fix, ...]:
+    """What to do where nobody knows whether the environment or the GPU is at fault.
+
+    What is installed is of the right releases, or another finding comes first: gpuenv install would change nothing.
+    """
+    own = [entry for entry in facts.snapshot.target.cupy if entry.is_own]
+    named = f"{own[0].distribution}=={own[0].release}" if len(own) == 1 and own[0].release else None
+    again = ("install", "--force-reinstall", "--no-deps", named) if named else ()
+    return (
+        Fix("See whether every installed file is what its wheel had.", ("gpuenv", "doctor", "--deep")),
+        *([replace(pip_fix(facts, "Put the same CuPy in anew.", *again), safe=False)] if again else []),
+        Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
+    )
 
 
 def _again(snapshot: Snapshot, test: TestResult, result: SmokeResult) -> Fix:
