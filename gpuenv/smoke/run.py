@@ -22,7 +22,7 @@ from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
 from gpuenv.smoke.plan import BUDGET, Task, skipped
-from gpuenv.smoke.verdict import how_it_ended, verdict
+from gpuenv.smoke.verdict import how_it_ended, verdict, with_the_lost
 
 SHORTEST = 0.5  # seconds: with less left, a test is not started
 SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
@@ -114,7 +114,7 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
             run.over = True
             run.group.terminate(_LAST_RITES)
             run.group.close()
-    return Outcome(tuple(results[number] for number in range(len(tasks))), dict(run.versions))
+    return Outcome(with_the_lost([results[number] for number in range(len(tasks))]), dict(run.versions))
 
 
 def _keep_awake(run: _Run) -> None:

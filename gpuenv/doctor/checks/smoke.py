@@ -169,8 +169,10 @@ def _fixes(
     hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
     reset = resets("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
     cures = _CURES.get(cause, (explained,))
-    if cause in _OF_THE_ENVIRONMENT:
-        cures = _spared(snapshot, tests, sound) if sound else _afresh(facts)
+    if sound and cause in (*_OF_THE_ENVIRONMENT, Cause.CUDA_INITIALIZATION_FAILED):
+        cures = _spared(snapshot, tests, sound)
+    elif cause in _OF_THE_ENVIRONMENT:
+        cures = _afresh(facts)
     return (*cures, *reset, _again(snapshot, tests[0], result))
 
 
