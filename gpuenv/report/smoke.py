@@ -86,12 +86,14 @@ def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
     if passed and not verbose:
         yield Line(f"  {counted(passed, 'test')} passed")
     reasons: dict[str, list[str]] = {}
+    # Each cause is named once, after the last test that is told with it.
+    last = {test.cause: test for test in tests if verbose or test.status is not TestStatus.SKIPPED}
     for test in tests:
         if test.status is TestStatus.SKIPPED and not verbose:
             reasons.setdefault(test.detail or "no reason told", []).append(test.name)
         elif test.status is not TestStatus.PASSED or verbose:
             yield _test(test)
-            if test.cause is not None:
+            if test.cause is not None and last[test.cause] is test:
                 yield Line(f"    > gpuenv explain {test.cause.value}", hang=6)
     for reason, names in reasons.items():
         told = ", ".join(names) if len(names) <= _NAMED else counted(len(names), "test")
