@@ -81,6 +81,14 @@ def test_the_words_of_a_test_of_ours_name_no_mistake_of_a_program(words: str, ca
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
+def test_a_report_that_could_not_be_written_is_told_before_minutes_of_tests(command: str, tmp_path: Path) -> None:
+    page = tmp_path / "nowhere/report.html"
+    done = gpuenv(command, "--smoke", "deep", "--format", f"html={page}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{page}: cannot be written: there is no folder {page.parent}" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["doctor", "preflight"])
 def test_a_level_that_does_not_exist_is_told(command: str) -> None:
     done = gpuenv(command, "--smoke", "thorough")
     assert (done.returncode, done.stdout) == (2, "")

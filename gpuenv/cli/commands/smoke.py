@@ -72,11 +72,12 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.formats import NAMES, OWN, How, Wanted, emit_report, read_formats
+    from gpuenv.cli.formats import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
     from gpuenv.cli.gpu_tests import planted
     from gpuenv.smoke.prove import Order
 
     wanted = read_formats(formats, output, OWN if list_tests or demo is not None else NAMES)
+    check_places([save_baseline, *(entry.path for entry in wanted)])
     order = Order(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
