@@ -106,6 +106,11 @@ SIGNATURES = (
         ("create", "allow_growth"),
         r"\bcu(?:blas|solver\w{0,2}|sparse|dnn|rand)\w{0,3}Create\b|\b(?:creat\w+|get_\w+) (?:\w+ )?handle\b|ALLOW_GROWTH ?= ?true\b.{0,16}\b(?:solve[sd]|help\w*|fix\w*)",
     ),
+    mark(
+        "any-size",
+        ("matter", "regardless", "even with", "even for", "whatever", "independent"),
+        r"\b(?:no matter|regardless of|whatever|independent(?:ly)? of) (?:\w+ ){0,4}?(?:size|large|big|small|long|many)\b|\beven (?:with|for) (?:an? |the )?(?:very |tiny |small\w* ){0,2}(?:batch(?:[_ ]size)?(?: of|=)? ?1\b|tiny|smallest|1x1|2x2)",
+    ),
     # A variable names what is gone.
     mark(
         "root-gone",
