@@ -16,7 +16,8 @@ _OF_NVIDIA = frozenset(
         *(Cause.DEVICE_NODE_MISSING, Cause.WSL_LIBCUDA),
     )
 )
-_OF_OWN_GRAPHICS = 0.55  # less: who has only told of it may have another card too
+_OF_OWN_GRAPHICS = 0.62  # less: who has only told of it may have another card too
+_OF_NO_CARD = _OF_NVIDIA | {Cause.CPU_ONLY_FRAMEWORK}
 _NVIDIA_NAMED = frozenset(("nvidia-card", "smi-table", "module-loaded", "gpu-known"))
 _MAJORS = (10, 11, 12, 13)
 _NOT_FOUND = (Cause.CUDA_LIBRARY_MISSING, Cause.WINDOWS_DLL_LOAD_FAILURE, Cause.CUDA_HEADERS_MISSING)
@@ -66,7 +67,7 @@ def _of_the_card(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause
 def _of_own_graphics(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
     """A message of CUDA's that leaves its cause open, where somebody says that his GPU is a processor's own."""
     if "own-graphics" in marks and not {*_NVIDIA_NAMED, "nvidia-owned"}.intersection(marks):
-        moved = {cause: weight * _OF_OWN_GRAPHICS for cause, weight in told.items() if cause in _OF_NVIDIA}
+        moved = {cause: weight * _OF_OWN_GRAPHICS for cause, weight in told.items() if cause in _OF_NO_CARD}
         _move(told, moved, Cause.NO_NVIDIA_GPU)
     return told
 

@@ -22,7 +22,11 @@ def text_marks(hits: Sequence[Hit]) -> frozenset[str]:
 
 
 def _is_there(hits: Sequence[Hit]) -> bool:
-    """Whether a library that the loader does not find is one whose path the text shows."""
-    shown = {hit.value("there") for hit in hits if hit.signature.mark == LIBRARY_THERE}
-    missed = {hit.value("file") for hit in hits if hit.signature.causes}
-    return bool((shown & missed) - {None})
+    """Whether a library that the loader does not find is one whose path the text shows, of the same major version."""
+    shown = {_major(hit.value("there")) for hit in hits if hit.signature.mark == LIBRARY_THERE}
+    missed = {_major(hit.value("file") or hit.value("any")) for hit in hits if hit.signature.causes}
+    return bool((shown & missed) - {()})
+
+
+def _major(file: str | None) -> tuple[str, ...]:
+    return tuple(file.strip(".").split(".")[:3]) if file else ()

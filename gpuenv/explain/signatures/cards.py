@@ -9,15 +9,16 @@ _OWN = (
     r"(?:Intel(?:\(R\))?(?:'s)? (?:\w+ )?(?:UHD|HD|Iris|Arc|GMA|Xe|GPUs?|graphics|integrated|on-?board)|Iris(?:\(R\))? ?(?:Xe|Plus|Pro)|\bU?HD Graphics \d"
     r"|Radeon(?:\(TM\)|™)? (?:Graphics|Vega \d{1,2}|R[2-7] Graphics|\d{3}M)\b|\bintegrated (?:graphics|GPU|Intel|AMD)|(?:AMD|Intel) (?:integrated|on-?board))"
 )
-_ANOTHER = r"(?:nvidia|geforce|[rg]tx|quadro|tesla|cuda|dedicated|discrete|external|eGPU|monitors?|displays?|screens?|second|besides?|disabled?|primary|addition|switch\w*|prime|optimus|hybrid|BIOS|desktop|works?|fine)"
+_ANOTHER = r"(?:nvidia(?![- ](?:smi|driver))|geforce|[rg]tx|quadro|tesla|dedicated|discrete|external|eGPU|monitors?|displays?|screens?|second|besides?|disabled?|primary|addition|switch\w*|prime|optimus|hybrid|BIOS|desktop|works?|fine)"
 
 SIGNATURES = (
     # Whoever says which GPU he uses, and names a processor's own: its line in a listing says nothing of other cards.
     mark(
         "own-graphics",
         ("intel", "iris", "hd graphics", "radeon", "integrated"),
-        rf"^(?!.*\b{_ANOTHER}\b)(?:.*\b(?:I'm|I am|I|we|my|our|this|the|it|laptop|machine|computer|PC|notebook|server)(?: \w+){{0,3}} (?:us(?:e|es|ing)|have|has|got|own|runs?|running|with|is) (?:\w+ ){{0,3}}?\W?{_OWN}"
-        rf"|\W*(?:GPU|Graphics(?: card)?|Video card|Card name|Grafikkarte)(?: ?\d)?(?: name| model)?\s{{0,4}}[:=]\s{{0,4}}(?:(?:AMD|Intel)\S* )?{_OWN}"
+        rf"^(?!.*\b{_ANOTHER}\b)(?:.*\b(?:I'm|I am|I|we|my|our|this|the|it|laptop|machine|computer|PC|notebook|server)(?: \w+){{0,5}} (?:us(?:e|es|ing)|have|has|got|own|runs?|running|with|is) (?:\w+ ){{0,3}}?\W?{_OWN}"
+        rf"|(?:.*[,;|] )?\W*(?:GPU|Graphics(?: card)?|Video card|Card name|Grafikkarte)(?: ?\d)?(?: name| model)?\s{{0,4}}[:=]\s{{0,4}}(?:(?:AMD|Intel)\S* )?{_OWN}"
+        rf"|.*{_OWN}(?: \w+){{0,2}} is (?:my|the|our) (?:only )?(?:GPU|graphics)"
         r"|\W*Device-1: (?:Intel|AMD|Advanced Micro) .{0,100}\bdriver: (?:i915|xe|amdgpu|radeon)\b)",
     ),
     mark(

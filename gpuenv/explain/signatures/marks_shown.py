@@ -88,6 +88,11 @@ SIGNATURES = (
         ("people", "users", "colleagues", "students", "accounts", "shared "),
         r"\b(?:multiple|several|many|other|different|two|three|all) (?:people|users|colleagues|students|accounts)\b|\bshared (?:\w+ )?(?:machine|server|workstation|host|box|node|computer)\b",
     ),
+    mark(
+        "said-there",
+        ("although", "though", " but ", "yet ", "while "),
+        r"\b(?:al|even )?(?:though|but|yet|while) (?:\w+ )?(?:it|they|the (?:file|library|\w+ package)|lib\S{1,40}|nvidia-\S{1,40}) (?:is|are|was|does|do) (?!not\b)(?:\w+ )?(?:there|present|installed|exist\w*|(?:in|at|under) \S*[/\\]\S+)",
+    ),
     # A library's file by its path, where no line says that it was not found there.
     Signature(
         "mark.library-there",
