@@ -76,7 +76,7 @@ test-newest: $(VENV)/installed-dev ## The tests with the newest ones.
 # GPU_PYTHON has CuPy and NumPy besides pytest and what gpuenv needs; nothing is installed here.
 GPU_PYTHON ?= $(PYTHON)
 test-gpu: ## Run the tests that need an NVIDIA GPU; all that was seen goes into smoke-gpu.json.
-	$(GPU_PYTHON) -m pytest -q -m gpu tests/gpu
+	$(GPU_PYTHON) -m pytest -v --durations=10 -m gpu tests/gpu
 
 bench-doctor: compiler $(VENV)/installed-dev ## Median and worst time of the doctor on every machine and scenario.
 	$(BIN)/python -m tests.scenarios.timing

@@ -68,12 +68,14 @@ def _is_list(command: ast.expr, function: ast.AST) -> bool:
 def test_programs_are_started_in_one_module_alone() -> None:
     """And by programs that run in a child themselves, and where the caller's own program runs.
 
-    The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, and a
-    demonstration shows how a worker is started. The commands of ``gpuenv run`` and ``gpuenv simulate`` are the user's
-    own, with the user's own terminal and no deadline. A fork of our own is waited for as a program is.
+    The target's script asks musl's loader for its version, the supervisor of the smoke tests starts one, a smoke test
+    asks another library in a process without CuPy, and a demonstration shows how a worker is started. The commands of
+    ``gpuenv run`` and ``gpuenv simulate`` are the user's own, with the user's own terminal and no deadline. A fork of
+    our own is waited for as a program is.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
-    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.several", f"{PAYLOAD}.demos.fork_after_cuda_init"}
+    in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.several"}
+    in_children |= {f"{PAYLOAD}.common.stranger", f"{PAYLOAD}.demos.fork_after_cuda_init"}
     own = {"gpuenv.probe.children", "gpuenv.probe.piped"}
     assert importing == {*own, "gpuenv.cli.passthrough", "gpuenv.simulate.run", *in_children}
 
@@ -93,11 +95,12 @@ def test_processes_are_made_without_subprocess_in_two_places() -> None:
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:
-    """The supervisor asks the kernel for what Python cannot; a test reads managed memory by its address."""
+    """The supervisor and a script ask the kernel for what Python cannot; a test reads managed memory by its address."""
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
-    without_driver = {SUPERVISOR, f"{PAYLOAD}.tests.memory_managed"}
+    without_driver = {SUPERVISOR, f"{SCRIPTS}.device_nodes", f"{PAYLOAD}.tests.memory_managed"}
     assert importing - without_driver == {
-        f"{SCRIPTS}.{name}" for name in ("nvml", "nvml_loading", "cuda", "libraries", "library_versions", "nvrtc")
+        f"{SCRIPTS}.{name}"
+        for name in ("nvml", "nvml_loading", "cuda", "hold", "libraries", "library_versions", "nvrtc")
     }
 
 

@@ -17,7 +17,7 @@ from gpuenv.probe.children import Ending, run_child
 SOURCES = ("nvml.c", "cuda.c", "uname.c", "audit.c", "stub.c", "stub.h", "nvidia-smi")
 DRIVER_VERSION = "580.95.05"
 # Hidden: two stubs in one process must not bind to each other's internals.
-FLAGS = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-shared")
+FLAGS = ("-std=c11", "-O1", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden", "-shared")
 
 
 _LIMIT = 120.0  # seconds for one file: a busy machine

@@ -51,6 +51,11 @@ class TestInfo:
         """How many GPUs it needs."""
         return max([1, *(int(need.partition(":")[2]) for need in self.needs if need.startswith("gpus:"))])
 
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest deadline of its own; 0 where each level's is long enough."""
+        return max(self.seconds.values(), default=0.0)
+
     def size(self, level: Level) -> Size | None:
         """The sizes for a level: its own, else those of the nearest lower one; None where there is none."""
         order = list(Level)

@@ -93,6 +93,16 @@ def _instance(gpu: Gpu, number: int) -> Device:
     )
 
 
+def taken_down(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[str, ...]:
+    """The UUIDs of those GPUs that the driver takes down when the last program has left them."""
+    used = {device.index for device in devices}
+    return tuple(
+        gpu.uuid.value
+        for gpu in snapshot.gpus
+        if gpu.uuid.value and gpu.index.known and gpu.index.value in used and gpu.persistence.value is False
+    )
+
+
 def seen_by_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str, str]) -> tuple[Device, ...]:
     """The devices that CuPy itself listed, where nothing else did; by UUID, else by their number.
 

@@ -14,7 +14,7 @@ BUDGET = {Level.QUICK: 10.0, Level.NORMAL: 60.0, Level.DEEP: 900.0}
 # The first import of CuPy from a cold disk and the first start of an idle driver take most of it.
 DEADLINE = {Level.QUICK: 30.0, Level.NORMAL: 60.0, Level.DEEP: 300.0}
 DEFAULT_SEED = 20261121
-_AT_ONCE = 6
+_AT_ONCE = 12  # on one GPU: all of the quick level; the import of CuPy keeps a processor busy for each
 # Bytes: a context, the libraries' workspaces and the arrays of a test.
 _MEMORY_EACH = {Level.QUICK: 2 << 30, Level.NORMAL: 3 << 30, Level.DEEP: 12 << 30}
 
@@ -128,8 +128,11 @@ def skipped(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repe
 
 
 def at_once(devices: Sequence[Device], level: Level, processors: int) -> int:
-    """How many tests run side by side; one where a GPU lets in one process at a time."""
+    """How many tests run side by side; one where a GPU lets in one process at a time.
+
+    The plan goes round the GPUs, so that each has its share of them.
+    """
     if any(device.exclusive for device in devices):
         return 1
     by_memory = [max(1, device.memory_total // _MEMORY_EACH[level]) for device in devices if device.memory_total]
-    return max(1, min(_AT_ONCE, processors, *(by_memory or [_AT_ONCE])))
+    return max(1, min(min([_AT_ONCE, *by_memory]) * len(devices), processors))

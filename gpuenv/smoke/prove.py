@@ -15,7 +15,7 @@ from gpuenv.model.snapshot import Snapshot, Source, SourceState
 from gpuenv.probe.take import Request, take_snapshot
 from gpuenv.smoke.baseline import Peaks, beside_peaks, beside_sisters
 from gpuenv.smoke.catalogue import TestInfo, chosen
-from gpuenv.smoke.devices import Device, devices_of, picked
+from gpuenv.smoke.devices import Device, devices_of, picked, taken_down
 from gpuenv.smoke.kernel_log import KernelLog
 from gpuenv.smoke.plan import BUDGET, DEADLINE, DEFAULT_SEED, Wish, at_once, plan, skipped, too_few
 from gpuenv.smoke.run import Outcome, Setting, census, run_tasks
@@ -178,6 +178,7 @@ def _run(
         at_once(devices, wish.level, _processors()),
         order.fault,
         until=place.until,
+        kept_awake=taken_down(place.snapshot, devices),
     )
     said = [began]
 

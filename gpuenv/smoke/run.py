@@ -17,6 +17,7 @@ from typing import Any
 from gpuenv.model.secrets import without_secrets
 from gpuenv.model.smoke import Level, TestResult, TestStatus, Trouble
 from gpuenv.probe.children import ChildGroup, ChildResult, run_child
+from gpuenv.probe.command import script
 from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
@@ -27,6 +28,7 @@ SHORTEST = 0.5  # seconds: with less left, a test is not started
 SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
 _MARGIN = 2.0  # seconds beyond the deadline in which the supervisor ends what it has started
 _LAST_RITES = 1.0  # seconds in which supervisors that were asked to end may do so
+_LONGEST_RUN = 7 * 86400.0  # seconds
 
 Progress = Callable[[TestResult, int, int], None]
 
@@ -43,6 +45,7 @@ class Setting:
         fault: a fault to plant, or None.
         program: the payload's main file.
         until: reading of ``time.monotonic`` at which the whole run must be over, or None.
+        kept_awake: UUIDs of GPUs that the driver would take down between one test and the next.
     """
 
     interpreter: str
@@ -52,6 +55,7 @@ class Setting:
     fault: str | None = None
     program: Path = PAYLOAD / "main.py"
     until: float | None = None
+    kept_awake: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -95,16 +99,27 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
                 results[number] = result
             progress(result, len(results), len(tasks))
 
-        together = [number for number, task in enumerate(tasks) if not task.alone]
+        # Those that may take longest first: at the end of the line they would be waited for.
+        together = sorted((n for n, task in enumerate(tasks) if not task.alone), key=lambda n: -tasks[n].test.longest)
         alone = [number for number, task in enumerate(tasks) if task.alone]
         try:
+            _keep_awake(run)
             _side_by_side(work, together, setting.at_once)
-            again = [number for number in together if setting.at_once > 1 and _may_be_ours(results[number])]
+            beside = min(setting.at_once, len(together)) > 1 and setting.fault is None
+            again = [number for number in together if beside and _may_be_ours(results[number])]
             _side_by_side(work, alone + again, 1)
         finally:
             run.group.terminate(_LAST_RITES)
             run.group.close()
     return Outcome(tuple(results[number] for number in range(len(tasks))), dict(run.versions))
+
+
+def _keep_awake(run: _Run) -> None:
+    """Starts what holds the GPUs as long as tests run; it ends with the group."""
+    if not run.setting.kept_awake:
+        return
+    holder = [sys.executable, "-I", "-S", "-B", script("hold.py"), *run.setting.kept_awake]
+    threading.Thread(target=_supervised, args=(run, holder, {}, _LONGEST_RUN), daemon=True).start()
 
 
 def _side_by_side(work: Callable[[int], None], numbers: Iterable[int], at_once: int) -> None:
@@ -185,13 +200,15 @@ def ask(setting: Setting, name: str, order: Mapping[str, object], seconds: float
 
 
 def _start(run: _Run, name: str, order: Mapping[str, object], devices: Sequence[Device], seconds: float) -> ChildResult:
-    setting = run.setting
-    environment = child_environment(setting.environment, setting.folder)
-    if devices:
-        environment[VISIBLE] = ",".join(device.visible for device in devices)
+    payload = [run.setting.interpreter, "-B", str(run.setting.program), name, json.dumps(order)]
+    visible = {VISIBLE: ",".join(device.visible for device in devices)} if devices else {}
+    return _supervised(run, payload, visible, seconds)
+
+
+def _supervised(run: _Run, program: Sequence[str], variables: Mapping[str, str], seconds: float) -> ChildResult:
+    environment = {**child_environment(run.setting.environment, run.setting.folder), **variables}
     supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
-    payload = [setting.interpreter, "-B", str(setting.program), name, json.dumps(order)]
-    command = [*supervisor, str(seconds), run.empty, *payload]
+    command = [*supervisor, str(seconds), run.empty, *program]
     return run_child(command, environment, time.monotonic() + seconds + _MARGIN, run.group)
 
 

@@ -198,3 +198,26 @@ def test_what_carries_cuda_on_an_older_driver_carries_cupy(tmp_path: Path, text:
     assert on_machine(tmp_path, text, ("driver=535.104.05", "gpu=NVIDIA GeForce RTX 3090")).status is Status.UNFIT
     other = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN pip install 'cupy-cuda13x[ctk]==14.2.0'"
     assert on_machine(tmp_path, other, A100).status is Status.UNFIT
+
+
+# What a Dockerfile builds for, and whether a machine of x86_64 runs it.
+
+
+@pytest.mark.parametrize(
+    ("start", "runs"),
+    [
+        ("FROM --platform=linux/arm64 {base}", False),
+        ("ARG WHERE=linux/arm64/v8\nFROM --platform=$WHERE {base}", False),
+        ("FROM --platform=linux/arm64 {base} AS one\nFROM one", False),
+        ("FROM --platform=linux/amd64 {base} AS one\nFROM --platform=linux/arm64 one", True),
+        ("FROM --platform=linux/arm64 python:3.12 AS tools\nFROM {base}\nCOPY --from=tools /x /x", True),
+        ("FROM --platform=linux/amd64/v2 {base}", True),
+        ("FROM --platform=$BUILDPLATFORM {base}", True),
+        ("FROM --platform=${{TARGETPLATFORM:-linux/amd64}} {base}", True),
+        ("FROM --platform=no/such/thing/here {base}", True),
+    ],
+)
+def test_what_an_image_is_built_for_is_held_against_the_machine(tmp_path: Path, start: str, runs: bool) -> None:  # noqa: FBT001 - a table
+    base = "nvidia/cuda:12.2.2-devel-ubuntu22.04"
+    report = on_machine(tmp_path, f"{start.format(base=base)}\n{WHEEL}", A100)
+    assert [finding.code for finding in report.machines[0].findings] == ([] if runs else ["IMG901"])

@@ -148,6 +148,11 @@ def test_a_cache_that_cannot_be_written_costs_a_moment(tmp_path: Path) -> None:
     assert "H200" in done.stdout
 
 
+def test_a_compiler_that_warns_of_more_is_no_hindrance(tmp_path: Path) -> None:
+    """A newer compiler knows warnings that this one does not."""
+    assert on("h200-580", "true", cache=tmp_path, CC="cc -Wtraditional").returncode == 0
+
+
 def test_without_a_compiler_it_says_what_is_missing(tmp_path: Path) -> None:
     done = on("h200-580", "true", cache=tmp_path, CC="no-such-compiler")
     assert (done.returncode, done.stdout) == (2, "")

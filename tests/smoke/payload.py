@@ -53,3 +53,11 @@ SMALLER: dict[str, dict[str, int]] = {
     "kernels_grid_stride": {"n": 20011},
     "multi_nccl": {"n": 1009},
 }
+
+
+class CUDARuntimeError(RuntimeError):
+    """As CuPy's, by name and attribute."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("words")
+        self.status = status

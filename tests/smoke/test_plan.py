@@ -15,7 +15,7 @@ from gpuenv.model.smoke import (
 from gpuenv.model.snapshot import ComputeMode, MigInstance, Snapshot
 from gpuenv.model.visible import DEVICE_NODE
 from gpuenv.smoke.catalogue import GROUPS, chosen
-from gpuenv.smoke.devices import devices_of, picked, seen_by_cupy
+from gpuenv.smoke.devices import devices_of, picked, seen_by_cupy, taken_down
 from gpuenv.smoke.plan import DEADLINE, Wish, at_once, plan, seed_of, too_few
 from tests.smoke.devices import GIB, M1, M2, A, B, device, gpu
 
@@ -59,6 +59,16 @@ def test_instances_of_a_gpu_that_is_kept_away_are_not_tested(hidden: Reading[str
     assert devices_of(Snapshot(gpus=(split,)), {"CUDA_VISIBLE_DEVICES": "-1"}) == ()
     beside = replace(split, hidden_by=known("MIG mode: a process sees one instance alone", "libcuda"))
     assert [entry.visible for entry in devices_of(Snapshot(gpus=(beside,)), {})] == [M1]
+
+
+def test_gpus_without_persistence_are_taken_down_when_nobody_is_left() -> None:
+    off, on = known(value=False, source="nvml"), known(value=True, source="nvml")
+    snapshot = Snapshot(gpus=(gpu(A, 0, persistence=off), gpu(B, 1, ordinal=1, persistence=off)))
+    both = devices_of(snapshot, {})
+    assert taken_down(snapshot, both) == (A, B)
+    assert taken_down(snapshot, both[:1]) == (A,), "one that no test runs on is left alone"
+    assert taken_down(Snapshot(gpus=(gpu(A, 0, persistence=on),)), both) == ()
+    assert taken_down(Snapshot(gpus=(gpu(A, 0),)), both) == (), "nobody knows"
 
 
 def test_devices_that_cupy_alone_sees_are_named_by_uuid_or_by_number() -> None:
@@ -149,8 +159,19 @@ def test_a_level_without_sizes_of_its_own_takes_those_of_the_one_before() -> Non
 
 
 def test_no_more_tests_run_at_once_than_the_memory_and_the_processors_bear() -> None:
-    assert at_once([device(A)], Level.QUICK, 16) == 6
+    assert at_once([device(A)], Level.QUICK, 16) == 12
     assert at_once([device(A)], Level.QUICK, 2) == 2
     assert at_once([device(A, memory_total=4 * GIB)], Level.QUICK, 16) == 2
     assert at_once([device(A, memory_total=1 * GIB)], Level.DEEP, 16) == 1
-    assert at_once([device(A, memory_total=None)], Level.QUICK, 16) == 6
+    assert at_once([device(A, memory_total=None)], Level.QUICK, 16) == 12
+
+
+def test_several_gpus_bear_more_tests_at_once() -> None:
+    assert at_once([device(A), device(B)], Level.QUICK, 64) == 24
+    assert at_once([device(A), device(B)], Level.QUICK, 16) == 16
+    assert at_once([device(A, memory_total=4 * GIB), device(B)], Level.QUICK, 64) == 4, "each what the smallest bears"
+
+
+def test_the_whole_quick_level_runs_side_by_side_where_there_are_processors_enough() -> None:
+    tasks = plan(QUICK, [device(A)], Wish())
+    assert len(tasks) <= at_once([device(A)], Level.QUICK, 16)

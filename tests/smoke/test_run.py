@@ -25,6 +25,8 @@ from tests.support.processes import is_running
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuenv.simulate.build import StubDriver
+
 PROGRAM = Path(__file__).with_name("habits.py")
 LONG = 30.0  # a deadline that no test may wait for
 SHORT = 1.5
@@ -211,12 +213,29 @@ def test_tests_run_side_by_side_and_some_alone_after_them(tmp_path: Path) -> Non
     assert order == [False] * 5 + [True]
 
 
+def test_what_may_take_longest_is_started_first(tmp_path: Path) -> None:
+    """Nobody waits at the end for one that was the last to start; the results keep the order of the plan."""
+    short, middle, long = task("passes"), task("where_it_runs"), task("floods")
+    middle = replace(middle, test=replace(middle.test, seconds={"normal": 120}))
+    long = replace(long, test=replace(long.test, seconds={"deep": 900}))
+    order: list[str] = []
+    found = run_tasks([short, middle, long], setting(tmp_path), lambda result, *_: order.append(result.name)).tests
+    assert order == [long.test.name, middle.test.name, short.test.name]
+    assert [result.name for result in found] == [short.test.name, middle.test.name, long.test.name]
+
+
 def test_what_lacked_room_beside_others_is_asked_again_alone(tmp_path: Path) -> None:
     beside = run(tmp_path, task("busy_at_first"), task("passes"), at_once=2).tests
     assert [result.status for result in beside] == [TestStatus.PASSED] * 2
     (tmp_path / "asked").unlink()
     alone = run(tmp_path, task("busy_at_first")).tests
     assert alone[0].status is TestStatus.BUSY
+    (tmp_path / "asked").unlink()
+    only = run(tmp_path, task("busy_at_first"), at_once=2).tests
+    assert only[0].status is TestStatus.BUSY, "there was nothing beside it"
+    (tmp_path / "asked").unlink()
+    planted = replace(setting(tmp_path, 2), fault="pool-limit")
+    assert run_tasks([task("busy_at_first"), task("passes")], planted).tests[0].status is TestStatus.BUSY
 
 
 def test_a_child_runs_in_an_empty_folder_and_sees_its_one_gpu(tmp_path: Path) -> None:
@@ -227,6 +246,35 @@ def test_a_child_runs_in_an_empty_folder_and_sees_its_one_gpu(tmp_path: Path) ->
     assert seen["visible"] == FIRST.uuid
     order = {"level": "quick", "seed": 42, "size": {"n": 3}, "fault": None, "uuid": FIRST.uuid}
     assert seen["order"] == order
+
+
+@pytest.mark.parametrize("hung", [False, True], ids=["sound", "hung"])
+def test_a_gpu_is_held_while_tests_run(tmp_path: Path, stub_driver: StubDriver, *, hung: bool) -> None:
+    """Else the driver would take it down whenever the last test has ended, and the next one wait."""
+    calls, table = tmp_path / "calls", tmp_path / "stub.txt"
+    words = f"gpu.count=1\ngpu.0.uuid={FIRST.uuid}\ncalls={calls}\n"
+    words += "nvml.delay.nvmlDeviceGetHandleByUUID=forever\n" if hung else ""
+    table.write_text(words, encoding="utf-8")
+    awake = setting(tmp_path, GPUENV_STUB=str(table), LD_LIBRARY_PATH=str(stub_driver.folder))
+    awake = replace(awake, kept_awake=(FIRST.visible,))
+    began = time.monotonic()
+    found = run_tasks([task("hangs", 1.0), task("passes")], awake).tests
+    assert [result.status for result in found] == [TestStatus.TIMED_OUT, TestStatus.PASSED]
+    assert time.monotonic() - began < LONG / 2
+    assert calls.read_text(encoding="utf-8").split("\n")[:2] == ["nvml nvmlInit_v2", "nvml nvmlDeviceGetHandleByUUID"]
+    assert holders() == []
+
+
+def test_nothing_is_held_where_there_is_no_nvml(tmp_path: Path) -> None:
+    found = run_tasks([task("passes")], replace(setting(tmp_path), kept_awake=(FIRST.visible,))).tests
+    assert [result.status for result in found] == [TestStatus.PASSED]
+    assert holders() == []
+
+
+def holders() -> list[str]:
+    """Processes that hold the GPU of these tests."""
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    return [line.decode() for line in lines if b"hold.py" in line and FIRST.visible.encode() in line]
 
 
 INTERRUPTED = """

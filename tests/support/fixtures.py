@@ -11,7 +11,7 @@ from tests.support.target import CudaLibraries, Targets
 @pytest.fixture(scope="session")
 def stub_driver(tmp_path_factory: pytest.TempPathFactory) -> StubDriver:
     """The compiled stub driver."""
-    return build(tmp_path_factory.mktemp("stub"))
+    return build(tmp_path_factory.mktemp("stub"), extra_flags=("-Werror",))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from gpuenv.image.check.docker_parse import Dockerfile, DockerfileError, Instruction, Piece
+from gpuenv.image.check.facts import parse_platform
 from gpuenv.image.check.variables import is_known, replaced
 from gpuenv.model.record import dataclass
 
@@ -54,6 +55,7 @@ class Stage:
         number: from 0.
         name: after AS, in lower case.
         base: the image that it starts from; what is not known in it as it stands. Null for another stage.
+        platform: what its FROM builds it for; null where that is left to whoever builds.
         parent: the number of the stage that it starts from.
         takes: the numbers of the stages that it copies from.
         line: of its FROM.
@@ -67,6 +69,7 @@ class Stage:
     number: int
     name: str | None
     base: str | None
+    platform: str | None
     parent: int | None
     takes: tuple[int, ...]
     line: int
@@ -127,7 +130,8 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
     match = _FROM.match(first.body.text.strip())
     if match is None:
         raise DockerfileError(f"line {first.line}: FROM {first.body.text.strip()[:40]!r}: expected an image")
-    base = replaced(match[1].strip("\"'"), {**outer, **given}.get)
+    lookup = {**outer, **given}.get
+    base = replaced(match[1].strip("\"'"), lookup)
     names = {stage.name: stage.number for stage in before if stage.name}
     parent = names.get(base.lower())
     came = before[parent] if parent is not None else None
@@ -136,6 +140,8 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
         number=len(before),
         name=match[2].lower() if match[2] else None,
         base=None if came else base,
+        # Of another stage it is what that stage was built for, whatever stands here.
+        platform=came.platform if came else _platform(replaced(first.flag("platform") or "", lookup)),
         parent=parent,
         takes=tuple(dict.fromkeys(_takes(steps, names, len(before)))),
         line=first.line,
@@ -145,6 +151,14 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
         arguments=arguments,
         workdir=workdir,
     )
+
+
+def _platform(text: str) -> str | None:
+    """As it is told; BUILDPLATFORM and its like are of whoever builds."""
+    try:
+        return str(parse_platform(text)) if is_known(text) else None
+    except ValueError:
+        return None
 
 
 def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[int]:

@@ -99,7 +99,7 @@ def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
     return ImageFacts(
         reference=base.text if is_known(base.text) else "unknown",
         source="dockerfile",
-        platform=str(wanted_platform(needs_of(snapshot, matrix))),
+        platform=built.stages[-1].platform or str(wanted_platform(needs_of(snapshot, matrix))),
         environment=environment,
         labels=_labels(built),
         history=tuple(_step(built, install) for install in cupy),

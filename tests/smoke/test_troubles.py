@@ -1,0 +1,121 @@
+"""What an exception in a test means: whose fault it is, and in which words it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.smoke import TestStatus, Trouble
+from gpuenv.smoke.payload.harness import (
+    LIBRARY_ERRORS,
+    before_it_began,
+    cuda_status,
+    first_line,
+    found_no_room,
+    wanted_bytes,
+)
+from gpuenv.smoke.payload.troubles import GIB, LOST, classify, lack_of_memory
+from tests.smoke.payload import CUDARuntimeError
+
+
+@pytest.mark.parametrize("status", sorted(LOST))
+def test_an_error_after_which_nothing_works_is_a_lost_context(status: int) -> None:
+    trouble = classify("CUDARuntimeError", status, "cudaErrorX: words")
+    assert (trouble.status, trouble.trouble) == ("crashed", "context-lost")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "text", "told"),
+    [
+        ("CUDARuntimeError", 46, "all CUDA-capable devices are busy", ("busy", "device-unavailable")),
+        ("CUDARuntimeError", 35, "insufficient driver", ("skipped", "no-device")),
+        ("CUDARuntimeError", 100, "no device", ("skipped", "no-device")),
+        ("ImportError", None, "libcuda.so.1: cannot open shared object file: No", ("skipped", "no-device")),
+        ("ImportError", None, "libcublas.so.12: cannot open shared object file", ("failed", "error")),
+        ("CUDADriverError", 209, "no kernel image", ("failed", "error")),
+        ("ValueError", None, "whatever", ("failed", "error")),
+        ("TypeError", 35.5, "a status that is none", ("failed", "error")),
+    ],
+)
+def test_exceptions_are_told_apart(kind: str, status: Any, text: str, told: tuple[str, str]) -> None:  # noqa: ANN401
+    trouble = classify(kind, status, text)
+    assert (trouble.status, trouble.trouble) == told
+    assert text in trouble.detail
+
+
+def test_the_words_are_those_of_the_result() -> None:
+    said = [classify("X", status, "t") for status in (46, 35, 700, 214, 209, None)]
+    said += [lack_of_memory(1, 0, 0, 80 * GIB, 0), lack_of_memory(1, 0, 79 * GIB, 80 * GIB, 0)]
+    for trouble in said:
+        TestStatus(trouble.status)
+        Trouble(trouble.trouble)
+        assert trouble.cause is None or trouble.cause in {cause.value for cause in Cause}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "own", "free", "limit", "told"),
+    [
+        (2 * GIB, 0, 0.5 * GIB, 0, "memory-held-by-others"),  # 78 GiB are somebody else's
+        (100 * GIB, 0, 79 * GIB, 0, "out-of-memory"),  # more than the GPU has
+        (40 * GIB, 41 * GIB, 38 * GIB, 0, "out-of-memory"),  # too much together
+        (2 * GIB, 0.5 * GIB, 79 * GIB, 1 * GIB, "out-of-memory"),  # the pool's limit
+        (0, 1 * GIB, 0.1 * GIB, 0, "memory-held-by-others"),  # nobody knows how much was asked for
+    ],
+)
+def test_whose_fault_a_lack_of_memory_is(wanted: float, own: float, free: float, limit: float, told: str) -> None:
+    trouble = lack_of_memory(wanted, own, free, 80 * GIB, limit)
+    assert trouble.trouble == told
+    assert trouble.status == ("busy" if told == "memory-held-by-others" else "failed")
+
+
+# The classes as CuPy 12 to 14 name them.
+NO_ROOM = {
+    "CUBLASError": "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUSOLVERError": "CUSOLVER_STATUS_ALLOC_FAILED",
+    "CuSparseError": "CUSPARSE_STATUS_INSUFFICIENT_RESOURCES: insufficient resources",
+    "CuFFTError": "CUFFT_ALLOC_FAILED",
+    "CURANDError": "CURAND_STATUS_ALLOCATION_FAILED",
+}
+
+
+@pytest.mark.parametrize("kind", NO_ROOM)
+def test_a_library_that_finds_no_room_is_understood(kind: str) -> None:
+    assert kind in LIBRARY_ERRORS
+    assert found_no_room(kind, NO_ROOM[kind])
+    assert not found_no_room(kind, "CUBLAS_STATUS_EXECUTION_FAILED")
+    assert not found_no_room("ValueError", NO_ROOM[kind])
+
+
+class CUBLASError(CUDARuntimeError):
+    """A library that numbers its errors in its own way."""
+
+
+def test_a_library_s_number_is_not_taken_for_cuda_s() -> None:
+    assert cuda_status(CUDARuntimeError(700)) == 700
+    assert cuda_status(CUBLASError(700)) is None
+    assert cuda_status(ValueError()) is None
+
+
+def test_no_room_for_a_context_is_not_the_test_s_fault() -> None:
+    assert before_it_began(CUDARuntimeError(2)).status == "busy"
+    assert before_it_began(CUDARuntimeError(35)).status == "skipped"
+    assert before_it_began(CUBLASError(2)).status == "failed"
+
+
+def test_how_much_was_asked_for_is_read_from_cupy_s_words() -> None:
+    said = "Out of memory allocating 2,129,920 bytes (allocated so far: 512 bytes, limit set to: 1,048,576 bytes)."
+    assert wanted_bytes(MemoryError(said)) == 2129920
+    assert wanted_bytes(MemoryError("Out of memory")) == 0
+    assert wanted_bytes(MemoryError("allocating")) == 0
+
+
+def test_the_original_error_of_an_import_is_the_one_that_is_told() -> None:
+    frame = "=" * 60
+    framed = (
+        f"\n{frame}\nFailed to import CuPy.\n\nadvice\n\nOriginal error:\n  ImportError: libx.so: not there\n{frame}\n"
+    )
+    assert first_line(ImportError(framed)) == "ImportError: libx.so: not there"
+    assert first_line(ValueError("one\ntwo")) == "one"
+    assert first_line(ValueError()) == "ValueError"
