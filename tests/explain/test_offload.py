@@ -32,6 +32,8 @@ SYCL = "Native API failed. Native API returns: 1 ({})"
             Cause.NO_KERNEL_IMAGE,
         ),
         ("libcuda.so lib not found\nArch=[<Arch.cuda: 3>] is not supported, falling back to CPU", Cause.NO_DRIVER),
+        ("nvidia: * Device #1: Not enough allocatable device memory for this attack.", Cause.OUT_OF_MEMORY),
+        ("Specified kernel cache directory is not writable!", Cause.KERNEL_CACHE_UNWRITABLE),
     ],
 )
 def test_a_message_of_a_runtime_is_known(text: str, cause: Cause) -> None:
@@ -45,6 +47,8 @@ def test_a_message_of_a_runtime_is_known(text: str, cause: Cause) -> None:
         "Can't shmget, probably not enough shared memory space free: Invalid argument",
         "File size larger than allowed size of 10MB",
         "requested shared memory size: 48 KiB",
+        "* Device #1: Not enough allocatable device memory for this attack.",
+        "guards against outdated or broken NVIDIA drivers",
         "UR_RESULT_SUCCESS",
         "WebGPU is not supported, falling back to CPU",
         "Arch=[<Arch.vulkan: 8>] is not supported, falling back to CPU",

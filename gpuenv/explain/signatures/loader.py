@@ -200,7 +200,7 @@ SIGNATURES = (
         ((Cause.OPTIONAL_LIBRARY_MISSING, 0.88),),
         _DLERROR,
         pattern=(
-            r"(?P<file>lib(?P<library>nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*|nvinfer\w*)\.so[.\d]*): cannot open shared object"
+            r"(?P<file>lib(?P<library>nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*|(?<!dlerror: lib)nvinfer\w*)\.so[.\d]*): cannot open shared object"
             r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:(?P<any>lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so[.\d]*)|cudnn\w*64\w*\.dll|cutensor\.dll)(?!.{0,200}undefined symbol)"
         ),
         title="An optional CUDA library is not found",
