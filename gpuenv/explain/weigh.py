@@ -17,6 +17,7 @@ _CERTAIN = 0.8  # what a message says of its cause with as much weight, no other
 _WARNING = 0.6  # what a warning's odds are multiplied with where an error speaks too
 _CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
 _SUPPORTED, _RULED_OUT = 5.0, 0.35
+_SUPPORTED_GUESS = 10.0  # of what words alone say, which is less than a message
 _CONSEQUENCE = 0.25
 # What a cause brings about: the messages of these are its consequences, where both are in one text.
 _EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
@@ -108,9 +109,6 @@ _UNLIKELY: Mapping[str, tuple[tuple[tuple[Cause, ...], float], ...]] = {
     "aarch64": (((Cause.WSL_LIBCUDA,), 0.3),),
     "darwin": (((Cause.WINDOWS_DLL_LOAD_FAILURE, Cause.NOUVEAU_LOADED, Cause.CONTAINER_CGROUP_LOST_GPU), 0.1),),
 }
-# What a part of the text seems to show, and what elsewhere in it shows that it is not so: a listing goes on in further
-# lines, and no branch for old cards is the one of a card of a new generation (marks_boards).
-_REFUTED = {"uvm-absent": "uvm-there", "legacy-named": "card-in-support"}
 _EXPLAINING = 0.6  # how likely a cause must be to explain others away
 
 
@@ -144,12 +142,6 @@ NOTHING_KNOWN = Verdict({})
 _NOTHING_LIKELY: Mapping[Cause, float] = {}
 
 
-def text_marks(hits: Sequence[Hit]) -> frozenset[str]:
-    """The marks that the text itself shows."""
-    shown = {hit.signature.mark for hit in hits if hit.signature.mark}
-    return frozenset(shown - {mark for mark, refuting in _REFUTED.items() if refuting in shown})
-
-
 def weigh(
     hits: Sequence[Hit],
     marks: Collection[str],
@@ -181,7 +173,10 @@ def weigh(
             chances[cause] = high + (1 - high) * low * _CORROBORATION
     words_decide = words_decide and not chances.keys() & verdict.found.keys()
     chances = swayed(chances, likely) if words_decide else with_guesses(chances, likely)
-    chances = _updated(chances, {cause: _doctor(cause, verdict) * _likely_there(cause, marks) for cause in chances})
+    support = _SUPPORTED if voices else _SUPPORTED_GUESS
+    chances = _updated(
+        chances, {cause: _doctor(cause, verdict, support) * _likely_there(cause, marks) for cause in chances}
+    )
     chances = _without_consequences(chances)
     total = max(1.0, sum(chances.values()))
     ranked = [
@@ -269,9 +264,9 @@ def _scaled(chance: float, factor: float) -> float:
     return odds / (1 + odds)
 
 
-def _doctor(cause: Cause, verdict: Verdict) -> float:
+def _doctor(cause: Cause, verdict: Verdict, support: float) -> float:
     if cause in verdict.found:
-        return _SUPPORTED
+        return support
     return _RULED_OUT if cause in verdict.ruled_out else 1.0
 
 
