@@ -17,7 +17,6 @@ _CERTAIN = 0.8  # what a message says of its cause with as much weight, no other
 _WARNING = 0.6  # what a warning's odds are multiplied with where an error speaks too
 _CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
 _SUPPORTED, _RULED_OUT = 5.0, 0.35
-_SUPPORTED_GUESS = 10.0  # of what words alone say, which is less than a message
 _CONSEQUENCE = 0.25
 # What a cause brings about: the messages of these are its consequences, where both are in one text.
 _EXPLAINS: Mapping[Cause, tuple[Cause, ...]] = {
@@ -173,10 +172,7 @@ def weigh(
             chances[cause] = high + (1 - high) * low * _CORROBORATION
     words_decide = words_decide and not chances.keys() & verdict.found.keys()
     chances = swayed(chances, likely) if words_decide else with_guesses(chances, likely)
-    support = _SUPPORTED if voices else _SUPPORTED_GUESS
-    chances = _updated(
-        chances, {cause: _doctor(cause, verdict, support) * _likely_there(cause, marks) for cause in chances}
-    )
+    chances = _updated(chances, {cause: _doctor(cause, verdict) * _likely_there(cause, marks) for cause in chances})
     chances = _without_consequences(chances)
     total = max(1.0, sum(chances.values()))
     ranked = [
@@ -264,9 +260,9 @@ def _scaled(chance: float, factor: float) -> float:
     return odds / (1 + odds)
 
 
-def _doctor(cause: Cause, verdict: Verdict, support: float) -> float:
+def _doctor(cause: Cause, verdict: Verdict) -> float:
     if cause in verdict.found:
-        return support
+        return _SUPPORTED
     return _RULED_OUT if cause in verdict.ruled_out else 1.0
 
 
