@@ -95,9 +95,9 @@ def test_processes_are_made_without_subprocess_in_two_places() -> None:
 
 
 def test_the_driver_is_loaded_in_scripts_alone() -> None:
-    """The supervisor asks the kernel for what Python cannot; a test reads managed memory by its address."""
+    """The supervisor and a script ask the kernel for what Python cannot; a test reads managed memory by its address."""
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
-    without_driver = {SUPERVISOR, f"{PAYLOAD}.tests.memory_managed"}
+    without_driver = {SUPERVISOR, f"{SCRIPTS}.device_nodes", f"{PAYLOAD}.tests.memory_managed"}
     assert importing - without_driver == {
         f"{SCRIPTS}.{name}"
         for name in ("nvml", "nvml_loading", "cuda", "hold", "libraries", "library_versions", "nvrtc")

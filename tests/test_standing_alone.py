@@ -32,11 +32,12 @@ def test_a_script_stands_on_its_own() -> None:
     }, "the kernel's scripts import each other alone"
     alone = {name: names for name, names in others.items() if name not in {"kernel", *family}}
     assert alone == {
-        "nvml": {"nvml_loading", "nvml_processes", "nvml_values", "pynvml", "telling"},
+        "device_nodes": set(),
+        "nvml": {"device_nodes", "nvml_loading", "nvml_processes", "nvml_values", "pynvml", "telling"},
         "nvml_loading": set(),
         "nvml_processes": {"nvml_values"},
         "nvml_values": set(),
-        "cuda": {"telling"},
+        "cuda": {"device_nodes", "telling"},
         "interpreter": {
             "interpreter_cupy",
             "interpreter_distributions",

@@ -12,7 +12,8 @@ from gpuenv.explain.cures import CURES
 from gpuenv.explain.records import Explanation, Hit, LikelyCause, SaidLine
 from gpuenv.explain.resemblance import Likeness, likenesses, telling_lines
 from gpuenv.explain.scan import Scanner
-from gpuenv.explain.weigh import NOTHING_KNOWN, Ranked, Verdict, Word, text_marks, weigh
+from gpuenv.explain.shown import text_marks
+from gpuenv.explain.weigh import NOTHING_KNOWN, Ranked, Verdict, Word, weigh
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Severity
 

@@ -16,6 +16,8 @@ _OF_NVIDIA = frozenset(
         *(Cause.DEVICE_NODE_MISSING, Cause.WSL_LIBCUDA),
     )
 )
+_OF_OWN_GRAPHICS = 0.62  # less: who has only told of it may have another card too
+_OF_NO_CARD = _OF_NVIDIA | {Cause.CPU_ONLY_FRAMEWORK}
 _NVIDIA_NAMED = frozenset(("nvidia-card", "smi-table", "module-loaded", "gpu-known"))
 _MAJORS = (10, 11, 12, 13)
 _NOT_FOUND = (Cause.CUDA_LIBRARY_MISSING, Cause.WINDOWS_DLL_LOAD_FAILURE, Cause.CUDA_HEADERS_MISSING)
@@ -33,7 +35,7 @@ def told_apart(weights: Mapping[Cause, float], marks: Collection[str], *, is_ope
     """
     told = _shifted(dict(weights), marks, OF_EVERY)
     told = _of_the_card(_of_the_line(told, marks), marks)
-    return _shifted(told, marks, WHERE_OPEN) if is_open else told
+    return _shifted(_of_own_graphics(told, marks), marks, WHERE_OPEN) if is_open else told
 
 
 def _shifted(told: dict[Cause, float], marks: Collection[str], shifts: Iterable[Shift]) -> dict[Cause, float]:
@@ -59,6 +61,14 @@ def _of_the_card(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause
     if "amd-card" in marks and not _NVIDIA_NAMED.intersection(marks):
         moved = {cause: weight * _OF_AMD for cause, weight in told.items() if cause in _OF_NVIDIA}
         _move(told, moved, Cause.ROCM_MISMATCH if "rocm-build" in marks else Cause.NO_NVIDIA_GPU)
+    return told
+
+
+def _of_own_graphics(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
+    """A message of CUDA's that leaves its cause open, where somebody says that his GPU is a processor's own."""
+    if "own-graphics" in marks and not {*_NVIDIA_NAMED, "nvidia-owned"}.intersection(marks):
+        moved = {cause: weight * _OF_OWN_GRAPHICS for cause, weight in told.items() if cause in _OF_NO_CARD}
+        _move(told, moved, Cause.NO_NVIDIA_GPU)
     return told
 
 

@@ -164,6 +164,9 @@ OF_EVERY = (
     Shift("rerun-ok", (Cause.CUPY_TOO_OLD_FOR_GPU, Cause.GPU_TOO_NEW_FOR_TOOLKIT), Cause.KERNEL_CACHE_RACE, 0.7),
     Shift("rerun-ok", (Cause.KERNEL_CACHE_UNWRITABLE,), Cause.KERNEL_CACHE_RACE, 0.6),
     Shift("single-process", (Cause.KERNEL_CACHE_RACE,), Cause.KERNEL_CACHE_UNWRITABLE, 0.6),
+    # It is there, and the loader does not look where it is: no longer a library that nobody has installed.
+    Shift("said-there", (Cause.OPTIONAL_LIBRARY_MISSING,), Cause.CUDA_LIBRARY_MISSING, 0.6),
+    Shift("library-there", (Cause.OPTIONAL_LIBRARY_MISSING,), Cause.CUDA_LIBRARY_MISSING, 0.6),
     Shift("ended-well", (Cause.OPTIONAL_LIBRARY_MISSING,), Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 0.75),
     Shift("exclusive", (Cause.INVALID_DEVICE_ORDINAL,), Cause.COMPUTE_MODE_EXCLUSIVE, 0.6),
 )

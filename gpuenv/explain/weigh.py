@@ -108,9 +108,6 @@ _UNLIKELY: Mapping[str, tuple[tuple[tuple[Cause, ...], float], ...]] = {
     "aarch64": (((Cause.WSL_LIBCUDA,), 0.3),),
     "darwin": (((Cause.WINDOWS_DLL_LOAD_FAILURE, Cause.NOUVEAU_LOADED, Cause.CONTAINER_CGROUP_LOST_GPU), 0.1),),
 }
-# What a part of the text seems to show, and what elsewhere in it shows that it is not so: a listing goes on in further
-# lines, and no branch for old cards is the one of a card of a new generation (marks_boards).
-_REFUTED = {"uvm-absent": "uvm-there", "legacy-named": "card-in-support"}
 _EXPLAINING = 0.6  # how likely a cause must be to explain others away
 
 
@@ -142,12 +139,6 @@ class Ranked:
 _Voice = tuple[Hit, dict[Cause, float]]
 NOTHING_KNOWN = Verdict({})
 _NOTHING_LIKELY: Mapping[Cause, float] = {}
-
-
-def text_marks(hits: Sequence[Hit]) -> frozenset[str]:
-    """The marks that the text itself shows."""
-    shown = {hit.signature.mark for hit in hits if hit.signature.mark}
-    return frozenset(shown - {mark for mark, refuting in _REFUTED.items() if refuting in shown})
 
 
 def weigh(

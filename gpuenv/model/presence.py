@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from gpuenv.model.codes import Nvml
 from gpuenv.model.identity import NVIDIA
 from gpuenv.model.reading import ASSUMED, PASTED
 from gpuenv.model.snapshot import Module, PciGpu, Snapshot
 
 # The line by which programs switch a laptop's GPU off: some of them take it off the bus as well.
 SWITCHED_OFF = "alias nvidia off"
+CONTROL = "/dev/nvidiactl"
 _OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
 
 
@@ -41,7 +43,16 @@ def contained(snapshot: Snapshot) -> bool:
 
 def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:
     """The paths of the driver's device nodes; Tegra's own are not among them, for they are there without a GPU too."""
-    return tuple(node.path for node in snapshot.driver.device_nodes if node.path != "/dev/nvmap")
+    nodes = tuple(node.path for node in snapshot.driver.device_nodes if node.path != "/dev/nvmap")
+    return () if nodes == (CONTROL,) and _answered_by_nobody(snapshot) else nodes
+
+
+def _answered_by_nobody(snapshot: Snapshot) -> bool:
+    """Whether no kernel module is behind the node: NVML and nvidia-smi make it for root, be there a driver or not."""
+    driver = snapshot.driver
+    if module_loaded(snapshot) or driver.module_version.known or snapshot.host.sandbox.known:
+        return False
+    return driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED or (driver.module.known and not driver.nvml_init.known)
 
 
 def seen_to_be_absent(snapshot: Snapshot) -> bool:

@@ -140,13 +140,19 @@ def start_files(asking: Asking) -> Callable[[str], ChildResult]:
 
 
 def start_smi(asking: Asking) -> tuple[str, Answer] | None:
-    """Starts nvidia-smi for its banner, and answers its path and what waits for it; None where it is not on PATH."""
+    """Starts nvidia-smi for its banner, and answers its path and what waits for it; None where it is not on PATH.
+
+    This thread is not to start anything that makes device nodes afterwards: where there is no driver, it no longer can.
+    """
     import shutil  # noqa: PLC0415 - with three libraries of compression, which would keep the first children waiting
 
     beside_path = asking.root.rstrip("/") + _WSL_SMI
     path = shutil.which("nvidia-smi", path=asking.environment.get("PATH")) or shutil.which(beside_path)
     if path is None:
         return None
+    from gpuenv.probe.scripts.device_nodes import make_none  # noqa: PLC0415 - where there is one to be asked
+
+    make_none()
     return path, start_child([path], for_the_driver(asking.environment), asking.deadline, asking.group)
 
 

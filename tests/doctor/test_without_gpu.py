@@ -23,6 +23,7 @@ GRAPHICS_OF_THE_BOARD = PciGpu("0000:03:00.0", "1a03", "2000")
 H100 = PciGpu("0000:04:00.0", "10de", "2330")
 SWITCHED_OFF = "/etc/modprobe.d/off.conf: alias nvidia off"
 BARE = Snapshot(host=Host(os=Reading("linux", "uname")), pci_gpus=())
+LEFT_BEHIND = ("/dev/nvidiactl",)
 T = TypeVar("T")
 
 
@@ -41,9 +42,10 @@ def _rejected_for_want_of_a_gpu(resolution: Resolution) -> bool:
     sandbox=st.sampled_from((None, "gvisor")),
     module=st.sampled_from((None, Module.LOADED, Module.NOT_LOADED)),
     flat=st.sampled_from(("wsl", "tegra", "")),
-    nodes=st.sampled_from(((), ("/dev/nvidia0",), ("/dev/nvmap",))),
+    nodes=st.sampled_from(((), ("/dev/nvidia0",), ("/dev/nvmap",), LEFT_BEHIND)),
     block=st.sampled_from((None, SWITCHED_OFF, "/etc/modprobe.d/a.conf: blacklist nouveau")),
     counted=st.sampled_from((None, 0, 1)),
+    init=st.sampled_from((None, 0, 9)),
 )
 def test_of_a_machine_that_was_read(  # noqa: PLR0913, PLR0917 - the facts, one by one
     bus: tuple[PciGpu, ...] | None,
@@ -54,16 +56,40 @@ def test_of_a_machine_that_was_read(  # noqa: PLR0913, PLR0917 - the facts, one 
     nodes: tuple[str, ...],
     block: str | None,
     counted: int | None,
+    init: int | None,
 ) -> None:
     host = replace(BARE.host, container=_read(container), sandbox=_read(sandbox))
     host = replace(host, wsl=_read(flat == "wsl"), tegra=_read("R36" if flat == "tegra" else None))
     devices = tuple(DeviceNode(path, accessible=True, mode="0666", owner="root") for path in nodes)
     driver = Driver(module=_read(module), device_nodes=devices, module_blocks=_read((block,) if block else None))
+    driver = replace(driver, nvml_init=_read(init, "nvml"))
     snapshot = Snapshot(host=host, driver=driver, gpu_count=_read(counted, "nvml"), pci_gpus=bus)
     resolution = resolve(snapshot, MATRIX)
     found = {entry.code for entry in diagnose(snapshot, MATRIX, resolution, lambda: 0.0).findings}
     doubtful = block == SWITCHED_OFF  # a program may have taken it off the bus
     assert _rejected_for_want_of_a_gpu(resolution) == ("GPU201" in found and not doubtful), found
+
+
+@pytest.mark.parametrize("container", [Container.NONE, Container.DOCKER])
+@pytest.mark.parametrize(
+    ("module", "init"), [(Module.NOT_LOADED, 9), (Module.NOT_INSTALLED, 9), (None, 9), (Module.NOT_LOADED, None)]
+)
+@pytest.mark.parametrize("bus", [(), (GRAPHICS_OF_THE_BOARD,), (H100,), None])
+def test_a_node_that_root_s_nvidia_smi_has_left_is_no_driver(
+    container: Container, module: Module | None, init: int | None, bus: tuple[PciGpu, ...] | None
+) -> None:
+    driver = Driver(module=_read(module), nvml_init=_read(init, "nvml"), cuda_init=_read(100, "libcuda"))
+    host = replace(BARE.host, container=_read(container))
+    snapshot = replace(BARE, host=host, driver=driver, pci_gpus=bus)
+    node = DeviceNode(LEFT_BEHIND[0], accessible=True, mode="crw-rw-rw-", owner="0:0")
+    left = replace(snapshot, driver=replace(driver, device_nodes=(node,)))
+    assert _codes(left) == _codes(snapshot)
+    answered = replace(left, driver=replace(left.driver, module=_read(Module.LOADED)))
+    assert "CTR303" in _codes(answered)
+
+
+def _codes(snapshot: Snapshot) -> list[str]:
+    return [entry.code for entry in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings]
 
 
 def test_a_driver_alone_is_not_called_the_change_that_is_wanted() -> None:

@@ -101,6 +101,15 @@ The words have learnt from all of them since, and what the held half and the lat
 messages that nothing knew, ten were learnt. Of 542 texts on other programs' faults and
 questions without any, written after that and learnt from by nothing, fifteen were claimed; of 498 on what healthy GPUs,
 drivers and tools say, written to be hard, 71.
+
+The ``unmet`` ones are of the same kind as the blind ones, 50 causes, a median of 241 characters, 30 of them CuPy's own;
+labelled and committed before any was scored, and learnt from by nothing until then:
+
+* unmet, 97 in all, by messages and words: first 68.0 %, among three 83.5 %, wrong and sure 4.1 %, silent 6.2 %; with
+  the stated environment the same;
+* unmet, open half, 44: first 77.3 %, and 100 % once its messages and their like in other programs had been learnt;
+* unmet, held half, 53: first 60.4 %, among three 77.4 %, before that and after it. Then it was looked at too, and three
+  of its messages were learnt.
 """
 
 from __future__ import annotations
@@ -135,6 +144,7 @@ SETS = (
     "fresh",
     "untried",
     "blind",
+    "unmet",
     "unconfirmed",
 )
 SURE = 0.8

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.explain.scan import scan
-from gpuenv.explain.weigh import Ranked, text_marks, weigh
+from gpuenv.explain.shown import text_marks
+from gpuenv.explain.weigh import Ranked, weigh
 
 
 def ranked(text: str) -> tuple[Ranked, ...]:

@@ -8,12 +8,9 @@ the working folder. The deep level comes last: whatever ends it early, all else 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -21,16 +18,25 @@ import pytest
 from gpuenv.smoke.catalogue import GROUPS, PAYLOAD, chosen
 from gpuenv.smoke.demos import DEMOS
 from gpuenv.smoke.faults import FAULTS
+from tests.gpu.programs import BESIDE, HOG, PLAIN
+from tests.gpu.runs import (
+    RECORD,
+    STARTED,
+    TARGET,
+    WHOLE,
+    gpuenv,
+    level,
+    smoke,
+    told,
+    within_budget,
+    write_down,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.gpu
 
-TARGET = os.environ.get("GPUENV_TEST_PYTHON", sys.executable)
-STARTED = time.monotonic()  # files are collected before the first test of all
-RECORD: dict[str, Any] = {"seconds": {}, "runs": {}, "demos": {}, "rates": {}}
-TRIED: set[str] = set()  # levels
 # Why a test may be skipped on a sound machine: what it needs is not there.
 EXCUSES = ("is not installed", "needs ", "CPU-only build", "numba ", "has no", "tells nothing", "NCCL ")
 # The tests that are meant to catch each fault.
@@ -55,62 +61,6 @@ TROUBLE = {
     "endless-kernel": ("timed-out", "deadline"),
 }
 WITHIN = 0.15
-LIMIT = 420  # seconds that one command may take
-WHOLE = 8 * 60  # and all of them
-END = 9.5 * 60  # when nothing is waited for any more, so that what was seen is told
-
-
-def gpuenv(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gpuenv", *arguments, "--python", TARGET]
-    environment = {**os.environ, **variables}
-    seconds = min(LIMIT, END - (time.monotonic() - STARTED))
-    assert seconds > 0, "the time for all tests is used up"
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
-
-
-def smoke(label: str, *arguments: str, **variables: str) -> dict[str, Any]:
-    """One run, kept for the record under its label."""
-    done = gpuenv("smoke", *arguments, "--format", "json", "--no-redact", **variables)
-    assert done.stdout, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
-    RECORD["runs"][label] = result
-    assert result["exit_code"] == done.returncode
-    return result
-
-
-def level(name: str) -> dict[str, Any]:
-    """A level's run, tried once; the quick one after another run has filled the kernel cache."""
-    if name not in TRIED:
-        TRIED.add(name)
-        smoke(name, "--level", name)
-    assert name in RECORD["runs"], f"the {name} level has come to no result"
-    result: dict[str, Any] = RECORD["runs"][name]
-    return result
-
-
-def within_budget(name: str) -> dict[str, Any]:
-    """A level's run; once more where kernels had to be compiled, or files to be read from the disk, for the first time.
-
-    That level is passed either way.
-    """
-    result = level(name)
-    if result["duration"] > result["budget"]:
-        result = smoke(f"{name}, once more", "--level", name)
-        assert result["status"] == "passed", told(result)
-    assert result["duration"] <= result["budget"], slowest(result)
-    return result
-
-
-def slowest(result: dict[str, Any]) -> list[str]:
-    """Where the time went."""
-    tests = sorted(result["tests"], key=lambda test: -float(test["duration"]))
-    return [f"{test['name']}: {test['duration']:.1f} s, its work {test['work'] or 0.0:.1f} s" for test in tests[:8]]
-
-
-def told(result: dict[str, Any]) -> list[str]:
-    return [f"{test['name']}: {test['status']}: {test['detail']}" for test in result["tests"] if test["detail"]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -121,7 +71,7 @@ def record() -> Iterator[None]:
     RECORD["machine"] = json.loads(done.stdout) if done.stdout else done.stderr
     yield
     RECORD["seconds"]["all"] = time.monotonic() - STARTED
-    _write_down()
+    write_down()
 
 
 @pytest.fixture(autouse=True)
@@ -130,14 +80,7 @@ def kept(request: pytest.FixtureRequest) -> Iterator[None]:
     started = time.monotonic()
     yield
     RECORD["seconds"][request.node.name] = time.monotonic() - started
-    _write_down()
-
-
-def _write_down() -> None:
-    path = Path(os.environ.get("OUT") or ".") / "smoke-gpu.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(RECORD, indent=1), encoding="utf-8")
-    part.replace(path)
+    write_down()
 
 
 # Levels. The first run of all, for the kernel cache.
@@ -215,21 +158,6 @@ def test_after_all_faults_the_gpu_works() -> None:
     assert result["status"] == "passed", told(result)
 
 
-HOG = """
-import sys, cupy as cp
-kept, runtime = [], cp.cuda.runtime
-for line in sys.stdin:
-    left, piece = int(line), 1 << 30
-    while piece >= 32 << 20:
-        try:
-            if runtime.memGetInfo()[0] < piece + left:
-                piece //= 2
-                continue
-            kept.append(runtime.malloc(piece))
-        except runtime.CUDARuntimeError:
-            piece //= 2
-    print("full", flush=True)
-"""
 # Bytes: no more than the contexts of large GPUs take, and then less than what a test leaves alone beside a small one.
 LEFT = (600 << 20, 320 << 20)
 
@@ -268,74 +196,6 @@ def test_every_demonstration_shows_its_mistake_and_its_cure() -> None:
 
 
 # Rates beside those of another program in the same run.
-
-PLAIN = """
-import json, sys, time
-try:
-    import torch
-except ImportError:
-    torch = None
-rates, size, n = {}, 256 << 20, 4096
-
-def best(work, wait, rounds=7):
-    times = []
-    for _ in range(rounds):
-        wait(); started = time.perf_counter(); work(); wait()
-        times.append(time.perf_counter() - started)
-    return min(times)
-
-def product(work, wait):
-    work()
-    # As long as gpuenv's own: a short one is over before the GPU's power limit takes its clock down.
-    rounds = max(2, min(200, int(0.4 / best(work, wait, 3))))
-    return best(lambda: [work() for _ in range(rounds)], wait, 2) / rounds
-
-if torch is not None and torch.cuda.is_available():
-    wait = torch.cuda.synchronize
-    torch.backends.cuda.matmul.allow_tf32 = False
-    pinned = torch.empty(size, dtype=torch.uint8).pin_memory()
-    there = torch.empty(size, dtype=torch.uint8, device="cuda")
-    other = torch.empty_like(there)
-    rates["transfer.h2d_pinned"] = size / best(lambda: there.copy_(pinned, non_blocking=True), wait)
-    rates["transfer.d2h_pinned"] = size / best(lambda: pinned.copy_(there, non_blocking=True), wait)
-    rates["transfer.device_copy"] = 2 * size * 20 / best(lambda: [other.copy_(there) for _ in range(20)], wait)
-    for name, kind in (("f16", torch.float16), ("f32", torch.float32), ("f64", torch.float64)):
-        # Numbers of half precision, as gpuenv's own: fewer bits that change take less power.
-        a, b = (torch.randn(n, n, device="cuda").half().to(kind) for _ in range(2))
-        c = torch.empty(n, n, device="cuda", dtype=kind)
-        rates["blas.matmul_" + name] = 2.0 * n**3 / product(lambda: torch.matmul(a, b, out=c), wait)
-    program = "torch " + torch.__version__
-else:
-    import cupy as cp
-    from cupy.cuda import cublas, device
-    wait, runtime = cp.cuda.runtime.deviceSynchronize, cp.cuda.runtime
-    host = runtime.hostAlloc(size, 0)
-    there, other = runtime.malloc(size), runtime.malloc(size)
-    rates["transfer.h2d_pinned"] = size / best(lambda: runtime.memcpyAsync(there, host, size, 1, 0), wait)
-    rates["transfer.d2h_pinned"] = size / best(lambda: runtime.memcpyAsync(host, there, size, 2, 0), wait)
-    rates["transfer.device_copy"] = 2 * size * 20 / best(
-        lambda: [runtime.memcpyAsync(other, there, size, 3, 0) for _ in range(20)], wait)
-    import numpy as np
-    handle = device.get_cublas_handle()
-    for name, kind, gemm in (("f32", np.float32, cublas.sgemm), ("f64", np.float64, cublas.dgemm)):
-        a, b, c = (cp.random.standard_normal((n, n)).astype("e").astype(kind) for _ in range(3))
-        one, zero = np.array(1, kind), np.array(0, kind)
-        x, y, z = a.data.ptr, b.data.ptr, c.data.ptr
-        call = lambda: gemm(handle, 0, 0, n, n, n, one.ctypes.data, x, n, y, n, zero.ctypes.data, z, n)
-        rates["blas.matmul_" + name] = 2.0 * n**3 / product(call, wait)
-    program = "plain cuBLAS and copies"
-print(json.dumps({"program": program, "rates": rates}))
-"""
-# Runs it on the processors beside the GPU, as gpuenv's own copies are.
-BESIDE = """
-import importlib.util, os, sys, types
-import cupy
-spec = importlib.util.spec_from_file_location("near", sys.argv[1])
-near = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(near)
-near.stay_near(types.SimpleNamespace(runtime=cupy.cuda.runtime, cp=cupy))
-os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
-"""
 
 
 class Rates(NamedTuple):

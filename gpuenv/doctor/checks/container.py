@@ -18,9 +18,10 @@ from gpuenv.doctor.strays import unfound
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.presence import CONTROL
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
-_CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
+_UVM = "/dev/nvidia-uvm"
 
 
 @check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
@@ -183,7 +184,7 @@ def device_node_missing(facts: Facts) -> Outcome:
         return
     if not nodes or nodes == ("/dev/dxg",) or not _cuda_fails(snapshot):
         return
-    lacking = [path for path in (_CONTROL, _UVM) if path not in nodes]
+    lacking = [path for path in (CONTROL, _UVM) if path not in nodes]
     numbered = any(path.removeprefix("/dev/nvidia").isdigit() for path in nodes)
     if not numbered and (contained(snapshot) or driver_sees_gpu(snapshot)):
         lacking.append("/dev/nvidia0")  # on a host, a GPU that the driver does not take has no node

@@ -110,6 +110,7 @@ SIGNATURES = (
             r"'cupy\.(?:_core\.core\.|core\.core\.)?ndarray' object (?:cannot be interpreted|is not (?:iterable|callable|subscriptable)|has no attribute(?! '__array_))"
             r"|(?:only integer scalar arrays|index arrays|list indices).{0,60}cupy|NotImplementedError:.{0,80}\bcupy\b|cupy\S*.{0,60}NotImplementedError"
             r"|cupy\.\w+(?:\.\w+)* is not (?:implemented|supported)|unhashable type: 'cupy"
+            r"|unsupported format string passed to cupy[\w.]*|type cupy[\w.]* doesn't define __\w+__ method"
         ),
     ),
     Signature(

@@ -1,4 +1,4 @@
-"""What dask-cuda, Paddle, FAISS, MIG's tools, enroot and rocBLAS print of the GPUs that they were given."""
+"""What dask-cuda, Paddle, FAISS, LAMMPS, hashcat, MIG's tools, enroot and rocBLAS print of the GPUs that they were given."""
 
 from __future__ import annotations
 
@@ -46,6 +46,63 @@ SIGNATURES = (
         "faiss/gpu: the assertions on args.device",
         pattern=r"device < getNumDevices\(\)|Invalid GPU device \d+\b",
         title="The program asks for a device number that is not there",
+    ),
+    Signature(
+        "program.accelerator-memory",
+        "LAMMPS, SGLang",
+        ("insufficient memory on accelerator", "try to increase --mem-fraction-static"),
+        ((Cause.OUT_OF_MEMORY, 0.72), (Cause.GPU_BUSY, 0.14)),
+        "LAMMPS, src/GPU/gpu_extra.h; sglang, model_executor/model_runner.py",
+        title="What is asked for does not fit into what is free on the GPU",
+        decides="how much is free and who holds the rest: nvidia-smi",
+    ),
+    Signature(
+        "lammps.no-device",
+        "LAMMPS",
+        ("initialize a specified accelerator device",),
+        (
+            (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.24),
+            (Cause.NO_DRIVER, 0.22),
+            (Cause.INVALID_DEVICE_ORDINAL, 0.18),
+            (Cause.CUDA_INITIALIZATION_FAILED, 0.1),
+            (Cause.CONTAINER_WITHOUT_GPU, 0.06),
+        ),
+        "LAMMPS, src/GPU/gpu_extra.h: check_flag",
+        title="The program finds no GPU, or not the one that it was told to use",
+        sways=(
+            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
+            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Sway("driver-none", Cause.NO_DRIVER, 12),
+        ),
+        decides="what nvidia-smi -L lists in the same shell, and CUDA_VISIBLE_DEVICES",
+    ),
+    Signature(
+        "hashcat.memory",
+        "hashcat",
+        ("not enough allocatable device memory for this attack",),
+        ((Cause.OUT_OF_MEMORY, 0.66), (Cause.GPU_BUSY, 0.1)),
+        "hashcat, src/backend.c",
+        needs=("cuda", "gpu", "nvidia-card", "smi-table"),  # it runs on processors too
+        title="What is asked for does not fit into what is free on the GPU",
+    ),
+    Signature(
+        "hashcat.old-driver",
+        "hashcat",
+        ("outdated or broken nvidia driver",),
+        ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.7), (Cause.DRIVER_INSTALL_BROKEN, 0.15)),
+        "hashcat, src/backend.c: nv_warn",
+        pattern=r"Device #\d+: Outdated or broken NVIDIA driver",
+        title="The driver is older than the program asks for",
+    ),
+    Signature(
+        "torch.kernel-cache",
+        "torch",
+        ("kernel cache directory",),
+        ((Cause.KERNEL_CACHE_UNWRITABLE, 0.85),),
+        "torch, aten/src/ATen/native/cuda/jit_utils.cpp",
+        pattern=r"Specified kernel cache directory (?:could not be created|is not (?:writ|read)able)",
+        level=Level.WARNING,
+        title="The cache of compiled kernels cannot be written",
     ),
     Signature(
         "mig.not-applied",

@@ -4,7 +4,28 @@ from __future__ import annotations
 
 from gpuenv.explain.signatures.marks import mark
 
+# A processor's own graphics, and what a sentence says beside it where there is another card too.
+_OWN = (
+    r"(?:Intel(?:\(R\))?(?:'s)? (?:\w+ )?(?:UHD|HD|Iris|Arc|GMA|Xe|GPUs?|graphics|integrated|on-?board)|Iris(?:\(R\))? ?(?:Xe|Plus|Pro)|\bU?HD Graphics \d"
+    r"|Radeon(?:\(TM\)|™)? (?:Graphics|Vega \d{1,2}|R[2-7] Graphics|\d{3}M)\b|\bintegrated (?:graphics|GPU|Intel|AMD)|(?:AMD|Intel) (?:integrated|on-?board))"
+)
+_ANOTHER = r"(?:nvidia(?![- ](?:smi|driver))|geforce|[rg]tx|quadro|tesla|dedicated|discrete|external|eGPU|monitors?|displays?|screens?|second|besides?|disabled?|primary|addition|switch\w*|prime|optimus|hybrid|BIOS|desktop|works?|fine)"
+
 SIGNATURES = (
+    # Whoever says which GPU he uses, and names a processor's own: its line in a listing says nothing of other cards.
+    mark(
+        "own-graphics",
+        ("intel", "iris", "hd graphics", "radeon", "integrated"),
+        rf"^(?!.*\b{_ANOTHER}\b)(?:.*\b(?:I'm|I am|I|we|my|our|this|the|it|laptop|machine|computer|PC|notebook|server)(?: \w+){{0,5}} (?:us(?:e|es|ing)|have|has|got|own|runs?|running|with|is) (?:\w+ ){{0,3}}?\W?{_OWN}"
+        rf"|(?:.*[,;|] )?\W*(?:GPU|Graphics(?: card)?|Video card|Card name|Grafikkarte)(?: ?\d)?(?: name| model)?\s{{0,4}}[:=]\s{{0,4}}(?:(?:AMD|Intel)\S* )?{_OWN}"
+        rf"|.*{_OWN}(?: \w+){{0,2}} is (?:my|the|our) (?:only )?(?:GPU|graphics)"
+        r"|\W*Device-1: (?:Intel|AMD|Advanced Micro) .{0,100}\bdriver: (?:i915|xe|amdgpu|radeon)\b)",
+    ),
+    mark(
+        "nvidia-owned",
+        ("nvidia gpu", "nvidia card", "nvidia graphics", "nvidia egpu", "nvidia video"),
+        r"\b(?<!you have )(?<!machine has )(?:my|our|the|an?|one|two|with|discrete|dedicated|external)(?: \w+)? NVIDIA (?:e?GPU|card|graphics|video)(?! may)",
+    ),
     # A card of AMD's, and not a processor's own graphics, which an NVIDIA card may stand beside: lspci calls that by the
     # processor's code name ("Cezanne", "Picasso"), with or without "[Radeon Vega Series]".
     mark(

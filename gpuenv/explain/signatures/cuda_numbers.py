@@ -75,10 +75,17 @@ SIGNATURES = (
         (
             *("unknown_cuda_error", "cuda error", "cuda runtime error", "cuda failure", "cuda_error", "cudaerror"),
             *("thcudacheck fail", "cudagetdevicecount", "cuinit", "cuda driver error"),
-            *("== cudasuccess (", "call to cu", "cuda driver library", "cuda failure", "cuda exception"),
+            *(
+                "== cudasuccess (",
+                "call to cu",
+                "cuda driver library",
+                "cuda failure",
+                "cuda exception",
+                "error code = cu",
+            ),
         ),
         ((Cause.CUDA_INITIALIZATION_FAILED, 0.05),),
-        "driver_types.h of CUDA 10.0 and 13.0 and cuda.h: the numbers of cudaError_t and CUresult; caffe, NVHPC, ollama",
+        "driver_types.h of CUDA 10.0 and 13.0 and cuda.h: the numbers of cudaError_t and CUresult; caffe, NVHPC, ollama; AdaptiveCpp, error_code",
         pattern=(
             r"\[(?P<bracket>\d{1,3})\] Call to cu\w+ results in UNKNOWN_CUDA_ERROR"
             r"|\bCUDA (?:runtime |driver )?(?:failure|error)(?: code)?[: ]*\(?(?P<after>\d{1,3})\b(?! ?(?:MiB|GiB|ms|%))"
@@ -86,6 +93,7 @@ SIGNATURES = (
             r"|(?:cudaGetDeviceCount|cuInit)(?:\(\w{0,12}\))?\W{1,5}(?:failed|returned|Error)? ?\(?(?:with )?(?:error )?(?:code )?(?P<call>\d{1,3})\b"
             r"|== cudaSuccess \((?P<caffe>\d{1,3}) vs\.? 0\)|\bcall to cu[A-Z]\w+ returned error (?P<nvhpc>\d{1,3})\b"
             r"|cuda driver library (?:init failure|failed init): (?P<ollama>\d{1,3})\b|\bcuInit err: (?P<init>\d{1,3})\b|\bCuda failure: status=(?P<gst>\d{1,3})\b"
+            r"|\(error code = CU(?:DA)?:(?P<acpp>\d{1,3})\)"
         ),
         title="CUDA reports an error by its number",
         judge=_numbered,

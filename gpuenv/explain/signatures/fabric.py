@@ -14,6 +14,7 @@ SIGNATURES = (
         "nv-fabricmanager, the strings of the program; open-gpu-kernel-modules, nvstatuscodes.h: NV_WARN_NOTHING_TO_DO",
         pattern=r"NV_WARN_NOTHING_TO_DO|fabric ?manager.*nothing to do",
         title="The fabric manager found no NVSwitch, so it has nothing to manage",
+        sways=(Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_NEEDED, 0.1),),  # CUDA waits for it
     ),
     Signature(
         "fabric.no-switch",

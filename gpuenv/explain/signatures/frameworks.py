@@ -94,7 +94,7 @@ SIGNATURES = (
         ),
         ((Cause.NO_KERNEL_IMAGE, 0.78), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.15)),
         "torch/cuda/__init__.py: _check_capability",
-        pattern=r"with CUDA capability sm_(?P<sm>\d+) is not compatible with the current PyTorch|PyTorch no longer supports this GPU",
+        pattern=r"(?:with CUDA capability )?\bsm_(?P<sm>\d+) is not compatible with the current PyTorch|PyTorch no longer supports this GPU",
         title="This build of PyTorch holds no code for the GPU",
         judge=_capability,
         mark="torch-error",

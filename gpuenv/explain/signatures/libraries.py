@@ -67,7 +67,10 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.72), (Cause.LIBRARY_NOT_INITIALIZED, 0.15)),
         "cublas_api.h, cusolver_common.h, cusparse.h: status enumerators",
         title="A CUDA library could not allocate memory on the GPU",
-        sways=(Sway("handle-creation", Cause.LIBRARY_NOT_INITIALIZED, 2),),
+        sways=(
+            Sway("handle-creation", Cause.LIBRARY_NOT_INITIALIZED, 2),
+            Sway("any-size", Cause.LIBRARY_NOT_INITIALIZED, 6),  # the handle's own memory is what is not free
+        ),
     ),
     Signature(
         "library.arch-mismatch",

@@ -12,7 +12,7 @@ from gpuenv.model.numbers import whole_number
 _LD = "ld.so"
 _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats them"
 _OPENING = r"\.so(?P<soname>[.\d]*): cannot open shared object file"
-TOOLKIT = r"(?:cudart(?:_static)?|cudadevrt|cublas|cublasLt|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|nvrtc|nvJitLink|nvToolsExt|cupti|nvblas|npp\w+|nvjpeg|cudla|nvvm)"
+TOOLKIT = r"(?:cudart(?:_static)?|cudadevrt|cublas|cublasLt|cufft|cufftw|curand|cusolver|cusolverMg|cusparse|nvrtc|nvJitLink|nvToolsExt|cupti|nvblas|npp\w+|nvjpeg|cudla|nvvm|cufile)"
 DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cusparse64|nvJitLink|nvrtc-builtins64)_[\w]+\.dll"
 _NOT_OF_CUPY = ("nvvm", "npp", "nvjpeg", "cudla", "nvblas", "cupti", "cufftw")  # CuPy opens none of these
 _SHARED_MAJOR = 11  # up to 11.0 a library's name held the minor version, so a wheel was for one minor only
@@ -196,12 +196,12 @@ SIGNATURES = (
     Signature(
         "ld.optional-library",
         _LD,
-        ("libnccl", "libcudnn", "libcutensor", "libcusparselt", "libnvshmem", "cutensor.dll", "cudnn"),
+        ("libnccl", "libcudnn", "libcutensor", "libcusparselt", "libnvshmem", "libnvinfer", "cutensor.dll", "cudnn"),
         ((Cause.OPTIONAL_LIBRARY_MISSING, 0.88),),
         _DLERROR,
         pattern=(
-            r"lib(?P<library>nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*)\.so[.\d]*: cannot open shared object"
-            r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so|cudnn\w*64\w*\.dll|cutensor\.dll)(?!.{0,200}undefined symbol)"
+            r"(?P<file>lib(?P<library>nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*|(?<!dlerror: lib)nvinfer\w*)\.so[.\d]*): cannot open shared object"
+            r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:(?P<any>lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so[.\d]*)|cudnn\w*64\w*\.dll|cutensor\.dll)(?!.{0,200}undefined symbol)"
         ),
         title="An optional CUDA library is not found",
         sways=(Sway("dll-named", Cause.WINDOWS_DLL_LOAD_FAILURE, 16),),

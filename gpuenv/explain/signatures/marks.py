@@ -242,7 +242,11 @@ SIGNATURES = (
         ("conda-forge", "defaults", "nvidia"),
         r"^(?:cudatoolkit|cuda-\w+|cupy(?:-core)?|libcu\w+)\s+\d\S*\s+\S+\s+(?:conda-forge|defaults|nvidia|pkgs/main)?$",
     ),
-    mark("ld-library-path", ("ld_library_path",), r"LD_LIBRARY_PATH\s*[=:]\s*\S*(?:cuda|conda|lib)"),
+    mark(
+        "ld-library-path",
+        ("ld_library_path",),
+        r"LD_LIBRARY_PATH(?:\s*[=:]|['\"`]? (?:contains|includes|has|is set to|points to|names|lists))\s*\S*(?:cuda|conda|lib)",
+    ),
     mark("cuda-missing-on-system", ("missing on the system",)),
     mark(
         "cuda-13",

@@ -49,6 +49,13 @@ SIGNATURES = (
         rf"|\bonly (?:an? |has |the )?(?:\w+ )?{_OTHER_DISPLAY}\b{_NO_PROCESSOR}|\b{_OTHER_DISPLAY}{_NO_PROCESSOR} [\w() -]{{0,40}}\bonly\b(?! for\b)|\bonly (?:graphics |display )?adapter is\b.{{0,20}}{_OTHER_DISPLAY}"
         r"|^(?!.*\b(?:ssh|remote\w*|server|cluster|connect\w*|eGPU|NVIDIA|GeForce|RTX|GTX|[AHV]100)\b).*\b(?:MacBook|iMac|Mac mini|Mac Studio|Apple M\d|macos-\d\d)\b|\b(?:the|its|only) (?:GPU |graphics |x16 )?(?:PCIe? )?slot is (?:free|empty|not populated)\b",
     ),
+    # Machines that are lent without any GPU.
+    also(
+        "pci-without-nvidia",
+        "hosted-runner",
+        ("ubuntu-latest", "windows-latest", "github", "runtime type", "passthrough", "no gpu)", "without gpu)"),
+        r"^(?!.*self-hosted).*\b(?:(?:ubuntu|windows)-(?:latest|2[024]\.04|20\d\d)\b(?! (?:image|container|base))|GitHub(?:'s)?(?:[- ](?:Actions|hosted))+ (?:\S+ )?(?:runner|machine|VM)|runtime type (?:is |was |= ?)?(?:set to )?[`'\"]?(?:None|CPU)\b|(?:no|without(?: any)?|lacks) GPU pass-?through\b|(?:instance|VM|node|machine|runner|droplet) \((?:with )?(?:no|without(?: an?)?) GPU\))",
+    ),
     # What the container was given.
     also(
         "started-without-gpu",

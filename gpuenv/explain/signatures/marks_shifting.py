@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.signatures.asserted import AFTER, gap
-from gpuenv.explain.signatures.marks import mark
+from gpuenv.explain.signatures.asserted import AFTER, GOOD, SEVERAL, SINGLE, gap
+from gpuenv.explain.signatures.marks import also, mark
 
 _WELL = (
     r"(?:works?|worked|fine|OK|okay|all right|goes away|gone|disappears?|helps?|helped|cures?|cured|solves?|solved|fixe[sd]|True|no (?:such )?error|runs|passes|found)\b"
@@ -106,6 +106,11 @@ SIGNATURES = (
         ("create", "allow_growth"),
         r"\bcu(?:blas|solver\w{0,2}|sparse|dnn|rand)\w{0,3}Create\b|\b(?:creat\w+|get_\w+) (?:\w+ )?handle\b|ALLOW_GROWTH ?= ?true\b.{0,16}\b(?:solve[sd]|help\w*|fix\w*)",
     ),
+    mark(
+        "any-size",
+        ("matter", "regardless", "even with", "even for", "whatever", "independent"),
+        r"\b(?:no matter|regardless of|whatever|independent(?:ly)? of) (?:\w+ ){0,4}?(?:size|large|big|small|long|many)\b|\beven (?:with|for) (?:an? |the )?(?:very |tiny |small\w* ){0,2}(?:batch(?:[_ ]size)?(?: of|=)? ?1\b|tiny|smallest|1x1|2x2)",
+    ),
     # A variable names what is gone.
     mark(
         "root-gone",
@@ -163,6 +168,14 @@ SIGNATURES = (
         "devices-apart",
         ("gpu", "cuda:", "device"),
         r"\b(?:separate|different|several) GPUs\b|\b(?:tensors?|arrays?|weights|buffers?|it|layers?) (?:\w+ ){0,3}(?:on|to|lives? on|uploaded to) (?:cuda:|device |GPU )[1-9]\b|\bcuda:0\b.{0,60}\b(?:but|and|while|yet|raises?|fails?|crash\w*|errors?|illegal)\b.{0,60}\bcuda:[1-9]\b|\bDevice\([1-9]\).{0,80}\bdevice 0\b|\bno device guard\b|\bhandle is for cuda:0",
+    ),
+    also(
+        "devices-apart",
+        "devices-several",
+        ("gpu", "device", "parallel", "card"),
+        rf"\b(?:on|with) (?:the |my )?(?:second|other|non-default) (?:GPU|device|card)\b|\b(?:only|just|solely) (?:\w+ ){{0,4}}?(?:in|on|with|when|if|using|for|across) (?:\w+ ){{0,4}}?{SEVERAL}"
+        rf"|\b{GOOD}.{{0,30}}\b(?:on|with|for|using) (?:a |only |just )?{SINGLE}|\b{SINGLE}(?: (?!not\b)\w+){{0,3}} {GOOD}|\bCUDA_VISIBLE_DEVICES=[1-9] (?:\w+ )?(?:works?|is fine)\b"
+        r"|\bwithout (?:\w+\.)*(?:Distributed)?DataParallel\b.{0,20}\b(?:works?|fine|OK)\b|\bdevice_ids ?= ?\[0, ?1",
     ),
     mark(
         "blamed-elsewhere",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.signatures.marks import mark
+from gpuenv.explain.records import Level, Signature
+from gpuenv.explain.signatures.marks import also, mark
 from gpuenv.model.record import replace
 
 _OTHER = r"(?:torch|tensorflow|jax|paddle|mxnet)"
@@ -14,6 +15,8 @@ _OF_PIP = (
     r"(?:\bpypi(?:_0)?\b|\bpip3? install\b|\bpip's\b|\bpip-installed\b|\(pip\)|\b(?:from|by) pip\b|\bnvidia-cu\w+-cu1\d\b"
     r"|site-packages/(?:\S{1,40}/)?nvidia/cu\w)"
 )
+
+_TEXT = "the text around an error"
 
 SIGNATURES = (
     mark("dll-named", (".dll",), r"\w\.dll\b"),
@@ -78,6 +81,32 @@ SIGNATURES = (
         "many-workers",
         ("workers", "joblib", "loky", "n_jobs", "processpool", "mpirun", "srun", "dask", "ranks", "xdist", "array job"),
         r"\b\d+ (?:parallel )?workers\b|\bjoblib\b|\bloky\b|\bn_jobs\b|ProcessPool|\bmpirun\b|\bsrun\b|dask[-_.](?:cuda|worker)|\b\d+ ranks\b|\bxdist\b|\barray job",
+    ),
+    also(
+        "many-workers",
+        "many-people",
+        ("people", "users", "colleagues", "students", "accounts", "shared "),
+        r"\b(?:multiple|several|many|other|different|two|three|all) (?:people|users|colleagues|students|accounts)\b|\bshared (?:\w+ )?(?:machine|server|workstation|host|box|node|computer)\b",
+    ),
+    mark(
+        "said-there",
+        ("although", "though", " but ", "yet ", "while "),
+        r"\b(?:al|even )?(?:though|but|yet|while) (?:\w+ )?(?:it|they|the (?:file|library|\w+ package)|lib\S{1,40}|nvidia-\S{1,40}) (?:is|are|was|does|do) (?!not\b)(?:\w+ )?(?:there|present|installed|exist\w*|(?:in|at|under) \S*[/\\]\S+)",
+    ),
+    # A library's file by its path, where no line says that it was not found there.
+    Signature(
+        "mark.library-there",
+        _TEXT,
+        ("libcudnn", "libnccl", "libcutensor", "libcusparselt", "libnvshmem"),
+        (),
+        _TEXT,
+        pattern=(
+            r"^(?!.*(?:cannot|can't|could not|couldn't|no such file|not found|failed|error|unable|required by|undefined|searched|tried|copy|rm |ln |export))"
+            r".*?[/\\](?P<there>lib(?:nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*)\.so[.\d]*)(?=\s|$|['\"`,;)])"
+        ),
+        level=Level.MARK,
+        mark="library-there",
+        judge=lambda _: (),  # each of them counts
     ),
     mark(
         "dangling",

@@ -9,7 +9,7 @@ from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
 # The folders of compiled kernels: CuPy's, jitify's, the driver's, and those of libraries that work the same way.
-_FOLDER = r"(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin|ComputeCache|\.cudf\b|\.triton\b|torch_extensions|deep_gemm)"
+_FOLDER = r"(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin|ComputeCache|\.cudf\b|\.triton\b|torch_extensions|deep_gemm|torchinductor_\w+|[/\\]tmp[/\\]triton[/\\]|\.cache/flashinfer)"
 
 
 def _limited(values: Mapping[str, str]) -> Weights:
@@ -22,6 +22,8 @@ def _limited(values: Mapping[str, str]) -> Weights:
 
 def _refused(values: Mapping[str, str]) -> Weights:
     """Windows refuses to replace a file that another process has open, as it does what nobody may write."""
+    if "lock" in values:  # made by whoever came first, and no other user may open it
+        return ((Cause.KERNEL_CACHE_UNWRITABLE, 0.56), (Cause.KERNEL_CACHE_RACE, 0.38))
     if "moving" in values:
         return ((Cause.KERNEL_CACHE_UNWRITABLE, 0.6), (Cause.KERNEL_CACHE_RACE, 0.3))
     return ((Cause.KERNEL_CACHE_UNWRITABLE, 0.9),)
@@ -81,7 +83,7 @@ SIGNATURES = (
         "CuPy, cupy/cuda/compiler.py and jitify.pyx: the kernel cache; errno EACCES, EROFS, ENOSPC, EDQUOT",
         pattern=(
             r"(?:(?:Permission denied|Read-only file system|No space left on device|Disk quota exceeded)(?!\s*(?:\.{0,2}/|\d))|\[WinError (?:123|3)\]|(?P<moving>\[WinError 5\])(?!.* -> )).*"
-            rf"{_FOLDER}|{_FOLDER}.*(?:Permission denied|Read-only file system|No space left|Disk quota)"
+            rf"{_FOLDER}(?:.*(?P<lock>\.lock)['\"])?|{_FOLDER}.*(?:Permission denied|Read-only file system|No space left|Disk quota)"
         ),
         title="The cache of compiled kernels cannot be written",
         judge=_refused,
@@ -90,11 +92,14 @@ SIGNATURES = (
     Signature(
         "cupy.cache-race",
         "CuPy and the system",
-        ("kernel_cache", "jitify_cache", ".cubin", "cupy_cache", ".cupy"),
+        (
+            *("kernel_cache", "jitify_cache", ".cubin", "cupy_cache", ".cupy", ".triton", "torchinductor_"),
+            "torch_extensions",
+        ),
         ((Cause.KERNEL_CACHE_RACE, 0.82), (Cause.KERNEL_CACHE_UNWRITABLE, 0.12)),
         "CuPy, cupy/cuda/compiler.py: tempfile and shutil.move in the kernel cache; errno EEXIST, ESTALE, EBUSY",
         pattern=(
-            r"(?:\[WinError (?:32|183|17)\]|\[WinError 5\](?=.* -> )|used by another process|FileExistsError|File exists|(?P<stale>Stale file handle)|Text file busy|Device or resource busy|Resource temporarily unavailable|Directory not empty).*(?:kernel_cache|jitify_cache|\.cubin|cupy_cache|\.cupy\b)(?P<folder>(?<!cubin)/?['\"])?"
+            r"(?:\[WinError (?:32|183|17)\]|\[WinError 5\](?=.* -> )|used by another process|FileExistsError|File exists|(?P<stale>Stale file handle)|Text file busy|Device or resource busy|Resource temporarily unavailable|Directory not empty).*(?:kernel_cache|jitify_cache|\.cubin|cupy_cache|\.cupy\b|\.triton\b|torchinductor_\w+|torch_extensions)(?P<folder>(?<!cubin)/?['\"])?"
             r"|(?:kernel_cache|jitify_cache|\.cubin|cupy_cache).*(?:used by another process|File exists|Stale file handle|truncated|EOFError|corrupted)"
         ),
         title="Several processes write one kernel cache",

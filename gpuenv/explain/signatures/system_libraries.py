@@ -97,20 +97,22 @@ SIGNATURES = (
     Signature(
         "told.library-not-loaded",
         "reports",
-        ("libcudnn", "libnccl", "libcutensor", "libcusparselt", "libcublas", "libcufft", "libcusolver", "libcudart"),
+        ("libcudnn", "libnccl", "libcutensor", "libcusparselt", "libcublas", "libcufft", "libcusolver", "libcudart")
+        + ("libnvrtc", "libcusparse", "libcurand"),
         ((Cause.CUDA_LIBRARY_MISSING, 0.5),),
         "ld.so's message, retold",
         pattern=(
             r"\blib(?P<name>cudnn\w*|nccl|cutensor\w*|cusparseLt|cublas\w*|cufft|cusolver|cusparse|curand|cudart)\.so[.\d]*(?: and lib\w+\.so[.\d]*)? "
             r"(?:(?:do|does|did|could|can|is|are|was|were)(?:n't|nt| not|not) |fails? to (?:be )?)(?:be )?(?:load\w*|found|opened|open|find)\b"
+            r"|\b(?:fails?|failed|unable|cannot|can't|could not|couldn't|does not|doesn't) (?:to )?(?:find|locate|see) (?:the )?lib(?P<missed>cudnn\w*|nccl|cutensor\w*|cusparseLt|cublas\w*|cufft|cusolver|cusparse|curand|cudart|nvrtc)\.so[.\d]*"
         ),
         judge=lambda values: (
             ((Cause.OPTIONAL_LIBRARY_MISSING, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.12))
-            if values["name"].lower().startswith(("cudnn", "nccl", "cutensor", "cusparselt"))
+            if (values.get("name") or values["missed"]).lower().startswith(("cudnn", "nccl", "cutensor", "cusparselt"))
             else ((Cause.CUDA_LIBRARY_MISSING, 0.55), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.12))
         ),
         level=Level.WARNING,
-        title="lib{name} is not found",
+        title="A CUDA library is not found",
     ),
     Signature(
         "windows.faulting-module",

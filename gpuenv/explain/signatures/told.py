@@ -13,16 +13,14 @@ ADVICE = (
     r"|batch size|0 MiB|up to (?:\d|seven)|no effect on nvidia-smi|so that one|file system is)\b|\bif (?:no|an?|the|you)\b"
 )
 _HERE = ("gpu", "cuda", "cupy", "torch-error")
-_MEMORY = r"(?:\b(?:GPU|device|CUDA|NVIDIA|pinned|video|graphics)(?:'s)?[ -](?:card )?(?:memory|RAM)\b|\bVRAM\b|\bmemory (?:usage )?(?:of|on|in) the (?:GPU|card|device)\b)"
-_NOT = r"(?:not|n't|never|cannot)"
+MEMORY = r"(?:\b(?:GPU|device|CUDA|NVIDIA|pinned|video|graphics)(?:'s)?[ -](?:card )?(?:memory|RAM)\b|\bVRAM\b|\bmemory (?:usage )?(?:of|on|in) the (?:GPU|card|device)\b)"
+NOT = r"(?:not|n't|never|cannot)"
 _GROWS = (
     r"(?:keeps? (?:on )?(?:growing|increasing|rising|climbing|going up|accumulating|filling)|\b(?:grow(?:s|ing)|accumulates|climbs|fills up|builds up)\b"
     r"|(?:increas\w+|rises|goes up) (?:with|after|on|in|at|over) (?:each|every|time|all|iterations?|steps?|epochs?)|continu\w+ (?:to )?(?:grow|increas|ris|climb)\w*"
-    rf"|{_NOT} (?:being |be |get |gets )?(?:released|freed|returned|reclaimed|deallocated|cleared|given back)|{_NOT} (?:go(?:es)? down|decreas\w+|shrinks?|drops?)\b"
+    rf"|{NOT} (?:being |be |get |gets )?(?:released|freed|returned|reclaimed|deallocated|cleared|given back)|{NOT} (?:go(?:es)? down|decreas\w+|shrinks?|drops?)\b"
     r"|(?<!nothing )(?:stays?|remains?) (?:allocated|occupied|reserved|high|used|in use|full))"
 )
-_OVER = r"(?:end\w*|finish\w*|terminat\w*|kill\w*|exit\w*|stop(?:s|ped)|clos\w+|crash\w*|shut down|interrupt\w*|aborted|cancel\w*|inactive|Ctrl-?C)"
-_PROGRAM = r"(?:process|program|script|job|training|run|kernel|notebook|terminal|inference|model|session)\w{0,3}"
 _FIRST = r"(?:(?:GPU|device|cuda|index|card)[ :]{0,3}(?:index )?\[?0\b|\[0\b|(?:the )?first (?:GPU|card|device)|all (?:of )?(?:the )?(?:GPUs|cards|devices)|(?:the )?(?:same|wrong|default|other) (?:GPU|card|device))"
 _ONE = r"(?:only (?:one|1|a single|the first)\b|(?:one|1|a single) (?:GPU|device|instance) only)"
 _UNSEEN = r"(?:no (?:GPUs?|devices?|instances?|CUDA)\b|(?:not|n't|cannot|never) (?:be )?(?:found|find|visible|see[ns]?|detect\w*|use[ds]?|usable|work\w*|available|listed|show\w*|recogni[sz]\w*)|is_available\(\)\W{1,6}(?:\w+ )?False|fails?\b)"
@@ -79,8 +77,8 @@ SIGNATURES = (
         ((Cause.MEMORY_POOL_RETENTION, 0.56), (Cause.OUT_OF_MEMORY, 0.14), (Cause.GPU_BUSY, 0.08)),
         "CuPy documentation, Memory Management: the pool keeps what arrays no longer use; torch, CUDA semantics, Memory management",
         pattern=(
-            rf"{_MEMORY}(?: \w+)?.{{0,60}}{_GROWS}"
-            rf"|{_NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}{_MEMORY}|{_MEMORY}.{{0,40}}\bleak\w*|\bleak\w* .{{0,20}}{_MEMORY}"
+            rf"{MEMORY}(?: \w+)?.{{0,60}}{_GROWS}"
+            rf"|{NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}{MEMORY}|{MEMORY}.{{0,40}}\bleak\w*|\bleak\w* .{{0,20}}{MEMORY}"
             r"|nvidia-smi.{0,40}\b(?:still (?:shows?|reports?|lists?)|(?:shows?|reports?) (?:\S+ ){1,4}(?:used|in use) (?:although|even though|but|while)\b).{0,60}(?:memory|MiB|GiB|MB|GB|arrays?)\b"
             r"|\bempty_cache\(\).{0,60}(?:not|n't|no effect|nothing)\b|显存.{0,20}(?:不释放|没有释放|无法释放|一直(?:增加|增长|上涨)|越来越)"
         ),
@@ -99,56 +97,13 @@ SIGNATURES = (
         "CuPy documentation, Memory Management",
         pattern=(
             rf"\bmemory\b(?!-)(?: \w+){{0,6}} {_GROWS}"
-            rf"|{_NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}memory\b|\bmemory leaks?\b|\bleaks? memory\b|\bhow (?:can I|to|do I) (?:free|release|clear) (?:the )?(?:\w+ )?memory\b|\bused_bytes\(?\)? (?:is|returns|shows|=+) 0\b.{{0,60}}\btotal_bytes\b|free_all_blocks\b.{{0,60}}{_NOT}\b"
+            rf"|{NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}memory\b|\bmemory leaks?\b|\bleaks? memory\b|\bhow (?:can I|to|do I) (?:free|release|clear) (?:the )?(?:\w+ )?memory\b|\bused_bytes\(?\)? (?:is|returns|shows|=+) 0\b.{{0,60}}\btotal_bytes\b|free_all_blocks\b.{{0,60}}{NOT}\b"
         ),
         needs=("cupy",),
         level=Level.WARNING,
         unless=ADVICE,
         title="CuPy's memory pool keeps what no array uses any more",
         decides="used_bytes and total_bytes of the memory pool; nvidia-smi shows the second",
-    ),
-    Signature(
-        "told.memory-of-the-gone",
-        _REPORTS,
-        (
-            "zombie",
-            "still ",
-            "remains ",
-            "stays ",
-            "occup",
-            "held",
-            "in use",
-            "hold",
-            "not released",
-            "not freed",
-            "deallocated",
-            "not cleared",
-            "n't released",
-            "n't freed",
-            "no running process",
-            "不会释放",
-            "没有释放",
-            "未释放",
-            "不释放",
-            "没释放",
-            "被释放",
-            "no process",
-        ),
-        ((Cause.GPU_BUSY, 0.68), (Cause.OUT_OF_MEMORY, 0.1), (Cause.MEMORY_POOL_RETENTION, 0.06)),
-        "NVIDIA, System Management Interface: memory is held by processes; fuser -v /dev/nvidia* lists them all",
-        pattern=(
-            r"(?:kill|杀|结束|停止|退出|中断).{0,24}(?:显存|显卡).{0,12}(?:不会|没有|未|不|没)(?:被)?释放|"
-            rf"\b{_PROGRAM}\b(?: \w+){{0,4}} {_OVER}\b.{{0,100}}(?:memory|VRAM)\b.{{0,60}}(?:still|remains?|stays?|not (?:be |been )?(?:released|freed)|occupied|held|in use)"
-            r"|\b(?<!0 )(?<!no )zombie\b(?!\w* processes: 0|\w*: 0).{0,100}(?:GPU|VRAM|memory|nvidia)|(?:GPU|VRAM|nvidia-smi)\b.{0,100}\b(?<!0 )(?<!no )zombie\b(?! processes: 0|s: 0)"
-            r"|(?:memory|VRAM)\b.{0,60}(?:still|remains?|held|taken|used|occupied|hold).{0,80}(?:no (?:running )?process|process\w* (?:that )?(?:is |are )?not (?:shown|listed)|nvidia-smi does not (?:show|list))"
-            rf"|{_MEMORY}.{{0,40}}{_NOT} (?:\w+ )?(?:released|freed|deallocated|cleared|returned).{{0,20}}\b(?:after|when|once|upon)\b(?: \w+){{0,4}} (?:interr?upt\w*|{_OVER})\b"
-            rf"|\bprevious process\w*.{{0,60}}(?:still )?hold\w* .{{0,20}}memory|other (?:users?|process\w*).{{0,60}}(?:occup|hold|us|tak)\w* .{{0,30}}{_MEMORY}"
-        ),
-        needs=(*_HERE, "smi-table"),
-        level=Level.WARNING,
-        unless=ADVICE,
-        title="Processes of which the user knows nothing hold the GPU's memory",
-        decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
     ),
     Signature(
         "told.exclusive",
@@ -221,7 +176,7 @@ SIGNATURES = (
         ((Cause.DEVICE_NODE_MISSING, 0.7), (Cause.DRIVER_MODULE_NOT_LOADED, 0.12)),
         "NVIDIA driver's README, chapter on device nodes; nvidia-modprobe: made when the first program of root uses CUDA",
         pattern=(
-            rf"(?<!^Kernel module )(?<!\] Kernel module )\bnvidia[-_]uvm\b(?: \w+){{0,4}} ?{_NOT} (?:\w+ ){{0,2}}(?:loaded|there|present|created|exist\w*)|(?:missing|without|lacks?|no) (?:the )?/dev/nvidia-uvm"
+            rf"(?<!^Kernel module )(?<!\] Kernel module )\bnvidia[-_]uvm\b(?: \w+){{0,4}} ?{NOT} (?:\w+ ){{0,2}}(?:loaded|there|present|created|exist\w*)|(?:missing|without|lacks?|no) (?:the )?/dev/nvidia-uvm"
             r"|/dev/nvidia-uvm\b\S* (?:\w+ ){0,3}(?:missing|absent|gone)|(?<!&& )(?<!&& sudo )\bmodprobe nvidia[-_]uvm\b.{0,40}\b(?:they do|works?|helps?|fix\w*|cures?|solv\w*|fine)\b"
             r"|(?:node|file|device) /dev/nvidia-uvm.{0,40}\b(?:created|made|appears?)\b|\b(?:create|make)s? (?:the )?(?:device )?(?:node )?/dev/nvidia-uvm"
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.signatures.asserted import GOOD, SEVERAL, SINGLE
 from gpuenv.explain.signatures.told import ADVICE
 from gpuenv.model.causes import Cause
 
@@ -19,6 +20,7 @@ _SPOILT = r"(?:error|fail\w*|rais\w+|corrupt\w*|broken|truncat\w*|replac\w+|over
 _NUMBER = r"(?:complex\w*|float\w*|double|single|half|fp(?:16|32|64)|int\d+|uint\d+|dtype|kernel|jit\.rawkernel|RawKernel|arrays?|matmul|dot|TF32)"
 _LARGE = r"(?:(?:too|very) (?:large|big)\b|larger? than|more than|exceed\w*|over|above|beyond|> ?)"
 _SECOND = r"(?:cuda:(?:[1-9]|\w{1,8} ?!= ?0)|device ?(?:id|index)? ?!= ?0|\b(?:second|other|non-?(?:default|zero|first)) (?:GPU|device|card)|\b(?:GPU|device|cuda|gpu_id|device_id)[ =:]{1,3}[1-9]\b(?![.\d])|any (?:GPU|device|card) (?:but|other than|except))"
+_HARD = r"(?:illegal[ _]?(?:memory )?(?:access|address)\w*|cudaErrorIllegalAddress|invalid (?:device|resource) (?:context|handle|pointer)|segfault\w*|segmentation fault|garbage|NaNs?\b|wrong (?:results?|values?|numbers|output))"
 _BAD = r"(?:illegal[ _]?(?:memory )?(?:access|address)\w*|cudaErrorIllegalAddress|invalid (?:device|resource) \w+|segfault\w*|segmentation fault|crash\w*|fails?\b|failed|garbage|NaNs?\b)"
 
 SIGNATURES = (
@@ -126,6 +128,10 @@ SIGNATURES = (
             rf"\b{_BAD}.{{0,60}}\b(?:on|with|when|if|using|for|from|in|at)\b.{{0,20}}{_SECOND}|{_SECOND}.{{0,60}}\b{_BAD}.{{0,100}}\b(?:cuda:0|(?:GPU|device) 0|first (?:GPU|device)|default (?:GPU|device))"
             rf"|\bworks?\b.{{0,20}}\b(?:on|with) (?:cuda:0|(?:GPU|device) 0|the (?:first|default) (?:GPU|device))\b.{{0,60}}\b(?:not|n't|fails?|{_BAD})\b"
             r"|\b(?:works?|runs?|fine)\b (?:\w+ ){0,2}(?:only|just) (?:for|on|with|when|if)\b.{0,24}(?:cuda:0|\b(?:GPU|device)(?:[ _]?id)?[ =:]{1,4}0\b)|\bonly (?:works?|runs?) (?:for|on|with|when|if)\b.{0,24}(?:cuda:0|\b(?:GPU|device)(?:[ _]?id)?[ =:]{1,4}0\b)"
+            rf"|\b{_HARD}.{{0,80}}\b(?:only|just|solely) (?:\w+ ){{0,4}}?(?:in|on|with|when|if|using|for|across) (?:\w+ ){{0,4}}?{SEVERAL}"
+            rf"|^(?=.{{0,300}}\b{_HARD})(?=.{{0,300}}\b{SEVERAL})(?=.{{0,300}}(?:\b{GOOD}.{{0,30}}\b{SINGLE}|\b{SINGLE}(?: (?!not\b)\w+){{0,3}} {GOOD}))"
+            rf"|\b(?:wrong|zeros?|garbage|NaNs?|incorrect|corrupt\w*)\b.{{0,40}}\b(?:on|for|with|from) {_SECOND}.{{0,60}}\b(?:right|correct|fine|works?|OK)\b.{{0,20}}\b(?:cuda:0|(?:GPU|device) 0|first (?:GPU|device|card))"
+            r"|\bwrong\b.{0,60}\ball (?:GPUs|devices|cards) (?:except|but)\b"
             r"|\b(?:GPU|CUDA|cupy)\b.{0,100}\bdevice[- ]mismatch\b|\bdevice[- ]mismatch\b.{0,60}\b(?:GPUs?|CUDA|cupy)\b"
         ),
         needs=_HERE,

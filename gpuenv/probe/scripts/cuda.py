@@ -12,6 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated interpreter leaves it out
 
+from device_nodes import make_none
 from telling import mapped_file, tell
 
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
@@ -109,6 +110,7 @@ def describe(library: Library, ordinal: int) -> None:
 def main() -> None:
     """Loads libcuda as CuPy would and tells what it says; a return code is a fact like any other."""
     tell("started", True)
+    make_none()
     try:
         library = Library(ctypes.CDLL("libcuda.so.1"))
     except OSError as error:

@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # an isolated in
 sys.path += sys.argv[1:2]  # the folder of nvidia-ml-py
 
 import pynvml  # type: ignore[import-untyped]
+from device_nodes import make_none
 from nvml_loading import bound_memory, load_error
 from nvml_processes import user
 from nvml_values import (
@@ -260,6 +261,7 @@ def initialise() -> bool:
 def main() -> None:
     """Tells what NVML knows: what decides first, what may take long last."""
     tell("started", True)
+    make_none()
     bound_memory()
     if not initialise():
         return
