@@ -14,6 +14,7 @@ _HANG_UP = getattr(signal, "SIGHUP", None)  # the terminal is closed
 INTERRUPTIONS = tuple(number for number in (signal.SIGINT, signal.SIGTERM, _HANG_UP, _AGAIN) if number is not None)
 _MOMENT, _MOST_MOMENTS = 0.002, 500  # seconds; how often an interruption is put off
 _put_off: list[int] = []
+_raised: list[int] = []
 
 
 def heed() -> None:
@@ -36,7 +37,13 @@ def interrupt(number: int, frame: FrameType | None) -> None:
         signal.signal(_AGAIN, interrupt)
         signal.setitimer(signal.ITIMER_REAL, _MOMENT)
         return
+    _raised.append(number)
     raise KeyboardInterrupt
+
+
+def was_interrupted() -> bool:
+    """Whether that was raised, whatever others have made of it: Typer 0.28 makes it the exit code 130, silently."""
+    return bool(_raised)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -39,7 +39,8 @@ MAY_IMPORT = {
     "toml_text": set[str](),
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "began", "files", "user_folders"),
+        *("simulate", "refresh", "data", "atomic", "plugins", "paste", "began", "interrupt", "files"),
+        "user_folders",
     },
     "simulate": {"model", "matrix", "report", "probe", "data", "files", "user_folders"},
     "pytest_plugin": {"model", "probe", "preflight", "report"},

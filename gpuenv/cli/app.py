@@ -12,6 +12,7 @@ import typer
 
 from gpuenv import __version__
 from gpuenv.cli.errors import CommandError, OutputClosed, drop_stdout
+from gpuenv.interrupt import was_interrupted
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.unread import reason_of
 
@@ -98,6 +99,8 @@ def run(arguments: list[str]) -> int:
     except _USAGE_ERRORS as error:
         _show(error)
         return int(error.exit_code)
+    if code == ExitCode.INTERRUPTED and was_interrupted():  # else it is that of a program that was run
+        raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 
 

@@ -75,9 +75,11 @@ def run_doctor(asked: Wanted) -> int:
 
 def _judged(asked: Wanted) -> int:
     from gpuenv.cli.examine import examine, show_phases
-    from gpuenv.cli.formats import How, emit_report, read_formats
+    from gpuenv.cli.formats import How, check_places, emit_report, read_formats
 
     wanted = read_formats(asked.formats, asked.output)
+    if asked.smoke is not None:
+        check_places(entry.path for entry in wanted)
     left_out = _left_out(asked.only, asked.skip)
     allowances = allowed(read_settings(asked.config, no_config=asked.no_config))
 

@@ -80,6 +80,17 @@ def read_formats(given: Sequence[str] | None, output: Path | None, names: Sequen
     return placed
 
 
+def check_places(paths: Iterable[Path | None]) -> None:
+    """Refuses a file in a folder that is not there before any work is done: GPU tests may take many minutes.
+
+    Raises:
+        CommandError: for the first such file.
+    """
+    for path in paths:
+        if path is not None and not path.parent.exists():
+            raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: there is no folder {path.parent}")
+
+
 def _wanted(text: str, names: Sequence[str]) -> Wanted:
     name, equals, path = text.partition("=")
     known = f"one of {', '.join(names)}"

@@ -23,6 +23,20 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.smoke.prove import Order, Place, Unusable
 
+# For the tests of this program, and to see what becomes of a failure; the payload's faults.py tells what each does.
+_FAULT = "GPUENV_SMOKE_FAULT"
+# What only a program's own mistake gives: the tests are programs that make none, so their words mean something else.
+_MISTAKES = (
+    "async-error-surfaced-late",
+    "cross-device-array",
+    "dtype-mismatch",
+    "fork-after-cuda-init",
+    "implicit-host-device-conversion",
+    "invalid-kernel-launch",
+    "memory-pool-retention",
+    "numpy-semantics-difference",
+    "stream-race",
+)
 _SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
 
 
@@ -44,12 +58,49 @@ def with_level(arguments: Sequence[str]) -> list[str]:
     return changed
 
 
+def planted() -> str | None:
+    """The fault that is to be planted into every test.
+
+    Raises:
+        CommandError: where there is none of that name.
+    """
+    name = os.environ.get(_FAULT) or None
+    if name is not None:
+        from gpuenv.smoke.faults import FAULTS
+
+        check_names("fault", (name,), tuple(FAULTS))
+    return name
+
+
+def check_names(kind: str, given: Sequence[str], known: Sequence[str], listed: str | None = None) -> None:
+    """Names that mean nothing are usage errors, each with what would be meant.
+
+    Args:
+        kind: what they name.
+        given: the names.
+        known: those that there are.
+        listed: how the reader comes by all of them; null for a list.
+
+    Raises:
+        CommandError: at the first that is not known.
+    """
+    import difflib
+
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 3)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            every = listed or f"one of {', '.join(known)}"
+            raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{every}")
+
+
 def check_subject(subject: Subject) -> None:
     """GPU tests run here and now.
 
     Raises:
-        CommandError: where another machine is meant than this one.
+        CommandError: where another machine is meant than this one, or a fault is to be planted that there is not.
     """
+    planted()
     for given, name in (
         (subject.snapshot is not None, "--snapshot"),
         (subject.paste is not None, "--paste"),
@@ -76,7 +127,7 @@ def prove_report(
     from gpuenv.probe.target import find_interpreter
     from gpuenv.smoke.prove import Order, Unusable, without_proof
 
-    order = Order(level=proof.level)
+    order = Order(level=proof.level, fault=planted())
     interpreter = find_interpreter(subject.python, os.environ) or ""
     place = _place(interpreter, subject, snapshot, matrix, started)
     if proof.seconds is not None:
@@ -181,13 +232,14 @@ def _with_cause(test: TestResult) -> TestResult:
     silent = (Trouble.WRONG_ANSWER, Trouble.DEADLINE)  # their words are numbers, and ours
     if test.cause is not None or test.status not in BROKEN or test.trouble in silent or not test.detail:
         return test
-    return replace(test, cause=_cause_of(test.detail))
+    return replace(test, cause=cause_of(test.detail))
 
 
-def _cause_of(text: str) -> Cause | None:
-    """What the signatures of error texts say of a message."""
+def cause_of(text: str) -> Cause | None:
+    """What the signatures of error texts say of a message of a test."""
     from gpuenv.cli.explaining import scanned
     from gpuenv.explain.answer import explanation
 
-    likely = explanation(scanned([text.encode()]).scanner).causes
+    causes = explanation(scanned([text.encode()]).scanner).causes
+    likely = [entry for entry in causes if entry.cause.value not in _MISTAKES]
     return likely[0].cause if likely and likely[0].confidence >= _SURE else None

@@ -43,6 +43,7 @@ class State:
         ran: marked tests that ran.
         skipped: marked tests that were skipped, whoever did it.
         read: the requirements of the marks that were read, by their arguments.
+        lost: the test that was the first to lose the CUDA context of this process.
     """
 
     mark: str
@@ -55,6 +56,7 @@ class State:
     ran: int = 0
     skipped: int = 0
     read: dict[str, tuple[Requirement, ...]] = field(default_factory=dict)
+    lost: str | None = None
 
 
 _STATE = pytest.StashKey[State]()
@@ -181,7 +183,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Notes which reports are of GPU tests, and adds the doctor's to a failure that is the machine's fault."""
+    """Notes which reports are of GPU tests, and adds what is known to a failure that is not the test's own fault."""
     outcome: Any = yield
     state = item.config.stash[_STATE]
     if not _marks(item, state):
@@ -190,9 +192,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report.gpuenv = True  # type: ignore[attr-defined]
     if call.excinfo is None or not report.failed or report.when != "call":
         return
-    from gpuenv.pytest_plugin.machine import ask, blames_machine, report_text  # noqa: PLC0415 - of use with a mark alone
+    from gpuenv.pytest_plugin.machine import ask, blames_machine, context_lost, report_text  # noqa: PLC0415 - likewise
 
-    if blames_machine(str(call.excinfo.value)):
+    words = str(call.excinfo.value)
+    earlier = context_lost(state, item.nodeid, words)
+    if earlier is not None:
+        report.sections.append((f"{_NAME}: the CUDA context was lost before this test", earlier))
+    if blames_machine(words):
         ask(state)
         report.sections.append((f"{_NAME} doctor: this error is the machine's, not the test's", report_text(state)))
 

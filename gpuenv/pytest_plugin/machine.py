@@ -48,6 +48,19 @@ _OF_THE_MACHINE = (
     "no CUDA-capable device is detected", "GPU is lost", "NVML/RM version mismatch",
 )  # fmt: skip
 
+# After these every call fails in the same way until the process has ended: driver_types.h of CUDA 13.5 says so of each,
+# and cuda.h, of those of the driver, that the context is of no more use.
+_OF_THE_CONTEXT = (
+    *(f"cudaError{name}" for name in (
+        "IllegalAddress", "LaunchTimeout", "Assert", "HardwareStackError", "IllegalInstruction", "MisalignedAddress",
+        "InvalidAddressSpace", "InvalidPc", "LaunchFailure", "TensorMemoryLeak", "Contained",
+    )),
+    *(f"CUDA_ERROR_{name}" for name in (
+        "ILLEGAL_ADDRESS", "LAUNCH_TIMEOUT", "ASSERT", "HARDWARE_STACK_ERROR", "ILLEGAL_INSTRUCTION",
+        "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC", "LAUNCH_FAILED", "TENSOR_MEMORY_LEAK", "CONTAINED",
+    )),
+)  # fmt: skip
+
 
 def reason_against(state: State, marks: Sequence[pytest.Mark]) -> str | None:
     """Why this machine cannot run the test; None where it can."""
@@ -85,6 +98,26 @@ def _unfit(report: Report, *, without_gpu: bool, without_cupy: bool) -> str | No
 def blames_machine(text: str) -> bool:
     """Whether an error text says that the machine is at fault, not the test."""
     return any(word in text for word in _OF_THE_MACHINE)
+
+
+def context_lost(state: State, test: str, text: str) -> str | None:
+    """What is to be told of a test that fails because one before it in this process has lost the CUDA context.
+
+    Args:
+        state: what this test run knows; which test was the first is noted there.
+        test: the name of the test that fails.
+        text: its error.
+    """
+    word = next((word for word in _OF_THE_CONTEXT if word in text), None)
+    if word is None:
+        return None
+    if state.lost is None:
+        state.lost = test
+        return None
+    return (
+        f"{state.lost} was the first to fail so in this process. After {word} every use of CUDA in the process fails,"
+        " until it ends: look at that test first, and run this one alone to see what it does by itself."
+    )
 
 
 def report_text(state: State) -> str:

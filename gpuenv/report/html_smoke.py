@@ -28,7 +28,9 @@ def smoke_section(report: Report) -> Iterator[str]:
         f"<p>{escaped(_sentence(report.smoke))}</p>",
         *_measured(series),
         *table(("", "test", "GPU", "took", "detail"), [_cells(row) for row in rows]),
-        bars([Bar(row.name, row.duration, f"{row.duration:.2f} s") for row in rows], "seconds that each GPU test took"),
+        bars(
+            [Bar(row.label, row.duration, f"{row.duration:.2f} s") for row in rows], "seconds that each GPU test took"
+        ),
     ]
     yield from section("smoke", "GPU tests", body)
 
@@ -39,7 +41,13 @@ def _sentence(result: SmokeResult) -> str:
 
 def _cells(row: SmokeRow) -> tuple[str, ...]:
     tone = _TONES.get(row.status, "bad")
-    return badge(row.status.value, tone), mono(row.name), escaped(row.gpu), f"{row.duration:.2f} s", escaped(row.detail)
+    return (
+        badge(row.status.value, tone),
+        mono(row.label),
+        escaped(row.gpu),
+        f"{row.duration:.2f} s",
+        escaped(row.detail),
+    )
 
 
 def _measured(series: Sequence[Series]) -> Iterator[str]:

@@ -89,7 +89,7 @@ def _verdict(report: Report) -> ET.Element:
         _outcome(case, "failure", sentence, "unfit", told)
     elif report.status is Status.UNKNOWN:
         _outcome(case, "error", sentence, "unknown", told)
-    else:
+    elif told:
         ET.SubElement(case, "system-out").text = told
     return case
 
@@ -101,7 +101,7 @@ def _requirement(result: RequirementResult) -> ET.Element:
         _outcome(case, "failure", told, "requirement-not-met", told)
     elif result.status is RequirementStatus.UNKNOWN:
         _outcome(case, "error", told, "unknown", told)
-    else:
+    elif told:
         ET.SubElement(case, "system-out").text = told
     return case
 
@@ -128,7 +128,7 @@ def _finding(finding: Finding) -> str:
 
 
 def _smoke(row: SmokeRow) -> ET.Element:
-    case = _case(f"gpuenv.smoke.{row.group}", f"{row.name} on {row.gpu}" if row.gpu else row.name, row.duration)
+    case = _case(f"gpuenv.smoke.{row.group}", f"{row.label} on {row.gpu}" if row.gpu else row.label, row.duration)
     told = "\n".join([row.detail, *row.measured]).strip()
     if row.is_broken:
         _outcome(case, "failure", row.detail or row.status.value, row.status.value, told)
@@ -136,6 +136,6 @@ def _smoke(row: SmokeRow) -> ET.Element:
         _outcome(case, "error", row.detail, row.status.value, told)
     elif row.status is TestStatus.SKIPPED:
         ET.SubElement(case, "skipped", {"message": row.detail})
-    else:
+    elif told:
         ET.SubElement(case, "system-out").text = told
     return case

@@ -105,7 +105,7 @@ def _smoke(report: Report) -> Iterator[str]:
     cells = [
         (
             row.status.value,
-            _code(row.name),
+            _code(row.label),
             _code(row.gpu),
             f"{row.duration:.2f} s",
             _code("; ".join([row.detail, *row.measured]).strip("; ")),

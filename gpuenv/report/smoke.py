@@ -28,7 +28,7 @@ def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Line]
     word, sentence, style = _WORD[result.status]
     yield Line(f"{word}: {sentence}", style, len(word) + 2)
     if result.fault:
-        yield Line(f"A fault was planted on purpose: {result.fault}.", Style.WARNING)
+        yield Line(_planted(result.fault), Style.WARNING)
     for gpu in result.gpus:
         yield Line()
         yield Line(_gpu(gpu), Style.HEADING, 2)
@@ -49,10 +49,16 @@ def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Lin
     yield Line("GPU tests", Style.HEADING)
     word, sentence, style = _WORD[result.status]
     yield Line(f"  {word}: {sentence}", style, 4)
+    if result.fault:
+        yield Line(f"  {_planted(result.fault)}", Style.WARNING, 4)
     if verbose or result.status is TestStatus.SKIPPED:  # no finding says why nothing was tried
         yield from _tests(result.tests, verbose=verbose)
     yield from _compared(result.compared, heading=False)
     yield Line(f"  {_counted(result)}", Style.QUIET, 4)
+
+
+def _planted(fault: str) -> str:
+    return f"A fault was planted on purpose: {fault}."
 
 
 def _gpu(gpu: TestedGpu) -> str:
@@ -80,12 +86,14 @@ def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
     if passed and not verbose:
         yield Line(f"  {counted(passed, 'test')} passed")
     reasons: dict[str, list[str]] = {}
+    # Each cause is named once, after the last test that is told with it.
+    last = {test.cause: test for test in tests if verbose or test.status is not TestStatus.SKIPPED}
     for test in tests:
         if test.status is TestStatus.SKIPPED and not verbose:
             reasons.setdefault(test.detail or "no reason told", []).append(test.name)
         elif test.status is not TestStatus.PASSED or verbose:
             yield _test(test)
-            if test.cause is not None:
+            if test.cause is not None and last[test.cause] is test:
                 yield Line(f"    > gpuenv explain {test.cause.value}", hang=6)
     for reason, names in reasons.items():
         told = ", ".join(names) if len(names) <= _NAMED else counted(len(names), "test")

@@ -22,6 +22,7 @@ class SmokeRow:
         duration: seconds.
         detail: what it says.
         measured: what it has measured, in words: ``matmul_f16 641 TFLOP/s``.
+        repeat: which repetition, from 0.
     """
 
     name: str
@@ -31,6 +32,12 @@ class SmokeRow:
     duration: float
     detail: str
     measured: tuple[str, ...]
+    repeat: int = 0
+
+    @property
+    def label(self) -> str:
+        """Its name, and from the second repetition on which it is: readers take two of one name for the same."""
+        return f"{self.name} #{self.repeat + 1}" if self.repeat else self.name
 
     @property
     def is_broken(self) -> bool:
@@ -75,6 +82,7 @@ def smoke_rows(report: Report) -> tuple[SmokeRow, ...]:
             duration=test.duration,
             detail=test.detail or "",
             measured=tuple(f"{name} {quantity_text(quantity)}" for name, quantity in test.measured.items()),
+            repeat=test.repeat,
         )
         for test in tests
     )

@@ -22,7 +22,7 @@ from gpuenv.probe.protocol import numbered, parse_facts
 from gpuenv.smoke.catalogue import PAYLOAD
 from gpuenv.smoke.devices import VISIBLE, Device, seen_by_cupy
 from gpuenv.smoke.plan import BUDGET, Task, skipped
-from gpuenv.smoke.verdict import how_it_ended, verdict
+from gpuenv.smoke.verdict import how_it_ended, verdict, with_the_lost
 
 SHORTEST = 0.5  # seconds: with less left, a test is not started
 SILENT_TESTS = 2  # as many without an answer in a row, and the GPU is asked no more
@@ -68,6 +68,7 @@ class _Run:
     lock: threading.Lock = field(default_factory=threading.Lock)
     silent: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
             result = _one(run, tasks[number])
             with run.lock:
                 results[number] = result
-            progress(result, len(results), len(tasks))
+            if not run.over:  # what was ended with the run has not crashed
+                progress(result, len(results), len(tasks))
 
         # Those that may take longest first: at the end of the line they would be waited for.
         together = sorted((n for n, task in enumerate(tasks) if not task.alone), key=lambda n: -tasks[n].test.longest)
@@ -109,9 +111,10 @@ def run_tasks(tasks: Sequence[Task], setting: Setting, progress: Progress = lamb
             again = [number for number in together if beside and _may_be_ours(results[number])]
             _side_by_side(work, alone + again, 1)
         finally:
+            run.over = True
             run.group.terminate(_LAST_RITES)
             run.group.close()
-    return Outcome(tuple(results[number] for number in range(len(tasks))), dict(run.versions))
+    return Outcome(with_the_lost([results[number] for number in range(len(tasks))]), dict(run.versions))
 
 
 def _keep_awake(run: _Run) -> None:
@@ -200,7 +203,8 @@ def ask(setting: Setting, name: str, order: Mapping[str, object], seconds: float
 
 
 def _start(run: _Run, name: str, order: Mapping[str, object], devices: Sequence[Device], seconds: float) -> ChildResult:
-    payload = [run.setting.interpreter, "-B", str(run.setting.program), name, json.dumps(order)]
+    told = json.dumps({**order, "folder": run.empty})
+    payload = [run.setting.interpreter, "-B", str(run.setting.program), name, told]
     visible = {VISIBLE: ",".join(device.visible for device in devices)} if devices else {}
     return _supervised(run, payload, visible, seconds)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
+from gpuenv.model.record import replace
+from gpuenv.model.smoke import BROKEN, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.smoke.plan import Task
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
@@ -121,3 +122,18 @@ def _last_words(child: ChildResult) -> str:
     lines = [line.strip() for line in child.stderr.splitlines() if line.strip()]
     reason = child.error or (lines[-1][:300] if lines else None)
     return f": {reason}" if reason else ""
+
+
+def with_the_lost(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
+    """The same results; a test that CUDA showed no GPU has failed where others of the same run had one.
+
+    Every one of them was given a GPU that the machine lists: this one is not started, or has gone meanwhile. Where
+    no test had a GPU, the doctor knows why, and nothing is proven.
+    """
+    had_one = any(test.status is TestStatus.PASSED or test.status in BROKEN for test in tests)
+    return tuple(_lost(test) if had_one and test.trouble is Trouble.NO_DEVICE else test for test in tests)
+
+
+def _lost(test: TestResult) -> TestResult:
+    detail = f"{test.detail}; other tests of this run were shown one"
+    return replace(test, status=TestStatus.FAILED, detail=detail, cause=Cause.CUDA_INITIALIZATION_FAILED)

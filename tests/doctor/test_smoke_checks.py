@@ -112,6 +112,65 @@ def test_a_busy_gpu_is_not_broken() -> None:
     assert [entry.cause for entry in found(smoke(taken))] == [Cause.COMPUTE_MODE_EXCLUSIVE]
 
 
+SISTER = replace(FIT.gpus[0], uuid=known(OTHER, "nvml"), index=known(1, "nvml"), pci=known("0000:65:00.0", "nvml"))
+REINSTALL = {"--force-reinstall", "--no-deps"}
+PAIR = replace(FIT, gpus=(FIT.gpus[0], SISTER))
+
+
+def on_two(*tests: TestResult, fault: str | None = None) -> SmokeResult:
+    made = smoke(*tests)
+    return replace(made, gpus=(*made.gpus, replace(made.gpus[0], uuid=OTHER)), fault=fault)
+
+
+@pytest.mark.parametrize("cause", [None, Cause.ILLEGAL_MEMORY_ACCESS], ids=str)
+def test_where_another_gpu_passes_the_same_tests_this_one_is_named_and_not_the_environment(cause: Cause | None) -> None:
+    here = replace(WRONG, cause=cause)
+    there = replace(WRONG, gpu=OTHER, status=TestStatus.PASSED, trouble=None, detail=None)
+    (finding,) = found(on_two(here, there), PAIR)
+    assert "failed on GPU 0 (" in finding.title
+    assert [entry.value for entry in finding.evidence if entry.fact == "the same tests"] == [
+        f"passed on GPU 1 ({FIT.gpus[0].name.value}), in the same environment"
+    ]
+    assert "CUDA_VISIBLE_DEVICES=1)" in finding.fix[0].text
+    commands = [fix.command for fix in finding.fix]
+    assert REINSTALL.isdisjoint(word for command in commands for word in command or ())
+    assert commands[-1] == ("gpuenv", "smoke", "--only", WRONG.name, "--gpu", "0", "-v")
+
+
+def test_where_it_fails_on_both_or_passed_only_elsewhere_in_part_the_environment_may_be_at_fault() -> None:
+    both = on_two(WRONG, replace(WRONG, gpu=OTHER))
+    part = on_two(WRONG, replace(WRONG, name="kernels.cache"), replace(PASSED, name=WRONG.name, gpu=OTHER))
+    for result in (both, part):
+        (finding,) = found(result, PAIR)
+        assert {word for fix in finding.fix for word in fix.command or ()} >= REINSTALL
+        assert not [entry for entry in finding.evidence if entry.fact == "the same tests"]
+
+
+def test_no_program_of_the_user_s_is_blamed_where_a_test_of_ours_leaves_its_arrays() -> None:
+    (finding,) = found(smoke(ended(Trouble.CONTEXT_LOST, Cause.ILLEGAL_MEMORY_ACCESS, TestStatus.CRASHED)))
+    commands = [fix.command for fix in finding.fix]
+    assert {word for command in commands for word in command or ()} >= REINSTALL
+    assert ("gpuenv", "explain", "illegal-memory-access") not in commands
+
+
+def test_what_is_installed_is_put_in_anew_by_a_command_that_does_so() -> None:
+    """Where the right releases are there, gpuenv install says so and changes nothing."""
+    (finding,) = found(smoke(PASSED, WRONG))
+    commands = [fix.command for fix in finding.fix if fix.command]
+    assert ("gpuenv", "install") not in [command[:2] for command in commands]
+    assert ("gpuenv", "doctor", "--deep") in commands
+    assert [command[-1] for command in commands if set(command) >= REINSTALL] == [
+        f"{FIT.target.cupy[0].distribution}=={FIT.target.cupy[0].release}"
+    ]
+    assert not any(fix.safe for fix in finding.fix)
+
+
+def test_a_fault_that_was_asked_for_is_told_as_such() -> None:
+    (finding,) = found(replace(smoke(PASSED, WRONG), fault="no-order"))
+    assert finding.evidence[0].value == "no-order: a fault planted on purpose"
+    assert [(fix.text.partition(":")[0], fix.command) for fix in finding.fix] == [("Unset GPUENV_SMOKE_FAULT", None)]
+
+
 # Slow.
 
 

@@ -169,6 +169,27 @@ def test_unmarked(): raise RuntimeError("cudaErrorSystemNotReady: system not yet
 """
 
 
+LOSING = """
+import pytest
+
+@pytest.mark.gpu
+def test_first(): raise RuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
+
+@pytest.mark.gpu
+def test_own(): assert [1, 2] == [1, 3]
+
+@pytest.mark.gpu
+def test_next(): raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered")
+"""
+
+
+def test_what_fails_because_an_earlier_test_lost_the_context_names_that_test(lab: Labs) -> None:
+    done = lab(FIT).pytest(LOSING)
+    assert outcomes(done.stdout) == {"failed": 3}
+    assert done.stdout.count("gpuenv: the CUDA context was lost before this test") == 1
+    assert "test_them.py::test_first was the first to fail so in this process" in done.stdout
+
+
 def test_a_failure_of_the_machine_s_comes_with_the_report(lab: Labs) -> None:
     done = lab(FIT).pytest(FAILING)
     assert outcomes(done.stdout) == {"failed": 3}

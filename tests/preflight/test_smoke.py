@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuenv.cli.gpu_tests import with_level
+from gpuenv.cli.gpu_tests import cause_of, with_level
+from gpuenv.model.causes import Cause
 from gpuenv.model.json_schema import json_schema
 from gpuenv.report.report import Report
 from gpuenv.simulate.machine import SimulatedMachine, materialise
@@ -68,11 +69,47 @@ def test_a_level_may_be_left_out(given: list[str], read: list[str]) -> None:
     assert with_level(given) == read
 
 
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("the CUDA context is lost: CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure", None),
+        ("CUSOLVERError: CUSOLVER_STATUS_NOT_INITIALIZED", Cause.LIBRARY_NOT_INITIALIZED),
+    ],
+)
+def test_the_words_of_a_test_of_ours_name_no_mistake_of_a_program(words: str, cause: Cause | None) -> None:
+    assert cause_of(words) is cause
+
+
+@pytest.mark.parametrize("command", ["doctor", "preflight"])
+def test_a_report_that_could_not_be_written_is_told_before_minutes_of_tests(command: str, tmp_path: Path) -> None:
+    page = tmp_path / "nowhere/report.html"
+    done = gpuenv(command, "--smoke", "deep", "--format", f"html={page}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{page}: cannot be written: there is no folder {page.parent}" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
 def test_a_level_that_does_not_exist_is_told(command: str) -> None:
     done = gpuenv(command, "--smoke", "thorough")
     assert (done.returncode, done.stdout) == (2, "")
     assert "quick" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["doctor", "preflight"])
+def test_a_fault_is_planted_as_by_smoke_and_said(
+    command: str, target: Path, machine: SimulatedMachine, tmp_path: Path
+) -> None:
+    page = tmp_path / "report.md"
+    said = {**machine.environment, "GPUENV_SMOKE_FAULT": "no-order"}
+    code, data = asked(command, "--smoke", "--python", target, "--format", f"markdown={page}", **said)
+    assert (code, data["smoke"]["fault"]) == (1, "no-order")
+    assert "no-order: a fault planted on purpose" in page.read_text(encoding="utf-8")
+    options = ["--no-config"] if command == "preflight" else []
+    text = gpuenv(command, *options, "--smoke", "--python", target, environment=said).stdout
+    assert "A fault was planted on purpose: no-order." in text
+    done = gpuenv(command, "--smoke", environment={"GPUENV_SMOKE_FAULT": "flip-elements"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "did you mean flip-element?" in done.stderr
 
 
 @pytest.mark.parametrize(

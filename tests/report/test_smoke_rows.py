@@ -43,6 +43,17 @@ def test_a_report_without_gpu_tests_has_none() -> None:
     assert not [run for run in report(FIT).checks if run.code.startswith("SMK")]
 
 
+def test_repetitions_are_told_apart_in_every_form() -> None:
+    """Continuous integration keeps one of several test cases of one name."""
+    again = report(FIT, tests=smoke(PASSED, replace(PASSED, repeat=1), replace(PASSED, repeat=2, measured={})))
+    suites = [suite for suite in JUnitXml.fromstring(junit_text(again).encode()) if suite]
+    cases = [case for suite in suites for case in suite if (case.classname or "").startswith("gpuenv.smoke.")]
+    assert [case.name for case in cases] == [f"{PASSED.name}{number} on {UUID}" for number in ("", " #2", " #3")]
+    assert [bool(case.system_out) for case in cases] == [True, True, False]
+    for text in (html_text(again), markdown_text(again)):
+        assert f"{PASSED.name} #3" in text
+
+
 def test_what_was_measured_is_told_with_what_it_is_held_against(tested: Report) -> None:
     rates = smoke_rows(tested)[0]
     assert rates.measured == ("matmul_f16 241 TFLOP/s", "matmul_f64 1.1 TFLOP/s")

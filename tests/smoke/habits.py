@@ -79,6 +79,10 @@ def skips() -> dict[str, object]:
     return {"status": "skipped", "trouble": "not-applicable", "detail": "needs more", "cause": None}
 
 
+def sees_no_gpu() -> dict[str, object]:
+    return {"status": "skipped", "trouble": "no-device", "detail": "CUDA shows this program no GPU", "cause": None}
+
+
 def loses_context() -> dict[str, object]:
     return {
         "status": "crashed",

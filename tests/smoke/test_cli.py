@@ -87,6 +87,8 @@ def test_a_target_that_cannot_start_is_unusable(tmp_path: Path) -> None:
         (["--python", "/nowhere"], "/nowhere"),
         (["--compare", "/nowhere.json"], "/nowhere.json"),
         (["--repeat", "0"], "0"),
+        (["--format", "json=/nowhere/result.json"], "/nowhere/result.json: cannot be written"),
+        (["--save-baseline", "/nowhere/baseline.json"], "/nowhere/baseline.json: cannot be written"),
     ],
     ids=" ".join,
 )

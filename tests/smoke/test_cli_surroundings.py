@@ -66,7 +66,10 @@ def test_an_interrupted_run_ends_at_once_and_leaves_nothing(
     (tmp_path / "lib/numpy.py").write_text(SLEEPER, encoding="utf-8")
     marks = tmp_path / "marks"
     marks.mkdir()
-    environment = {**MINIMAL, **machine.environment, "CHILD_PYTHONPATH": str(tmp_path / "lib"), "MARK": str(marks)}
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    variables = {"CHILD_PYTHONPATH": str(tmp_path / "lib"), "MARK": str(marks), "TMPDIR": str(temporary)}
+    environment = {**MINIMAL, **machine.environment, **variables}
     command = [sys.executable, str(LAUNCHER), "smoke", "--python", str(target)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 40
@@ -75,5 +78,6 @@ def test_an_interrupted_run_ends_at_once_and_leaves_nothing(
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=20)
     assert (process.returncode, said) == (130, "")
+    assert list(temporary.iterdir()) == []
     time.sleep(0.2)
     assert [path.name for path in marks.iterdir() if Path("/proc", path.name, "stat").exists()] == []

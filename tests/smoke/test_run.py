@@ -238,6 +238,17 @@ def test_what_lacked_room_beside_others_is_asked_again_alone(tmp_path: Path) -> 
     assert run_tasks([task("busy_at_first"), task("passes")], planted).tests[0].status is TestStatus.BUSY
 
 
+def test_a_gpu_that_only_some_tests_are_shown_is_lost_and_not_left_out(tmp_path: Path) -> None:
+    """One that is listed and does not start, or has gone meanwhile: a run that passes without it proves too much."""
+    first, second = run(tmp_path, task("passes"), task("sees_no_gpu", device=SECOND)).tests
+    assert first.status is TestStatus.PASSED
+    assert (second.status, second.trouble, second.gpu) == (TestStatus.FAILED, Trouble.NO_DEVICE, SECOND.uuid)
+    assert second.cause is Cause.CUDA_INITIALIZATION_FAILED
+    assert second.detail == "CUDA shows this program no GPU; other tests of this run were shown one"
+    nowhere = run(tmp_path, task("sees_no_gpu"), task("sees_no_gpu", device=SECOND), task("skips")).tests
+    assert {result.status for result in nowhere} == {TestStatus.SKIPPED}, "the doctor knows why"
+
+
 def test_a_child_runs_in_an_empty_folder_and_sees_its_one_gpu(tmp_path: Path) -> None:
     result = one(tmp_path, "where_it_runs")
     seen = json.loads(result.detail or "")
@@ -245,7 +256,7 @@ def test_a_child_runs_in_an_empty_folder_and_sees_its_one_gpu(tmp_path: Path) ->
     assert seen["folder"] != str(tmp_path)
     assert seen["visible"] == FIRST.uuid
     order = {"level": "quick", "seed": 42, "size": {"n": 3}, "fault": None, "uuid": FIRST.uuid}
-    assert seen["order"] == order
+    assert seen["order"] == {**order, "folder": seen["folder"]}, "what it writes is to lie there"
 
 
 @pytest.mark.parametrize("hung", [False, True], ids=["sound", "hung"])

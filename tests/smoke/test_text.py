@@ -32,6 +32,17 @@ def test_a_passed_run_is_short_and_has_its_numbers() -> None:
     assert "exit code 0" in printed
 
 
+def test_a_cause_is_pointed_to_once_and_not_after_every_test() -> None:
+    lost = replace(
+        test("kernels.x", A), status=TestStatus.CRASHED, trouble=Trouble.CONTEXT_LOST, cause=Cause.ILLEGAL_MEMORY_ACCESS
+    )
+    left = replace(lost, name="kernels.z", status=TestStatus.SKIPPED, trouble=Trouble.NOT_APPLICABLE)
+    lines = text(result(lost, replace(lost, name="kernels.y"), left, exit_code=5)).splitlines()
+    assert [number for number, line in enumerate(lines) if "gpuenv explain" in line] == [
+        next(number for number, line in enumerate(lines) if "kernels.y" in line) + 1
+    ]
+
+
 def test_what_did_not_pass_is_named_with_its_reason_and_cause() -> None:
     lost = TestResult(
         "kernels.x", "kernels", A, TestStatus.CRASHED, 2.0, "the CUDA context is lost", trouble=Trouble.CONTEXT_LOST,

@@ -106,7 +106,7 @@ def preflight(
     """
     del offline  # nothing here uses the network
     from gpuenv.cli.examine import show_phases
-    from gpuenv.cli.formats import NAMES, OWN, How, emit_report, read_formats
+    from gpuenv.cli.formats import NAMES, OWN, How, check_places, emit_report, read_formats
     from gpuenv.cli.history import read_history
 
     wanted = read_formats(formats, output, OWN if list_requirements else NAMES)
@@ -127,6 +127,8 @@ def preflight(
     if list_requirements:
         _list_requirements(asked, wanted, color=not no_color)
         return
+    if asked.proof is not None:
+        check_places(entry.path for entry in wanted)
     earlier = read_history(history)
     report = _examine(asked)
     how = How(verbose=verbose, color=not no_color, redact=redact, history=lambda: earlier)

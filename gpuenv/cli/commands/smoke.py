@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gpuenv.report.report import Report
     from gpuenv.smoke.prove import Order
 
-# For the tests of this program; what each does is told in the payload's faults.py.
-_FAULT = "GPUENV_SMOKE_FAULT"
 _LARGEST_BASELINE = 16 * 1024 * 1024
 
 
@@ -74,10 +72,12 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.formats import NAMES, OWN, How, Wanted, emit_report, read_formats
+    from gpuenv.cli.formats import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
+    from gpuenv.cli.gpu_tests import planted
     from gpuenv.smoke.prove import Order
 
     wanted = read_formats(formats, output, OWN if list_tests or demo is not None else NAMES)
+    check_places([save_baseline, *(entry.path for entry in wanted)])
     order = Order(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
@@ -86,7 +86,7 @@ def smoke(
         seed=seed,
         repeat=repeat,
         timeout=timeout,
-        fault=os.environ.get(_FAULT) or None,
+        fault=planted(),
     )
     _check(order)
     if list_tests:
@@ -115,24 +115,11 @@ def smoke(
 
 
 def _check(order: Order) -> None:
-    """Names that mean nothing are usage errors, each with what would be meant."""
-    import difflib
-
+    from gpuenv.cli.gpu_tests import check_names
     from gpuenv.smoke.catalogue import GROUPS, all_tests
-    from gpuenv.smoke.faults import FAULTS
 
-    names = [test.name for test in all_tests()]
-    for kind, given, known in (
-        ("group", order.groups, GROUPS),
-        ("test", order.only, names),
-        ("fault", (order.fault,) if order.fault else (), tuple(FAULTS)),
-    ):
-        for name in given:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, 3)
-                hint = f"did you mean {' or '.join(near)}? " if near else ""
-                listed = f"one of {', '.join(known)}" if kind != "test" else "gpuenv smoke --list names them"
-                raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{listed}")
+    check_names("group", order.groups, GROUPS)
+    check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
 
 
 def _list(order: Order, wanted: Sequence[Wanted], *, color: bool) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.named import called, option_of, resets
+from gpuenv.doctor.installed import pip_fix
+from gpuenv.doctor.named import called, option_of, resets, showing
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.slowness import blame
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.quantities import quantity_text
-from gpuenv.model.smoke import BROKEN, Compared, Quantity, TestResult, TestStatus, Trouble
+from gpuenv.model.record import replace
+from gpuenv.model.smoke import BROKEN, Compared, Quantity, SmokeResult, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import Gpu, Snapshot
 
 _MOST = 6  # tests that a finding lists
@@ -27,6 +29,10 @@ _MEANS = {
 }
 # A broken GPU explains whatever else fails on it, in this order.
 _EXPLAINING = (Cause.GPU_HARDWARE_FAULT,)
+_FAULT = "GPUENV_SMOKE_FAULT"
+# What would be met on every GPU of the machine if the environment were at fault.
+# The tests' own kernels stay inside their arrays: no program of the user's is to be searched for a mistake.
+_OF_THE_ENVIRONMENT = (Cause.GPU_TEST_FAILED, Cause.ILLEGAL_MEMORY_ACCESS)
 _CURES: dict[Cause, tuple[Fix, ...]] = {
     Cause.GPU_HARDWARE_FAULT: (
         Fix("Take this GPU out of use and read what the driver logged of it.", ("sudo", "dmesg")),
@@ -38,10 +44,6 @@ _CURES: dict[Cause, tuple[Fix, ...]] = {
             "See what holds its clock down; cool it, power it, or set its limits.",
             ("nvidia-smi", "-q", "-d", "PERFORMANCE"),
         ),
-    ),
-    Cause.GPU_TEST_FAILED: (
-        Fix("Install CuPy and its CUDA libraries afresh, in one line that fits.", ("gpuenv", "install")),
-        Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
     ),
 }
 
@@ -91,10 +93,12 @@ def a_test_failed(facts: Facts) -> Outcome:
         return
     failed = [test for test in result.tests if test.status in BROKEN]
     for cause, tests in _by_cause(failed).items():
+        sound = _where_they_pass(result.tests, tests)
+        where = f" on {_listed(facts.snapshot, [test.gpu for test in tests])}" if len(result.gpus) > 1 else ""
         yield Symptom(
-            f"{_count(tests)} failed: {_names(tests)}",
-            _told(tests),
-            _fixes(facts.snapshot, cause, tests),
+            f"{_count(tests)} failed{where}: {_names(tests)}",
+            _planted(result) + _told(tests) + _beside(facts.snapshot, sound),
+            _fixes(facts, cause, tests, result, sound),
             cause=cause,
         )
 
@@ -155,12 +159,84 @@ def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
     return dict(sorted(found.items(), key=lambda entry: entry[0] not in _EXPLAINING))
 
 
-def _fixes(snapshot: Snapshot, cause: Cause, tests: Sequence[TestResult]) -> tuple[Fix, ...]:
+def _fixes(
+    facts: Facts, cause: Cause, tests: Sequence[TestResult], result: SmokeResult, sound: Sequence[str]
+) -> tuple[Fix, ...]:
+    snapshot = facts.snapshot
+    if result.fault:
+        return (Fix(f"Unset {_FAULT}: these tests fail because it asks for it."),)
     explained = Fix("Read what this cause means and how it is cured.", ("gpuenv", "explain", cause.value))
-    again = Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", tests[0].name, "-v"))
     hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
     reset = resets("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
-    return (*_CURES.get(cause, (explained,)), *reset, again)
+    cures = _CURES.get(cause, (explained,))
+    if sound and cause in (*_OF_THE_ENVIRONMENT, Cause.CUDA_INITIALIZATION_FAILED):
+        cures = _spared(snapshot, tests, sound)
+    elif cause in _OF_THE_ENVIRONMENT:
+        cures = _afresh(facts)
+    return (*cures, *reset, _again(snapshot, tests[0], result))
+
+
+def _afresh(facts: Facts) -> tuple[Fix, ...]:
+    """What to do where nobody knows whether the environment or the GPU is at fault.
+
+    What is installed is of the right releases, or another finding comes first: gpuenv install would change nothing.
+    """
+    own = [entry for entry in facts.snapshot.target.cupy if entry.is_own]
+    named = f"{own[0].distribution}=={own[0].release}" if len(own) == 1 and own[0].release else None
+    again = ("install", "--force-reinstall", "--no-deps", named) if named else ()
+    return (
+        Fix("See whether every installed file is what its wheel had.", ("gpuenv", "doctor", "--deep")),
+        *([replace(pip_fix(facts, "Put the same CuPy in anew.", *again), safe=False)] if again else []),
+        Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
+    )
+
+
+def _again(snapshot: Snapshot, test: TestResult, result: SmokeResult) -> Fix:
+    """The first test alone; of several GPUs on that one where it failed."""
+    _, gpu = _gpu(snapshot, test.gpu)
+    place = gpu.index.value if gpu is not None and len(result.gpus) > 1 else None
+    here = ("--gpu", str(place)) if place is not None else ()
+    return Fix("Repeat the first test alone.", ("gpuenv", "smoke", "--only", test.name, *here, "-v"))
+
+
+def _spared(snapshot: Snapshot, tests: Sequence[TestResult], sound: Sequence[str]) -> tuple[Fix, ...]:
+    """What to do where one environment gives right numbers on another GPU: it is the GPU that is to be looked at."""
+    failed = {test.gpu for test in tests}
+    spare = [gpu for gpu in snapshot.gpus if gpu.uuid.value in sound and gpu.uuid.value not in failed]
+    shown = showing(spare, snapshot.gpus)
+    how = f" ({' '.join(shown)})" if shown else ""
+    return (
+        Fix(f"Use the GPUs that pass{how} until this one has been looked at."),
+        Fix("Read what the driver logged of it.", ("sudo", "dmesg")),
+        Fix("Restart the machine; where it comes back, have the GPU replaced."),
+    )
+
+
+def _where_they_pass(every: Sequence[TestResult], failed: Sequence[TestResult]) -> tuple[str, ...]:
+    """The GPUs on which all of these tests have passed, with the same CuPy, libraries and driver."""
+    passed: dict[str, set[str]] = {}
+    for test in every:
+        if test.status is TestStatus.PASSED and test.gpu:
+            passed.setdefault(test.gpu, set()).add(test.name)
+    names, bad = {test.name for test in failed}, {test.gpu for test in failed}
+    return tuple(uuid for uuid, there in passed.items() if names <= there and uuid not in bad) if all(bad) else ()
+
+
+def _beside(snapshot: Snapshot, sound: Sequence[str]) -> tuple[Evidence, ...]:
+    if not sound:
+        return ()
+    return (Evidence("the same tests", f"passed on {_listed(snapshot, sound)}, in the same environment", "smoke"),)
+
+
+def _planted(result: SmokeResult) -> tuple[Evidence, ...]:
+    return (Evidence(_FAULT, f"{result.fault}: a fault planted on purpose", "environment"),) if result.fault else ()
+
+
+def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
+    """GPUs as people call them; an instance, and what NVML does not tell of, by its UUID."""
+    found = ((uuid, _gpu(snapshot, uuid)[1]) for uuid in dict.fromkeys(uuids))
+    names = [called(gpu) if gpu else uuid or "several GPUs" for uuid, gpu in found]
+    return ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
 
 
 def _option(snapshot: Snapshot, uuid: str | None) -> str | None:

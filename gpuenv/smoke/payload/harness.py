@@ -84,7 +84,8 @@ def uuid_text(raw: bytes) -> Optional[str]:
 
 def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
     """Runs a test and tells its verdict."""
-    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as folder:
+    # In the folder of the run: a test that is killed takes nothing away itself, and whoever started it does.
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-", dir=order.get("folder")) as folder:
         test = None
         try:
             test = importlib.import_module("%s.%s" % (PACKAGE, name.replace(".", "_")))
