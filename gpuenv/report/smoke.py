@@ -78,7 +78,7 @@ def _of_one(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator
         for name, quantity in test.measured.items():
             peak = peaks.get(f"{test.group}.{name}")
             beside = f", {peak.ratio:.0%} of the data sheet" if peak else ""
-            yield Line(f"  {test.group}.{name:<24} {quantity_text(quantity)}{beside}", hang=4)
+            yield Line(f"  {test.group}.{name + _again(test):<24} {quantity_text(quantity)}{beside}", hang=4)
 
 
 def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
@@ -95,7 +95,8 @@ def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
             yield _test(test)
             if test.cause is not None and last[test.cause] is test:
                 yield Line(f"    > gpuenv explain {test.cause.value}", hang=6)
-    for reason, names in reasons.items():
+    for reason, every in reasons.items():
+        names = tuple(dict.fromkeys(every))  # a repetition is skipped for the same reason
         told = ", ".join(names) if len(names) <= _NAMED else counted(len(names), "test")
         yield Line(f"  skipped: {told}", Style.QUIET, 4)
         yield Line(f"    {reason}", Style.QUIET, 4)
@@ -103,9 +104,13 @@ def _tests(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[Line]:
 
 def _test(test: TestResult) -> Line:
     detail = f": {test.detail}" if test.detail else f" ({test.title})"
-    repeat = f" #{test.repeat + 1}" if test.repeat else ""
-    text = f"  {test.status.value:<9} {test.name}{repeat}, {test.duration:.1f} s{detail}"
+    text = f"  {test.status.value:<9} {test.name}{_again(test)}, {test.duration:.1f} s{detail}"
     return Line(text, _STYLE.get(test.status, Style.BAD), 4)
+
+
+def _again(test: TestResult) -> str:
+    """From the second repetition on, which it is."""
+    return f" #{test.repeat + 1}" if test.repeat else ""
 
 
 def _compared(compared: Sequence[Compared], *, heading: bool = True) -> Iterator[Line]:

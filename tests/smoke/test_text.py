@@ -32,6 +32,16 @@ def test_a_passed_run_is_short_and_has_its_numbers() -> None:
     assert "exit code 0" in printed
 
 
+def test_repetitions_are_told_apart_and_skipped_for_one_reason() -> None:
+    rates, left = test("transfer.rates", A, h2d=24.1e9), replace(test("multi.each", A), status=TestStatus.SKIPPED)
+    printed = text(result(rates, left, replace(rates, repeat=1), replace(left, repeat=1)))
+    assert [line.split()[:2] for line in printed.splitlines() if "GB/s" in line] == [
+        ["transfer.h2d", "24.1"],
+        ["transfer.h2d", "#2"],
+    ]
+    assert "skipped: multi.each\n" in printed
+
+
 def test_a_cause_is_pointed_to_once_and_not_after_every_test() -> None:
     lost = replace(
         test("kernels.x", A), status=TestStatus.CRASHED, trouble=Trouble.CONTEXT_LOST, cause=Cause.ILLEGAL_MEMORY_ACCESS
