@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.errors import CommandError
+from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
 
@@ -87,7 +88,7 @@ def check_places(paths: Iterable[Path | None]) -> None:
         CommandError: for the first such file.
     """
     for path in paths:
-        if path is not None and not path.parent.exists():
+        if path is not None and not is_folder(path.parent):
             raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: there is no folder {path.parent}")
 
 

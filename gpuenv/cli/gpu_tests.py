@@ -23,20 +23,6 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.smoke.prove import Order, Place, Unusable
 
-# For the tests of this program, and to see what becomes of a failure; the payload's faults.py tells what each does.
-_FAULT = "GPUENV_SMOKE_FAULT"
-# What only a program's own mistake gives: the tests are programs that make none, so their words mean something else.
-_MISTAKES = (
-    "async-error-surfaced-late",
-    "cross-device-array",
-    "dtype-mismatch",
-    "fork-after-cuda-init",
-    "implicit-host-device-conversion",
-    "invalid-kernel-launch",
-    "memory-pool-retention",
-    "numpy-semantics-difference",
-    "stream-race",
-)
 _SURE = 0.5  # confidence from which on the cause that an error text names is taken for the test's
 
 
@@ -64,7 +50,9 @@ def planted() -> str | None:
     Raises:
         CommandError: where there is none of that name.
     """
-    name = os.environ.get(_FAULT) or None
+    from gpuenv.model.smoke import FAULT_VARIABLE
+
+    name = os.environ.get(FAULT_VARIABLE) or None
     if name is not None:
         from gpuenv.smoke.faults import FAULTS
 
@@ -239,7 +227,8 @@ def cause_of(text: str) -> Cause | None:
     """What the signatures of error texts say of a message of a test."""
     from gpuenv.cli.explaining import scanned
     from gpuenv.explain.answer import explanation
+    from gpuenv.smoke.verdict import OF_PROGRAMS
 
     causes = explanation(scanned([text.encode()]).scanner).causes
-    likely = [entry for entry in causes if entry.cause.value not in _MISTAKES]
+    likely = [entry for entry in causes if entry.cause not in OF_PROGRAMS]
     return likely[0].cause if likely and likely[0].confidence >= _SURE else None

@@ -30,6 +30,7 @@ from gpuenv.install.refusing import remedy_for
 from gpuenv.install.restoring import forget_old, restore
 from gpuenv.install.staging import Announce
 from gpuenv.install.timing import Clock
+from gpuenv.model.enumeration import enumerated
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass, field, replace
 from gpuenv.probe.children import Ending
@@ -146,14 +147,13 @@ def _state(prepared: CondaPrepared) -> CondaState:
 
 def _journal(work: CondaWork, plan: Plan, number: str) -> Journal:
     coming = [f"{pin.name} {pin.release}" for pin in plan.install]
-    more = f" and {len(coming) - _SHOWN} more" if len(coming) > _SHOWN else ""
     asked = [text for text in coming if text.startswith(("cupy ", "cuda-version "))]
-    shown = ", ".join([*asked, *(text for text in coming if text not in asked)][:_SHOWN])
+    shown = enumerated([*asked, *(text for text in coming if text not in asked)], _SHOWN)
     return Journal(
         number=number,
         created_at=work.created_at,
         gpuenv_version=__version__,
-        summary=f"installed {shown}{more} with {plan.installer}",
+        summary=f"installed {shown} with {plan.installer}",
         former={entry.name: entry.release for entry in work.prepared.packages.values()},
         removed=tuple(f"{entry.name}=={entry.release}" for entry in plan.remove),
         installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),

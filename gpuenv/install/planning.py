@@ -12,6 +12,7 @@ from gpuenv.install.records import Command, Leftover, Pin, Place, Plan, Reason, 
 from gpuenv.install.resolving import Caller
 from gpuenv.install.wants import Package
 from gpuenv.matrix.ranges import same_release
+from gpuenv.model.enumeration import enumerated
 from gpuenv.model.lines import is_cupy
 from gpuenv.model.record import dataclass, replace
 
@@ -103,10 +104,9 @@ def _notes(aim: Aims, packages: Sequence[Package]) -> tuple[str, ...]:
 
 def summary_of(plan: Plan) -> str:
     """What a plan does, in words."""
-    installed = ", ".join(f"{pin.name} {pin.release}" for pin in plan.install[:_NAMED])
-    more = f" and {len(plan.install) - _NAMED} more" if len(plan.install) > _NAMED else ""
+    installed = enumerated([f"{pin.name} {pin.release}" for pin in plan.install], _NAMED)
     gone = [entry.name for entry in plan.remove if entry.name not in {pin.name for pin in plan.install}]
-    parts = [f"installed {installed}{more}" if installed else "", f"removed {', '.join(gone)}" if gone else ""]
+    parts = [f"installed {installed}" if installed else "", f"removed {', '.join(gone)}" if gone else ""]
     parts += [f"removed {len(plan.leftovers)} leftover files"] if plan.leftovers else []
     return "; ".join(part for part in parts if part) or "nothing to do"
 

@@ -9,6 +9,8 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.record import dataclass, field
 
 SCHEMA = "gpuenv.smoke/1"
+FAULT_VARIABLE = "GPUENV_SMOKE_FAULT"
+"""Names a fault to plant into every test, to see what becomes of a failure; the payload's faults.py tells them."""
 
 
 class Level(str, Enum):

@@ -14,6 +14,14 @@ from gpuenv.smoke.plan import Task
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
 
 _LONGEST = 1000  # characters of a detail
+OF_PROGRAMS = frozenset(
+    (
+        *(Cause.ASYNC_ERROR_SURFACED_LATE, Cause.CROSS_DEVICE_ARRAY, Cause.DTYPE_MISMATCH, Cause.FORK_AFTER_CUDA_INIT),
+        *(Cause.IMPLICIT_HOST_DEVICE_CONVERSION, Cause.INVALID_KERNEL_LAUNCH, Cause.MEMORY_POOL_RETENTION),
+        *(Cause.NUMPY_SEMANTICS_DIFFERENCE, Cause.STREAM_RACE),
+    )
+)
+"""What only a program's own mistake brings about: the tests make none, and words that name one mean something else."""
 
 
 def verdict(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:

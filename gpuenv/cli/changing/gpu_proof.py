@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.inputs import get_snapshot
+from gpuenv.model.enumeration import enumerated
 
 if TYPE_CHECKING:
     from gpuenv.cli.changing.transaction import Examined
@@ -62,11 +63,6 @@ def _told(tests: Sequence[TestResult]) -> str:
     same: dict[str, list[str]] = {}
     for test in tests:
         same.setdefault(test.detail or test.status.value, []).append(test.name)
-    told = [f"{_names(names)}: {words}" for words, names in same.items()]
+    told = [f"{enumerated(list(dict.fromkeys(names)), _SHOWN)}: {words}" for words, names in same.items()]
     left = len(told) - _SHOWN
     return "; ".join(told[:_SHOWN]) + (f"; and {left} other messages" if left > 0 else "")
-
-
-def _names(names: Sequence[str]) -> str:
-    once = list(dict.fromkeys(names))
-    return ", ".join(once[:_SHOWN]) + (f" and {len(once) - _SHOWN} more" if len(once) > _SHOWN else "")

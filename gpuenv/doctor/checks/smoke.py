@@ -10,10 +10,11 @@ from gpuenv.doctor.named import called, option_of, resets, showing
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.doctor.slowness import blame
 from gpuenv.model.causes import Cause
+from gpuenv.model.enumeration import enumerated
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.quantities import quantity_text
 from gpuenv.model.record import replace
-from gpuenv.model.smoke import BROKEN, Compared, Quantity, SmokeResult, TestResult, TestStatus, Trouble
+from gpuenv.model.smoke import BROKEN, FAULT_VARIABLE, Compared, Quantity, SmokeResult, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import Gpu, Snapshot
 
 _MOST = 6  # tests that a finding lists
@@ -29,9 +30,8 @@ _MEANS = {
 }
 # A broken GPU explains whatever else fails on it, in this order.
 _EXPLAINING = (Cause.GPU_HARDWARE_FAULT,)
-_FAULT = "GPUENV_SMOKE_FAULT"
-# What would be met on every GPU of the machine if the environment were at fault.
-# The tests' own kernels stay inside their arrays: no program of the user's is to be searched for a mistake.
+# What would be met on every GPU of the machine if the environment were at fault. An illegal access is among them: the
+# tests' own kernels stay inside their arrays, and no program of the user's is to be searched for a mistake.
 _OF_THE_ENVIRONMENT = (Cause.GPU_TEST_FAILED, Cause.ILLEGAL_MEMORY_ACCESS)
 _CURES: dict[Cause, tuple[Fix, ...]] = {
     Cause.GPU_HARDWARE_FAULT: (
@@ -164,7 +164,7 @@ def _fixes(
 ) -> tuple[Fix, ...]:
     snapshot = facts.snapshot
     if result.fault:
-        return (Fix(f"Unset {_FAULT}: these tests fail because it asks for it."),)
+        return (Fix(f"Unset {FAULT_VARIABLE}: these tests fail because it asks for it."),)
     explained = Fix("Read what this cause means and how it is cured.", ("gpuenv", "explain", cause.value))
     hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
     reset = resets("Or reset this GPU, when nobody uses it any more.", (_option(snapshot, uuid) for uuid in hung))
@@ -229,14 +229,18 @@ def _beside(snapshot: Snapshot, sound: Sequence[str]) -> tuple[Evidence, ...]:
 
 
 def _planted(result: SmokeResult) -> tuple[Evidence, ...]:
-    return (Evidence(_FAULT, f"{result.fault}: a fault planted on purpose", "environment"),) if result.fault else ()
+    return (
+        (Evidence(FAULT_VARIABLE, f"{result.fault}: a fault planted on purpose", "environment"),)
+        if result.fault
+        else ()
+    )
 
 
 def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
     """GPUs as people call them; an instance, and what NVML does not tell of, by its UUID."""
     found = ((uuid, _gpu(snapshot, uuid)[1]) for uuid in dict.fromkeys(uuids))
     names = [called(gpu) if gpu else uuid or "several GPUs" for uuid, gpu in found]
-    return ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
+    return enumerated(names, _MOST)
 
 
 def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
@@ -252,8 +256,7 @@ def _count(tests: Sequence[TestResult]) -> str:
 
 
 def _names(tests: Iterable[TestResult]) -> str:
-    names = list(dict.fromkeys(test.name for test in tests))
-    return ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
+    return enumerated(list(dict.fromkeys(test.name for test in tests)), _MOST)
 
 
 def _told(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:

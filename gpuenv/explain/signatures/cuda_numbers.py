@@ -27,6 +27,7 @@ _CAUSES: Mapping[int, Weights] = {
     9: _LAUNCH,
     10: ((Cause.INVALID_DEVICE_ORDINAL, 0.75),),
     30: ((Cause.SUSPEND_RESUME_LOST_GPU, 0.35), (Cause.CUDA_INITIALIZATION_FAILED, 0.25)),
+    34: ((Cause.LIBRARY_PATH_CONFLICT, 0.9),),
     35: ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.6), (Cause.NO_DRIVER, 0.2)),
     38: _NO_DEVICE,
     39: ((Cause.GPU_HARDWARE_FAULT, 0.9),),
@@ -74,7 +75,7 @@ SIGNATURES = (
         "CUDA programs that print an error's number",
         (
             *("unknown_cuda_error", "cuda error", "cuda runtime error", "cuda failure", "cuda_error", "cudaerror"),
-            *("thcudacheck fail", "cudagetdevicecount", "cuinit", "cuda driver error"),
+            *("thcudacheck fail", "cudagetdevicecount", "cuinit", "cuda driver error", "cudaapierror"),
             *(
                 "== cudasuccess (",
                 "call to cu",
@@ -87,7 +88,7 @@ SIGNATURES = (
         ((Cause.CUDA_INITIALIZATION_FAILED, 0.05),),
         "driver_types.h of CUDA 10.0 and 13.0 and cuda.h: the numbers of cudaError_t and CUresult; caffe, NVHPC, ollama; AdaptiveCpp, error_code",
         pattern=(
-            r"\[(?P<bracket>\d{1,3})\] Call to cu\w+ results in UNKNOWN_CUDA_ERROR"
+            r"\[(?P<bracket>\d{1,3})\] Call to cu\w+ results in UNKNOWN_CUDA_ERROR|\bCuda(?:API|Support)Error: \[(?P<numba>\d{1,3})\]\s*$"
             r"|\bCUDA (?:runtime |driver )?(?:failure|error)(?: code)?[: ]*\(?(?P<after>\d{1,3})\b(?! ?(?:MiB|GiB|ms|%))"
             r"|THCudaCheck FAIL .*\berror=(?P<check>\d{1,3})\b|\bcode=(?P<code>\d{1,3})\(cudaError"
             r"|(?:cudaGetDeviceCount|cuInit)(?:\(\w{0,12}\))?\W{1,5}(?:failed|returned|Error)? ?\(?(?:with )?(?:error )?(?:code )?(?P<call>\d{1,3})\b"

@@ -224,10 +224,10 @@ SIGNATURES = (
     Signature(
         "cuda.stub",
         _RUNTIME,
-        ("driver is a stub library", "cudaerrorstublibrary", "cuda_error_stub_library", "returned 34", "[34]"),
+        ("driver is a stub library", "cudaerrorstublibrary", "cuda_error_stub_library"),
         ((Cause.LIBRARY_PATH_CONFLICT, 0.93),),
         _SOURCE,
-        pattern=r"is a stub library|cudaErrorStubLibrary|CUDA_ERROR_STUB_LIBRARY|(?:cuInit|cudaGetDeviceCount) returned 34\b|(?:CudaAPIError|CudaSupportError): \[34\]",
+        pattern=r"is a stub library|cudaErrorStubLibrary|CUDA_ERROR_STUB_LIBRARY",
         title="The toolkit's stub of libcuda was loaded in place of the driver's",
     ),
     Signature(
