@@ -64,8 +64,7 @@ LONG = (
     "simulate/",
     "test_difference.py",
     "smoke/test_cli",
-    "smoke/test_run.py",
-    "smoke/test_run_surroundings.py",
+    "smoke/test_run",
     "cli/test_network.py",
     "cli/test_run.py",
 )

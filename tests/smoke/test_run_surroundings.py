@@ -12,7 +12,7 @@ from gpuenv.model.smoke import Level, TestResult
 from gpuenv.smoke.catalogue import all_tests
 from gpuenv.smoke.plan import Task
 from gpuenv.smoke.run import Setting, child_environment, run_tasks
-from tests.smoke.test_run import FIRST, LONG
+from tests.smoke.running import FIRST, LONG
 
 
 @pytest.mark.parametrize(
