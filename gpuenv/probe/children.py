@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import TypeVar
@@ -21,7 +21,7 @@ from gpuenv.model.record import dataclass
 from gpuenv.probe.interruption import interruptions_held_back
 from gpuenv.probe.listening import Heard, Listener, Process, listen
 
-_GRACE = 0.3  # seconds that a killed child's pipes are given to end
+_GRACE = 0.3  # seconds that a killed child, and its pipes, are given to end
 
 _Started = TypeVar("_Started", bound=Process)
 
@@ -78,16 +78,29 @@ class ChildGroup:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._running: set[Process] = set()
+        self._starting = 0
         self._closed = False
 
     def start(self, start: Callable[[], _Started]) -> _Started:
         """Starts a child and takes it in; an interruption waits for that, or the child would be forgotten."""
-        with interruptions_held_back():
+        with interruptions_held_back(), self._counted():
             process = start()
             self.add(process)
         return process
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Whoever closes the group meanwhile, in another thread, waits for the end of the block."""
+        with self._lock:
+            self._starting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._starting -= 1
+                self._lock.notify_all()
 
     def add(self, process: Process) -> None:
         """Takes in a child that was just started."""
@@ -109,18 +122,17 @@ class ChildGroup:
         for process in running:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGTERM)
-        until = time.monotonic() + seconds
-        for process in running:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.0, until - time.monotonic()))
+        _await_all(running, time.monotonic() + seconds)
 
     def close(self) -> None:
-        """Ends every child that still runs."""
+        """Ends every child that still runs, and waits for it: the kernel takes a moment."""
         with self._lock:
             self._closed = True
+            self._lock.wait_for(lambda: not self._starting, _GRACE)
             running = tuple(self._running)
         for process in running:
             _kill_group(process)
+        _await_all(running, time.monotonic() + _GRACE)
 
 
 def run_child(
@@ -248,6 +260,13 @@ def _kill(process: Process) -> None:
     # A process inside a hung system call outlives SIGKILL; it is left to the kernel.
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE)
+
+
+def _await_all(processes: Iterable[Process], until: float) -> None:
+    """Waits for the end of each, or for that reading of ``time.monotonic``; what hangs in the kernel is left to it."""
+    for process in processes:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, until - time.monotonic()))
 
 
 def _kill_group(process: Process) -> None:

@@ -10,11 +10,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import IO, cast
 
 import pytest
 
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from tests.probe.child_programs import BURIAL, DETACHED, ENVIRONMENT, LONG, SHORT, ends_soon, python, run
+from tests.support.processes import is_running
 
 
 def test_a_grandchild_that_holds_the_pipe_holds_nobody_and_is_ended() -> None:
@@ -115,3 +117,38 @@ def test_a_closed_group_ends_what_runs_and_what_is_started_after() -> None:
     assert late.ending is Ending.CRASHED
     assert late.duration < 5
     assert other.ending is Ending.EXITED
+
+
+def test_a_group_that_is_closed_has_no_child_left_not_even_one_that_another_thread_is_about_to_start() -> None:
+    """Whoever is interrupted ends right after this, and with it the thread that would have ended its child."""
+    group, started, begun = ChildGroup(), [], threading.Event()
+
+    def start() -> subprocess.Popen[bytes]:
+        begun.set()
+        time.sleep(0.1)  # a fork takes its time on a busy machine
+        started.append(subprocess.Popen(["sleep", "60"], start_new_session=True))
+        return started[0]
+
+    thread = threading.Thread(target=group.start, args=(start,))
+    thread.start()
+    begun.wait(LONG)
+    group.close()
+    assert [is_running(process.pid) for process in started] == [False]
+    thread.join(LONG)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
+def test_what_a_closed_group_has_ended_is_gone() -> None:
+    group = ChildGroup()
+    program = f"b = b'.' * {300 << 20}; print('ready', flush=True); import time; time.sleep(60)"
+    command = [sys.executable, "-c", program]  # the kernel needs a while to take all that back
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+
+    children = [group.start(start) for _ in range(2)]
+    for child in children:
+        with cast("IO[bytes]", child.stdout) as pipe:
+            assert pipe.readline() == b"ready\n"
+    group.close()
+    assert [child.pid for child in children if is_running(child.pid)] == []
