@@ -48,9 +48,7 @@ def test_a_part_is_not_called_the_whole() -> None:
     assert text(result(wanting)).startswith("SKIPPED: nothing was proven")
 
 
-@pytest.mark.parametrize(
-    ("ratio", "told"), [(1.04, "104%"), (0.956, "96%"), (0.01, "1%"), (0.0031, "0.31%")]
-)
+@pytest.mark.parametrize(("ratio", "told"), [(1.04, "104%"), (0.956, "96%"), (0.01, "1%"), (0.0031, "0.31%")])
 def test_little_is_not_called_nothing(ratio: float, told: str) -> None:
     assert share_text(ratio) == told
 
