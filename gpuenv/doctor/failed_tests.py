@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuenv.doctor.installed import pip_fix
 from gpuenv.doctor.named import option_of, resets, showing, with_uuid
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
@@ -67,7 +67,7 @@ def _afresh(facts: Facts) -> tuple[Fix, ...]:
     again = ("install", "--force-reinstall", "--no-deps", named) if named else ()
     return (
         Fix("See whether every installed file is what its wheel had.", ("gpuenv", "doctor", "--deep")),
-        *([replace(pip_fix(facts, "Put the same CuPy in anew.", *again), safe=False)] if again else []),
+        *([replace(pip_fix(facts.snapshot, "Put the same CuPy in anew.", *again), safe=False)] if again else []),
         Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
     )
 
