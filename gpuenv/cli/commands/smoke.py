@@ -69,8 +69,7 @@ def smoke(
     Kernels, libraries, streams, memory and copies.
 
     Each test runs in a process of its own. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
-    not pass or all were skipped, 7 the target environment cannot be used, 130 interrupted: what was found by then is
-    told.
+    not pass or all were skipped, 7 the target environment cannot be used. Interrupted, it tells what it found by then.
     """
     del offline  # nothing here uses the network
     from gpuenv.cli.formats import NAMES, OWN, How, Wanted, check_places, emit_report, read_formats
