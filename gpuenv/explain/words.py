@@ -10,6 +10,7 @@ from gpuenv.explain.shape import shape_of
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b")
 _FOLDERS = re.compile(r"""[/\\][^\s:"'/\\]+(?=[/\\])""")
 _WORD = re.compile(r"[a-z_][a-z_0-9+#]*|\d+")
+_STANDS_FOR_ANOTHER = re.compile(r"([a-z])\1{2,}")  # xxx, in place of a name that nobody is to know
 _NUMBER = "#"
 # Words that say nothing by themselves; not, no and out do.
 _EMPTY = frozenset(
@@ -25,7 +26,11 @@ def terms_of(text: str) -> list[str]:
     Folders say whose machine it is, not what is wrong with it; the file at a path's end stays.
     """
     plain = _FOLDERS.sub(" ", _ADDRESS.sub(" ", text.lower()))
-    words = [_NUMBER if word.isdigit() else word for word in _WORD.findall(plain)]
+    words = [
+        _NUMBER if word.isdigit() else word
+        for word in _WORD.findall(plain)
+        if not _STANDS_FOR_ANOTHER.fullmatch(word)
+    ]
     parts = [part for word in words if "_" in word for part in word.split("_") if len(part) >= _SHORTEST]
     pairs = (f"{first} {second}" for first, second in pairwise(words) if not {first, second} <= _EMPTY)
     return [*(word for word in (*words, *parts) if word not in _EMPTY and not word.isdigit()), *pairs, *shape_of(text)]

@@ -46,6 +46,16 @@ SIGNATURES = (
         mark="module-build-failed",
     ),
     Signature(
+        "kernel.patch-refused",
+        "GNU patch, over the sources of the driver's module",
+        (".rej",),
+        ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.8),),
+        "GNU patch, patch.c: abort_hunk and the name of the file of rejects",
+        pattern=r"hunks? FAILED -- saving rejects to file \S*(?:conftest\.sh|os-\w+\.[ch]|nv[\w-]*\.[ch]|nvidia[\w-]*(?:\.\w+)?)\.rej",
+        title="A patch that makes the driver's module fit the kernel does not apply to this driver",
+        decides="the release of the driver and of the kernel that the patch is for",
+    ),
+    Signature(
         "insmod.no-device",
         "module-init-tools",
         ("error inserting",),

@@ -175,7 +175,7 @@ SIGNATURES = (
         ("gpu", "device", "parallel", "card"),
         rf"\b(?:on|with) (?:the |my )?(?:second|other|non-default) (?:GPU|device|card)\b|\b(?:only|just|solely) (?:\w+ ){{0,4}}?(?:in|on|with|when|if|using|for|across) (?:\w+ ){{0,4}}?{SEVERAL}"
         rf"|\b{GOOD}.{{0,30}}\b(?:on|with|for|using) (?:a |only |just )?{SINGLE}|\b{SINGLE}(?: (?!not\b)\w+){{0,3}} {GOOD}|\bCUDA_VISIBLE_DEVICES=[1-9] (?:\w+ )?(?:works?|is fine)\b"
-        r"|\bwithout (?:\w+\.)*(?:Distributed)?DataParallel\b.{0,20}\b(?:works?|fine|OK)\b|\bdevice_ids ?= ?\[0, ?1",
+        r"|\b(?:num|id|index|GPU|device|ordinal) ?(?:=|is)? ?0\b.{0,40}\b(?:works?|fine|OK)\b.{0,60}\b(?:any|every|all|the) (?:other|second)\b|\bwithout (?:\w+\.)*(?:Distributed)?DataParallel\b.{0,20}\b(?:works?|fine|OK)\b|\bdevice_ids ?= ?\[0, ?1",
     ),
     mark(
         "blamed-elsewhere",

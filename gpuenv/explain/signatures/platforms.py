@@ -43,6 +43,7 @@ SIGNATURES = (
             "amdgpu",
             "for gpu arch",
             "rock module",
+            "amd gpu",
         ),
         ((Cause.ROCM_MISMATCH, 0.78), (Cause.NO_KERNEL_IMAGE, 0.1)),
         "hip, hip_runtime_api.h: hipError_t; CuPy built for ROCm",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.records import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
 _HEADERS = (
@@ -13,6 +13,18 @@ _HEADERS = (
 )
 
 SIGNATURES = (
+    Signature(
+        "cupy.nvcc-elsewhere",
+        "CuPy's setup",
+        ("nvcc path",),
+        ((Cause.CUDA_PATH_WRONG, 0.6), (Cause.CUPY_SDIST_BUILD_FAILURE, 0.2)),
+        "CuPy, install/cupy_builder/install_build.py: get_cuda_path",
+        pattern=r"nvcc path != CUDA_PATH",
+        level=Level.WARNING,
+        title="CUDA_PATH is not the toolkit of the nvcc that is found first",
+        mark="cuda-path-differs",
+        decides="whether CUDA_PATH has bin and include",
+    ),
     Signature(
         "nvrtc.header-missing",
         "NVRTC, nvcc and C++ compilers",
@@ -35,6 +47,7 @@ SIGNATURES = (
         sways=(
             Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 40),
             Sway("building-cupy", Cause.CUDA_HEADERS_MISSING, 0.15),
+            Sway("cuda-path-differs", Cause.CUDA_HEADERS_MISSING, 0.3),
         ),
         decides="whether the headers are installed: nvidia-cuda-runtime of the same minor, or a toolkit",
     ),
