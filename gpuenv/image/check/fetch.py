@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gpuenv.image.check.archive import is_archive, read_archive
-from gpuenv.image.check.credentials import credentials_for
+from gpuenv.image.check.credentials import PATIENCE, credentials_for
 from gpuenv.image.check.deadline import within
 from gpuenv.image.check.engine import engines, local_image
 from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, parse_platform
 from gpuenv.image.check.names import Name, parse_name
 from gpuenv.image.check.registry import Registry
+from gpuenv.image.reference import is_identity
 from gpuenv.model.record import dataclass
 
+_OF_FILE = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")
+_NO_FILE = "an image whose name is written so has its tag behind it: NAME:latest"
+_NO_NAME = "a registry knows images by their names alone: NAME:TAG, or NAME@ and the digest of its manifest"
 _ENGINE_PATIENCE = 5.0  # seconds; one that hangs must not keep the registry from being asked
 
 
@@ -45,9 +50,13 @@ def fetch(reference: str, wanted: Platform, how: Fetching) -> ImageFacts:
     """
     if is_archive(reference):
         return read_archive(Path(reference), wanted)
+    if _is_path(reference):
+        raise ImageError(f"{reference}: no such file or folder", _NO_FILE, is_input=True)
     name = parse_name(reference)
     until = time.monotonic() + how.deadline
     local = _from_engines(reference, how, until) if how.engine else None
+    if local is None and is_identity(reference):
+        raise ImageError(f"{reference[:80]}: is the ID of an image, and no engine here has it", _NO_NAME, is_input=True)
     if local is not None and (not how.registry or _is_for(local, wanted)):
         return local
     if not how.registry:
@@ -61,6 +70,11 @@ def fetch(reference: str, wanted: Platform, how: Fetching) -> ImageFacts:
         if local is None:
             raise
         return local  # for another platform, which the judgement says
+
+
+def _is_path(reference: str) -> bool:
+    """Whether it is written as a path is, or as a file's name that no image has."""
+    return reference.startswith(("/", "./", "../", "~")) or _OF_FILE.search(reference) is not None
 
 
 def _is_for(image: ImageFacts, wanted: Platform) -> bool:
@@ -83,7 +97,8 @@ def _from_engines(reference: str, how: Fetching, until: float) -> ImageFacts | N
 
 
 def _from_registry(name: Name, wanted: Platform, how: Fetching, until: float) -> ImageFacts:
-    known = credentials_for(name.registry, how.environment, name.repository)
+    patience = min(PATIENCE, max(0.5, (until - time.monotonic()) / 2))  # the other half is the registry's
+    known = credentials_for(name.registry, how.environment, name.repository, patience)
     if known.complaint:
         how.announce(known.complaint)
     left = max(0.5, until - time.monotonic())
@@ -91,6 +106,7 @@ def _from_registry(name: Name, wanted: Platform, how: Fetching, until: float) ->
     try:
         return within(left, lambda: registry.image(wanted))
     except TimeoutError as error:
+        seconds = f"{left:.{0 if left >= 1 else 1}f}"
         raise ImageError(
-            f"{name}: the registry has not answered within {left:.0f} s", "try again, or give it more with --timeout"
+            f"{name}: the registry has not answered within {seconds} s", "try again, or give it more with --timeout"
         ) from error
