@@ -10,13 +10,14 @@ from gpuenv.image.require import Condition, Machine, Requirement, holds
 from gpuenv.matrix.records import DriverBranch
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
-_MOST = 12
+_MOST, _LONGEST = 12, 120
 _BRANCH = re.compile(r"\d{1,9}")
 
 
 def wants(requirement: Requirement) -> str:
     """Its first alternative, and how many others there are."""
     first = ", ".join(map(str, requirement[0])) if requirement else "nothing"
+    first = first if len(first) <= _LONGEST else f"{first[:_LONGEST]}..."
     windows = _branches(requirement)
     if windows:
         return f"{first} (or a driver of branch {_listed(windows)} with a GPU of a listed brand)"
@@ -60,7 +61,14 @@ def _listed(texts: list[str]) -> str:
 
 def changes(requirement: Requirement, subject: Subject, refused: tuple[str | None, ...]) -> Iterator[str]:
     """What would have the requirement met on this machine, the plainest first."""
-    branch = next((row for row in subject.matrix.driver_branches if _admits(requirement, row, subject)), None)
+    for number, text in enumerate(_ways(requirement, subject, refused)):
+        alone = text.removeprefix("Or ")
+        yield text if number else f"{alone[:1].upper()}{alone[1:]}"
+
+
+def _ways(requirement: Requirement, subject: Subject, refused: tuple[str | None, ...]) -> Iterator[str]:
+    branches = subject.matrix.driver_branches if not subject.needs.tegra else ()  # a Jetson's comes with its JetPack
+    branch = next((row for row in branches if _admits(requirement, row, subject)), None)
     if branch is not None:
         first = f" ({branch.first} or newer)" if branch.first else ""
         yield f"Update the driver to branch {branch.branch}{first}: its CUDA level is {branch.cuda}."

@@ -36,8 +36,10 @@ _VENDOR = re.compile(r"^NVIDIA\s+", re.IGNORECASE)
 # as public Dockerfiles that were made from them repeat them (read 2026-11-21).
 _DEVEL, _RUNTIME = "NV_CUDA_CUDART_DEV_VERSION", ("NV_CUDA_LIB_VERSION", "NV_LIBCUBLAS_VERSION")
 _DEVEL_ALSO = ("NV_NVML_DEV_VERSION", "NV_LIBCUBLAS_DEV_VERSION", "NV_LIBNPP_DEV_VERSION")
-_CUDA_OF = (labels.CUDA, "com.nvidia.cuda.version")
-_CUPY = re.compile(r"\b(cupy-cuda\d+x?)(\[[\w,-]*\])?==(\d+\.\d+\.\d+)\b")
+_CUDA_LABEL = "com.nvidia.cuda.version"
+_CUPY = re.compile(r"\b(cupy-cuda\d+x?)(?![\w-])(\[[\w,-]*\])?(?:==(\d+\.\d+\.\d+)\b)?")
+_COMMAND = re.compile(r"[;&|\n]+")
+_INSTALLS = re.compile(r"(?<![\w-])(?:install|add|sync)\b")  # uninstall is another word
 _COMPAT_VARIABLES = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE", "NV_CUDA_COMPAT_VERSION")
 MAINTAINER = "cudatools@nvidia.com"
 
@@ -200,9 +202,11 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
 
 
 def _installed(image: ImageFacts) -> re.Match[str] | None:
-    """The CuPy that the last such step of the history installs, where that names its very release."""
-    found = [match for step in image.history for match in _CUPY.finditer(step)]
-    return found[-1] if found else None
+    """The CuPy that the last such command of the history installs, or that it names with its very release."""
+    commands = [command for step in image.history for command in _COMMAND.split(step)]
+    found = [(match, command) for command in commands for match in _CUPY.finditer(command)]
+    told = [match for match, command in found if match[3] or _INSTALLS.search(command[: match.start()])]
+    return told[-1] if told else None
 
 
 def _row(image: ImageFacts, matrix: Matrix) -> Image | None:
@@ -218,8 +222,14 @@ def _row(image: ImageFacts, matrix: Matrix) -> Image | None:
 
 
 def _cuda(image: ImageFacts) -> tuple[CudaVersion | None, str]:
-    places = [(f"label {name}", image.labels.get(name)) for name in _CUDA_OF]
+    """By gpuenv's own label, and by what the base sets, before a label that images carry along from another age.
+
+    Images of NGC with cuBLAS 13.3 have com.nvidia.cuda.version=9.0 (docker inspect in public, read November 2026).
+    """
+    places = [(f"label {labels.CUDA}", image.labels.get(labels.CUDA))]
     places += [("CUDA_VERSION", image.environment.get("CUDA_VERSION"))]
+    carried = "CUDA" if image.source == "dockerfile" else f"label {_CUDA_LABEL}"
+    places += [(carried, image.labels.get(_CUDA_LABEL))]
     places += [("NV_CUDA_CUDART_VERSION", image.environment.get("NV_CUDA_CUDART_VERSION", "").partition("-")[0])]
     for name, text in places:
         found = read(CudaVersion.parse, text)
