@@ -20,6 +20,7 @@ from gpuenv.model.record import dataclass
 _OF_FILE = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")
 _NO_FILE = "an image whose name is written so has its tag behind it: NAME:latest"
 _NO_NAME = "a registry knows images by their names alone: NAME:TAG, or NAME@ and the digest of its manifest"
+_HANGS = "Look at the engine's log, or restart it."
 _ENGINE_PATIENCE = 5.0  # seconds; one that hangs must not keep the registry from being asked
 
 
@@ -54,11 +55,15 @@ def fetch(reference: str, wanted: Platform, how: Fetching) -> ImageFacts:
         raise ImageError(f"{reference}: no such file or folder", _NO_FILE, is_input=True)
     name = parse_name(reference)
     until = time.monotonic() + how.deadline
-    local = _from_engines(reference, how, until) if how.engine else None
-    if local is None and is_identity(reference):
+    local, failed = _from_engines(reference, how, until) if how.engine else (None, None)
+    if local is None and failed is None and is_identity(reference):
         raise ImageError(f"{reference[:80]}: is the ID of an image, and no engine here has it", _NO_NAME, is_input=True)
     if local is not None and (not how.registry or _is_for(local, wanted)):
         return local
+    if failed is not None and (not how.registry or is_identity(reference)):
+        raise ImageError(f"{name}: {failed}", failed.remedy)
+    if failed is not None:
+        how.announce(str(failed))
     if not how.registry:
         raise ImageError(
             f"{name}: no engine here has it, and the network may not be used",
@@ -81,19 +86,29 @@ def _is_for(image: ImageFacts, wanted: Platform) -> bool:
     return image.platform is None or parse_platform(image.platform).serves(wanted)
 
 
-def _from_engines(reference: str, how: Fetching, until: float) -> ImageFacts | None:
-    for address in engines(how.environment):
-        patience = max(0.5, min(_ENGINE_PATIENCE, until - time.monotonic()))
-        try:
-            found = within(patience, lambda at=address, limit=patience: local_image(reference, at, limit))  # type: ignore[misc]
-        except TimeoutError:
-            how.announce(f"the engine at {address} does not answer within {patience:g} s")
-        except ImageError as error:
-            how.announce(str(error))
-        else:
-            if found is not None:
-                return found
-    return None
+def _from_engines(reference: str, how: Fetching, until: float) -> tuple[ImageFacts | None, ImageError | None]:
+    """The image of the first engine that has it, and why the first that could not be asked could not."""
+    failed: ImageError | None = None
+    try:
+        for address in engines(how.environment):
+            try:
+                found = _from_engine(reference, address, until)
+            except ImageError as error:
+                failed = failed or error
+            else:
+                if found is not None:
+                    return found, None
+    except ImageError as error:  # of whoever names the addresses
+        failed = error
+    return None, failed
+
+
+def _from_engine(reference: str, address: str, until: float) -> ImageFacts | None:
+    patience = max(0.5, min(_ENGINE_PATIENCE, until - time.monotonic()))
+    try:
+        return within(patience, lambda: local_image(reference, address, patience))
+    except TimeoutError as error:
+        raise ImageError(f"the engine at {address} does not answer within {patience:g} s", _HANGS) from error
 
 
 def _from_registry(name: Name, wanted: Platform, how: Fetching, until: float) -> ImageFacts:
