@@ -29,6 +29,7 @@ CONFIGURATION_TYPES = (
 _NOTHING = "application/vnd.oci.empty.v1+json"  # a configuration without content: artifactType says what it is
 LARGEST_MANIFEST = 4 * 1024 * 1024  # what a registry must be able to take (OCI Distribution Specification 1.1, Push)
 LARGEST_CONFIGURATION = 8 * 1024 * 1024
+_PAGE = "is it the name of a registry, and does a proxy or a page for a login stand before it?"
 _LARGEST_SIZE = 1 << 63
 _NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
 _DIGEST = re.compile(r"(sha256):([0-9a-f]{64})|(sha512):([0-9a-f]{128})")
@@ -95,7 +96,9 @@ def load_json(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ImageError(f"{what}: is no JSON: {str(error)[:120]}") from error
+        page = data.lstrip()[:1] == b"<"
+        why = " but a web page: something else than a registry answered" if page else f": {str(error)[:120]}"
+        raise ImageError(f"{what}: is no JSON{why}", _PAGE if page else None) from error
 
 
 def parse_manifest(data: bytes, what: str) -> Index | Manifest:

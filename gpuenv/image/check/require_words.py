@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from gpuenv.image.check.subject import Subject
-from gpuenv.image.require import Condition, Machine, Requirement, holds
+from gpuenv.image.require import Condition, Machine, Requirement, holds, switches_nothing_off
 from gpuenv.matrix.records import DriverBranch
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
@@ -83,6 +83,9 @@ def _ways(requirement: Requirement, subject: Subject, refused: tuple[str | None,
             f"CUDA {cuda} itself runs on this driver (minor-version compatibility), so NVIDIA_DISABLE_REQUIRE=1 or CDI "
             "would do for programs that need nothing newer than the driver."
         )
+    meant = switches_nothing_off(subject.image.environment)
+    if meant is not None:
+        yield f"NVIDIA_DISABLE_REQUIRE={meant[:20]} of the image switches nothing off: 1 or true would."
 
 
 def oldest_driver(cuda: CudaVersion, subject: Subject) -> DriverVersion | None:
