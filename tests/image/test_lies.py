@@ -81,6 +81,24 @@ def test_a_line_tells_much_without_its_release(
 
 
 @pytest.mark.parametrize(
+    ("steps", "several"),
+    [
+        (("pip install cupy-cuda11x==13.6.0", "pip install cupy-cuda12x"), True),
+        (("pip install --user cupy-cuda11x", "python3 -m pip install --user cupy-cuda12x"), True),
+        (("pip install cupy-cuda12x==13.6.0", "pip install cupy-cuda12x==14.2.0"), False),
+        (("pip install cupy-cuda11x", "pip uninstall -y cupy-cuda11x && pip install cupy-cuda12x"), False),
+        (("/opt/a/bin/pip install cupy-cuda11x", "/opt/b/bin/pip install cupy-cuda12x"), False),
+        (("pip install --target /a cupy-cuda11x", "pip install --target=/b cupy-cuda12x"), False),
+        (("pip install cupy-cuda12x", "pip download cupy-cuda11x"), False),
+    ],
+)
+def test_two_lines_in_one_environment_are_a_warning(steps: tuple[str, ...], several: bool) -> None:  # noqa: FBT001 - a table
+    facts = replace(plain(), history=tuple(f"RUN /bin/sh -c {step} # buildkit" for step in steps))
+    codes = [code for code, _ in told(verdict(facts, host("driver=580", "gpu=H100")))]
+    assert codes == (["IMG921"] if several else [])
+
+
+@pytest.mark.parametrize(
     ("value", "count", "hides"),
     [("7", 1, True), ("1", 1, True), ("7,0", 4, True), ("0,7", 1, False), ("7", 8, False), ("GPU-12", 1, False)],
 )

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from gpuenv.image import labels
 from gpuenv.image.check.facts import ImageError, ImageFacts
+from gpuenv.image.check.history import last_cupy
 from gpuenv.image.check.names import parse_name
 from gpuenv.image.require import Machine
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
@@ -37,9 +38,6 @@ _VENDOR = re.compile(r"^NVIDIA\s+", re.IGNORECASE)
 _DEVEL, _RUNTIME = "NV_CUDA_CUDART_DEV_VERSION", ("NV_CUDA_LIB_VERSION", "NV_LIBCUBLAS_VERSION")
 _DEVEL_ALSO = ("NV_NVML_DEV_VERSION", "NV_LIBCUBLAS_DEV_VERSION", "NV_LIBNPP_DEV_VERSION")
 _CUDA_LABEL = "com.nvidia.cuda.version"
-_CUPY = re.compile(r"\b(cupy-cuda\d+x?)(?![\w-])(\[[\w,-]*\])?(?:==(\d+\.\d+\.\d+)\b)?")
-_COMMAND = re.compile(r"[;&|\n]+")
-_INSTALLS = re.compile(r"(?<![\w-])(?:install|add|sync)\b")  # uninstall is another word
 _COMPAT_VARIABLES = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE", "NV_CUDA_COMPAT_VERSION")
 MAINTAINER = "cudatools@nvidia.com"
 
@@ -182,9 +180,9 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
         cuda, source = row.cuda, matrix.cite(row.source)
     line = told.get(labels.LINE) or (row.line if row else None)
     cupy = told.get(labels.CUPY) or (row.cupy if row else None)
-    installed = None if line else _installed(image)
+    installed = None if line else last_cupy(image.history)
     if installed is not None:
-        line, cupy = installed[1], installed[3]
+        line, cupy = installed.line, installed.release
     tegra = next((name for name in environment if name in ("L4T_VERSION", "NVIDIA_REQUIRE_JETPACK")), None)
     named = any(name.startswith("NVIDIA_") for name in environment)
     return Contents(
@@ -193,20 +191,12 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
         flavour=_flavour(image) or (row.flavour if row else None),
         line=line,
         cupy=cupy,
-        bundled=installed is not None and "ctk" in (installed[2] or ""),
+        bundled=installed is not None and installed.bundled,
         compat=_compat(image),
         rocm=next((name for name in ("ROCM_VERSION", "ROCM_PATH", "ROCM_HOME") if name in environment), None),
         tegra=tegra,
         for_gpus=cuda is not None or line is not None or named,
     )
-
-
-def _installed(image: ImageFacts) -> re.Match[str] | None:
-    """The CuPy that the last such command of the history installs, or that it names with its very release."""
-    commands = [command for step in image.history for command in _COMMAND.split(step)]
-    found = [(match, command) for command in commands for match in _CUPY.finditer(command)]
-    told = [match for match, command in found if match[3] or _INSTALLS.search(command[: match.start()])]
-    return told[-1] if told else None
 
 
 def _row(image: ImageFacts, matrix: Matrix) -> Image | None:
