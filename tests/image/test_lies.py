@@ -81,6 +81,19 @@ def test_a_line_tells_much_without_its_release(
 
 
 @pytest.mark.parametrize(
+    "step",
+    [
+        'LABEL usage="pip install cupy-cuda11x"',
+        'CMD ["pip", "install", "cupy-cuda11x"]',
+        "/bin/sh -c #(nop)  ENV HINT=pip install cupy-cuda11x",
+    ],
+)
+def test_what_a_step_says_and_does_not_do_installs_nothing(step: str) -> None:
+    facts = replace(image("12.9.1"), history=("RUN /bin/sh -c pip install cupy-cuda12x==14.2.0", step))
+    assert told(verdict(facts, host("driver=580", "gpu=H100"))) == []
+
+
+@pytest.mark.parametrize(
     ("steps", "several"),
     [
         (("pip install cupy-cuda11x==13.6.0", "pip install cupy-cuda12x"), True),

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from gpuenv.model.record import dataclass
 
 _CUPY = re.compile(r"\b(cupy-cuda\d+x?)(?![\w-])(\[[\w,-]*\])?(?:==(\d+\.\d+\.\d+)\b)?")
+# Steps that run nothing when the image is built.
+_WORDS_ALONE = re.compile(r"(?:ARG|CMD|ENTRYPOINT|ENV|HEALTHCHECK|LABEL|ONBUILD)\b")
 _COMMAND = re.compile(r"[;&|\n]+")
 _INSTALLS = re.compile(r"(?<![\w-])(?:install|add|sync)\b")  # uninstall is another word
 _REMOVES = re.compile(r"(?<![\w-])(?:uninstall|remove)\b")
@@ -56,7 +58,8 @@ def lines_together(history: Iterable[str]) -> tuple[str, ...]:
 
 
 def _named(history: Iterable[str]) -> Iterator[Named]:
-    for command in (command for step in history for command in _COMMAND.split(step)):
+    ran = (step for step in history if not _WORDS_ALONE.match(step) and "#(nop)" not in step)
+    for command in (command for step in ran for command in _COMMAND.split(step)):
         where = tuple("".join(found) for found in _WHERE.findall(command))
         for match in _CUPY.finditer(command):
             before = command[: match.start()]
