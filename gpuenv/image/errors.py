@@ -161,7 +161,7 @@ def _last_words(log: str) -> str | None:
     timed = [match[1] for line in lines if (match := _OUTPUT.fullmatch(line))]
     if timed or any(line.startswith("#") for line in lines):  # BuildKit marks what commands say with seconds
         return timed[-1] if timed else None
-    said = [line for line in lines if line and not _BUILDERS_OWN.match(line)]
+    said = [line for line in lines if line and not (_BUILDERS_OWN.match(line) or _COMMAND_FAILED.search(line))]
     return said[-1] if said else None
 
 

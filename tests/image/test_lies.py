@@ -138,6 +138,20 @@ def test_what_an_image_of_another_platform_demands_is_no_cause() -> None:
     assert len(found.changes) == 1
 
 
+def test_no_driver_is_advised_that_drives_the_gpu_no_more() -> None:
+    """Branch 470 is the last for Kepler: with a newer one the machine would have no GPU at all."""
+    found = verdict(image("12.9.1"), host("driver=470.256.02", "gpu=K80", "gpu=K80"))
+    assert [entry.code for entry in found.findings][:2] == ["IMG902", "IMG903"]
+    assert not any("pdate the driver" in fix.text for entry in found.findings for fix in entry.fix)
+    assert found.changes == ("Use an image of CUDA 11.4 or older.",)
+
+
+def test_the_same_gpu_is_told_once() -> None:
+    found = verdict(image("12.9.1"), host("driver=545", *["gpu=H100"] * 8))
+    assert len(found.requirements) == 8
+    assert [entry.fact for entry in found.findings[0].evidence].count("gpus[]") == 1
+
+
 def test_the_first_way_out_is_no_alternative() -> None:
     found = verdict(
         image("13.0.2", CUDA_VERSION="99.1.0", NVIDIA_REQUIRE_CUDA="cuda>=99.1"), host("driver=580", "gpu=H100")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gpuenv.image.check.subject import Subject
 from gpuenv.image.require import Condition, Machine, Requirement, holds, switches_nothing_off
 from gpuenv.matrix.records import DriverBranch
+from gpuenv.matrix.support import branches_for
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _MOST, _LONGEST = 12, 120
@@ -100,9 +101,15 @@ def runs_by_minor(cuda: CudaVersion, subject: Subject) -> bool:
     return oldest is not None and subject.driver is not None and subject.driver >= oldest
 
 
+def drives(branch: int, subject: Subject) -> bool:
+    """Whether a driver branch is one for every GPU of the machine, as far as the matrix says."""
+    ranges = [branches_for(gpu.compute_capability, subject.matrix) for gpu in subject.gpus]
+    return not any(each.wants(branch) for each in ranges if each is not None)
+
+
 def _admits(requirement: Requirement, row: DriverBranch, subject: Subject) -> bool:
     """Whether a newer driver branch would meet it with the GPUs that are there."""
-    if subject.driver is not None and row.branch <= subject.driver.branch:
+    if (subject.driver is not None and row.branch <= subject.driver.branch) or not drives(row.branch, subject):
         return False
     version = str(row.first or f"{row.branch}.0")
     machines = [machine for gpu in subject.gpus for machine in gpu.machines] or [Machine()]

@@ -85,7 +85,8 @@ def _on_path(path: str, forbidding: list[HostGpu], subject: Subject) -> Symptom:
 
 
 def _forbidding(gpus: list[HostGpu]) -> tuple[Evidence, ...]:
-    return tuple(Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
+    told = (Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
+    return tuple(dict.fromkeys(told))
 
 
 def _branches(subject: Subject) -> int:

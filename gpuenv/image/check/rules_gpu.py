@@ -158,7 +158,7 @@ def outside_cuda(subject: Subject, minor: CudaMinor) -> Cause | None:
 
 
 def _outside_symptom(subject: Subject, what: str, cause: Cause, source: str) -> Symptom:
-    gpus = tuple(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus)
+    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
     words = {
         Cause.GPU_REMOVED_FROM_TOOLKIT: "no longer supports",
         Cause.GPU_TOO_NEW_FOR_TOOLKIT: "does not know yet",
@@ -195,7 +195,7 @@ def other_kind_of_gpu(subject: Subject) -> ImageOutcome:
 
 
 def _kind(title: str, cause: Cause, variable: str, subject: Subject) -> Symptom:
-    gpus = tuple(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus)
+    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
     return Symptom(
         title,
         (of_image(variable, subject.image.environment.get(variable, "set")), *gpus),

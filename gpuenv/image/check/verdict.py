@@ -31,7 +31,8 @@ _FOLLOWS = {
     "IMG902": _OTHER,
     "IMG903": ("IMG902", *_OTHER),
     "IMG904": _OTHER,
-    "IMG905": ("IMG902", "IMG903", "IMG907", *_OTHER),
+    "IMG905": ("IMG902", "IMG903", "IMG907", "GPU204", *_OTHER),
+    "IMG907": ("GPU204",),
     "IMG916": ("IMG902", "IMG903", "IMG905"),
 }
 _CODES = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
