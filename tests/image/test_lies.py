@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.history import lines_together
 from gpuenv.image.check.judge_file import file_report
 from gpuenv.image.check.supposed import with_machines
 from gpuenv.model.record import replace
@@ -195,3 +197,13 @@ def test_the_cuda_that_conda_is_pinned_to_is_held_against_the_driver(
 def test_of_musl_the_one_cause_is_told(tmp_path: Path) -> None:
     alpine = SLIM.replace("slim", "alpine")
     assert told_of(judged(tmp_path, f"{alpine}\nRUN pip install cupy-cuda12x==14.2.0")) == [("DKF914", "Dockerfile", 2)]
+
+
+@pytest.mark.parametrize(
+    "piece", ["cupy-cuda12x ", "install ", "-t ", "a/", "pip install [", "&&", "cupy-cuda1", "/pip "]
+)
+def test_a_history_of_any_length_is_read_in_linear_time(piece: str) -> None:
+    steps = (piece * (20_000 // len(piece)),) * 20
+    begun = time.monotonic()
+    lines_together(steps)
+    assert time.monotonic() - begun < 3.0

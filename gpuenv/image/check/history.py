@@ -15,7 +15,7 @@ _INSTALLS = re.compile(r"(?<![\w-])(?:install|add|sync)\b")  # uninstall is anot
 _REMOVES = re.compile(r"(?<![\w-])(?:uninstall|remove)\b")
 # What says into which environment: a program of one, or an option that names one.
 _WHERE = re.compile(
-    r"(\S*/)(?:pip|python|uv|conda|mamba|micromamba)[\d.]*(?=\s)"
+    r"(?<!\S)(\S{1,200}/)(?:pip|python|uv|conda|mamba|micromamba)[\d.]*(?=\s)"
     r"|(?<!\S)(?:--user(?!\S)|(?:--target|-t|--prefix|--root|--python|-p|--name|-n)[= ]\s*(\S+))"
 )
 
@@ -61,8 +61,8 @@ def _named(history: Iterable[str]) -> Iterator[Named]:
     ran = (step for step in history if not _WORDS_ALONE.match(step) and "#(nop)" not in step)
     for command in (command for step in ran for command in _COMMAND.split(step)):
         where = tuple("".join(found) for found in _WHERE.findall(command))
+        installs, removes = (pattern.search(command) for pattern in (_INSTALLS, _REMOVES))
         for match in _CUPY.finditer(command):
-            before = command[: match.start()]
-            removed = _REMOVES.search(before) is not None
-            if removed or match[3] or _INSTALLS.search(before):
+            removed = removes is not None and removes.start() < match.start()
+            if removed or match[3] or (installs is not None and installs.start() < match.start()):
                 yield Named(match[1], match[3], "ctk" in (match[2] or ""), removed, where)
