@@ -106,3 +106,14 @@ def test_an_address_of_another_form_says_what_to_write(tmp_path: Path, host: str
     built = build(host, *of("stand-in:fine"))
     assert said in " ".join(looked.stderr.split())
     assert said in " ".join(built.stderr.split())
+
+
+def test_both_commands_ask_behind_tls_with_the_same_certificates(tmp_path: Path) -> None:
+    where = {"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(tmp_path), "HOME": str(tmp_path)}
+    looked = gpuenv(
+        *("check-image", "a:1", *FACTS, "--from", "engine"), environment={**where, "DOCKER_HOST": "tcp://127.0.0.1:1"}
+    )
+    built = build("tcp://127.0.0.1:1", *of("stand-in:fine"), **where)
+    assert (looked.returncode, built.returncode) == (8, 4)
+    assert "certificate" in looked.stderr
+    assert "certificate" in built.stderr

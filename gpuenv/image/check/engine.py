@@ -32,13 +32,14 @@ def engines(environment: Mapping[str, str]) -> Iterator[str]:
     yield from (f"unix://{path}" for path in sockets if Path(path).is_socket() and os.access(path, os.W_OK))
 
 
-def local_image(reference: str, address: str, timeout: float) -> ImageFacts | None:
+def local_image(reference: str, address: str, timeout: float, environment: Mapping[str, str]) -> ImageFacts | None:
     """The image as the engine at an address has it; none where it does not, or the SDK is not installed.
 
     Args:
         reference: its name.
         address: the engine's, as in DOCKER_HOST.
         timeout: seconds for each of its answers.
+        environment: names the certificates for one behind TLS (DOCKER_TLS_VERIFY, DOCKER_CERT_PATH).
 
     Raises:
         ImageError: where the engine does not answer as an engine does.
@@ -49,7 +50,10 @@ def local_image(reference: str, address: str, timeout: float) -> ImageFacts | No
     except ImportError:
         return None
     try:
-        client = docker.DockerClient(base_url=address, timeout=max(1, int(timeout)), version="auto")
+        tls = {} if address.startswith(("unix:", "http+unix:")) else environment
+        client = docker.from_env(
+            timeout=max(1, int(timeout)), version="auto", environment={**tls, "DOCKER_HOST": address}
+        )
         try:
             told = client.api.inspect_image(reference)
             return _facts(told, client.api.history(reference), reference)

@@ -92,7 +92,7 @@ def _from_engines(reference: str, how: Fetching, until: float) -> tuple[ImageFac
     try:
         for address in engines(how.environment):
             try:
-                found = _from_engine(reference, address, until)
+                found = _from_engine(reference, address, how, until)
             except ImageError as error:
                 failed = failed or error
             else:
@@ -103,10 +103,10 @@ def _from_engines(reference: str, how: Fetching, until: float) -> tuple[ImageFac
     return None, failed
 
 
-def _from_engine(reference: str, address: str, until: float) -> ImageFacts | None:
+def _from_engine(reference: str, address: str, how: Fetching, until: float) -> ImageFacts | None:
     patience = max(0.5, min(_ENGINE_PATIENCE, until - time.monotonic()))
     try:
-        return within(patience, lambda: local_image(reference, address, patience))
+        return within(patience, lambda: local_image(reference, address, patience, how.environment))
     except TimeoutError as error:
         raise ImageError(f"the engine at {address} does not answer within {patience:g} s", _HANGS) from error
 
