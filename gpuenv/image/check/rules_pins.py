@@ -156,7 +156,7 @@ def passed_over(built: Built) -> FileOutcome:
         if _PATTERN.search(name):
             places.append((name, "which files a pattern of the shell's names is not followed", line, "Check them."))
         else:
-            places.append((name, "no file of the build context is copied there", line, where))
+            places.append((name, "no COPY brings it from the build context", line, where))
     for name, why, line, cure in places:
         symptom = Symptom(
             f"{name} was not looked at: {why}",
