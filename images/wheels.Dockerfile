@@ -1,7 +1,7 @@
 # $title
 FROM $base AS build
-ARG SOURCE_DATE_EPOCH=$created
-ENV PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+${root}ARG SOURCE_DATE_EPOCH=$created
+ENV PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PIP_USER=0
 COPY requirements.txt tidy.py$sbom /build/
 RUN ${mounts}python3 -m venv /opt/cupy \
     && /opt/cupy/bin/python -m pip install$cache --progress-bar off --no-compile --no-deps --only-binary :all: --require-hashes -r /build/requirements.txt \

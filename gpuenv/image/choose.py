@@ -248,7 +248,7 @@ def _choice(found: _Found, wish: Wish, needs: Needs, matrix: Matrix) -> Choice:
 
 def _base(found: _Found, wish: Wish) -> Base:
     if wish.base is not None:
-        return Base(wish.base, split(wish.base)[2])
+        return Base(wish.base, split(wish.base)[2], given=True)
     if found.image is None:
         return Base(_SLIM.format(python=found.python))
     if wish.kind is Kind.DEVEL:

@@ -16,6 +16,7 @@ import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
+from gpuenv.image.contexts import ContextError, engine_address
 from gpuenv.image.engine_answers import engine_facts, event_of, inspected
 from gpuenv.image.engine_records import ContainerEnd, EngineFacts, Inspected
 from gpuenv.image.errors import EngineError, engine_error, told
@@ -45,7 +46,7 @@ def _telling(doing: str) -> Iterator[None]:
 
 
 def connect(environment: Mapping[str, str], seconds: float) -> Engine:
-    """The engine that DOCKER_HOST names, or the first that answers on one of the usual sockets.
+    """The engine that DOCKER_HOST or a context names, or the first that answers on one of the usual sockets.
 
     Args:
         environment: the caller's variables.
@@ -54,7 +55,10 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
     Raises:
         EngineError: when there is none, or it may not be used.
     """
-    given = environment.get("DOCKER_HOST")
+    try:
+        given = engine_address(environment)
+    except ContextError as error:
+        raise EngineError(str(error), error.remedy) from error
     usual = [f"unix://{path}" for path in usual_sockets(environment, f"/run/user/{os.getuid()}")]
     there = [host for host in usual if os.path.lexists(host.removeprefix("unix://"))]
     first: EngineError | None = None

@@ -16,6 +16,12 @@ _LONGEST = 1500
 _COMMAND_FAILED = re.compile(
     r"returned a non-zero code|did not complete successfully|while running runtime: exit status"
 )
+_OUTPUT = re.compile(r"(?:#\d+ )?\d+\.\d+ (.*\S.*)")
+# What the classic builder and Podman say between the words of the commands themselves.
+_BUILDERS_OWN = re.compile(
+    r"Step \d|STEP \d|--->|Removing intermediate container|The command '|# Executing \d+ build|Error: building at STEP"
+    r"|building at STEP|time=\"|exit status \d"
+)
 _BROKEN = r"incompleteread|connection broken|response ended prematurely|unexpected eof|connection reset"
 _CAUSES: tuple[tuple[type[BaseException], str, str], ...] = (
     (PermissionError, "this user may not use the engine's socket", "Join the group docker, or use a rootless engine."),
@@ -33,6 +39,19 @@ _DISK_FULL: _Texts = (
 )
 # Of the engine itself, where no command of the build failed.
 _OF_ENGINE: _Texts = (
+    (
+        r"invalid bind address format",
+        "that is no address of an engine",
+        "Write it as unix:///PATH or tcp://HOST:PORT (DOCKER_HOST, or the endpoint of the Docker context).",
+    ),
+    (
+        r"install paramiko",
+        "an engine behind ssh:// is not reached from here",
+        (
+            "Forward its socket: ssh -nNT -L /tmp/docker.sock:/var/run/docker.sock HOST, then "
+            "DOCKER_HOST=unix:///tmp/docker.sock; or run gpuenv there."
+        ),
+    ),
     (
         (
             rf"{_BROKEN}|error reading from server: EOF|transport is closing|broken pipe|"
@@ -67,6 +86,11 @@ _OF_COMMAND: _Texts = (
         r"\b\w*sh: (?:(?:line )?\d+: )?\S+: (?:command )?not found|ensurepip is not\s+available|No module named venv\b",
         "the base image lacks what the build runs",
         "It needs a Python with its venv module (kind wheels), or apt-get (the other kinds): --base names another one.",
+    ),
+    (
+        r"exec format error",
+        "the base image is for another processor",
+        "--base names one for the platform of the image; docker image inspect tells which one a base is for.",
     ),
     (
         r"\b401 (?:Client )?Error\b|Credentials not correct",
@@ -127,7 +151,18 @@ def told(text: str, doing: str) -> EngineError:
     for pattern, message, remedy in (*_DISK_FULL, *whose, *_TEXTS):
         if re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
             return EngineError(f"{doing}: {message}\n{shown}", remedy)
-    return EngineError(f"{doing}: {shown}")
+    last = _last_words(shown) if _COMMAND_FAILED.search(text) else None
+    return EngineError(f"{doing}: {last}\n{shown}" if last else f"{doing}: {shown}")
+
+
+def _last_words(log: str) -> str | None:
+    """What the command of a build that failed said last; none where it said nothing, or nobody can tell."""
+    lines = [line.strip() for line in log.splitlines()]
+    timed = [match[1] for line in lines if (match := _OUTPUT.fullmatch(line))]
+    if timed or any(line.startswith("#") for line in lines):  # BuildKit marks what commands say with seconds
+        return timed[-1] if timed else None
+    said = [line for line in lines if line and not (_BUILDERS_OWN.match(line) or _COMMAND_FAILED.search(line))]
+    return said[-1] if said else None
 
 
 def tidy_text(text: str) -> str:

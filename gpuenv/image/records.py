@@ -31,10 +31,12 @@ class Base:
     Attributes:
         reference: with its tag or digest.
         digest: of its manifest, where it is known; null where only the tag is.
+        given: whether the caller named it, in place of one that is known.
     """
 
     reference: str
     digest: str | None = None
+    given: bool = False
 
     @property
     def pinned(self) -> str:

@@ -23,6 +23,7 @@ from gpuenv.model.record import dataclass
 _PREFIX, _JETPACK = "NVIDIA_REQUIRE_", "NVIDIA_REQUIRE_JETPACK"
 _DISABLE, _CUDA, _CUDA_VERSION = "NVIDIA_DISABLE_REQUIRE", "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}  # what Go's strconv.ParseBool takes for true
+_FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 _CONDITION = re.compile(r"([^<>=!]+)([<>=!]+)(.+)", re.DOTALL)
 _VERSION = re.compile(r"[0-9.]+")
 
@@ -73,6 +74,12 @@ class Condition:
 
 
 Requirement = tuple[tuple[Condition, ...], ...]
+
+
+def switches_nothing_off(environment: Mapping[str, str]) -> str | None:
+    """A value of NVIDIA_DISABLE_REQUIRE that means well, and that the container toolkit does not take for true."""
+    value = environment.get(_DISABLE, "")
+    return value if value and value not in _TRUE and value not in _FALSE else None
 
 
 def requirements(environment: Mapping[str, str]) -> dict[str, str]:

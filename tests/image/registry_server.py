@@ -86,7 +86,11 @@ class Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(
-    *images: Made, docker: bool = False, attested: bool = False, tls: ssl.SSLContext | None = None
+    *images: Made,
+    docker: bool = False,
+    attested: bool = False,
+    tls: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
 ) -> Iterator[Served]:
     """A registry with one repository: an index for several images, a manifest for one."""
     served = Served()
@@ -97,7 +101,7 @@ def serving(
     for name, data in blobs(images, docker=docker).items():
         served.pieces[f"blobs/{name}"] = ("application/octet-stream", data)
         served.pieces[f"manifests/{name}"] = (OCI_MANIFEST, data)
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server((host, 0), Handler)
     server.served = served
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)

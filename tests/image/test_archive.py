@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tarfile
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.image.check.facts import ImageError, parse_platform
-from tests.image.layouts import digest, layout, saved
+from tests.image.layouts import OCI_MANIFEST, descriptor, digest, index, layout, manifest, saved
 from tests.image.test_fetch import AMD, ARM, get
 
 
@@ -67,3 +68,73 @@ def test_a_layout_leads_nowhere_else(tmp_path: Path) -> None:
     blob.symlink_to(elsewhere)
     with pytest.raises(ImageError, match="is not in it"):
         get(str(folder), tmp_path)
+
+
+def test_several_images_are_named_and_none_of_them_is_judged(tmp_path: Path) -> None:
+    """``docker save a b``, in the form before OCI layouts and in theirs: whose verdict would it be?"""
+    folder = layout(tmp_path / "layout", AMD, ARM)
+    entries = [descriptor(manifest(made), OCI_MANIFEST) for made in (AMD, ARM)]
+    for entry, name in zip(entries, ("app:1", "cuda:2"), strict=True):
+        entry["annotations"] = {"org.opencontainers.image.ref.name": name}
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": entries}))
+    listing = [{"Config": f"{number}.json", "RepoTags": [name]} for number, name in enumerate(("app:1", "cuda:2"))]
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved/manifest.json").write_text(json.dumps(listing))
+    for place in (folder, tmp_path / "saved"):
+        with pytest.raises(ImageError, match="several images: app:1, cuda:2") as caught:
+            get(str(place), tmp_path)
+        assert caught.value.is_input
+        assert "docker save -o FILE NAME" in (caught.value.remedy or "")
+
+
+def test_one_image_of_several_names_is_one_image(tmp_path: Path) -> None:
+    folder = layout(tmp_path / "layout", AMD)
+    entry = descriptor(manifest(AMD), OCI_MANIFEST)
+    named = [{**entry, "annotations": {"io.containerd.image.name": name}} for name in ("app:1", "app:latest")]
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": named}))
+    assert get(str(folder), tmp_path).environment["ARCH"] == "amd64"
+
+
+def test_what_skopeo_copies_into_a_folder_is_read(tmp_path: Path) -> None:
+    """``skopeo copy ... dir:FOLDER``, of one image and with --all of all its platforms."""
+    folder = tmp_path / "copied"
+    folder.mkdir()
+    pieces = {made.configuration(): "" for made in (AMD, ARM)} | {
+        manifest(made): ".manifest.json" for made in (AMD, ARM)
+    }
+    for data, suffix in pieces.items():
+        (folder / (digest(data).removeprefix("sha256:") + suffix)).write_bytes(data)
+    (folder / "manifest.json").write_bytes(manifest(AMD))
+    assert get(str(folder), tmp_path).environment["ARCH"] == "amd64"
+    (folder / "manifest.json").write_bytes(index((AMD, ARM)))
+    assert get(str(folder), tmp_path, parse_platform("arm64")).environment["ARCH"] == "arm64"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x28\xb5\x2f\xfd" + b"\0" * 600, "zstd"),
+        (b"\x04\x22\x4d\x18" + b"\0" * 600, "lz4"),
+        (b"hsqs" + b"\0" * 600, "SquashFS"),
+        (b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0" + b"\1" * 600, "Apptainer"),
+    ],
+)
+def test_a_file_of_another_kind_is_called_by_it(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "image.tar"
+    path.write_bytes(content)
+    with pytest.raises(ImageError, match=said) as caught:
+        get(str(path), tmp_path)
+    assert "expected an OCI layout" not in (caught.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    "headers", [{"GNU.sparse.map": "x", "GNU.sparse.size": "y"}, {"GNU.sparse.major": "z"}, {"size": "9" * 30}]
+)
+def test_a_tar_file_made_to_break_its_reader_is_refused(tmp_path: Path, headers: dict[str, str]) -> None:
+    path = tmp_path / "image.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("manifest.json")
+        info.pax_headers = headers
+        archive.addfile(info)
+    with pytest.raises(ImageError, match=r"image\.tar"):
+        get(str(path), tmp_path)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.image.check.ignored import is_ignored, lines_of
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import SLIM, judged, told
 
@@ -85,3 +87,61 @@ def test_a_project_and_an_environment_are_followed(tmp_path: Path) -> None:
 def test_constraints_pin(tmp_path: Path) -> None:
     text = f"{SLIM}\nCOPY c.txt /c.txt\nRUN pip install -c /c.txt 'cupy-cuda12x[ctk]'"
     assert told(judged(tmp_path, text, {"c.txt": "cupy-cuda12x==14.2.0\n"})) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "path", "out"),
+    [
+        ("requirements.txt", "requirements.txt", True),
+        ("requirements.txt", "sub/requirements.txt", False),
+        ("/requirements.txt", "requirements.txt", True),
+        ("./requirements.txt/", "requirements.txt", True),
+        ("**/requirements.txt", "sub/deep/requirements.txt", True),
+        ("**/requirements.txt", "requirements.txt", True),
+        ("*.txt", "requirements.txt", True),
+        ("*.txt", "sub/requirements.txt", False),
+        ("*/*.txt", "sub/requirements.txt", True),
+        ("sub", "sub/requirements.txt", True),
+        ("sub/**", "sub/requirements.txt", True),
+        ("*", "requirements.txt", True),
+        ("*\n!requirements.txt", "requirements.txt", False),
+        ("*\n!sub", "sub/requirements.txt", False),
+        ("!requirements.txt\n*", "requirements.txt", True),
+        ("requirements.tx?", "requirements.txt", True),
+        ("r[a-f]quirements.txt", "requirements.txt", True),
+        ("r[^e]quirements.txt", "requirements.txt", False),
+        ("\\requirements.txt", "requirements.txt", True),
+        ("# requirements.txt", "requirements.txt", False),
+        ("  requirements.txt  \r", "requirements.txt", True),
+        ("[", "requirements.txt", False),
+        ("", "requirements.txt", False),
+        (".", "requirements.txt", False),
+        ("!", "requirements.txt", False),
+    ],
+)
+def test_what_dockerignore_keeps_out(lines: str, path: str, out: bool) -> None:  # noqa: FBT001 - a table
+    assert is_ignored(path, lines_of(lines)) is out
+
+
+@pytest.mark.parametrize("name", [".dockerignore", "Dockerfile.dockerignore"])
+@pytest.mark.parametrize("copy", ["COPY requirements.txt /r/", "COPY . /r"])
+def test_a_file_that_the_context_has_not_is_no_part_of_the_image(tmp_path: Path, name: str, copy: str) -> None:
+    files = {"requirements.txt": "cupy\n", "app.py": "", name: "*\n!app.py\n"}
+    found = judged(tmp_path, f"FROM python:3.12-slim\n{copy}\nRUN pip install -r /r/requirements.txt", files)
+    assert told(found) == [("DKF917", "Dockerfile", 1)]
+    assert "keeps it out of the build context" in found.findings[0].title
+    assert "!requirements.txt" in found.findings[0].fix[0].text
+
+
+def test_the_file_of_the_dockerfile_goes_before_the_folders(tmp_path: Path) -> None:
+    files = {"requirements.txt": "cupy\n", ".dockerignore": "*\n", "Dockerfile.dockerignore": "x\n"}
+    text = "FROM python:3.12-slim\nCOPY requirements.txt /r/\nRUN pip install -r /r/requirements.txt"
+    assert told(judged(tmp_path, text, files)) == [("DKF906", "requirements.txt", 1)]
+
+
+def test_a_line_of_dockerignore_of_any_length_is_read_soon() -> None:
+    begun = time.monotonic()
+    lines = lines_of("\n".join(["**/" * 160 + "x", "*" * 400 + "y", "*a" * 200 + "y", "[" * 400] * 30))
+    for path in ("a/" * 200 + "b", "a" * 4000):
+        is_ignored(path, lines)
+    assert time.monotonic() - begun < 5.0

@@ -142,6 +142,8 @@ def build_image(
         patience=timeout,
         installing=Means(installer.installer, offline, False, build_timeout),
     )
+    if not build_timeout > 0:  # nan is not below the least
+        raise CommandError(ExitCode.USAGE, f"--build-timeout {build_timeout}: expected seconds, such as 3600")
     if sum((show, dry_run, context is not None)) > 1:
         raise CommandError(ExitCode.USAGE, "--print, --dry-run and --context exclude each other")
     subject = Subject(None, None, assume or (), no_probe, timeout, driver_root)

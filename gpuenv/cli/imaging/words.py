@@ -56,6 +56,7 @@ def wishes_of(asked: Asked) -> tuple[Wish, ...]:
         CommandError: for a word that is not understood.
     """
     from gpuenv.image.choose import DOCKER_PLATFORMS, Wish
+    from gpuenv.image.cupy_words import line_and_release
     from gpuenv.image.records import Kind
     from gpuenv.image.reference import split
     from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
@@ -63,9 +64,9 @@ def wishes_of(asked: Asked) -> tuple[Wish, ...]:
     arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(asked.arch or "", asked.arch)
     if arch is not None and f"linux-{arch}" not in DOCKER_PLATFORMS:
         raise CommandError(ExitCode.USAGE, f"--arch {asked.arch}: expected x86_64 or aarch64")
-    line, _, cupy = (asked.cupy or "").rpartition("==")
     kinds = [Kind(name) for name in asked.kinds] or (list(Kind) if asked.every else [Kind.WHEELS])
     try:
+        line, cupy = line_and_release(asked.cupy or "")
         if asked.base is not None:
             split(asked.base)
         if asked.tag is not None:
@@ -73,8 +74,8 @@ def wishes_of(asked: Asked) -> tuple[Wish, ...]:
         python = PythonVersion.parse(asked.python) if asked.python else None
         wish = Wish(
             cuda=CudaVersion.parse(asked.cuda) if asked.cuda else None,
-            line=line or None,
-            cupy=cupy or None,
+            line=line,
+            cupy=cupy,
             python=replace(python, micro=None) if python else None,
             arch=arch,
             base=asked.base,

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import tarfile
+import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, of_configuration
+from gpuenv.image.check.file_kinds import kind_of
 from gpuenv.image.check.manifest import (
     LARGEST_CONFIGURATION,
     LARGEST_MANIFEST,
     Descriptor,
     Index,
-    Manifest,
     load_json,
     parse_manifest,
     verify,
 )
-from gpuenv.image.check.registry import chosen
-from gpuenv.model.record import replace
+from gpuenv.image.check.walk import Pieces, image_of
 from gpuenv.model.unread import reason_of
 
 _MOST_MEMBERS = 100_000
-_DEEPEST = 4
+_MOST_NAMES = 8
 Reader = Callable[[str, int], bytes | None]
+# What tarfile lets through of a file that is damaged, or made to be: its numbers, names behind names, and the streams
+# that it is compressed with.
+_DAMAGED = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, zlib.error, lzma.LZMAError)
 
 
 def is_archive(text: str) -> bool:
@@ -44,8 +48,9 @@ def read_archive(path: Path, wanted: Platform) -> ImageFacts:
             read = _folder(path) if path.is_dir() else _tar(stack, path)
             return _image(read, str(path), wanted)
     except tarfile.ReadError as error:  # its own words list every compression that was tried
-        raise ImageError(f"{path}: no tar file, or a damaged one", _EXPECTED, is_input=True) from error
-    except (OSError, tarfile.TarError, EOFError) as error:
+        what, remedy = kind_of(path) or ("no tar file, or a damaged one", _EXPECTED)
+        raise ImageError(f"{path}: {what}", remedy, is_input=True) from error
+    except (OSError, *_DAMAGED) as error:
         raise ImageError(f"{path}: cannot be read as an image: {reason_of(error)}", _EXPECTED, is_input=True) from error
     except ImageError as error:
         raise ImageError(str(error), error.remedy or _EXPECTED, is_input=True) from error
@@ -55,6 +60,7 @@ _EXPECTED = (
     "expected an OCI layout (a folder or a tar file), or what docker save writes; "
     "a Dockerfile or a compose file is named by --dockerfile; an image is named NAME:latest where a file has its name"
 )
+_ALONE = "docker save -o FILE NAME writes one of them alone"
 
 
 def _folder(path: Path) -> Reader:
@@ -101,54 +107,74 @@ def _image(read: Reader, what: str, wanted: Platform) -> ImageFacts:
     listing = read("manifest.json", LARGEST_MANIFEST)
     if listing is None:
         raise ImageError(f"{what}: neither index.json nor manifest.json is in it")
-    return _of_save(read, listing, what)
+    listed = load_json(listing, what)
+    return _of_save(read, listed, what) if isinstance(listed, list) else _of_copy(read, listing, what, wanted)
 
 
 def _of_layout(read: Reader, data: bytes, what: str, wanted: Platform) -> ImageFacts:
-    """OCI Image Layout 1.1: the index may name an index, and a single image may stand there without its platform."""
-    offered: tuple[str, ...] = ()
-    digest = None
-    for _ in range(_DEEPEST):
-        found = parse_manifest(data, what)
-        if isinstance(found, Manifest):
-            return _configured(read, found, (digest, offered), what)
-        offered = tuple(dict.fromkeys(str(entry.platform) for entry in found.entries)) or offered
-        descriptor = _next(found, wanted, what)
-        digest = descriptor.digest
-        data = _blob(read, descriptor, LARGEST_MANIFEST, what)
-    raise ImageError(f"{what}: indexes inside indexes")
+    """OCI Image Layout 1.1: index.json lists what is there, by its names where it has several."""
+    found = parse_manifest(data, what)
+    if isinstance(found, Index):
+        _refuse_several(dict(found.names), what)
+    pieces = Pieces(
+        lambda descriptor: _piece(read, _blob(descriptor), descriptor, LARGEST_MANIFEST, what),
+        lambda descriptor: _piece(read, _blob(descriptor), descriptor, LARGEST_CONFIGURATION, what),
+        "folder",
+    )
+    return image_of(data, None, wanted, what, pieces)
 
 
-def _next(index: Index, wanted: Platform, what: str) -> Descriptor:
-    """An archive of a single image has it without its platform."""
-    if not index.entries and len(index.unnamed) == 1:
-        return index.unnamed[0]
-    return chosen(index, wanted, what).descriptor
+def _blob(descriptor: Descriptor) -> str:
+    return f"blobs/{descriptor.digest.replace(':', '/')}"
 
 
-def _blob(read: Reader, descriptor: Descriptor, most: int, what: str) -> bytes:
-    algorithm, _, digest = descriptor.digest.partition(":")
-    data = read(f"blobs/{algorithm}/{digest}", most)
+def _of_copy(read: Reader, data: bytes, what: str, wanted: Platform) -> ImageFacts:
+    """What ``skopeo copy ... dir:FOLDER`` writes: pieces by their digests, those of an index with a suffix."""
+    pieces = Pieces(
+        lambda descriptor: _piece(read, f"{_bare(descriptor)}.manifest.json", descriptor, LARGEST_MANIFEST, what),
+        lambda descriptor: _piece(read, _bare(descriptor), descriptor, LARGEST_CONFIGURATION, what),
+        "folder",
+    )
+    return image_of(data, None, wanted, what, pieces)
+
+
+def _bare(descriptor: Descriptor) -> str:
+    return descriptor.digest.partition(":")[2]
+
+
+def _piece(read: Reader, name: str, descriptor: Descriptor, most: int, what: str) -> bytes:
+    data = read(name, most)
     if data is None:
         raise ImageError(f"{what}: {descriptor.digest} is not in it")
     return verify(data, descriptor.digest, what)
 
 
-def _configured(read: Reader, manifest: Manifest, place: tuple[str | None, tuple[str, ...]], what: str) -> ImageFacts:
-    data = _blob(read, manifest.configuration, LARGEST_CONFIGURATION, what)
-    told = of_configuration(load_json(data, what), what, "folder")
-    digest, offered = place
-    return replace(told, digest=digest, offered=offered, size=manifest.size)
-
-
-def _of_save(read: Reader, data: bytes, what: str) -> ImageFacts:
+def _of_save(read: Reader, listed: list[object], what: str) -> ImageFacts:
     """``docker save``: manifest.json lists images, each with the name of its configuration."""
-    listed = load_json(data, what)
-    first = listed[0] if isinstance(listed, list) and listed else None
-    name = first.get("Config") if isinstance(first, dict) else None
+    entries = [entry for entry in listed if isinstance(entry, dict)]
+    _refuse_several({_tag_of(entry): str(entry.get("Config")) for entry in entries}, what)
+    name = entries[0].get("Config") if entries else None
     if not isinstance(name, str):
         raise ImageError(f"{what}: manifest.json names no configuration")
     configuration = read(str(PurePosixPath(name)), LARGEST_CONFIGURATION)
     if configuration is None:
         raise ImageError(f"{what}: {name[:80]} is not in it")
     return of_configuration(load_json(configuration, what), what, "archive")
+
+
+def _tag_of(entry: dict[str, object]) -> str:
+    """The first name of an image, or its configuration's where it has none."""
+    tags = entry.get("RepoTags")
+    return str(tags[0] if isinstance(tags, list) and tags else entry.get("Config"))
+
+
+def _refuse_several(digests: dict[str, str], what: str) -> None:
+    """One image of several would be judged without a word on which.
+
+    Raises:
+        ImageError: where the names are of several images.
+    """
+    if len(set(digests.values())) > 1:
+        names = [name[:80] for name in digests]
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        raise ImageError(f"{what}: holds several images: {', '.join(names[:_MOST_NAMES])}{more}", _ALONE)

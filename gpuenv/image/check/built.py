@@ -56,6 +56,7 @@ class Built:
         matrix: the compatibility matrix.
         copied: the images that a folder of CUDA is copied from.
         passed_over: the files to install from that were not looked at, each with the reason.
+        kept_out: those that the build context does not have, each with the file that says so.
         missing: those that are not there, behind the file and line that name them.
         service: the service of a compose file that it is for.
         python: the Python of its pip, where that is plain.
@@ -71,6 +72,7 @@ class Built:
     matrix: Matrix
     copied: tuple[Base, ...] = ()
     passed_over: Mapping[str, str] = field(default_factory=dict)
+    kept_out: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[tuple[str, int, str], ...] = ()
     service: str | None = None
     python: PythonVersion | None = None
@@ -125,6 +127,7 @@ def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context,
         matrix=matrix,
         copied=tuple(base_of(name, matrix) for name in _cuda_copied_from(chain, stages)),
         passed_over=dict(context.passed_over),
+        kept_out=dict.fromkeys(context.kept_out, context.ignored_by),
         missing=tuple(dict.fromkeys(context.missing)),
         python=python_of(base, chain, (entry.command for entry in ran)),
     )

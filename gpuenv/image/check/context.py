@@ -7,8 +7,22 @@ import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpuenv.image.check.ignored import Line, is_ignored, lines_of
+
 _LARGEST, _MOST_FILES, _MOST_LOOKS = 1 << 20, 50, 50_000
 _COPIES = "what stages copy from each other"
+
+
+def context_of(folder: Path, dockerfile: Path) -> Context:
+    """A build context as BuildKit sends it: without what .dockerignore keeps out."""
+    for path in (dockerfile.with_name(f"{dockerfile.name}.dockerignore"), folder / ".dockerignore"):
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+        except OSError:
+            continue
+        if text is not None:
+            return Context(folder, ignored=lines_of(text[:_LARGEST]), ignored_by=str(path))
+    return Context(folder)
 
 
 @dataclass(slots=True, eq=False)
@@ -20,12 +34,18 @@ class Context:
         read: the files that were read, as they are named below it.
         passed_over: files that are outside or too large, with the reason.
         missing: what is installed from and is not there, behind the file and line that say so.
+        ignored: the lines of its .dockerignore.
+        ignored_by: the name of that file.
+        kept_out: the files that it keeps out of a build.
     """
 
     folder: Path
     read: list[str] = field(default_factory=list)
     passed_over: dict[str, str] = field(default_factory=dict)
     missing: list[tuple[str, int, str]] = field(default_factory=list)
+    ignored: tuple[Line, ...] = ()
+    ignored_by: str = ".dockerignore"
+    kept_out: list[str] = field(default_factory=list)
     _listed: dict[str, list[str]] = field(default_factory=dict)
     _looks: int = 0
 
@@ -45,6 +65,9 @@ class Context:
                 self.passed_over[name] = "it lies outside of the build context"
                 return None
             if not path.is_file():
+                return None
+            if is_ignored(name, self.ignored):
+                self.kept_out += [] if name in self.kept_out else [name]
                 return None
             if path.stat().st_size > largest or len({*self.read, name}) > _MOST_FILES:
                 self.passed_over[name] = "it is larger than such files are, or one of too many"

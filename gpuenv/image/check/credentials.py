@@ -25,7 +25,7 @@ _HUB = ("https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry
 _TOKEN_USER = "<token>"  # noqa: S105 - the name that stands for an identity token
 _HELPER = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LARGEST = 1 << 20
-_PATIENCE = 10.0  # seconds for a helper, which may ask a keychain
+PATIENCE = 10.0  # seconds for a helper, which may ask a keychain
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,22 @@ class Found:
     complaint: str | None = None
 
 
-def credentials_for(registry: str, environment: Mapping[str, str], repository: str = "") -> Found:
-    """What the user's own files say of a registry, and of a repository there; none where they say nothing."""
+def credentials_for(
+    registry: str, environment: Mapping[str, str], repository: str = "", patience: float = PATIENCE
+) -> Found:
+    """What the user's own files say of a registry, and of a repository there; none where they say nothing.
+
+    Args:
+        registry: its host.
+        environment: the caller's variables.
+        repository: the one that is meant.
+        patience: seconds that all helpers together may take.
+    """
     complaints = []
+    until = time.monotonic() + patience
     for path in _files(environment):
         config, complaint = _load(path)
-        found = _from_config(config, (registry, repository), environment)
+        found = _from_config(config, (registry, repository), environment, until)
         if found.credentials is not None:
             return found
         complaints += [text for text in (complaint, found.complaint) if text]
@@ -82,7 +92,9 @@ def _load(path: Path) -> tuple[dict[str, Any], str | None]:
     return (value, None) if isinstance(value, dict) else ({}, f"{path}: expected an object")
 
 
-def _from_config(config: Mapping[str, Any], where: tuple[str, str], environment: Mapping[str, str]) -> Found:
+def _from_config(
+    config: Mapping[str, Any], where: tuple[str, str], environment: Mapping[str, str], until: float
+) -> Found:
     registry, repository = where
     names = _HUB if registry in _HUB else (registry,)
     helpers = config.get("credHelpers")
@@ -90,7 +102,7 @@ def _from_config(config: Mapping[str, Any], where: tuple[str, str], environment:
     helper = next((name for key, name in entries if key in names or _host(key) in names), None)
     if helper is None and isinstance(config.get("credsStore"), str):
         helper = config["credsStore"]
-    asked = _ask_helper(helper, names[0], environment) if isinstance(helper, str) else Found()
+    asked = _ask_helper(helper, names[0], environment, until) if isinstance(helper, str) else Found()
     if asked.credentials is not None:
         return asked
     written = config.get("auths")
@@ -131,11 +143,11 @@ def _written(entry: Mapping[str, Any]) -> Credentials | None:
     return Credentials(user, secret.rstrip("\0")) if colon and user else None
 
 
-def _ask_helper(name: str, server: str, environment: Mapping[str, str]) -> Found:
+def _ask_helper(name: str, server: str, environment: Mapping[str, str], until: float) -> Found:
     if not _HELPER.fullmatch(name):
         return Found(None, f"the credential helper {name[:60]!r} has a name that no program has")
     command = [f"docker-credential-{name}", "get"]
-    result = run_child(command, environment, time.monotonic() + _PATIENCE, told=f"{server}\n")
+    result = run_child(command, environment, until, told=f"{server}\n")
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         if "credentials not found" in result.stdout:
             return Found()

@@ -8,14 +8,23 @@ from pathlib import Path
 
 from gpuenv.image.check.facts import ImageError, ImageFacts, of_configuration
 from gpuenv.image.check.names import digest_in
+from gpuenv.image.contexts import ContextError, engine_address
 from gpuenv.image.engine_answers import list_of, object_of
+from gpuenv.image.errors import engine_error
 from gpuenv.image.sockets import usual_sockets
 from gpuenv.model.record import replace
 
 
 def engines(environment: Mapping[str, str]) -> Iterator[str]:
-    """The addresses at which an engine may be: the one that was named, else every socket that is there."""
-    named = environment.get("DOCKER_HOST")
+    """The addresses at which an engine may be: the one that was named, else every socket that is there.
+
+    Raises:
+        ImageError: where a context is named that is none.
+    """
+    try:
+        named = engine_address(environment)
+    except ContextError as error:
+        raise ImageError(str(error), error.remedy) from error
     if named:
         yield named
         return
@@ -23,13 +32,14 @@ def engines(environment: Mapping[str, str]) -> Iterator[str]:
     yield from (f"unix://{path}" for path in sockets if Path(path).is_socket() and os.access(path, os.W_OK))
 
 
-def local_image(reference: str, address: str, timeout: float) -> ImageFacts | None:
+def local_image(reference: str, address: str, timeout: float, environment: Mapping[str, str]) -> ImageFacts | None:
     """The image as the engine at an address has it; none where it does not, or the SDK is not installed.
 
     Args:
         reference: its name.
         address: the engine's, as in DOCKER_HOST.
         timeout: seconds for each of its answers.
+        environment: names the certificates for one behind TLS (DOCKER_TLS_VERIFY, DOCKER_CERT_PATH).
 
     Raises:
         ImageError: where the engine does not answer as an engine does.
@@ -40,7 +50,10 @@ def local_image(reference: str, address: str, timeout: float) -> ImageFacts | No
     except ImportError:
         return None
     try:
-        client = docker.DockerClient(base_url=address, timeout=max(1, int(timeout)), version="auto")
+        tls = {} if address.startswith(("unix:", "http+unix:")) else environment
+        client = docker.from_env(
+            timeout=max(1, int(timeout)), version="auto", environment={**tls, "DOCKER_HOST": address}
+        )
         try:
             told = client.api.inspect_image(reference)
             return _facts(told, client.api.history(reference), reference)
@@ -49,7 +62,8 @@ def local_image(reference: str, address: str, timeout: float) -> ImageFacts | No
     except docker.errors.ImageNotFound:
         return None
     except (docker.errors.DockerException, requests.exceptions.RequestException, OSError, ValueError) as error:
-        raise ImageError(f"the engine at {address} does not answer: {str(error)[:160]}") from error
+        found = engine_error(error, f"the engine at {address}")
+        raise ImageError(found.message.split("\n")[0][:300], found.remedy) from error
 
 
 def _facts(answer: object, history: object, reference: str) -> ImageFacts:

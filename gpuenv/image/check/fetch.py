@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gpuenv.image.check.archive import is_archive, read_archive
-from gpuenv.image.check.credentials import credentials_for
+from gpuenv.image.check.credentials import PATIENCE, credentials_for
 from gpuenv.image.check.deadline import within
 from gpuenv.image.check.engine import engines, local_image
 from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, parse_platform
 from gpuenv.image.check.names import Name, parse_name
 from gpuenv.image.check.registry import Registry
+from gpuenv.image.reference import is_identity
 from gpuenv.model.record import dataclass
 
+_OF_FILE = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")
+_NO_FILE = "an image whose name is written so has its tag behind it: NAME:latest"
+_NO_NAME = "a registry knows images by their names alone: NAME:TAG, or NAME@ and the digest of its manifest"
+_HANGS = "Look at the engine's log, or restart it."
 _ENGINE_PATIENCE = 5.0  # seconds; one that hangs must not keep the registry from being asked
 
 
@@ -45,11 +51,19 @@ def fetch(reference: str, wanted: Platform, how: Fetching) -> ImageFacts:
     """
     if is_archive(reference):
         return read_archive(Path(reference), wanted)
+    if _is_path(reference):
+        raise ImageError(f"{reference}: no such file or folder", _NO_FILE, is_input=True)
     name = parse_name(reference)
     until = time.monotonic() + how.deadline
-    local = _from_engines(reference, how, until) if how.engine else None
+    local, failed = _from_engines(reference, how, until) if how.engine else (None, None)
+    if local is None and failed is None and is_identity(reference):
+        raise ImageError(f"{reference[:80]}: is the ID of an image, and no engine here has it", _NO_NAME, is_input=True)
     if local is not None and (not how.registry or _is_for(local, wanted)):
         return local
+    if failed is not None and (not how.registry or is_identity(reference)):
+        raise ImageError(f"{name}: {failed}", failed.remedy)
+    if failed is not None:
+        how.announce(str(failed))
     if not how.registry:
         raise ImageError(
             f"{name}: no engine here has it, and the network may not be used",
@@ -63,27 +77,43 @@ def fetch(reference: str, wanted: Platform, how: Fetching) -> ImageFacts:
         return local  # for another platform, which the judgement says
 
 
+def _is_path(reference: str) -> bool:
+    """Whether it is written as a path is, or as a file's name that no image has."""
+    return reference.startswith(("/", "./", "../", "~")) or _OF_FILE.search(reference) is not None
+
+
 def _is_for(image: ImageFacts, wanted: Platform) -> bool:
     return image.platform is None or parse_platform(image.platform).serves(wanted)
 
 
-def _from_engines(reference: str, how: Fetching, until: float) -> ImageFacts | None:
-    for address in engines(how.environment):
-        patience = max(0.5, min(_ENGINE_PATIENCE, until - time.monotonic()))
-        try:
-            found = within(patience, lambda at=address, limit=patience: local_image(reference, at, limit))  # type: ignore[misc]
-        except TimeoutError:
-            how.announce(f"the engine at {address} does not answer within {patience:g} s")
-        except ImageError as error:
-            how.announce(str(error))
-        else:
-            if found is not None:
-                return found
-    return None
+def _from_engines(reference: str, how: Fetching, until: float) -> tuple[ImageFacts | None, ImageError | None]:
+    """The image of the first engine that has it, and why the first that could not be asked could not."""
+    failed: ImageError | None = None
+    try:
+        for address in engines(how.environment):
+            try:
+                found = _from_engine(reference, address, how, until)
+            except ImageError as error:
+                failed = failed or error
+            else:
+                if found is not None:
+                    return found, None
+    except ImageError as error:  # of whoever names the addresses
+        failed = error
+    return None, failed
+
+
+def _from_engine(reference: str, address: str, how: Fetching, until: float) -> ImageFacts | None:
+    patience = max(0.5, min(_ENGINE_PATIENCE, until - time.monotonic()))
+    try:
+        return within(patience, lambda: local_image(reference, address, patience, how.environment))
+    except TimeoutError as error:
+        raise ImageError(f"the engine at {address} does not answer within {patience:g} s", _HANGS) from error
 
 
 def _from_registry(name: Name, wanted: Platform, how: Fetching, until: float) -> ImageFacts:
-    known = credentials_for(name.registry, how.environment, name.repository)
+    patience = min(PATIENCE, max(0.5, (until - time.monotonic()) / 2))  # the other half is the registry's
+    known = credentials_for(name.registry, how.environment, name.repository, patience)
     if known.complaint:
         how.announce(known.complaint)
     left = max(0.5, until - time.monotonic())
@@ -91,6 +121,7 @@ def _from_registry(name: Name, wanted: Platform, how: Fetching, until: float) ->
     try:
         return within(left, lambda: registry.image(wanted))
     except TimeoutError as error:
+        seconds = f"{left:.{0 if left >= 1 else 1}f}"
         raise ImageError(
-            f"{name}: the registry has not answered within {left:.0f} s", "try again, or give it more with --timeout"
+            f"{name}: the registry has not answered within {seconds} s", "try again, or give it more with --timeout"
         ) from error

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from email.message import Message
 from functools import lru_cache
 from http.client import HTTPMessage
+from ipaddress import ip_address
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
@@ -25,6 +26,10 @@ from gpuenv.model.record import dataclass
 _AGENT = f"gpuenv/{__version__}"
 _MOST_REDIRECTS = 5
 _CHUNK = 65536
+_NO_TLS = (
+    "a registry without TLS is asked on this machine alone; have the engine pull it (insecure-registries in its "
+    "daemon.json), then --from engine"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +94,9 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _shown(url: str) -> str:
-    """A URL without what may be secret in it."""
+    """A URL without what may be secret in it, and without its path: behind a word such as token nothing may be said."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    return f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def ask(question: Question) -> Reply:
@@ -102,14 +106,19 @@ def ask(question: Question) -> Reply:
         PlainHttpError: where TLS was spoken to one who knows none.
         ImageError: for every other way of having no answer.
     """
-    request = urllib.request.Request(question.url, data=question.body, headers=dict(question.headers))  # noqa: S310 - http and https alone are made
+    try:
+        where = _shown(question.url)
+        request = urllib.request.Request(question.url, data=question.body, headers=dict(question.headers))  # noqa: S310 - http and https alone are made
+    except ValueError as error:  # a bracket that has no end, or no address in it
+        raise ImageError(f"{question.url[:80]!r} is no address: {error}") from error
     request.add_header("User-Agent", _AGENT)
     if question.authorization:
         request.add_unredirected_header("Authorization", question.authorization)
-    where = _shown(question.url)
     try:
         opener = urllib.request.build_opener(
-            urllib.request.HTTPSHandler(context=_context(question.certificates)), _Redirects(question)
+            urllib.request.HTTPSHandler(context=_context(question.certificates)),
+            _Redirects(question),
+            *((urllib.request.ProxyHandler({}),) if is_loopback(urlsplit(question.url).netloc) else ()),
         )
         with opener.open(request, timeout=question.timeout) as response:
             return Reply(response.status, _lower(response.headers), _read(response, question, where))
@@ -120,6 +129,18 @@ def ask(question: Question) -> Reply:
         raise _unreachable(error.reason, where) from error
     except (http.client.HTTPException, OSError, ValueError) as error:
         raise _unreachable(error, where) from error
+
+
+def is_loopback(netloc: str) -> bool:
+    """Whether a host is this very machine, for which engines ask no proxy.
+
+    Go, net/http, ProxyFromEnvironment: neither for localhost nor for a loopback address (read November 2026).
+    """
+    try:
+        host = (urlsplit(f"//{netloc}").hostname or "").lower()
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=4)
@@ -150,6 +171,8 @@ def _unreachable(reason: object, where: str) -> ImageError:
             f"{where}: its certificate is not trusted: {reason.verify_message}",
             "put the certificate of its authority into /etc/docker/certs.d/HOST/ca.crt, or name it by SSL_CERT_FILE",
         )
+    if getattr(reason, "reason", None) == "WRONG_VERSION_NUMBER":
+        return PlainHttpError(f"{where}: speaks no TLS there", _NO_TLS)
     if isinstance(reason, ssl.SSLError | ConnectionResetError | http.client.BadStatusLine):
         return PlainHttpError(f"{where}: the connection broke: {reason}", "try again; is this the registry's port?")
     if isinstance(reason, TimeoutError):

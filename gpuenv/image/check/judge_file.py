@@ -9,7 +9,7 @@ from gpuenv import __version__
 from gpuenv.doctor.registry import finding_of
 from gpuenv.files import TooLargeError, is_folder, read_at_most
 from gpuenv.image.check.built import Built, build, targets
-from gpuenv.image.check.context import Context
+from gpuenv.image.check.context import Context, context_of
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.records import ImageFinding, ImageReport, as_image_finding
@@ -83,7 +83,7 @@ def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
     Raises:
         ImageError: for what is no Dockerfile, with the line.
     """
-    context = Context(choice.context or path.parent)
+    context = context_of(choice.context or path.parent, path)
     if choice.context is not None and not is_folder(choice.context):
         raise ImageError(f"{choice.context}: is no folder", "name the build context with --context", is_input=True)
     try:

@@ -21,8 +21,17 @@ MANIFEST_TYPES = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
+CONFIGURATION_TYPES = (
+    "application/vnd.oci.image.config.v1+json",
+    "application/vnd.docker.container.image.v1+json",
+    "application/octet-stream",  # of old registries' clients
+)
+_NOTHING = "application/vnd.oci.empty.v1+json"  # a configuration without content: artifactType says what it is
 LARGEST_MANIFEST = 4 * 1024 * 1024  # what a registry must be able to take (OCI Distribution Specification 1.1, Push)
 LARGEST_CONFIGURATION = 8 * 1024 * 1024
+_PAGE = "is it the name of a registry, and does a proxy or a page for a login stand before it?"
+_LARGEST_SIZE = 1 << 63
+_NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
 _DIGEST = re.compile(r"(sha256):([0-9a-f]{64})|(sha512):([0-9a-f]{128})")
 _MOST_ENTRIES = 1000
 
@@ -45,10 +54,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The same image for several platforms; ``unnamed`` are those that do not say for which."""
+    """The same image for several platforms, or in a file several images.
+
+    Attributes:
+        entries: those that say for which platform they are.
+        unnamed: those that do not.
+        names: of images, each with its digest, where there are any.
+    """
 
     entries: tuple[Entry, ...]
     unnamed: tuple[Descriptor, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
 
     def choose(self, wanted: Platform) -> Entry | None:
         """The image for a platform: the very variant first."""
@@ -58,10 +74,17 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One image: its configuration, and the bytes of its layers as they are moved."""
+    """One image: its configuration, and the bytes of its layers as they are moved.
+
+    Attributes:
+        configuration: where that is.
+        size: of the layers.
+        other: the media type of what this is instead, where its configuration is none of an image's.
+    """
 
     configuration: Descriptor
     size: int
+    other: str | None = None
 
 
 def load_json(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON
@@ -73,7 +96,9 @@ def load_json(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ImageError(f"{what}: is no JSON: {str(error)[:120]}") from error
+        page = data.lstrip()[:1] == b"<"
+        why = " but a web page: something else than a registry answered" if page else f": {str(error)[:120]}"
+        raise ImageError(f"{what}: is no JSON{why}", _PAGE if page else None) from error
 
 
 def parse_manifest(data: bytes, what: str) -> Index | Manifest:
@@ -92,9 +117,24 @@ def parse_manifest(data: bytes, what: str) -> Index | Manifest:
     if isinstance(value.get("manifests"), list):
         return _index(value["manifests"], what)
     if isinstance(value.get("config"), dict):
-        sizes = [entry.get("size") for entry in value.get("layers") or () if isinstance(entry, dict)]
-        return Manifest(_descriptor(value["config"], what), sum(size for size in sizes if isinstance(size, int)))
+        return Manifest(_descriptor(value["config"], what), _bytes_of(value.get("layers")), _kind(value))
     raise ImageError(f"{what}: is no manifest: it has neither manifests nor config")
+
+
+def _bytes_of(layers: object) -> int:
+    """The bytes of those layers that say how many they have."""
+    entries = [entry for entry in layers if isinstance(entry, dict)] if isinstance(layers, list) else []
+    sizes = [size for entry in entries if (size := _size(entry)) is not None]
+    return sum(sizes)
+
+
+def _kind(value: dict[str, Any]) -> str | None:
+    """What a manifest is of, where it says that it is of no image: a chart, a signature, a list of parts."""
+    told = value["config"].get("mediaType")
+    if not isinstance(told, str) or not told or told in CONFIGURATION_TYPES:
+        return None
+    artifact = value.get("artifactType")
+    return artifact if told == _NOTHING and isinstance(artifact, str) else told
 
 
 def _index(entries: list[Any], what: str) -> Index:
@@ -103,7 +143,15 @@ def _index(entries: list[Any], what: str) -> Index:
     return Index(
         tuple(Entry(descriptor, platform) for platform, descriptor in found if platform is not None),
         tuple(descriptor for platform, descriptor in found if platform is None),
+        tuple((name, str(entry["digest"])) for entry in images if (name := _name_of(entry)) is not None),
     )
+
+
+def _name_of(entry: dict[str, Any]) -> str | None:
+    """The name under which an archive has an image: containerd's and Docker's, or that of OCI's own specification."""
+    annotations = entry.get("annotations")
+    told = [annotations.get(key) for key in _NAMES] if isinstance(annotations, dict) else []
+    return next((name for name in told if isinstance(name, str) and name), None)
 
 
 def _is_beside(entry: dict[str, Any]) -> bool:
@@ -123,12 +171,18 @@ def _platform(entry: dict[str, Any]) -> Platform | None:
 
 
 def _descriptor(value: dict[str, Any], what: str) -> Descriptor:
-    digest, size = value.get("digest"), value.get("size")
+    digest, size = value.get("digest"), _size(value)
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         raise ImageError(f"{what}: a descriptor without a digest of sha256 or sha512: {str(digest)[:80]!r}")
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+    if size is None:
         raise ImageError(f"{what}: a descriptor without a size")
     return Descriptor(digest, size)
+
+
+def _size(value: dict[str, Any]) -> int | None:
+    """The bytes that a descriptor tells; none where that is no number of bytes."""
+    size = value.get("size")
+    return size if isinstance(size, int) and not isinstance(size, bool) and 0 <= size < _LARGEST_SIZE else None
 
 
 def digest_of(data: bytes, like: str = "sha256:") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from gpuenv.image import reference
@@ -50,7 +51,7 @@ def parse_name(text: str) -> Name:
     except reference.ImageNameError as error:
         raise ImageError(str(error), is_input=True) from error
     first, slash, rest = path.partition("/")
-    if not slash or not ("." in first or ":" in first or first == "localhost" or first != first.lower()):
+    if not slash or not (re.search(r"[.:\[]", first) or first == "localhost" or first != first.lower()):
         first, rest = HUB, path
     if first in _HUB_NAMES:
         return Name(HUB, rest if "/" in rest else f"library/{rest}", tag, digest)

@@ -138,6 +138,14 @@ def _of_conda(entry: Install) -> CudaVersion | None:
     return CudaVersion(int(match[1]), int(match[2])) if match else None
 
 
+def conda_major(built: Built) -> int | None:
+    """The CUDA major that conda's packages pin without a minor: ``cuda-version=13``; none where they pin none."""
+    entries = (entry for entry in built.installs if entry.manager is Manager.CONDA and entry.name == _OF_CONDA[0])
+    pinned = [each.version for entry in entries for each in entry.specifier or () if each.operator == "=="]
+    majors = {whole_number(text.removesuffix(".*")) for text in pinned}
+    return next(iter(majors)) if len(majors) == 1 else None
+
+
 def _wheels(built: Built) -> set[int]:
     """The majors of CUDA that wheels of NVIDIA's own, and CuPy's extra, bring."""
     majors: set[int] = set()

@@ -6,28 +6,23 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from gpuenv.image.check import facts as image_facts
 from gpuenv.image.check.credentials import Credentials
 from gpuenv.image.check.facts import ImageError, ImageFacts, Platform
-from gpuenv.image.check.http import PlainHttpError, Question, Reply, ask
+from gpuenv.image.check.http import PlainHttpError, Question, Reply, ask, is_loopback
 from gpuenv.image.check.manifest import (
     INDEX_TYPES,
     LARGEST_CONFIGURATION,
     LARGEST_MANIFEST,
     MANIFEST_TYPES,
-    Entry,
-    Index,
-    Manifest,
     digest_of,
     load_json,
-    parse_manifest,
     verify,
 )
 from gpuenv.image.check.names import Name
+from gpuenv.image.check.walk import Pieces, image_of
 
 _HUB, _HUB_HOST = "docker.io", "registry-1.docker.io"
 _OK, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY, _FAULT = 200, 400, 401, 403, 404, 429, 500
@@ -59,18 +54,12 @@ class Registry:
             ImageError: where there is none, or it cannot be had.
         """
         digest, body = self._manifest(self.name.selector)
-        found = parse_manifest(body, str(self.name))
-        offered: tuple[str, ...] = ()
-        if isinstance(found, Index):
-            entry = chosen(found, wanted, str(self.name))
-            offered = tuple(dict.fromkeys(str(each.platform) for each in found.entries))
-            digest, body = self._manifest(entry.descriptor.digest)
-            found = parse_manifest(body, str(self.name))
-        if not isinstance(found, Manifest):
-            raise ImageError(f"{self.name}: an index inside an index")
-        configuration = self._blob(found.configuration.digest)
-        told = image_facts.of_configuration(load_json(configuration, str(self.name)), str(self.name), "registry")
-        return replace(told, digest=digest, offered=offered, size=found.size)
+        pieces = Pieces(
+            lambda descriptor: self._manifest(descriptor.digest)[1],
+            lambda descriptor: self._blob(descriptor.digest),
+            "registry",
+        )
+        return image_of(body, digest, wanted, str(self.name), pieces)
 
     def _manifest(self, selector: str) -> tuple[str, bytes]:
         accept = ", ".join((*INDEX_TYPES, *MANIFEST_TYPES))
@@ -132,7 +121,10 @@ class Registry:
         realm = parameters.get("realm")
         if scheme.lower() != "bearer" or not realm:
             raise refused(reply, self.name, known=self.credentials is not None)
-        parts = urlsplit(realm)
+        try:
+            parts = urlsplit(realm)
+        except ValueError as error:
+            raise ImageError(f"{self.name}: the registry names {realm[:80]!r} for its tokens: {error}") from error
         near = parts.scheme == "http" and is_loopback(parts.netloc) and self._scheme == "http"
         if parts.scheme != "https" and not near:
             raise ImageError(f"{self.name}: the registry names {realm[:80]!r} for its tokens, which is not encrypted")
@@ -156,27 +148,6 @@ class Registry:
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
             raise ImageError(f"{self.name}: the registry's token service gave no token")
         return token
-
-
-def chosen(index: Index, wanted: Platform, what: str) -> Entry:
-    """The image of an index for a platform, or one of the others: the judgement says that it is another one.
-
-    Raises:
-        ImageError: for an index without images.
-    """
-    entry = index.choose(wanted) or (index.entries[0] if index.entries else None)
-    if entry is None:
-        raise ImageError(f"{what}: an index without any image")
-    return entry
-
-
-def is_loopback(netloc: str) -> bool:
-    """Whether a host is this very machine."""
-    host = (urlsplit(f"//{netloc}").hostname or "").lower()
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def refused(reply: Reply, name: Name, *, known: bool) -> ImageError:

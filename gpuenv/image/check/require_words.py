@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterator
 
 from gpuenv.image.check.subject import Subject
-from gpuenv.image.require import Condition, Machine, Requirement, holds
+from gpuenv.image.require import Condition, Machine, Requirement, holds, switches_nothing_off
 from gpuenv.matrix.records import DriverBranch
+from gpuenv.matrix.support import branches_for
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
-_MOST = 12
+_MOST, _LONGEST = 12, 120
 _BRANCH = re.compile(r"\d{1,9}")
 
 
 def wants(requirement: Requirement) -> str:
     """Its first alternative, and how many others there are."""
     first = ", ".join(map(str, requirement[0])) if requirement else "nothing"
+    first = first if len(first) <= _LONGEST else f"{first[:_LONGEST]}..."
     windows = _branches(requirement)
     if windows:
         return f"{first} (or a driver of branch {_listed(windows)} with a GPU of a listed brand)"
@@ -60,7 +62,14 @@ def _listed(texts: list[str]) -> str:
 
 def changes(requirement: Requirement, subject: Subject, refused: tuple[str | None, ...]) -> Iterator[str]:
     """What would have the requirement met on this machine, the plainest first."""
-    branch = next((row for row in subject.matrix.driver_branches if _admits(requirement, row, subject)), None)
+    for number, text in enumerate(_ways(requirement, subject, refused)):
+        alone = text.removeprefix("Or ")
+        yield text if number else f"{alone[:1].upper()}{alone[1:]}"
+
+
+def _ways(requirement: Requirement, subject: Subject, refused: tuple[str | None, ...]) -> Iterator[str]:
+    branches = subject.matrix.driver_branches if not subject.needs.tegra else ()  # a Jetson's comes with its JetPack
+    branch = next((row for row in branches if _admits(requirement, row, subject)), None)
     if branch is not None:
         first = f" ({branch.first} or newer)" if branch.first else ""
         yield f"Update the driver to branch {branch.branch}{first}: its CUDA level is {branch.cuda}."
@@ -75,6 +84,9 @@ def changes(requirement: Requirement, subject: Subject, refused: tuple[str | Non
             f"CUDA {cuda} itself runs on this driver (minor-version compatibility), so NVIDIA_DISABLE_REQUIRE=1 or CDI "
             "would do for programs that need nothing newer than the driver."
         )
+    meant = switches_nothing_off(subject.image.environment)
+    if meant is not None:
+        yield f"NVIDIA_DISABLE_REQUIRE={meant[:20]} of the image switches nothing off: 1 or true would."
 
 
 def oldest_driver(cuda: CudaVersion, subject: Subject) -> DriverVersion | None:
@@ -89,9 +101,15 @@ def runs_by_minor(cuda: CudaVersion, subject: Subject) -> bool:
     return oldest is not None and subject.driver is not None and subject.driver >= oldest
 
 
+def drives(branch: int, subject: Subject) -> bool:
+    """Whether a driver branch is one for every GPU of the machine, as far as the matrix says."""
+    ranges = [branches_for(gpu.compute_capability, subject.matrix) for gpu in subject.gpus]
+    return not any(each.wants(branch) for each in ranges if each is not None)
+
+
 def _admits(requirement: Requirement, row: DriverBranch, subject: Subject) -> bool:
     """Whether a newer driver branch would meet it with the GPUs that are there."""
-    if subject.driver is not None and row.branch <= subject.driver.branch:
+    if (subject.driver is not None and row.branch <= subject.driver.branch) or not drives(row.branch, subject):
         return False
     version = str(row.first or f"{row.branch}.0")
     machines = [machine for gpu in subject.gpus for machine in gpu.machines] or [Machine()]

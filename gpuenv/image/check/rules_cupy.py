@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.built import Built
+from gpuenv.image.check.history import lines_together
 from gpuenv.image.check.installs import Place
 from gpuenv.image.check.lines import release_of
 from gpuenv.image.check.rules import FileOutcome, ImageOutcome, of_image, rule
@@ -12,7 +13,7 @@ from gpuenv.image.check.subject import Subject
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy_variables import refused_variables
-from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.finding import Evidence, Fix, Severity
 
 
 @rule("IMG918", Cause.CUPY_VARIABLE_INVALID)
@@ -29,6 +30,26 @@ def image_sets_what_cupy_refuses(subject: Subject) -> ImageOutcome:
             f"{wrong.name}={wrong.value or '(empty)'} of the image: CuPy refuses this value",
             (of_image(wrong.name, wrong.value),),
             (Fix(f"Leave it out of the image, or correct it: {wrong.taken}."),),
+        )
+
+
+@rule("IMG921", Cause.MULTIPLE_CUPY_PACKAGES)
+def several_lines(subject: Subject) -> ImageOutcome:
+    """Two distributions of CuPy were installed into the image, and neither was removed.
+
+    What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
+    chance, and removing one breaks the other.
+    How it is seen: the steps of the image's history that install a line, without one that takes it away. Steps that
+    name environments of their own are told apart; those that do so in another way are not, so that it is a warning.
+    What to do: keep one: remove both in the step that installs the other, and install it anew.
+    """
+    lines = lines_together(subject.image.history) if subject.image.source != "dockerfile" else ()  # DKF905 tells it
+    if lines:
+        yield Symptom(
+            f"The image has had {' and '.join(lines)} installed, which own the same files",
+            (of_image("history", ", ".join(lines)),),
+            (Fix("Build it with one of them alone."),),
+            Severity.WARNING,
         )
 
 

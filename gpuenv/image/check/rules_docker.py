@@ -171,7 +171,7 @@ def libraries_missing(built: Built) -> FileOutcome:
     What to do: install cupy-cudaXXx[ctk]; or use a base image that has them.
     """
     has = provided(built)
-    for install in built.cupy:
+    for install in built.cupy if not built.base.musl else ():  # for musl there is no wheel at all: DKF914
         line = line_of(install.name, built.matrix)
         if line is None or has.libraries or has.wheels_of(line.cuda_major):
             continue

@@ -17,6 +17,11 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 # center GPUs, select NGC Server Ready SKUs of RTX cards, and Jetson boards. So a GeForce or TITAN is refused; an RTX or
 # Quadro is neither refused nor let through, for its brand does not tell whether the server is such a one.
 _NOT_FORWARD = ("geforce", "geforcertx", "titan", "titanrtx")
+# Images of NGC keep the libraries in compat/lib.real, where no toolkit looks, and have compat/lib in LD_LIBRARY_PATH,
+# which is not there until their own start makes it: /etc/shinit_v2 asks cudaCheck first whether they work on this GPU.
+# Public notes on /etc/shinit_v2 of these images, and of one who had to link lib to lib.real by hand in a 24.06 that
+# could not be written to; nvidia-container-toolkit, cudacompat_test.go, compat/libcuda.so.* (read November 2026).
+_OWN_CHECK = "_CUDA_COMPAT_PATH"
 _COMPAT = re.compile(r"/cuda[^/]*/compat(?:/lib(?:\.real)?)?/?$")
 
 
@@ -30,14 +35,18 @@ def forward_compatibility(subject: Subject) -> ImageOutcome:
     first of themselves, or only where the libraries say that they fit the driver; all the others do, so that it is an
     error and no warning.
     How it is seen: the compat folder in LD_LIBRARY_PATH of the image; or the package in an image whose CUDA is newer
-    than the driver, where the container toolkit puts it first.
+    than the driver, where the container toolkit puts it first. Images that check at their start whether the libraries
+    work on the GPU, as NGC's do, are left to it.
     What to do: leave the folder out of LD_LIBRARY_PATH, and update the driver or use an image of its CUDA.
     """
-    paths = [part for part in subject.image.environment.get("LD_LIBRARY_PATH", "").split(":") if _COMPAT.search(part)]
+    environment = subject.image.environment
+    checks = environment.get(_OWN_CHECK)
+    paths = [part for part in environment.get("LD_LIBRARY_PATH", "").split(":") if _COMPAT.search(part)]
+    paths = [part for part in paths if not checks or part.rstrip("/") != f"{checks.rstrip('/')}/lib"]
     forbidding = [gpu for gpu in subject.gpus if gpu.brands and set(gpu.brands) <= set(_NOT_FORWARD)]
     if paths:
         yield _on_path(paths[0], forbidding, subject)
-    elif forbidding and subject.contents.compat and _older_branch(subject):
+    elif forbidding and subject.contents.compat and not checks and _older_branch(subject):
         starts = all(entry.status is not Meeting.UNMET for entry in requirement_verdicts(subject))
         if starts:
             yield Symptom(
@@ -76,7 +85,8 @@ def _on_path(path: str, forbidding: list[HostGpu], subject: Subject) -> Symptom:
 
 
 def _forbidding(gpus: list[HostGpu]) -> tuple[Evidence, ...]:
-    return tuple(Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
+    told = (Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
+    return tuple(dict.fromkeys(told))
 
 
 def _branches(subject: Subject) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
+from gpuenv.image.check.rules_line import of_line, other_major
 from gpuenv.image.check.subject import HostGpu, Subject, read
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import driver_minimum, nvrtc_compiles_for_gpu, wheel_has_code_for_gpu
@@ -50,8 +51,10 @@ def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
     """
     contents = subject.contents
     wheel = _wheel(subject)
-    told = [*_of_wheel(subject, wheel, None if contents.bundled else contents.cuda)] if wheel is not None else []
-    if wheel is not None and wheel.line.name not in subject.image.perhaps:
+    cuda = None if contents.bundled else contents.cuda
+    told = [*(_of_wheel(subject, wheel, cuda) if wheel is not None else of_line(subject, cuda))]
+    sure = contents.line not in subject.image.perhaps
+    if sure and (wheel is not None or told):
         yield from told
         return
     of_cuda = [*_of_cuda(subject, contents.cuda)] if contents.cuda is not None else []
@@ -79,12 +82,7 @@ def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion | None)
     """CuPy's own limits; without the CUDA of the image, those of any minor that its line can have."""
     name = f"{wheel.line.name} {wheel.release.cupy}"
     if cuda is not None and cuda.major != wheel.line.cuda_major:
-        yield Symptom(
-            f"{name} is for CUDA {wheel.line.cuda_major}, and the image has CUDA {cuda}",
-            (of_image(subject.contents.cuda_source, str(cuda)), of_image("CuPy", name)),
-            (Fix(f"Install the line of CUDA {cuda.major} in the image, or base it on CUDA {wheel.line.cuda_major}."),),
-            cause=Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
-        )
+        yield other_major(subject, name, cuda, wheel.line.cuda_major)
         return
     inside = replace(
         inside_container(subject.needs),
@@ -160,7 +158,7 @@ def outside_cuda(subject: Subject, minor: CudaMinor) -> Cause | None:
 
 
 def _outside_symptom(subject: Subject, what: str, cause: Cause, source: str) -> Symptom:
-    gpus = tuple(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus)
+    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
     words = {
         Cause.GPU_REMOVED_FROM_TOOLKIT: "no longer supports",
         Cause.GPU_TOO_NEW_FOR_TOOLKIT: "does not know yet",
@@ -197,7 +195,7 @@ def other_kind_of_gpu(subject: Subject) -> ImageOutcome:
 
 
 def _kind(title: str, cause: Cause, variable: str, subject: Subject) -> Symptom:
-    gpus = tuple(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus)
+    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
     return Symptom(
         title,
         (of_image(variable, subject.image.environment.get(variable, "set")), *gpus),

@@ -8,7 +8,7 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.facts import Platform, parse_platform
 from gpuenv.image.check.records import Meeting, RequirementVerdict
-from gpuenv.image.check.require_words import changes, needed, oldest_driver, runs_by_minor, wants
+from gpuenv.image.check.require_words import changes, drives, needed, oldest_driver, runs_by_minor, wants
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.subject import Subject
 from gpuenv.image.require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
@@ -16,6 +16,7 @@ from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.support import branch_of, branches_for
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _FORWARD = ("tesla", "nvidia")  # rules_forward has the source
 # CDI mode checks no requirement: nvidia-container-toolkit, issue 1470. From toolkit 1.18.0 on it is the runtime's
@@ -158,7 +159,7 @@ def _unmet(subject: Subject, variable: str, verdicts: list[RequirementVerdict]) 
         of_image(variable, needed(requirement)),
         *fact("driver.version", subject.snapshot.driver.version),
         Evidence("driver.cuda", str(subject.level or "unknown"), subject.snapshot.driver.cuda.source or ""),
-        *(Evidence("gpus[]", f"{gpu.label}, brand {gpu.brand}", gpu.brand_source) for gpu in gpus),
+        *dict.fromkeys(Evidence("gpus[]", f"{gpu.label}, brand {gpu.brand}", gpu.brand_source) for gpu in gpus),
         Evidence("enforced", _TOOLKIT, ""),
     )
     return Symptom(
@@ -210,11 +211,18 @@ def driver_below_cuda(subject: Subject) -> ImageOutcome:
         f"CUDA {cuda} in the image needs driver {oldest or f'of CUDA {cuda.major}'} or newer: this machine has "
         f"{_has(subject)}",
         evidence,
-        (
-            Fix(f"Update the driver to {oldest or f'one of CUDA {cuda.major}'} or newer."),
-            Fix(f"Or use an image of CUDA {level.major} (this driver's level is {level})."),
-        ),
+        tuple(map(Fix, _ways(subject, oldest, cuda, level))),
     )
+
+
+def _ways(subject: Subject, oldest: DriverVersion | None, cuda: CudaVersion, level: CudaVersion) -> Iterator[str]:
+    """An older image, and before that a newer driver, where there is one for the GPUs."""
+    image = f"se an image of CUDA {level.major} (this driver's level is {level})."
+    if oldest is not None and not drives(oldest.branch, subject):
+        yield f"U{image}"
+    else:
+        yield f"Update the driver to {oldest or f'one of CUDA {cuda.major}'} or newer."
+        yield f"Or u{image}"
 
 
 def carried_forward(subject: Subject) -> bool:

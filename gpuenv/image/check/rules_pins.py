@@ -128,6 +128,7 @@ def no_such_line(built: Built) -> FileOutcome:
 
 
 _PATTERN = re.compile(r"[*?\[]")
+_LOCK = re.compile(r"\.lock$|(?:^|/)pylock\.")  # what an install may do without
 
 
 @rule("DKF917", _FAULT)
@@ -136,9 +137,18 @@ def passed_over(built: Built) -> FileOutcome:
 
     What it means: what it installs is not known here, so nothing is said of it, neither good nor bad.
     How it is seen: the file lies outside of the build context, where no build can read it either; or it is not there,
-    or a step of the build makes it; or it cannot be read; or it is larger than such files are, or one of too many.
-    What to do: check it by itself.
+    or a step of the build makes it; or it cannot be read; or it is larger than such files are, or one of too many. One
+    that .dockerignore keeps out is a warning: the step that copies it or installs from it fails.
+    What to do: check it by itself; let a file that is needed into the build context.
     """
+    for name, said in built.kept_out.items():
+        symptom = Symptom(
+            f"{name} is installed from, and .dockerignore keeps it out of the build context",
+            (Evidence("file", name, said),),
+            (Fix(f"Let it in, with a line !{name} at the end of {said}."),),
+            Severity.NOTE if _LOCK.search(name) else Severity.WARNING,
+        )
+        yield Spot(symptom, built.file, 1)
     alone = "Check it by itself."
     places = [(name, why, 1, alone) for name, why in built.passed_over.items()]
     where = f"Name that folder with --context; or c{alone[1:]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from gpuenv.doctor.machine import contained
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image import labels
 from gpuenv.image.check.driver_packages import driver_in
@@ -13,6 +14,7 @@ from gpuenv.image.require import Machine, RequireError, holds, parse, requiremen
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import ComputeCapability, DriverVersion
+from gpuenv.model.visible import listed
 
 _VISIBLE, _CAPABILITIES, _CUDA_VISIBLE = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES"
 # NVIDIA/nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go, getDriverCapabilities: an
@@ -42,13 +44,15 @@ def driver_capabilities(subject: Subject) -> ImageOutcome:
         yield Symptom(
             f"{_CAPABILITIES} of the image {title}",
             (of_image(_CAPABILITIES, value),),
-            (
-                Fix(
-                    f"Set {_CAPABILITIES}=compute,utility.", ("docker", "run", "-e", f"{_CAPABILITIES}=compute,utility")
-                ),
-            ),
+            (Fix(f"Set {_CAPABILITIES}=compute,utility.", _with(f"{_CAPABILITIES}=compute,utility", subject)),),
             severity,
         )
+
+
+def _with(setting: str, subject: Subject) -> tuple[str, ...]:
+    """The command that starts the image with a variable set anew; a file or a Dockerfile has no name to start."""
+    named = subject.image.source in ("engine", "registry")
+    return "docker", "run", "--gpus", "all", "-e", setting, subject.image.reference if named else "IMAGE"
 
 
 def capabilities_fault(value: str) -> tuple[str, Severity] | None:
@@ -72,7 +76,7 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
 
     What it means: CUDA_VISIBLE_DEVICES in the image hides every GPU from CUDA, however the container is started.
     NVIDIA_VISIBLE_DEVICES=void or none has the runtime give the container none, unless --gpus sets it anew.
-    How it is seen: the variables in the image's configuration.
+    How it is seen: the variables in the image's configuration, and how many GPUs the machine has.
     What to do: leave them out of the image; the engine sets NVIDIA_VISIBLE_DEVICES by itself.
     """
     environment = subject.image.environment
@@ -81,6 +85,12 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
         yield Symptom(
             f"{_CUDA_VISIBLE} of the image hides every GPU",
             (of_image(_CUDA_VISIBLE, shown),),
+            (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
+        )
+    elif shown is not None and (names := _names_none(shown, subject)):
+        yield Symptom(
+            f"{_CUDA_VISIBLE}={shown[:80]} of the image hides every GPU: {names}",
+            (of_image(_CUDA_VISIBLE, shown), Evidence("gpus[]", str(len(subject.snapshot.gpus)), "")),
             (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
         )
     given = environment.get(_VISIBLE)
@@ -98,6 +108,18 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
             (Fix("Start the container with --gpus all, or with the variable set to all."),),
             Severity.NOTE,
         )
+
+
+def _names_none(value: str, subject: Subject) -> str | None:
+    """Why the list begins with a GPU that this machine has not; in a container of this process there may be fewer.
+
+    A UUID is not looked up: those of a recording may be pseudonyms.
+    """
+    first, count = value.split(",", maxsplit=1)[0].strip(), len(subject.snapshot.gpus)
+    ordinal = first.isascii() and first.isdecimal()
+    if not ordinal or not count or contained(subject.snapshot) or listed(first, count, ()).entries:
+        return None
+    return f"there is no GPU {first[:20]} on a machine with {count}"
 
 
 def hides_all(value: str) -> bool:

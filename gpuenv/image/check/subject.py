@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from gpuenv.image import labels
 from gpuenv.image.check.facts import ImageError, ImageFacts
+from gpuenv.image.check.history import last_cupy
 from gpuenv.image.check.names import parse_name
 from gpuenv.image.require import Machine
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
@@ -36,8 +37,7 @@ _VENDOR = re.compile(r"^NVIDIA\s+", re.IGNORECASE)
 # as public Dockerfiles that were made from them repeat them (read 2026-11-21).
 _DEVEL, _RUNTIME = "NV_CUDA_CUDART_DEV_VERSION", ("NV_CUDA_LIB_VERSION", "NV_LIBCUBLAS_VERSION")
 _DEVEL_ALSO = ("NV_NVML_DEV_VERSION", "NV_LIBCUBLAS_DEV_VERSION", "NV_LIBNPP_DEV_VERSION")
-_CUDA_OF = (labels.CUDA, "com.nvidia.cuda.version")
-_CUPY = re.compile(r"\b(cupy-cuda\d+x?)(\[[\w,-]*\])?==(\d+\.\d+\.\d+)\b")
+_CUDA_LABEL = "com.nvidia.cuda.version"
 _COMPAT_VARIABLES = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE", "NV_CUDA_COMPAT_VERSION")
 MAINTAINER = "cudatools@nvidia.com"
 
@@ -180,9 +180,9 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
         cuda, source = row.cuda, matrix.cite(row.source)
     line = told.get(labels.LINE) or (row.line if row else None)
     cupy = told.get(labels.CUPY) or (row.cupy if row else None)
-    installed = None if line else _installed(image)
+    installed = None if line else last_cupy(image.history)
     if installed is not None:
-        line, cupy = installed[1], installed[3]
+        line, cupy = installed.line, installed.release
     tegra = next((name for name in environment if name in ("L4T_VERSION", "NVIDIA_REQUIRE_JETPACK")), None)
     named = any(name.startswith("NVIDIA_") for name in environment)
     return Contents(
@@ -191,18 +191,12 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
         flavour=_flavour(image) or (row.flavour if row else None),
         line=line,
         cupy=cupy,
-        bundled=installed is not None and "ctk" in (installed[2] or ""),
+        bundled=installed is not None and installed.bundled,
         compat=_compat(image),
         rocm=next((name for name in ("ROCM_VERSION", "ROCM_PATH", "ROCM_HOME") if name in environment), None),
         tegra=tegra,
         for_gpus=cuda is not None or line is not None or named,
     )
-
-
-def _installed(image: ImageFacts) -> re.Match[str] | None:
-    """The CuPy that the last such step of the history installs, where that names its very release."""
-    found = [match for step in image.history for match in _CUPY.finditer(step)]
-    return found[-1] if found else None
 
 
 def _row(image: ImageFacts, matrix: Matrix) -> Image | None:
@@ -218,8 +212,14 @@ def _row(image: ImageFacts, matrix: Matrix) -> Image | None:
 
 
 def _cuda(image: ImageFacts) -> tuple[CudaVersion | None, str]:
-    places = [(f"label {name}", image.labels.get(name)) for name in _CUDA_OF]
+    """By gpuenv's own label, and by what the base sets, before a label that images carry along from another age.
+
+    Images of NGC with cuBLAS 13.3 have com.nvidia.cuda.version=9.0 (docker inspect in public, read November 2026).
+    """
+    places = [(f"label {labels.CUDA}", image.labels.get(labels.CUDA))]
     places += [("CUDA_VERSION", image.environment.get("CUDA_VERSION"))]
+    carried = "CUDA" if image.source == "dockerfile" else f"label {_CUDA_LABEL}"
+    places += [(carried, image.labels.get(_CUDA_LABEL))]
     places += [("NV_CUDA_CUDART_VERSION", image.environment.get("NV_CUDA_CUDART_VERSION", "").partition("-")[0])]
     for name, text in places:
         found = read(CudaVersion.parse, text)

@@ -10,7 +10,7 @@ from gpuenv.image.check.facts import ImageFacts
 from gpuenv.image.check.frameworks import frameworks
 from gpuenv.image.check.installs import Install
 from gpuenv.image.check.lines import release_of
-from gpuenv.image.check.provided import provided
+from gpuenv.image.check.provided import conda_major, provided
 from gpuenv.image.check.records import ImageReport, MachineVerdict
 from gpuenv.image.check.rules_image import wanted_platform
 from gpuenv.image.check.subject import MAINTAINER
@@ -21,6 +21,7 @@ from gpuenv.matrix.packages import Flavour, Image
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.record import replace
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.versions import CudaVersion
 from gpuenv.report.report import Status
 
 _OF_FLAVOUR = {
@@ -122,10 +123,16 @@ def _labels(built: Built) -> dict[str, str]:
     """
     base = built.base
     found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.akin else {}
-    cuda = provided(built).cuda
+    cuda = provided(built).cuda or _newest_of_conda(built)
     if cuda is not None and (base.row or base.akin) is None:
         found["com.nvidia.cuda.version"] = str(cuda)
     return found
+
+
+def _newest_of_conda(built: Built) -> CudaVersion | None:
+    """The CUDA that conda takes where a major alone is pinned: the newest that the matrix knows."""
+    major = conda_major(built)
+    return max((row.cuda for row in built.matrix.cuda_minors if row.cuda.major == major), default=None)
 
 
 def _step(built: Built, install: Install) -> str:

@@ -80,10 +80,10 @@ def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[Line]:
     yield Line(f"  {'driver':<{_INDENT - 2}}{machine.driver or 'unknown'}{level}", hang=_INDENT)
     for text in _counted(machine.gpus) or ["none known"]:
         yield Line(f"  {'GPU':<{_INDENT - 2}}{text}", hang=_INDENT)
-    for entry in machine.requirements:
-        if verbose or entry.status is not Meeting.MET:
-            of_gpu = f" for {entry.gpu}" if entry.gpu else ""
-            yield Line(f"  {entry.variable}{of_gpu}: {entry.status.value}", Style.QUIET, 4)
+    shown = [entry for entry in machine.requirements if verbose or entry.status is not Meeting.MET]
+    for entry in dict.fromkeys(shown):  # one of several GPUs that are the same
+        of_gpu = f" for {entry.gpu}" if entry.gpu else ""
+        yield Line(f"  {entry.variable}{of_gpu}: {entry.status.value}", Style.QUIET, 4)
     yield from _findings(machine.findings)
     if machine.changes:
         yield Line("  What would have to change:", Style.HEADING)

@@ -25,7 +25,16 @@ from gpuenv.report.report import Status
 # What the doctor finds of this process, not of the machine: a container started later has neither.
 _OF_THIS_PROCESS = frozenset({"GPU202", "GPU208", "DRV109", "DRV111", "DRV112"})
 # Codes that may tell the same once more, and the codes that tell it better.
-_FOLLOWS = {"IMG903": ("IMG902",), "IMG905": ("IMG902", "IMG903", "IMG907"), "IMG916": ("IMG902", "IMG903", "IMG905")}
+# What an image of another platform or for another kind of GPU demands besides is no matter of this machine.
+_OTHER = ("IMG901", "IMG906")
+_FOLLOWS = {
+    "IMG902": _OTHER,
+    "IMG903": ("IMG902", *_OTHER),
+    "IMG904": _OTHER,
+    "IMG905": ("IMG902", "IMG903", "IMG907", "GPU204", *_OTHER),
+    "IMG907": ("GPU204",),
+    "IMG916": ("IMG902", "IMG903", "IMG905"),
+}
 _CODES = {Status.UNFIT: ExitCode.UNFIT, Status.UNKNOWN: ExitCode.COULD_NOT_CHECK}
 _ORDER = (Status.UNFIT, Status.UNKNOWN, Status.DEGRADED, Status.FIT)
 
@@ -45,7 +54,7 @@ def judge_machine(
     subject = subject_of(image, snapshot, matrix)
     of_machine, open_questions = _of_machine(subject, clock)
     findings = list(of_machine)
-    for rule in all_rules("IMG"):
+    for rule in sorted(all_rules("IMG"), key=lambda rule: rule.code not in _OTHER):
         for told in rule.run(subject):
             if isinstance(told, NotKnown):
                 open_questions.append(told.reason)

@@ -8,6 +8,7 @@ from tests.cli.program import answer, gpuenv
 from tests.image.admission import rows
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of
+from tests.image.test_contexts import context, current
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,3 +38,12 @@ def test_an_image_of_the_engine_is_judged(engine: Dockerd, tmp_path: Path) -> No
     code, report = answer("check-image", saved, *HOST, "--assume", "driver=580")
     assert (code, report["images"][0]["environment"]["CUDA_VERSION"]) == (0, "12.9.1")
     client.close()
+
+
+def test_the_engine_of_the_current_context_is_asked(engine: Dockerd, tmp_path: Path) -> None:
+    """As ``docker images`` asks it, without a variable."""
+    context(tmp_path, "own", engine.host)
+    current(tmp_path, "own")
+    words = ("check-image", "stand-in:fine", *HOST, "--assume", "driver=580", "--from", "engine")
+    code, report = answer(*words, environment={"HOME": str(tmp_path)})
+    assert (code, report["images"][0]["source"]) == (0, "engine")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import signal
 import subprocess
 import threading
@@ -54,6 +55,17 @@ def test_an_image_that_cannot_be_proven_gets_no_name(engine: Dockerd, client: An
     assert client.images.get(TAG).id == before
     client.images.remove(TAG)
     assert client.containers.list(all=True) == []
+
+
+@pytest.mark.parametrize("builder", ["classic", "buildkit"])
+def test_a_base_that_runs_as_somebody_else_is_built_on(engine: Dockerd, client: Any, builder: str) -> None:  # noqa: ANN401
+    """It comes as far as the proof, for which the stand-in has no Python."""
+    lines = b"FROM stand-in:fine\nENV PIP_USER=1\nUSER 65534:65534\nCMD true\n"
+    client.images.build(fileobj=io.BytesIO(lines), tag="stand-in:nobody", rm=True)
+    code, told, _ = outcome(engine.host, *of("stand-in:nobody"), "--builder", builder)
+    assert (code, told["status"]) == (4, "failed")
+    assert "running the proof" in told["images"][0]["message"]
+    client.images.remove("stand-in:nobody")
 
 
 def test_a_container_is_run_and_removed_and_a_gpu_that_is_not_to_be_had_is_told(engine: Dockerd, client: Any) -> None:  # noqa: ANN401

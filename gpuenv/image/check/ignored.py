@@ -1,0 +1,73 @@
+"""Which files of a folder .dockerignore keeps out of the build context. Pure.
+
+Docker, Build context, .dockerignore files (docs, read November 2026): one pattern a line, as of Go's filepath.Match,
+``**`` for any number of folders; a folder that is left out takes all below it along; behind ``!`` stands what is in all
+the same; the last line that matches decides. A file named after the Dockerfile goes before the folder's own.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from gpuenv.model.record import dataclass
+
+_MOST, _LONGEST = 1000, 500
+_ANY = "**"
+_ESCAPED, _BUT = re.compile(r"\\(.)"), re.compile(r"\[\^")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line: the folders and the name that it matches, and whether that is in all the same."""
+
+    parts: tuple[str, ...]
+    kept: bool
+
+
+def lines_of(text: str) -> tuple[Line, ...]:
+    """The lines that say something."""
+    lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines()[:_MOST] if not line.startswith("#"))
+    found = (_line(line) for line in lines if 0 < len(line) <= _LONGEST)
+    return tuple(line for line in found if line is not None)
+
+
+def is_ignored(path: str, lines: Sequence[Line]) -> bool:
+    """Whether a path of the folder stays out: by itself, or with a folder that it lies in."""
+    parts = posixpath.normpath(path).lstrip("/").split("/")
+    out = False
+    for line in lines:
+        if out == line.kept and _matches(line.parts, parts):
+            out = not line.kept
+    return out
+
+
+def _line(text: str) -> Line | None:
+    bare = posixpath.normpath(text.removeprefix("!").strip() or ".").lstrip("/")
+    if bare == ".":
+        return None  # of the folder itself nothing is left out
+    parts = (part if part == _ANY else _BUT.sub("[!", _ESCAPED.sub(r"[\1]", part)) for part in bare.split("/"))
+    return Line(tuple(parts), text.startswith("!"))
+
+
+def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether it matches a path or a folder above it; all ways are gone at once, so that none is gone twice."""
+    ways = _opened({0}, pattern)
+    for part in parts:
+        further = {at for at in ways if at < len(pattern) and pattern[at] == _ANY}
+        further |= {at + 1 for at in ways if at < len(pattern) and fnmatchcase(part, pattern[at])}
+        ways = _opened(further, pattern)
+        if len(pattern) in ways:
+            return True
+    return False
+
+
+def _opened(ways: Iterable[int], pattern: Sequence[str]) -> set[int]:
+    """The same, and behind each ``**``, which may stand for no folder at all."""
+    found = set(ways)
+    for at in range(len(pattern)):
+        if at in found and pattern[at] == _ANY:
+            found.add(at + 1)
+    return found

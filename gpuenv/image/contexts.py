@@ -1,0 +1,69 @@
+"""Which engine Docker's own command line talks to: DOCKER_HOST, else a context, else the usual socket.
+
+Docker, Docker contexts (docs, read November 2026): DOCKER_HOST goes before DOCKER_CONTEXT, and that before
+``currentContext`` of config.json; ``default`` is none. docker/cli, cli/context/store: a context's meta.json lies in
+contexts/meta below the folder of config.json, in a folder named by the SHA-256 of the context's name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpuenv.files import read_regular
+
+_LARGEST = 1 << 20
+_NONE = ("", "default")
+
+
+class ContextError(ValueError):
+    """A context that is named and cannot be used; ``remedy`` says what to do."""
+
+    remedy = "docker context ls lists those that there are; docker context use default takes none."
+
+
+def engine_address(environment: Mapping[str, str]) -> str | None:
+    """The address that the caller has chosen; none for the usual ones.
+
+    Raises:
+        ContextError: where a context is named that is not there, or has no address.
+    """
+    given = environment.get("DOCKER_HOST", "").strip()
+    if given:
+        return given
+    folder = _folder(environment)
+    name = environment.get("DOCKER_CONTEXT") or _current(folder)
+    return None if name in _NONE else _address(folder, name)
+
+
+def _folder(environment: Mapping[str, str]) -> Path:
+    given = environment.get("DOCKER_CONFIG")
+    home = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - no error without a home
+    return Path(given) if given else Path(home, ".docker")
+
+
+def _current(folder: Path) -> str:
+    """The context of config.json; a file that nobody can read names none, and its credentials say so."""
+    try:
+        value = json.loads(read_regular(folder / "config.json", _LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    name = value.get("currentContext") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _address(folder: Path, name: str) -> str:
+    path = folder / "contexts/meta" / hashlib.sha256(name.encode()).hexdigest() / "meta.json"
+    try:
+        value = json.loads(read_regular(path, _LARGEST))
+        host = value["Endpoints"]["docker"]["Host"]
+    except FileNotFoundError as error:
+        raise ContextError(f"there is no Docker context {name[:80]!r}") from error
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ContextError(f"the Docker context {name[:80]!r} cannot be read: {path}") from error
+    if not isinstance(host, str) or not host:
+        raise ContextError(f"the Docker context {name[:80]!r} has no address of an engine")
+    return host

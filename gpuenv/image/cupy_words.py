@@ -1,0 +1,27 @@
+"""Which CuPy is asked for, in the words that people use for it. Pure."""
+
+from __future__ import annotations
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+_WORDS = "expected a release, a line, or one of a line: 14.2.0, cupy-cuda12x, cupy-cuda12x==14.2.0"
+
+
+def line_and_release(text: str) -> tuple[str | None, str | None]:
+    """Line and release: ``14.2.0``, ``cupy-cuda12x``, or as ``gpuenv resolve`` names them; ``cupy`` is any line.
+
+    Raises:
+        ValueError: for what is none of them.
+    """
+    if not text or text[0].isdigit():
+        return None, text or None
+    try:
+        asked = Requirement(text)
+    except InvalidRequirement as error:
+        raise ValueError(f"--cupy {text[:60]}: {_WORDS}") from error
+    pins = [each.version for each in asked.specifier if each.operator == "==" and "*" not in each.version]
+    if len(pins) != len(asked.specifier) or len(pins) > 1 or asked.url or asked.marker:
+        raise ValueError(f"--cupy {text[:60]}: {_WORDS}")
+    line = canonicalize_name(asked.name)
+    return None if line == "cupy" else line, pins[0] if pins else None

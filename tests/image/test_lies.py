@@ -1,0 +1,209 @@
+"""Images whose words are not what they seem: labels of another age, variables that their own start undoes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.history import lines_together
+from gpuenv.image.check.judge_file import file_report
+from gpuenv.image.check.supposed import with_machines
+from gpuenv.model.record import replace
+from gpuenv.report.report import Status
+from tests.image.dockerfiles import MATRIX, SLIM, judged
+from tests.image.dockerfiles import told as told_of
+from tests.image.test_judge import host, image, plain, told, verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# As docker inspect shows images of NGC: com.nvidia.cuda.version stays 9.0, compat/lib is made by their own start.
+NGC = replace(
+    plain(
+        CUDA_VERSION="12.8.1.012",
+        NVIDIA_REQUIRE_CUDA="cuda>=9.0",
+        NVIDIA_VISIBLE_DEVICES="all",
+        NVIDIA_DRIVER_CAPABILITIES="compute,utility,video",
+        _CUDA_COMPAT_PATH="/usr/local/cuda/compat",
+        LD_LIBRARY_PATH="/usr/local/cuda/compat/lib:/usr/local/nvidia/lib:/usr/local/nvidia/lib64",
+    ),
+    labels={"com.nvidia.cuda.version": "9.0", "com.nvidia.cublas.version": "12.8.4.1"},
+)
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        ("driver=580.95.05", "gpu=H100"),
+        ("driver=580.95.05", "gpu=GeForce RTX 4090"),
+        ("driver=535.104.05", "gpu=GeForce RTX 4090"),
+    ],
+)
+def test_an_image_of_ngc_runs(machine: tuple[str, ...]) -> None:
+    found = verdict(NGC, host(*machine))
+    assert (found.status, told(found)) == (Status.FIT, [])
+
+
+@pytest.mark.parametrize("path", ["/usr/local/cuda/compat", "/usr/local/cuda/compat/lib.real"])
+def test_its_libraries_put_first_by_hand_are_told_all_the_same(path: str) -> None:
+    changed = replace(NGC, environment={**NGC.environment, "LD_LIBRARY_PATH": path})
+    assert told(verdict(changed, host("driver=580.95.05", "gpu=GeForce RTX 4090"))) == [
+        ("IMG904", "forward-compat-unsupported")
+    ]
+
+
+def test_a_label_alone_is_believed() -> None:
+    old = replace(plain(), labels={"com.nvidia.cuda.version": "8.0.61"})
+    assert told(verdict(old, host("driver=580", "gpu=H100"))) == [("IMG905", "gpu-too-new-for-toolkit")]
+
+
+@pytest.mark.parametrize(
+    ("step", "base", "machine", "expected"),
+    [
+        ("pip install cupy-cuda13x", "12.9.1", ("driver=580", "gpu=H100"), "wrong-cupy-wheel-for-cuda-major"),
+        ("uv pip install 'cupy-cuda11x>=13'", "12.9.1", ("driver=580", "gpu=H100"), "wrong-cupy-wheel-for-cuda-major"),
+        ("pip install cupy-cuda13x[ctk]", None, ("driver=535", "gpu=H100"), "driver-too-old-for-cuda"),
+        ("pip install cupy-cuda13x[ctk]", None, ("driver=580", "gpu=V100"), "gpu-removed-from-toolkit"),
+        ("pip install cupy-cuda13x[ctk]", "12.9.1", ("driver=580", "gpu=H100"), None),
+        ("pip install cupy-cuda12x", "12.9.1", ("driver=580", "gpu=H100"), None),
+        ("pip uninstall -y cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
+        ("pip install cupy-cuda12x && pip uninstall -y cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
+        ("echo cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
+    ],
+)
+def test_a_line_tells_much_without_its_release(
+    step: str, base: str | None, machine: tuple[str, ...], expected: str | None
+) -> None:
+    begun: ImageFacts = image(base) if base else plain()
+    found = verdict(replace(begun, history=(f"RUN /bin/sh -c {step} # buildkit",)), host(*machine))
+    assert [cause for _, cause in told(found)] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        'LABEL usage="pip install cupy-cuda11x"',
+        'CMD ["pip", "install", "cupy-cuda11x"]',
+        "/bin/sh -c #(nop)  ENV HINT=pip install cupy-cuda11x",
+    ],
+)
+def test_what_a_step_says_and_does_not_do_installs_nothing(step: str) -> None:
+    facts = replace(image("12.9.1"), history=("RUN /bin/sh -c pip install cupy-cuda12x==14.2.0", step))
+    assert told(verdict(facts, host("driver=580", "gpu=H100"))) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "several"),
+    [
+        (("pip install cupy-cuda11x==13.6.0", "pip install cupy-cuda12x"), True),
+        (("pip install --user cupy-cuda11x", "python3 -m pip install --user cupy-cuda12x"), True),
+        (("pip install cupy-cuda12x==13.6.0", "pip install cupy-cuda12x==14.2.0"), False),
+        (("pip install cupy-cuda11x", "pip uninstall -y cupy-cuda11x && pip install cupy-cuda12x"), False),
+        (("/opt/a/bin/pip install cupy-cuda11x", "/opt/b/bin/pip install cupy-cuda12x"), False),
+        (("pip install --target /a cupy-cuda11x", "pip install --target=/b cupy-cuda12x"), False),
+        (("pip install cupy-cuda12x", "pip download cupy-cuda11x"), False),
+    ],
+)
+def test_two_lines_in_one_environment_are_a_warning(steps: tuple[str, ...], several: bool) -> None:  # noqa: FBT001 - a table
+    facts = replace(plain(), history=tuple(f"RUN /bin/sh -c {step} # buildkit" for step in steps))
+    codes = [code for code, _ in told(verdict(facts, host("driver=580", "gpu=H100")))]
+    assert codes == (["IMG921"] if several else [])
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "hides"),
+    [("7", 1, True), ("1", 1, True), ("7,0", 4, True), ("0,7", 1, False), ("7", 8, False), ("GPU-12", 1, False)],
+)
+def test_a_list_that_begins_with_a_gpu_that_is_not_there_hides_all(value: str, count: int, hides: bool) -> None:  # noqa: FBT001 - a table
+    machine = host("driver=580", *["gpu=H100"] * count)
+    found = told(verdict(image("12.9.1", CUDA_VISIBLE_DEVICES=value), machine))
+    assert found == ([("IMG912", "visible-devices-hide-gpu")] if hides else [])
+
+
+def test_what_a_jetson_needs_comes_before_what_the_image_demands() -> None:
+    arm = replace(image("12.9.1"), platform="linux/arm64")
+    found = verdict(arm, host("arch=aarch64", "gpu=Orin", "driver=540.4.0"))
+    assert [(entry.code, entry.follows_from) for entry in found.findings if entry.code in ("IMG902", "IMG906")] == [
+        ("IMG906", None),
+        ("IMG902", "IMG906"),
+    ]
+    assert not any("driver to branch" in fix.text for entry in found.findings for fix in entry.fix)
+
+
+def test_what_an_image_of_another_platform_demands_is_no_cause() -> None:
+    found = verdict(replace(image("13.0.2"), platform="linux/arm64"), host("driver=535", "gpu=A100"))
+    assert found.findings[0].code == "IMG901"
+    assert {entry.follows_from for entry in found.findings[1:] if entry.code != "IMG917"} == {"IMG901"}
+    assert len(found.changes) == 1
+
+
+def test_no_driver_is_advised_that_drives_the_gpu_no_more() -> None:
+    """Branch 470 is the last for Kepler: with a newer one the machine would have no GPU at all."""
+    found = verdict(image("12.9.1"), host("driver=470.256.02", "gpu=K80", "gpu=K80"))
+    assert [entry.code for entry in found.findings][:2] == ["IMG902", "IMG903"]
+    assert not any("pdate the driver" in fix.text for entry in found.findings for fix in entry.fix)
+    assert found.changes == ("Use an image of CUDA 11.4 or older.",)
+
+
+def test_the_same_gpu_is_told_once() -> None:
+    found = verdict(image("12.9.1"), host("driver=545", *["gpu=H100"] * 8))
+    assert len(found.requirements) == 8
+    assert [entry.fact for entry in found.findings[0].evidence].count("gpus[]") == 1
+
+
+def test_the_first_way_out_is_no_alternative() -> None:
+    found = verdict(
+        image("13.0.2", CUDA_VERSION="99.1.0", NVIDIA_REQUIRE_CUDA="cuda>=99.1"), host("driver=580", "gpu=H100")
+    )
+    assert found.changes == ("Use an image of CUDA 13.0 or older.",)
+
+
+@pytest.mark.parametrize(("value", "meant"), [("yes", True), ("on", True), ("0", False), ("false", False), ("", False)])
+def test_a_switch_that_switches_nothing_off_is_told(value: str, meant: bool) -> None:  # noqa: FBT001 - a table
+    found = verdict(image("12.9.1", NVIDIA_DISABLE_REQUIRE=value), host("driver=545", "gpu=H100"))
+    assert any("switches nothing off" in fix.text for fix in found.findings[0].fix) is meant
+
+
+def test_a_demand_of_any_length_is_told_in_a_line() -> None:
+    found = verdict(image("12.9.1", NVIDIA_REQUIRE_CUDA="cuda>=" + "9" * 5000), host("driver=580", "gpu=H100"))
+    assert len(found.findings[0].title) < 300
+
+
+def test_the_command_with_another_variable_can_be_run() -> None:
+    facts = replace(image("12.9.1", NVIDIA_DRIVER_CAPABILITIES="utility"), reference="app:1", source="engine")
+    command = verdict(facts, host("driver=580", "gpu=H100")).findings[0].fix[0].command
+    assert command is not None
+    assert (command[-1], "--gpus" in command) == ("app:1", True)
+
+
+@pytest.mark.parametrize(
+    ("specification", "expected"),
+    [("cuda-version=13", "driver-too-old-for-cuda"), ("cuda-version=12", None), ("cuda-version=12.8", None)],
+)
+def test_the_cuda_that_conda_is_pinned_to_is_held_against_the_driver(
+    tmp_path: Path, specification: str, expected: str | None
+) -> None:
+    text = f"FROM mambaorg/micromamba:2.0\nRUN micromamba install -y -n base -c conda-forge cupy=14.1.1 {specification}"
+    found = judged(tmp_path, text)
+    machines = {"there": host("driver=535", "gpu=A100")}
+    whole = file_report(tmp_path / "Dockerfile", "dockerfile", found, MATRIX)
+    (machine,) = with_machines(whole, found.built, machines, MATRIX, lambda: 0.0).machines
+    assert [entry.cause.value for entry in machine.findings if entry.primary] == ([expected] if expected else [])
+
+
+def test_of_musl_the_one_cause_is_told(tmp_path: Path) -> None:
+    alpine = SLIM.replace("slim", "alpine")
+    assert told_of(judged(tmp_path, f"{alpine}\nRUN pip install cupy-cuda12x==14.2.0")) == [("DKF914", "Dockerfile", 2)]
+
+
+@pytest.mark.parametrize(
+    "piece", ["cupy-cuda12x ", "install ", "-t ", "a/", "pip install [", "&&", "cupy-cuda1", "/pip "]
+)
+def test_a_history_of_any_length_is_read_in_linear_time(piece: str) -> None:
+    steps = (piece * (20_000 // len(piece)),) * 20
+    begun = time.monotonic()
+    lines_together(steps)
+    assert time.monotonic() - begun < 3.0
