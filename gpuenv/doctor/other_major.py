@@ -1,0 +1,63 @@
+"""CUDA wheels of another major version than CuPy's: which they are, who has brought them, and the ways out. Pure."""
+
+from __future__ import annotations
+
+from gpuenv.doctor.evidence import cuda_bringers
+from gpuenv.doctor.installed import install_fix, installed_cuda_major, pip_fix
+from gpuenv.doctor.registry import Facts
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
+from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.pattern import pattern
+
+_NVRTC = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
+
+
+def nvrtcs(facts: Facts) -> tuple[Evidence, ...]:
+    """NVRTC of another major among the distributions of the target: it stands for the CUDA wheels of that major."""
+    own = installed_cuda_major(facts)
+    return tuple(
+        _told(facts, name)
+        for name, release in facts.snapshot.target.packages.items()
+        if _NVRTC.fullmatch(name) and cuda_major_of_wheel(name, release) not in (None, own)
+    )
+
+
+def wheels(facts: Facts) -> tuple[Evidence, ...]:
+    """What tells of them: their NVRTC, or all of them where that is not there."""
+    return nvrtcs(facts) or tuple(_told(facts, name) for name in _names(facts))
+
+
+def bringers(facts: Facts) -> tuple[Evidence, ...]:
+    """The frameworks that have brought them: not one that goes with CuPy's own major, as the matrix knows."""
+    own = installed_cuda_major(facts)
+    same = {entry.distribution for entry in facts.needs.brings if not entry.is_library and entry.cuda_major == own}
+    return tuple(
+        entry for entry in cuda_bringers(facts.snapshot) if entry.fact.removeprefix("target.packages.") not in same
+    )
+
+
+def ways_out(facts: Facts) -> tuple[Fix, ...]:
+    """What to do about them: all go that nobody needs; where a framework needs them, CuPy follows it or moves out."""
+    needed = [entry.fact.removeprefix("target.packages.") for entry in bringers(facts)]
+    names = _names(facts)
+    if needed:
+        followed = install_fix(facts, "Install the CuPy that fits.")
+        apart = f"eep CuPy and {' and '.join(needed)} in environments of their own."
+        return (*followed, Fix(f"Or k{apart}" if followed else f"K{apart}"))
+    if not names:
+        return install_fix(facts, "Install the CuPy that fits.")
+    removal = pip_fix(facts, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names)
+    return (removal, *install_fix(facts, "Or install the CuPy that fits."))
+
+
+def _names(facts: Facts) -> tuple[str, ...]:
+    """All of them: each library is looked for by itself, and one that stays is still loaded first."""
+    own, packages = installed_cuda_major(facts), facts.snapshot.target.packages
+    majors = {name: major for name, release in packages.items() if (major := cuda_major_of_wheel(name, release))}
+    of_nvrtc = {majors[name] for name in majors if _NVRTC.fullmatch(name)} - {own}
+    others = of_nvrtc or {*majors.values()} - {own}
+    return tuple(name for name, major in majors.items() if major in others) if own is not None else ()
+
+
+def _told(facts: Facts, name: str) -> Evidence:
+    return Evidence(f"target.packages.{name}", facts.snapshot.target.packages[name], "its metadata")
