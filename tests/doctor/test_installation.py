@@ -95,6 +95,33 @@ def test_cupy_of_another_interpreter_is_an_error(matrix: Matrix, healthy: Snapsh
     assert "cp311" in finding.title
 
 
+@pytest.mark.parametrize(
+    ("platform", "tag", "foreign"),
+    [
+        ("linux-x86_64", "linux_aarch64", True),
+        ("linux-x86_64", "manylinux2014_aarch64", True),
+        ("linux-x86_64", "win_amd64", True),
+        ("linux-aarch64", "manylinux2014_x86_64", True),
+        ("win-amd64", "linux_x86_64", True),
+        ("linux-x86_64", "manylinux2014_x86_64", False),
+        ("linux-aarch64", "manylinux_2_28_aarch64", False),
+        ("win-amd64", "win_amd64", False),
+        ("macosx-14.0-arm64", "macosx_11_0_universal2", False),
+    ],
+)
+def test_a_wheel_of_another_platform_is_called_that(
+    matrix: Matrix, healthy: Snapshot, platform: str, tag: str, *, foreign: bool
+) -> None:
+    """Of the same Python: to say that it is for another interpreter would send its reader astray."""
+    other = replace(CUPY, for_this_interpreter=False, tags=(f"cp312-cp312-{tag}",))
+    snapshot = changed(healthy, cupy=(other,), platform=known(platform, "x"))
+    finding = found(matrix, snapshot)["WHL512"]
+    assert finding.cause is (Cause.PLATFORM_WHEEL_MISSING if foreign else Cause.PYTHON_UNSUPPORTED)
+    assert (f"another platform: {tag}" in finding.title) is foreign
+    commands = [fix.command for fix in finding.fix if fix.command]
+    assert len(commands) == len(set(commands)), "what is to be removed is said once"
+
+
 def test_pip_s_cupy_beside_conda_s_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
     finding = found(matrix, changed(healthy, conda_packages={"cupy-core": "14.2.0", "cupy": "14.2.0"}))["WHL513"]
     assert (finding.cause, finding.severity) == (Cause.MIXED_PIP_CONDA, Severity.ERROR)

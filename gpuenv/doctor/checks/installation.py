@@ -18,6 +18,7 @@ _USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
 _NOT_USED = {"tests", "testing", "test", "doc", "docs", "licenses"}
 _SHOWN = 5
+_PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
 # CUDA as conda-forge and NVIDIA's channel package it.
 _CONDA_CUDA = pattern(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
 
@@ -190,26 +191,41 @@ def _on_path(facts: Facts, module: str) -> bool:
     return any(PurePosixPath(module).is_relative_to(folder) for folder in folders)
 
 
-@check("WHL512", Cause.PYTHON_UNSUPPORTED, requires=ONE_CUPY)
+@check("WHL512", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)
 def for_another_interpreter(facts: Facts) -> Outcome:
-    """CuPy is installed for another interpreter than this one.
+    """CuPy is installed for another interpreter or another platform than this one.
 
-    What it means: CuPy's compiled modules name the Python that they are built for, such as cpython-312. They were
-    put here by another Python's pip, by a copied folder, or by PYTHONPATH; this interpreter does not load them.
-    How it is seen: the names of the extension modules in cupy/_core, against those that this interpreter loads.
+    What it means: CuPy's compiled modules name the Python and the platform that they are built for, such as cpython-312
+    and x86_64. They were put here by another Python's pip, by pip's option --platform, by a folder that was copied from
+    another machine, or by PYTHONPATH; this interpreter does not load them.
+    How it is seen: the names of the extension modules in cupy/_core, against those that this interpreter loads, and the
+    tags of the wheel.
     What to do: install CuPy with this interpreter's own pip.
     """
-    for entry in facts.snapshot.target.cupy:
+    target = facts.snapshot.target
+    for entry in target.cupy:
         if entry.for_this_interpreter is False:
+            foreign = _foreign_platforms(entry, target.platform.value)
+            what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
+            remove = pip_fix(facts, "Remove it.", "uninstall", "-y", entry.distribution)
+            anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
             yield Symptom(
-                f"{entry.distribution} in {entry.location} is for another interpreter: {_tags(entry)}",
-                fact("target.python", facts.snapshot.target.python)
+                f"{entry.distribution} in {entry.location} is for {what}",
+                (fact("target.platform", target.platform) if foreign else ())
+                + fact("target.python", target.python)
                 + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
-                (
-                    pip_fix(facts, "Remove it.", "uninstall", "-y", entry.distribution),
-                    *install_fix(facts, "Install it with this interpreter."),
-                ),
+                (remove, *(fix for fix in anew if fix.command != remove.command or not fix.command)),
+                cause=Cause.PLATFORM_WHEEL_MISSING if foreign else None,
             )
+
+
+def _foreign_platforms(entry: CupyInstallation, platform: str | None) -> tuple[str, ...]:
+    """The platforms of a wheel's tags, where none of them is the interpreter's own: ``linux_aarch64``."""
+    system, _, rest = (platform or "").partition("-")
+    machine = rest.rpartition("-")[2]
+    told = tuple(dict.fromkeys(tag.rpartition("-")[2] for tag in entry.tags if tag.count("-") == _PARTS_OF_A_TAG))
+    own = [name for name in told if name == "any" or (system in name and name.endswith((machine, "universal2")))]
+    return told if platform and not own else ()
 
 
 def _tags(entry: CupyInstallation) -> str:

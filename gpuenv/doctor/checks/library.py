@@ -147,7 +147,7 @@ def _is_of_other_major(library: Library) -> bool:
     Cause.CUDA_LIBRARY_MISSING,
     Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
     requires=(*ONE_CUPY, "LIB602", "LIB603"),
-    unless=_OTHER_WHEEL,
+    unless=(*_OTHER_WHEEL, "LIB613"),
 )
 def library_missing(facts: Facts) -> Outcome:
     """A CUDA library that CuPy loads at run time is not found.
