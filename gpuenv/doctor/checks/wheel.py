@@ -21,6 +21,7 @@ from gpuenv.model.snapshot import SourceState
 # After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
 # that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
 _DRIVER_CHANGES = ("DRV101", "GPU201", "GPU204", "DRV104", "DRV106", "DRV112", "DRV115")
+_ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python PATH")
 _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, ConstraintName.PYTHON)
 
 
@@ -208,6 +209,11 @@ def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
     return Cause.PYTHON_UNSUPPORTED if ConstraintName.PYTHON in constraints else None
 
 
+def _near(environments: Sequence[str]) -> tuple[Fix, ...]:
+    """Other environments that may be meant: what is proposed further on is for the one that was examined."""
+    return tuple(Fix(f"If {path} is meant, name it.", ("gpuenv", "doctor", "--python", path)) for path in environments)
+
+
 @check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",))
 def two_cupys(facts: Facts) -> Outcome:
     """Two CuPy distributions share one environment.
@@ -278,7 +284,8 @@ def cupy_missing(facts: Facts) -> Outcome:
         "CuPy is not in the target environment",
         fact("target.executable", snapshot.target.executable) + fact("target.kind", snapshot.target.kind),
         (
+            *_near(snapshot.target.environments_near),
             *(install_fix(facts, "Install the wheel that fits.") or _later(facts)),
-            Fix("If another environment is meant, name it: gpuenv doctor --python PATH"),
+            *(() if snapshot.target.environments_near else (_ANOTHER,)),
         ),
     )

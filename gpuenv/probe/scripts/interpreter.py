@@ -22,6 +22,7 @@ from interpreter_cupy import (
 )
 from interpreter_distributions import left_metadata
 from interpreter_linked import linked_distributions
+from interpreter_near import environments_near, lost_environment
 from interpreter_packages import conda_packages, needs_of_cupy, read
 from interpreter_telling import kind, tell
 
@@ -223,6 +224,8 @@ def main():
         ("kernel_cache", kernel_cache),
         ("kernel_cache_fault", kernel_cache_fault),
         ("kernel_cache_owners", kernel_cache_owners),
+        ("lost_environment", lost_environment),
+        ("environments_near", environments_near),
     ]
     for key, ask in facts:
         try:
