@@ -49,6 +49,22 @@ def test_a_file_at_fault_is_as_grave_as_its_use(
         assert any("cupy-cuda12x==14.2.0" in (fix.command or ()) for fix in finding.fix)
 
 
+@pytest.mark.parametrize(("framework", "goes"), [({}, True), ({"torch": "2.0.0+cu118"}, False)])
+def test_of_cuda_wheels_of_two_majors_that_share_files_one_goes(
+    matrix: Matrix, healthy: Snapshot, framework: dict[str, str], *, goes: bool
+) -> None:
+    """To install both again leaves them quarrelling; what a framework goes with stays."""
+    names = {"nvidia-cublas-cu11": "11.11.3.6", "nvidia-cublas-cu12": "12.9.2.10"}
+    snapshot = faulty(healthy, "nvidia/cublas/include/cublas_api.h", FileState.OWNED_TWICE, *names)
+    packages = {**snapshot.target.packages, **names, **framework}
+    fixes = found(matrix, changed(snapshot, packages=packages))["WHL510"].fix
+    removed = [fix.command for fix in fixes if fix.command and "uninstall" in fix.command]
+    assert [command[-1] for command in removed] == (["nvidia-cublas-cu11"] if goes else [])
+    again = fixes[-1].command or ()
+    assert ("nvidia-cublas-cu11==11.11.3.6" in again) is not goes
+    assert "nvidia-cublas-cu12==12.9.2.10" in again
+
+
 @pytest.mark.parametrize(("of_conda", "program"), [((), "pip"), (("numpy",), "conda"), (("numpy", "scipy"), "conda")])
 def test_what_conda_put_there_only_conda_puts_in_anew(
     matrix: Matrix, healthy: Snapshot, of_conda: tuple[str, ...], program: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, keep_condas, pip_fix
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed_cuda_major, keep_condas, pip_fix
 from gpuenv.doctor.left import is_clearable, other_releases
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.pattern import pattern
@@ -56,14 +57,29 @@ def _at_fault(facts: Facts, found: list[FileFault], severity: Severity) -> Sympt
     many = "1 file" if len(found) == 1 else f"{len(found)} files"
     if facts.snapshot.target.file_faults_count.value != len(facts.snapshot.target.file_faults):
         many = f"At least {many}"
-    packages = facts.snapshot.target.packages
-    requirements = [f"{name}=={packages[name]}" for name in names if name in packages]
     return Symptom(
         f"{many} of {', '.join(names)} {'is' if len(found) == 1 else 'are'} {' or '.join(states)}",
         tuple(Evidence(entry.path, _WORDS[entry.state], "RECORD") for entry in found[:_SHOWN]),
-        (pip_fix(facts, "Install them again.", "install", "--force-reinstall", "--no-deps", *requirements),),
+        _anew(facts, names),
         severity,
     )
+
+
+def _anew(facts: Facts, names: list[str]) -> tuple[Fix, ...]:
+    """They are put in anew; of CUDA wheels of two majors that share files, the one goes first that CuPy does not use.
+
+    Where a framework goes with that one, both stay.
+    """
+    packages, own = facts.snapshot.target.packages, installed_cuda_major(facts)
+    majors = {name: cuda_major_of_wheel(name, packages[name]) for name in names if name in packages}
+    needed = {entry.cuda_major for entry in facts.needs.brings if not entry.is_library}
+    others = [name for name, major in majors.items() if own in majors.values() and major not in {None, own, *needed}]
+    again = [f"{name}=={packages[name]}" for name in majors if name not in others]
+    words = "Then install the others again." if others else "Install them again."
+    anew = pip_fix(facts, words, "install", "--force-reinstall", "--no-deps", *again)
+    if not others:
+        return (anew,)
+    return (pip_fix(facts, "Remove what is of another CUDA major than CuPy.", "uninstall", "-y", *others), anew)
 
 
 _WORDS = {

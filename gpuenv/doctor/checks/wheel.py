@@ -9,6 +9,7 @@ from gpuenv.doctor.installed import install_fix, keep_condas, older_than_the_mat
 from gpuenv.doctor.left import empty_metadata, left_in
 from gpuenv.doctor.machine import seen_to_be_absent, without_gpu
 from gpuenv.doctor.outside import own_cupys
+from gpuenv.doctor.recorded import recorded_alone
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
@@ -254,9 +255,10 @@ def cupy_missing(facts: Facts) -> Outcome:
     """CuPy is not in the target environment.
 
     What it means: the environment that was examined has no CuPy, under whatever name. It may be in another one. Or its
-    files are there without the metadata of a distribution: an installation or a removal was cut short.
-    How it is seen: the metadata of the distributions in the target, and the file that an import would take; nothing is
-    imported.
+    files are there without the metadata of a distribution: an installation or a removal was cut short. Or conda has it
+    on record, and something else, pip say, has removed its files.
+    How it is seen: the metadata of the distributions in the target, conda's records, and the file that an import would
+    take; nothing is imported.
     What to do: install the wheel that fits, or name the environment that you mean with --python; remove what is left of
     another one first.
     """
@@ -279,6 +281,9 @@ def cupy_missing(facts: Facts) -> Outcome:
             ),
             cause=Cause.CORRUPT_INSTALLATION,
         )
+        return
+    if not told and (recorded := recorded_alone(facts)) is not None:
+        yield recorded
         return
     yield Symptom(
         "CuPy is not in the target environment",
