@@ -8,6 +8,7 @@ from gpuenv.doctor.registry import Facts
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.pattern import pattern
+from gpuenv.model.record import replace
 
 _NVRTC = pattern(r"nvidia-cuda-nvrtc(-cu\d\d)?")
 
@@ -38,16 +39,28 @@ def bringers(facts: Facts) -> tuple[Evidence, ...]:
 
 def ways_out(facts: Facts) -> tuple[Fix, ...]:
     """What to do about them: all go that nobody needs; where a framework needs them, CuPy follows it or moves out."""
-    needed = [entry.fact.removeprefix("target.packages.") for entry in bringers(facts)]
-    names = _names(facts)
+    needed, names = tuple(entry.fact.removeprefix("target.packages.") for entry in bringers(facts)), _names(facts)
     if needed:
-        followed = install_fix(facts, "Install the CuPy that fits.")
-        apart = f"eep CuPy and {' and '.join(needed)} in environments of their own."
-        return (*followed, Fix(f"Or k{apart}" if followed else f"K{apart}"))
+        return _with_a_framework(facts, needed, names)
     if not names:
         return install_fix(facts, "Install the CuPy that fits.")
     removal = pip_fix(facts, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names)
     return (removal, *install_fix(facts, "Or install the CuPy that fits."))
+
+
+def _with_a_framework(facts: Facts, needed: tuple[str, ...], names: tuple[str, ...]) -> tuple[Fix, ...]:
+    """CuPy follows the framework; one whose CUDA this driver does not run is of no use on the GPU, and goes first."""
+    level, told, said = facts.needs.driver_cuda, facts.snapshot.target.packages, " and ".join(needed)
+    majors = [cuda_major_of_wheel(name, told[name]) or 0 for name in names]
+    words = f"emove {said} with the CUDA wheels of its major"
+    apart = f"eep CuPy and {said} in environments of their own."
+    gone = ("uninstall", "-y", *needed, *names)
+    if level is not None and majors and min(majors) > level.major:
+        first = pip_fix(facts, f"R{words}, for which this driver is too old.", *gone)
+        return (replace(first, safe=False), *install_fix(facts, "Or install the CuPy that fits."), Fix(f"Or k{apart}"))
+    followed = install_fix(facts, "Install the CuPy that fits.")
+    alone = replace(pip_fix(facts, f"Or r{words}, where CuPy alone is needed.", *gone), safe=False)
+    return (*followed, Fix(f"Or k{apart}" if followed else f"K{apart}"), alone)
 
 
 def _names(facts: Facts) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ _PACKAGES = ("site-packages", "dist-packages")
 _KNOWN = ("distutils-precedence.pth", "_virtualenv.pth")
 _RUNS = pattern(rb"^import[ \t]")  # as site.py tells a line that is run from one that names a folder
 _LIMIT = 100_000
+_LINKS = 40  # as the kernel's own limit
 _MOST = 8
 
 
@@ -43,8 +44,35 @@ def how_it_starts(asking: Asking, interpreter: str, target: TargetFacts, source:
     """
     if target.python is not None or not _NAMED_AS_PYTHON.fullmatch(os.path.basename(interpreter)):  # noqa: PTH119
         return target
+    blocked = _unstartable(interpreter)
+    if blocked is not None:
+        return replace(target, unstartable=blocked)
     files = tuple(_startup_files(interpreter, asking.environment))[:_MOST]
     return replace(target, startup_files=files, starts_without=_starts_without(asking, interpreter, source))
+
+
+def _unstartable(path: str) -> str | None:
+    """What is not there, or may not be entered or run, on the way to a program by its links; None where nothing is."""
+    for _ in range(_LINKS):
+        folder = os.path.dirname(path)  # noqa: PTH120
+        above = [folder]
+        while os.path.dirname(above[-1]) != above[-1]:  # noqa: PTH120
+            above.append(os.path.dirname(above[-1]))  # noqa: PTH120
+        for entry in reversed(above):
+            if not os.path.isdir(entry):  # noqa: PTH112
+                return f"{path} is not there"
+            if not os.access(entry, os.X_OK):
+                return f"{entry} may not be entered by this user"
+        if not os.path.islink(path):  # noqa: PTH114
+            return _no_program(path)
+        path = os.path.join(folder, os.readlink(path))  # noqa: PTH115, PTH118
+    return "its links lead nowhere"
+
+
+def _no_program(path: str) -> str | None:
+    if not os.path.exists(path):  # noqa: PTH110
+        return f"{path} is not there"
+    return None if os.access(path, os.X_OK) else f"{path} may not be run by this user"
 
 
 def _starts_without(asking: Asking, interpreter: str, source: Source) -> str | None:

@@ -49,6 +49,12 @@ def test_a_file_at_fault_is_as_grave_as_its_use(
         assert any("cupy-cuda12x==14.2.0" in (fix.command or ()) for fix in finding.fix)
 
 
+def test_files_out_of_reach_are_not_installed_again(matrix: Matrix, healthy: Snapshot) -> None:
+    finding = found(matrix, faulty(healthy, "cupy/__init__.py", FileState.UNREADABLE))["WHL510"]
+    assert finding.severity is Severity.ERROR
+    assert [fix.command for fix in finding.fix] == [None]
+
+
 @pytest.mark.parametrize(("framework", "goes"), [({}, True), ({"torch": "2.0.0+cu118"}, False)])
 def test_of_cuda_wheels_of_two_majors_that_share_files_one_goes(
     matrix: Matrix, healthy: Snapshot, framework: dict[str, str], *, goes: bool

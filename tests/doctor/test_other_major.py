@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpuenv.matrix.assume import assume
 from gpuenv.matrix.records import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.snapshot import Library, Snapshot
@@ -56,10 +57,20 @@ def test_what_a_framework_needs_is_not_removed(matrix: Matrix, healthy: Snapshot
     """CuPy follows it, or one of them moves out."""
     finding = found(matrix, beside(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS))["LIB603"]
     assert finding.cause is Cause.TORCH_CUPY_CONFLICT
-    commands = [" ".join(fix.command or ()) for fix in finding.fix]
-    assert not any("nvidia-" in command for command in commands)
-    assert any("install cupy-cuda13x" in command for command in commands)
-    assert "torch" in finding.fix[-1].text
+    *kept, alone = finding.fix
+    assert not any("nvidia-" in " ".join(fix.command or ()) for fix in kept)
+    assert any("install cupy-cuda13x" in " ".join(fix.command or ()) for fix in kept)
+    assert "torch" in kept[-1].text
+    assert not alone.safe
+    assert {"torch", *ALL} <= {*(alone.command or ())}, "the framework goes with what it needs"
+
+
+def test_a_framework_for_which_the_driver_is_too_old_goes_first(matrix: Matrix, healthy: Snapshot) -> None:
+    older = assume(beside(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS), ["driver=550.54.15"], matrix)
+    fixes = found(matrix, older)["LIB603"].fix
+    assert {"torch", *ALL} <= {*(fixes[0].command or ())}
+    assert not fixes[0].safe
+    assert fixes[1].text.startswith("Or ")
 
 
 def test_a_framework_of_cupys_own_major_has_not_brought_them(matrix: Matrix, healthy: Snapshot) -> None:

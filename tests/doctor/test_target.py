@@ -66,6 +66,23 @@ def test_what_is_no_python_is_not_made_again(matrix: Matrix, healthy: Snapshot, 
     assert any("--clear" in command for command in commands(broken(matrix, healthy, path))) is again
 
 
+@pytest.mark.parametrize(
+    ("why", "again"), [("/opt/gone/python3.12 is not there", True), ("/root may not be entered by this user", False)]
+)
+def test_why_it_cannot_be_started_decides_what_helps(
+    matrix: Matrix, healthy: Snapshot, why: str, *, again: bool
+) -> None:
+    finding = broken(matrix, healthy, unstartable=known(why, "x"))
+    assert why in finding.title
+    assert any("--clear" in command for command in commands(finding)) is again
+
+
+def test_packages_that_this_user_may_not_read_are_not_called_missing(matrix: Matrix, healthy: Snapshot) -> None:
+    findings = found(matrix, changed(healthy, cupy=(), unreadable=("/venv/lib/python3.12/site-packages",)))
+    assert set(findings) == {"ENV401"}
+    assert "may not read" in findings["ENV401"].title
+
+
 def test_an_environment_without_its_settings_gets_them_back(matrix: Matrix, healthy: Snapshot) -> None:
     """Whatever the Python that answers in its place has: nothing is proposed for that one."""
     snapshot = changed(healthy, lost_environment=known("/work/venv", "x"), prefix=known("/opt/python", "x"))

@@ -18,6 +18,8 @@ from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, Source
 _USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
 _NOT_USED = {"tests", "testing", "test", "doc", "docs", "licenses"}
+_GONE = (FileState.MISSING, FileState.UNREADABLE)
+_REACH = Fix("Let this user enter their folders and read them, or make an environment of your own.")
 _SHOWN = 5
 _PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
 # CUDA as conda-forge and NVIDIA's channel package it.
@@ -45,7 +47,7 @@ def files_at_fault(facts: Facts) -> Outcome:
         yield NotKnown(target.file_faults_count.reason or "nobody looked at the files")
         return
     used = [entry for entry in target.file_faults if _is_used(entry)]
-    broken = [entry for entry in used if entry.state is FileState.MISSING or _is_harmed_binary(entry)]
+    broken = [entry for entry in used if entry.state in _GONE or _is_harmed_binary(entry)]
     for found, severity in ((broken, Severity.ERROR), ([e for e in used if e not in broken], Severity.WARNING)):
         if found:
             yield _at_fault(facts, found, severity)
@@ -60,7 +62,7 @@ def _at_fault(facts: Facts, found: list[FileFault], severity: Severity) -> Sympt
     return Symptom(
         f"{many} of {', '.join(names)} {'is' if len(found) == 1 else 'are'} {' or '.join(states)}",
         tuple(Evidence(entry.path, _WORDS[entry.state], "RECORD") for entry in found[:_SHOWN]),
-        _anew(facts, names),
+        (_REACH,) if all(entry.state is FileState.UNREADABLE for entry in found) else _anew(facts, names),
         severity,
     )
 
@@ -84,6 +86,7 @@ def _anew(facts: Facts, names: list[str]) -> tuple[Fix, ...]:
 
 _WORDS = {
     FileState.MISSING: "missing",
+    FileState.UNREADABLE: "out of this user's reach",
     FileState.WRONG_SIZE: "of another size than installed",
     FileState.CHANGED: "changed",
     FileState.OWNED_TWICE: "claimed by two distributions",

@@ -10,6 +10,9 @@ from gpuenv.model.pattern import pattern
 from gpuenv.model.snapshot import Snapshot, SourceState
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
+_AGAIN = Fix(
+    "Make the environment again with a Python that is there.", ("python3", "-m", "venv", "--clear", "ENVIRONMENT")
+)
 _FOLDERS = "the folders of the environment"
 
 # What else was named, by a mistake, is a program of another kind: pip, an archive of Python's, a script.
@@ -22,9 +25,9 @@ def target_broken(facts: Facts) -> Outcome:
     """The target environment's interpreter cannot be used.
 
     What it means: the interpreter does not start, crashes, hangs, or is no Python. For a virtual environment the usual
-    cause is that the Python it was made from has been removed or moved; or its pyvenv.cfg is gone, and its interpreter
-    is that of another environment. Or a variable such as PYTHONHOME or LD_PRELOAD, a .pth file or a sitecustomize ends
-    every start.
+    cause is that the Python it was made from has been removed or moved, or lies where this user may not go; or its
+    pyvenv.cfg is gone, and its interpreter is that of another environment. Or a variable such as PYTHONHOME or
+    LD_PRELOAD, a .pth file or a sitecustomize ends every start. Or this user may not read the packages.
     How it is seen: the interpreter is asked, in a process of its own, to run a small script of the standard library;
     where that fails, once more without Python's variables, without those of the loader, and without what runs at its
     start.
@@ -35,6 +38,9 @@ def target_broken(facts: Facts) -> Outcome:
     if snapshot.target.lost_environment.known:
         yield _lost(snapshot)
         return
+    if snapshot.target.unreadable:
+        yield _unreadable(snapshot)
+        return
     if state.state not in _BROKEN or snapshot.target.python.known:
         return
     title, fixes = _what_and_how(snapshot, state.state)
@@ -43,7 +49,8 @@ def target_broken(facts: Facts) -> Outcome:
         title,
         fact("target.executable", snapshot.target.executable)
         + source(snapshot, "target")
-        + (_variable(snapshot) or files),
+        + (_variable(snapshot) or files)
+        + (fact("target.unstartable", snapshot.target.unstartable) if snapshot.target.unstartable.known else ()),
         fixes,
     )
 
@@ -60,21 +67,30 @@ def _what_and_how(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fi
         then = f"see what runs when it starts: {files}" if files else "see what it does when it starts"
         fixes = (Fix(f"Give it more time with --timeout; if that does not help, {then}."),)
         return f"The target's interpreter does not answer: {executable}", fixes
+    if target.unstartable.known:
+        return _not_to_be_started(executable, str(target.unstartable.value))
     if without is not None:
         return _starts_without(without, executable, files)
     if state is SourceState.FAILED and target.executable.source == "--python" and not _is_named_so(executable):
         fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
         return f"What was named as the target does not answer as a Python does: {executable}", fixes
-    again = Fix(
-        "Make the environment again with a Python that is there.", ("python3", "-m", "venv", "--clear", "ENVIRONMENT")
-    )
-    return f"The target's interpreter {_said(state)}: {executable}", (again,)
+    return f"The target's interpreter {_said(state)}: {executable}", (_AGAIN,)
+
+
+def _not_to_be_started(executable: str, why: str) -> tuple[str, tuple[Fix, ...]]:
+    """The same of one that is a link to what is gone, or to what this user may not reach."""
+    own = "Make an environment with a Python that every user may run: one in another user's home folder is not."
+    reach = (Fix(own), Fix("Or let this user enter the folder and run the file."))
+    title = f"The target's interpreter cannot be used: {executable}: {why}"
+    return title, reach if why.endswith("by this user") else (_AGAIN,)
 
 
 def _starts_without(without: str, executable: str, files: str) -> tuple[str, tuple[Fix, ...]]:
     """The same of an interpreter that is sound by itself."""
     if without == _STARTUP:
-        fix = Fix(f"Mend or remove what runs when it starts: {files or 'its .pth files and sitecustomize'}.")
+        fix = Fix(
+            f"Mend or remove what it takes up when it starts: {files or 'pyvenv.cfg, .pth files, sitecustomize'}."
+        )
         return f"What runs when the target's interpreter starts ends or silences it: {executable}", (fix,)
     if without == _PYTHONS:
         fix = Fix("Unset the variables whose names begin with PYTHON, one by one.")
@@ -92,6 +108,20 @@ def _variable(snapshot: Snapshot) -> tuple[Evidence, ...]:
     name = snapshot.target.starts_without.value or ""
     told = snapshot.environment.get(name)
     return () if told is None else (Evidence(f"environment.{name}", told, "the environment"),)
+
+
+def _unreadable(snapshot: Snapshot) -> Symptom:
+    """An environment of whose packages this user sees nothing: they are not missing."""
+    target = snapshot.target
+    return Symptom(
+        f"This user may not read the target's packages: {', '.join(target.unreadable)}",
+        fact("target.executable", target.executable)
+        + tuple(Evidence("target.unreadable", path, "its permissions") for path in target.unreadable),
+        (
+            Fix("Have whoever installed them let this user read that folder."),
+            Fix("Or make an environment of your own.", ("python3", "-m", "venv", "ENVIRONMENT")),
+        ),
+    )
 
 
 def _lost(snapshot: Snapshot) -> Symptom:

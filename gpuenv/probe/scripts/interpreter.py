@@ -143,6 +143,16 @@ def writable():
     return os.access(folder, os.W_OK) if folder else None
 
 
+def unreadable():
+    """The folders that packages are installed into and that this user may not read: nothing in them is imported."""
+    try:
+        import sysconfig
+    except ImportError:
+        return []
+    folders = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")} - {None})
+    return [folder for folder in folders if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
+
+
 def user_site():
     """The folder of the user's own packages, where this interpreter imports from it."""
     import site
@@ -224,6 +234,7 @@ def main():
         ("kernel_cache", kernel_cache),
         ("kernel_cache_fault", kernel_cache_fault),
         ("kernel_cache_owners", kernel_cache_owners),
+        ("unreadable", unreadable),
         ("lost_environment", lost_environment),
         ("environments_near", environments_near),
     ]
