@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import cuda_bringers
-from gpuenv.doctor.installed import install_fix, installed_cuda_major, pip_fix
+from gpuenv.doctor.installed import install_fix, installed_cuda_major
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix
@@ -44,7 +45,7 @@ def ways_out(facts: Facts) -> tuple[Fix, ...]:
         return _with_a_framework(facts, needed, names)
     if not names:
         return install_fix(facts, "Install the CuPy that fits.")
-    removal = pip_fix(facts, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names)
+    removal = pip_fix(facts.snapshot, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names)
     return (removal, *install_fix(facts, "Or install the CuPy that fits."))
 
 
@@ -56,10 +57,10 @@ def _with_a_framework(facts: Facts, needed: tuple[str, ...], names: tuple[str, .
     apart = f"eep CuPy and {said} in environments of their own."
     gone = ("uninstall", "-y", *needed, *names)
     if level is not None and majors and min(majors) > level.major:
-        first = pip_fix(facts, f"R{words}, for which this driver is too old.", *gone)
+        first = pip_fix(facts.snapshot, f"R{words}, for which this driver is too old.", *gone)
         return (replace(first, safe=False), *install_fix(facts, "Or install the CuPy that fits."), Fix(f"Or k{apart}"))
     followed = install_fix(facts, "Install the CuPy that fits.")
-    alone = replace(pip_fix(facts, f"Or r{words}, where CuPy alone is needed.", *gone), safe=False)
+    alone = replace(pip_fix(facts.snapshot, f"Or r{words}, where CuPy alone is needed.", *gone), safe=False)
     return (*followed, Fix(f"Or k{apart}" if followed else f"K{apart}"), alone)
 
 

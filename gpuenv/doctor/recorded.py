@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import pip_fix
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, Symptom
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
@@ -21,6 +21,6 @@ def recorded_alone(facts: Facts) -> Symptom | None:
         f"Conda has {' and '.join(recorded)} on record, and CuPy's files are not there",
         tuple(Evidence(f"target.conda_packages.{name}", release, "conda-meta") for name, release in recorded.items())
         + fact("target.prefix", target.prefix),
-        (pip_fix(facts, "Have its files put in anew.", "install", "--force-reinstall", *named),),
+        (pip_fix(facts.snapshot, "Have its files put in anew.", "install", "--force-reinstall", *named),),
         cause=Cause.CORRUPT_INSTALLATION,
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed_cuda_major, keep_condas, pip_fix
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed_cuda_major, keep_condas
 from gpuenv.doctor.left import is_clearable, other_releases
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cuda_wheels import cuda_major_of_wheel
@@ -78,10 +79,13 @@ def _anew(facts: Facts, names: list[str]) -> tuple[Fix, ...]:
     others = [name for name, major in majors.items() if own in majors.values() and major not in {None, own, *needed}]
     again = [f"{name}=={packages[name]}" for name in majors if name not in others]
     words = "Then install the others again." if others else "Install them again."
-    anew = pip_fix(facts, words, "install", "--force-reinstall", "--no-deps", *again)
+    anew = pip_fix(facts.snapshot, words, "install", "--force-reinstall", "--no-deps", *again)
     if not others:
         return (anew,)
-    return (pip_fix(facts, "Remove what is of another CUDA major than CuPy.", "uninstall", "-y", *others), anew)
+    return (
+        pip_fix(facts.snapshot, "Remove what is of another CUDA major than CuPy.", "uninstall", "-y", *others),
+        anew,
+    )
 
 
 _WORDS = {
@@ -226,7 +230,7 @@ def for_another_interpreter(facts: Facts) -> Outcome:
         if entry.for_this_interpreter is False:
             foreign = _foreign_platforms(entry, target.platform.value)
             what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
-            remove = pip_fix(facts, "Remove it.", "uninstall", "-y", entry.distribution)
+            remove = pip_fix(facts.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
             anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
             yield Symptom(
                 f"{entry.distribution} in {entry.location} is for {what}",

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import searched, source
-from gpuenv.doctor.installed import (
-    ONE_CUPY,
-    install_fix,
-    installed,
-    installed_cuda_major,
-    pip_fix,
-    uses_pathfinder,
-)
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed, installed_cuda_major, uses_pathfinder
 from gpuenv.doctor.other_major import bringers, nvrtcs, ways_out, wheels
+from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.refusal import refusal_of
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -268,7 +262,9 @@ def _fixes(facts: Facts, *, again: bool = False, other: bool = False) -> tuple[F
         requirement = f"{there.cupy.distribution}[{extra}]=={there.cupy.release}"
         options = ("--force-reinstall",) if again else ()
         return (
-            pip_fix(facts, f"Install the libraries beside it: {requirement}", "install", *options, requirement),
+            pip_fix(
+                facts.snapshot, f"Install the libraries beside it: {requirement}", "install", *options, requirement
+            ),
             toolkit,
         )
     chosen = facts.resolution.wheel
