@@ -13,6 +13,7 @@ from gpuenv.model.reading import known
 from gpuenv.model.snapshot import (
     FileFault,
     FileState,
+    PackagePlace,
     Snapshot,
 )
 from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
@@ -142,6 +143,21 @@ def test_a_wheel_of_another_platform_is_called_that(
     assert (f"another platform: {tag}" in finding.title) is foreign
     commands = [fix.command for fix in finding.fix if fix.command]
     assert len(commands) == len(set(commands)), "what is to be removed is said once"
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_pythonpath_brings_is_taken_off_it_and_the_right_one_stays(
+    matrix: Matrix, healthy: Snapshot, *, beside: bool
+) -> None:
+    """To uninstall by name would remove the environment's own."""
+    foreign = replace(
+        CUPY, location="/opt/lib", place=PackagePlace.PYTHONPATH, for_this_interpreter=False, tags=("cp311-cp311-any",)
+    )
+    fixes = found(matrix, changed(healthy, cupy=(foreign, CUPY) if beside else (foreign,)))["WHL512"].fix
+    assert "PYTHONPATH" in fixes[0].text
+    assert fixes[0].command is None
+    assert not any("uninstall" in (fix.command or ()) for fix in fixes)
+    assert any("install" in (fix.command or ()) for fix in fixes) is not beside
 
 
 def test_pip_s_cupy_beside_conda_s_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed_cuda_major, keep_condas
 from gpuenv.doctor.left import is_clearable, other_releases
+from gpuenv.doctor.outside import out_of_the_way, within_reach
 from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -230,16 +231,25 @@ def for_another_interpreter(facts: Facts) -> Outcome:
         if entry.for_this_interpreter is False:
             foreign = _foreign_platforms(entry, target.platform.value)
             what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
-            remove = pip_fix(facts.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
-            anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
             yield Symptom(
                 f"{entry.distribution} in {entry.location} is for {what}",
                 (fact("target.platform", target.platform) if foreign else ())
                 + fact("target.python", target.python)
                 + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
-                (remove, *(fix for fix in anew if fix.command != remove.command or not fix.command)),
+                _with_this_interpreter(facts, entry),
                 cause=Cause.PLATFORM_WHEEL_MISSING if foreign else None,
             )
+
+
+def _with_this_interpreter(facts: Facts, entry: CupyInstallation) -> tuple[Fix, ...]:
+    """It goes, and one for this interpreter comes where there is none; of what lies elsewhere only the way leads off."""
+    target = facts.snapshot.target
+    anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
+    if not within_reach(entry, target):
+        own = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
+        return tuple(dict.fromkeys((out_of_the_way(entry), *(() if own else anew))))
+    remove = pip_fix(facts.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
+    return (remove, *(fix for fix in anew if fix.command != remove.command or not fix.command))
 
 
 def _foreign_platforms(entry: CupyInstallation, platform: str | None) -> tuple[str, ...]:
