@@ -242,7 +242,7 @@ def for_another_interpreter(facts: Facts) -> Outcome:
 
 
 def _with_this_interpreter(facts: Facts, entry: CupyInstallation) -> tuple[Fix, ...]:
-    """It goes, and one for this interpreter comes where there is none; of what lies elsewhere only the way leads off."""
+    """It goes, and one for this interpreter comes where there is none; what lies elsewhere is put out of the way."""
     target = facts.snapshot.target
     anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
     if not within_reach(entry, target):
