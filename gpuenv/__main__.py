@@ -36,6 +36,7 @@ def _main(arguments: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.write(f"gpuenv {__version__}\n")
         return 0
+    _look_there_last(os.environ.get("PYTHONPATH", ""))
     if os.environ.get("PYTHONWARNINGS"):
         import warnings  # noqa: PLC0415
 
@@ -59,6 +60,16 @@ def _main(arguments: list[str]) -> int:
         return run(arguments)
     finally:
         ahead.end()
+
+
+def _look_there_last(pythonpath: str) -> None:
+    """Lets the folders of PYTHONPATH come after our own: a json.py there breaks the target, which is to be told.
+
+    Where this program itself lies in one of them, what it needs does so too, and all stays as it is.
+    """
+    folders = {os.path.abspath(entry) for entry in pythonpath.split(os.pathsep) if entry}  # noqa: PTH100 - for start-up
+    if os.path.dirname(os.path.dirname(os.path.abspath(__file__))) not in folders:  # noqa: PTH100, PTH120 - likewise
+        sys.path.sort(key=lambda entry: entry in folders)
 
 
 def _end(code: int) -> NoReturn:

@@ -12,6 +12,7 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.lines import conda_record, cuda_major_of, cuda_minor
 from gpuenv.model.record import dataclass, replace
+from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.snapshot import CupyInstallation, SourceState
 from gpuenv.model.target import Target
 from gpuenv.model.versions import CudaVersion
@@ -178,13 +179,29 @@ def only_one(facts: Facts) -> tuple[Fix, ...]:
     target = facts.snapshot.target
     outside = tuple(out_of_the_way(entry) for entry in target.cupy if not within_reach(entry, target))
     own = own_cupys(target)
-    wheel = facts.resolution.wheel
     of_conda_alone = bool(own) and all(conda_record(name, target.conda_packages) for name in own)
-    if outside and (of_conda_alone or (wheel is not None and own == (wheel.distribution,))):
+    if outside and (of_conda_alone or _is_a_right_one(facts, own)):
         return outside
     words = "Remove all of them." if not outside else "Remove this environment's."
     removed = (_removal(facts, words, own),) if own else ()
     return (*outside, *removed, *install_fix(facts, "Then install the right one."))
+
+
+def _is_a_right_one(facts: Facts, own: tuple[str, ...]) -> bool:
+    """Whether the environment's own CuPy is one, and fits: the best line, or a release that nothing speaks against."""
+    chosen, rejected = facts.resolution.wheel, {entry.candidate for entry in facts.resolution.rejected}
+    if len(own) != 1:
+        return False
+    there = {entry.release for entry in facts.snapshot.target.cupy if entry.distribution == own[0]}
+    wheels = (
+        Candidate(CandidateKind.WHEEL, line.name, release.cupy, extra)
+        for line in facts.matrix.wheel_lines
+        for release in line.releases
+        if line.name == own[0] and release.cupy in there
+        for extra in (None, *release.extras)
+    )
+    best = chosen is not None and chosen.distribution == own[0]
+    return best or any(wheel not in rejected for wheel in wheels)
 
 
 def _removal(facts: Facts, text: str, names: tuple[str, ...]) -> Fix:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from gpuenv.model.pattern import pattern
 from gpuenv.model.record import dataclass
 from gpuenv.model.snapshot import Library
@@ -14,6 +16,33 @@ _REFUSED = pattern(
 )
 # Those that export functions to the others; a longer name before the one that it begins with.
 _OF_LIBRARY = pattern(r"_*(nvJitLink|cublasLt|cublas|cusparse|cusolver|curand|cufft|nvrtc|cuda)(?=[A-Z_])")
+# Likewise, of the file itself (elf/dl-load.c), with what the probe adds where it could not be mapped.
+_UNTAKEN = pattern(
+    r"(?P<noexec>mounted noexec)|(?P<limit>ulimit -v is \d+ KiB)"
+    r"|(?P<unmapped>failed to map segment|cannot (?:allocate memory|change memory protections|enable executable stack))"
+    r"|(?P<denied>cannot open shared object file: (?:Permission denied|Operation not permitted))"
+    r"|(?P<damaged>file too short|invalid ELF header|wrong ELF class|ELF file|ELF load command|cannot read file data"
+    r"|only ET_DYN and ET_EXEC can be loaded|object file has no|Input/output error)"
+)
+_DRIVERS_OWN = pattern(r"libcuda\.so|libnvidia")
+
+
+class Untaken(Enum):
+    """Why the loader cannot take a file that is there; what comes first says more than what follows."""
+
+    NOEXEC = "noexec"
+    LIMIT = "limit"
+    UNMAPPED = "unmapped"
+    DENIED = "denied"
+    DAMAGED = "damaged"
+
+
+def untaken(words: str | None) -> Untaken | None:
+    """Why a file that is there cannot be loaded, by the loader's words; None where that is not what they say."""
+    if not words or _DRIVERS_OWN.search(words):  # a library of the driver's: other checks tell of it
+        return None
+    found = {match.lastgroup for match in _UNTAKEN.finditer(words)}
+    return next((kind for kind in Untaken if kind.value in found), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,12 @@ def ask_scheme(
             f"{interpreter}: the target's interpreter cannot be used: {why}",
             "Make the environment anew, or name another one with --python.",
         )
+    if facts.get("lost_environment"):
+        raise TargetUnusable(
+            f"{facts['lost_environment']}: no virtual environment any more: it has no pyvenv.cfg, "
+            f"so that its interpreter is that of {facts.get('prefix')}",
+            "Make the environment anew, or name another one with --python.",
+        )
     try:
         return decode(Scheme, facts)
     except DecodeError as error:

@@ -110,6 +110,7 @@ class FileState(str, Enum):
     """What is wrong with an installed file."""
 
     MISSING = "missing"
+    UNREADABLE = "unreadable"
     WRONG_SIZE = "wrong-size"
     CHANGED = "changed"
     OWNED_TWICE = "owned-twice"
@@ -202,6 +203,14 @@ class Target:
         kernel_cache: the folder in which CuPy keeps compiled kernels.
         kernel_cache_fault: why this user cannot write there.
         kernel_cache_owners: how many other users own it or what lies in it.
+        starts_without: where it told nothing: the variable without which it starts; or ``variables``, Python's own, or
+            ``startup``, what runs when it starts.
+        startup_files: likewise, the files that run when it starts: of the environment, and of PYTHONPATH.
+        unstartable: why it cannot even be started: what it is a link to is not there, or is not to be reached.
+        unreadable: the environment's own folders of packages that this user may not read.
+        lost_environment: the virtual environment that the interpreter lies in, where its pyvenv.cfg is gone.
+        environments_near: other environments that may be meant: one that the interpreter's link leads to, and, for a
+            Python of the system's, those in the folder where this command runs.
     """
 
     executable: Reading[str] = Reading()
@@ -236,6 +245,12 @@ class Target:
     kernel_cache: Reading[str] = Reading()
     kernel_cache_fault: Reading[str] = Reading()
     kernel_cache_owners: Reading[int] = Reading()
+    starts_without: Reading[str] = Reading()
+    startup_files: tuple[str, ...] = ()
+    unstartable: Reading[str] = Reading()
+    unreadable: tuple[str, ...] = ()
+    lost_environment: Reading[str] = Reading()
+    environments_near: tuple[str, ...] = ()
 
     def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Target:
         """The same environment with another CuPy, of which nothing but its name is known."""

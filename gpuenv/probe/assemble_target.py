@@ -15,6 +15,8 @@ METADATA = "its metadata"
 RECORD = "RECORD"
 SETTINGS = "CuPy's own code"
 _IMPORTS = "the target's import system"
+_LINKS = "the folders and links that lead to it"
+_AGAIN = "the target's interpreter, started again"
 _CACHE = "CUPY_CACHE_DIR and the home folder"
 
 
@@ -59,6 +61,12 @@ def assemble_target(raw: RawFacts) -> Target:
         kernel_cache=fact(_CACHE, facts.kernel_cache, _absence(facts, "kernels are kept in memory", reason)),
         kernel_cache_fault=fact(_CACHE, facts.kernel_cache_fault, _absence(facts, "it can be written", reason)),
         kernel_cache_owners=fact(_CACHE, facts.kernel_cache_owners, _absence(facts, "there is none yet", reason)),
+        starts_without=fact(_AGAIN, facts.starts_without, _absence(facts, "it starts as it is", reason)),
+        startup_files=facts.startup_files,
+        unstartable=fact(_LINKS, facts.unstartable, _absence(facts, "it starts", reason)),
+        unreadable=facts.unreadable,
+        lost_environment=fact(INTERPRETER, facts.lost_environment, _absence(facts, "it has its settings", reason)),
+        environments_near=facts.environments_near,
     )
 
 

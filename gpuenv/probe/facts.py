@@ -139,6 +139,8 @@ _OF_TARGET: Mapping[str, Sources] = {
     "target.numpy_module": _one("the target's import system"),
     "target.numpy_fault": _one("the target's import system"),
     "target.pathfinder_hidden_by": _one("the target's import system"),
+    "target.unstartable": _one("the folders and links that lead to it"),
+    "target.starts_without": _one("the target's interpreter, started again"),
     "target.packages": _one(_METADATA, "conda-meta"),
     "target.conda_packages": _one("conda-meta"),
     "target.libraries[]": _one("cuda-pathfinder", _LOADER),

@@ -12,6 +12,7 @@ from gpuenv.probe.children import ChildResult, Ending
 
 F = TypeVar("F")
 
+_OF_THREADS = ("Current thread 0x", "Thread 0x", "<no Python frame>", "Extension modules: ")
 _TELL_START = ("nvml", "libcuda")
 # No program ends itself so: the kernel does where memory is short, or a control group's limit is reached, or a person.
 KILLED = "SIGKILL"
@@ -82,8 +83,12 @@ def worse(source: Source, detail: str) -> Source:
 
 
 def last_line(text: str) -> str:
-    """The last line that says something, which is where a traceback names the error."""
-    lines: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
+    """The last line that says something, which is where a traceback names the error.
+
+    After an error at its very start, Python tells of its threads besides.
+    """
+    told = (line.strip() for line in text.splitlines())
+    lines: Sequence[str] = [line for line in told if line and not line.startswith(_OF_THREADS)]
     return lines[-1][:300] if lines else "it said nothing"
 
 

@@ -73,6 +73,13 @@ class TargetFacts:
         kernel_cache: the folder of CuPy's compiled kernels; null where memory serves.
         kernel_cache_fault: why this user cannot write there.
         kernel_cache_owners: how many other users own what lies there.
+        starts_without: where it told nothing: the variable without which it starts; or ``variables``, Python's own, or
+            ``startup``, what runs when it starts.
+        startup_files: likewise, the files that run when it starts.
+        unstartable: why it cannot even be started.
+        unreadable: the environment's own folders of packages that this user may not read.
+        lost_environment: the environment that the interpreter lies in, where its settings are gone.
+        environments_near: other environments that may have been meant.
     """
 
     python: str | None = None
@@ -102,6 +109,12 @@ class TargetFacts:
     kernel_cache: str | None = None
     kernel_cache_fault: str | None = None
     kernel_cache_owners: int | None = None
+    starts_without: str | None = None
+    startup_files: tuple[str, ...] = ()
+    unstartable: str | None = None
+    unreadable: tuple[str, ...] = ()
+    lost_environment: str | None = None
+    environments_near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,10 @@ def _environment(asking: Asking, interpreter: str, begun: Talk | ChildResult, to
             from gpuenv.probe.ask_target import ask_libraries, target_facts  # noqa: PLC0415 - likewise
 
             target, source = target_facts(result)
+            if target.python is None:
+                from gpuenv.probe.ask_start import how_it_starts  # noqa: PLC0415 - few targets need it
+
+                target = how_it_starts(asking, interpreter, target, source)
             told.put((target, source))
             libraries, libraries_source = ask_libraries(asking, interpreter, target, talk)
     finally:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX")
 _OF_PROGRAMS = ("bin", "Scripts")  # the folder in an environment that has its programs
+_IN_PROJECTS = (".venv", "venv", "env", ".pixi/envs/default")  # where uv, poetry, PyCharm and pixi make them
 _INTERPRETERS = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
 
 
@@ -55,13 +56,18 @@ def _interpreter_of(given: str, environment: Mapping[str, str]) -> str:
             if any(os.path.exists(os.path.join(prefix, mark)) for mark in ("pyvenv.cfg", "conda-meta")):  # noqa: PTH110, PTH118
                 return os.path.join(os.path.abspath(prefix), _INTERPRETERS[0])  # noqa: PTH100, PTH118
         what = f"{given} is a folder in which no Python is to be seen"
+        near = next((place for name in _IN_PROJECTS if _inside(place := os.path.join(path, name))), None)  # noqa: PTH118
+        if near is not None:
+            raise TargetError(f"{what}, but {near} is an environment; give that")
         raise TargetError(f"{what}; give an interpreter, a virtual environment or a conda prefix")
     on_path = _on_path(given, environment) if os.sep not in given else None
     if on_path:
         return on_path
     if os.path.lexists(path):
         return os.path.abspath(path)  # noqa: PTH100 - a name without a slash would be looked for on PATH
-    raise TargetError(f"{given} does not exist; give an interpreter, a virtual environment or a conda prefix")
+    raise TargetError(
+        f"{given or 'an empty name'} does not exist; give an interpreter, a virtual environment or a conda prefix"
+    )
 
 
 def _prefixes(folder: str) -> tuple[str, ...]:

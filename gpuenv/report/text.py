@@ -32,6 +32,7 @@ _REQUIRED = {
     RequirementStatus.UNKNOWN: ("unknown", Style.WARNING),
 }
 _LABEL = 10
+_READABLE, _BEGINNING = 1000, 300  # characters of evidence, and of what is shown of a longer one; JSON has it whole
 
 
 def report_lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
@@ -191,7 +192,10 @@ def command_text(command: Sequence[str]) -> str:
 
 def evidence_text(entry: Evidence) -> str:
     """``driver.version: 550.54.15 [nvml]``."""
-    return f"{entry.fact}: {entry.value} [{entry.source}]" if entry.source else f"{entry.fact}: {entry.value}"
+    told = entry.value
+    if len(told) > _READABLE:
+        told = f"{told[:_BEGINNING]} ... (cut: {len(told)} characters)"
+    return f"{entry.fact}: {told} [{entry.source}]" if entry.source else f"{entry.fact}: {told}"
 
 
 def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterator[Line]:

@@ -13,8 +13,8 @@ from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
-from gpuenv.model.reading import known
-from gpuenv.model.snapshot import CupyInstallation, FileState, Snapshot
+from gpuenv.model.reading import known, missing
+from gpuenv.model.snapshot import CupyInstallation, FileState, Snapshot, Source, SourceState
 from tests.doctor.installed_target import CUPY, MODULE, SITE, changed, faulty, found, healthy
 
 __all__ = ["healthy"]
@@ -86,3 +86,19 @@ def test_a_removal_takes_every_package_of_conda_s_cupy(matrix: Matrix, healthy: 
     other = replace(CONDAS, for_this_interpreter=False, tags=("cp311",))
     removal = commands(found(matrix, environment(healthy, BOTH, other))["WHL512"])[0]
     assert removal == ("conda", "remove", "--prefix=/venv", "cupy", "cupy-core")
+
+
+def test_what_conda_has_on_record_alone_is_put_in_anew(matrix: Matrix, healthy: Snapshot) -> None:
+    """Without force conda takes it for installed: pip, say, has removed its files."""
+    packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
+    bare = changed(healthy, cupy=(), packages=packages, libraries=(), cupy_module=missing("no module"))
+    answered = Source("target", SourceState.ANSWERED)
+    bare = replace(bare, assumed=(), sources=(*bare.sources, answered))
+    records = {"cupy": "14.1.1", "cupy-core": "14.1.1", "numpy": "2.1.0"}
+    finding = found(matrix, changed(bare, conda_packages=records, kind=known("conda", "x")))["WHL503"]
+    assert finding.cause is Cause.CORRUPT_INSTALLATION
+    command = finding.fix[0].command or ()
+    assert command[:3] == ("conda", "install", "--force-reinstall")
+    assert {"cupy=14.1.1", "cupy-core=14.1.1"} <= {*command}
+    other = found(matrix, changed(bare, conda_packages={"numpy": "2.1.0"}, kind=known("conda", "x")))["WHL503"]
+    assert other.cause is Cause.CUPY_NOT_INSTALLED

@@ -13,6 +13,7 @@ from gpuenv.model.reading import known
 from gpuenv.model.snapshot import (
     FileFault,
     FileState,
+    PackagePlace,
     Snapshot,
 )
 from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
@@ -47,6 +48,28 @@ def test_a_file_at_fault_is_as_grave_as_its_use(
     if finding:
         assert finding.cause is Cause.CORRUPT_INSTALLATION
         assert any("cupy-cuda12x==14.2.0" in (fix.command or ()) for fix in finding.fix)
+
+
+def test_files_out_of_reach_are_not_installed_again(matrix: Matrix, healthy: Snapshot) -> None:
+    finding = found(matrix, faulty(healthy, "cupy/__init__.py", FileState.UNREADABLE))["WHL510"]
+    assert finding.severity is Severity.ERROR
+    assert [fix.command for fix in finding.fix] == [None]
+
+
+@pytest.mark.parametrize(("framework", "goes"), [({}, True), ({"torch": "2.0.0+cu118"}, False)])
+def test_of_cuda_wheels_of_two_majors_that_share_files_one_goes(
+    matrix: Matrix, healthy: Snapshot, framework: dict[str, str], *, goes: bool
+) -> None:
+    """To install both again leaves them quarrelling; what a framework goes with stays."""
+    names = {"nvidia-cublas-cu11": "11.11.3.6", "nvidia-cublas-cu12": "12.9.2.10"}
+    snapshot = faulty(healthy, "nvidia/cublas/include/cublas_api.h", FileState.OWNED_TWICE, *names)
+    packages = {**snapshot.target.packages, **names, **framework}
+    fixes = found(matrix, changed(snapshot, packages=packages))["WHL510"].fix
+    removed = [fix.command for fix in fixes if fix.command and "uninstall" in fix.command]
+    assert [command[-1] for command in removed] == (["nvidia-cublas-cu11"] if goes else [])
+    again = fixes[-1].command or ()
+    assert ("nvidia-cublas-cu11==11.11.3.6" in again) is not goes
+    assert "nvidia-cublas-cu12==12.9.2.10" in again
 
 
 @pytest.mark.parametrize(("of_conda", "program"), [((), "pip"), (("numpy",), "conda"), (("numpy", "scipy"), "conda")])
@@ -93,6 +116,48 @@ def test_cupy_of_another_interpreter_is_an_error(matrix: Matrix, healthy: Snapsh
     finding = found(matrix, changed(healthy, cupy=(other,)))["WHL512"]
     assert (finding.cause, finding.severity) == (Cause.PYTHON_UNSUPPORTED, Severity.ERROR)
     assert "cp311" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("platform", "tag", "foreign"),
+    [
+        ("linux-x86_64", "linux_aarch64", True),
+        ("linux-x86_64", "manylinux2014_aarch64", True),
+        ("linux-x86_64", "win_amd64", True),
+        ("linux-aarch64", "manylinux2014_x86_64", True),
+        ("win-amd64", "linux_x86_64", True),
+        ("linux-x86_64", "manylinux2014_x86_64", False),
+        ("linux-aarch64", "manylinux_2_28_aarch64", False),
+        ("win-amd64", "win_amd64", False),
+        ("macosx-14.0-arm64", "macosx_11_0_universal2", False),
+    ],
+)
+def test_a_wheel_of_another_platform_is_called_that(
+    matrix: Matrix, healthy: Snapshot, platform: str, tag: str, *, foreign: bool
+) -> None:
+    """Of the same Python: to say that it is for another interpreter would send its reader astray."""
+    other = replace(CUPY, for_this_interpreter=False, tags=(f"cp312-cp312-{tag}",))
+    snapshot = changed(healthy, cupy=(other,), platform=known(platform, "x"))
+    finding = found(matrix, snapshot)["WHL512"]
+    assert finding.cause is (Cause.PLATFORM_WHEEL_MISSING if foreign else Cause.PYTHON_UNSUPPORTED)
+    assert (f"another platform: {tag}" in finding.title) is foreign
+    commands = [fix.command for fix in finding.fix if fix.command]
+    assert len(commands) == len(set(commands)), "what is to be removed is said once"
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_pythonpath_brings_is_taken_off_it_and_the_right_one_stays(
+    matrix: Matrix, healthy: Snapshot, *, beside: bool
+) -> None:
+    """To uninstall by name would remove the environment's own."""
+    foreign = replace(
+        CUPY, location="/opt/lib", place=PackagePlace.PYTHONPATH, for_this_interpreter=False, tags=("cp311-cp311-any",)
+    )
+    fixes = found(matrix, changed(healthy, cupy=(foreign, CUPY) if beside else (foreign,)))["WHL512"].fix
+    assert "PYTHONPATH" in fixes[0].text
+    assert fixes[0].command is None
+    assert not any("uninstall" in (fix.command or ()) for fix in fixes)
+    assert any("install" in (fix.command or ()) for fix in fixes) is not beside
 
 
 def test_pip_s_cupy_beside_conda_s_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:

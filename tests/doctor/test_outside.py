@@ -8,6 +8,7 @@ import pytest
 
 from gpuenv.doctor.mending import wound_of
 from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
@@ -44,6 +45,17 @@ def test_the_right_one_stays_and_the_other_is_put_out_of_the_way(
     assert "cupy-cuda11x 13.6.0 in /else/where" in fix.text
     assert (fix.command, fix.safe) == (None, False)
     assert wound_of([finding], snapshot) is None
+
+
+def test_one_that_fits_stays_be_another_line_the_better_one(matrix: Matrix, healthy: Snapshot) -> None:
+    """On a driver for CUDA 13 that of CUDA 12 works as well."""
+    own = replace(CUPY, distribution="cupy-cuda12x", release="14.2.0", place=PackagePlace.ENVIRONMENT)
+    snapshot = changed(healthy, cupy=(replace(OLD, place=PackagePlace.PYTHONPATH), own))
+    wheel = resolve(snapshot, matrix).wheel
+    assert wheel is not None
+    assert wheel.distribution == "cupy-cuda13x"
+    (fix,) = found(matrix, snapshot)["WHL502"].fix
+    assert "off PYTHONPATH" in fix.text
 
 
 def test_a_wrong_one_of_the_environment_s_own_is_replaced_as_well(matrix: Matrix, healthy: Snapshot) -> None:

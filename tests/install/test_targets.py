@@ -43,6 +43,17 @@ def test_a_kernel_s_environment_is_installed_into(ground: Ground) -> None:
     assert versions(target) == {}
 
 
+def test_an_environment_that_has_lost_its_settings_is_not_passed_over(ground: Ground) -> None:
+    """Its interpreter is that of another Python by now, into which nobody wants anything installed."""
+    target = ground.target("lost")
+    (target / "pyvenv.cfg").unlink()
+    former = contents(target)
+    done = ground.install(target)
+    assert done.returncode == 7, done.stderr
+    assert "pyvenv.cfg" in done.stderr
+    assert contents(target) == former
+
+
 def test_both_ways_to_name_a_target(ground: Ground) -> None:
     done = ground.gpuenv("install", "--kernel", "x", "--python", "y")
     assert done.returncode == 2

@@ -124,3 +124,16 @@ def test_an_empty_variable_names_no_environment(venv: Path) -> None:
 
 def test_without_an_environment_and_a_python_on_path_there_is_no_target(tmp_path: Path) -> None:
     assert find_interpreter(None, {"PATH": str(tmp_path)}) is None
+
+
+@pytest.mark.parametrize("name", [".venv", "venv", ".pixi/envs/default"])
+def test_the_environment_in_a_project_is_named(tmp_path: Path, venv: Path, name: str) -> None:
+    (tmp_path / "project" / name).parent.mkdir(parents=True)
+    (tmp_path / "project" / name).symlink_to(venv)
+    with pytest.raises(TargetError, match=f"project/{name} is an environment; give that"):
+        find_interpreter(str(tmp_path / "project"), {})
+
+
+def test_an_empty_name_is_told_as_one() -> None:
+    with pytest.raises(TargetError, match="an empty name does not exist"):
+        find_interpreter("", {"PATH": os.defpath})

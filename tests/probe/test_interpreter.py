@@ -111,6 +111,19 @@ def test_a_chatty_sitecustomize_changes_nothing(venv: Path) -> None:
     assert chatty == quiet
 
 
+@pytest.mark.parametrize(
+    "instead", ["open(os.devnull, 'w')", "sys.stderr", "None", "__import__('io').StringIO()", "object()"]
+)
+def test_whatever_stands_in_the_place_of_standard_output_an_interpreter_answers(venv: Path, instead: str) -> None:
+    """As hooks do that send the words of programs to a log; import cupy works as ever."""
+    quiet, _ = target_of(interpreter_of(venv))
+    hook = f"import os, sys\nsys.stdout = {instead}\n"
+    (site_packages(venv) / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    told, source = target_of(interpreter_of(venv))
+    assert source.state is SourceState.ANSWERED, source.detail
+    assert told == quiet
+
+
 @pytest.mark.parametrize("error", ["RuntimeError('no')", "ImportError('no')", "KeyError(1)", "OSError(13, 'no')"])
 def test_an_interpreter_whose_sitecustomize_raises_still_answers(venv: Path, error: str) -> None:
     """Python itself only mentions it, and goes on."""

@@ -13,6 +13,7 @@ import pytest
 from gpuenv.model.snapshot import SourceState
 from gpuenv.probe.ask_target import ask_libraries
 from gpuenv.probe.raw_target import Distribution, LibraryFact, LibraryFacts, TargetFacts
+from tests.install.mounts import mounted
 from tests.probe.asking import asking
 from tests.probe.venvs import interpreter_of, make_venv
 
@@ -199,3 +200,34 @@ def test_a_broken_module_of_cupy_s_leaves_the_libraries_told(
     assert len([entry for entry in facts.libraries or () if entry.path]) == len(NAMES)
     assert facts.settings is False
     assert "SyntaxError" in (facts.settings_error or "")
+
+
+def test_a_limit_of_memory_that_keeps_a_library_out_is_told(
+    interpreter: Path, libraries: Libraries, tmp_path: Path
+) -> None:
+    """The loader says that it cannot map the file, and not why."""
+    libraries.make_all(cublas="char much[1L << 30];")
+    wrapper = tmp_path / "limited"
+    wrapper.write_text(f'#!/bin/sh\nulimit -v 900000\nexec {interpreter} "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    told = by_name(libraries.ask(wrapper)[0])
+    assert (told["cublas"].error or "").endswith("[ulimit -v is 900000 KiB]")
+    assert told["cufft"].error is None
+    assert by_name(libraries.ask(interpreter)[0])["cublas"].error is None
+
+
+def test_a_file_system_from_which_nothing_is_executed_is_told(interpreter: Path, tmp_path: Path) -> None:
+    with mounted(tmp_path / "noexec", "-t", "tmpfs", "-o", "noexec,size=4m", "tmpfs") as folder:
+        core = folder / "cupy/_core"
+        core.mkdir(parents=True)
+        suffix = subprocess.run(
+            [str(interpreter), "-c", "from importlib.machinery import EXTENSION_SUFFIXES as s; print(s[0])"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        command = ["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", str(core / f"core{suffix}")]
+        subprocess.run(command, check=True)
+        facts = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0", str(folder)),))
+        told = ask_libraries(asking({}, limit=20.0), str(interpreter), facts)[0]
+    assert (told.extension_error or "").endswith("[its file system is mounted noexec]")

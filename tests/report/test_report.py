@@ -121,3 +121,14 @@ def test_a_gpu_that_was_not_given_is_told_as_such(by: str | None, of: str) -> No
     grant = Grant(by=known(by, "SLURM_JOB_ID")) if by else Grant()
     told = gpu_texts(Snapshot(gpus=(kept, kept, given, kept, named, Gpu()), grant=grant))
     assert told == ["NVIDIA H100", "NVIDIA L4", "unknown", f"3 x not given to this {of}"]
+
+
+def test_evidence_of_any_length_is_read_at_a_glance() -> None:
+    """A LD_LIBRARY_PATH of a cluster's modules, say; the record has it whole."""
+    folders = ":".join(f"/opt/some/folder/number/{number}/lib64" for number in range(3000))
+    report = _report(*HEALTHY, *CUPY, f"env.CUDA_VISIBLE_DEVICES=-1,{folders}")
+    shown = [line.text for line in report_lines(report) if "- environment.CUDA_VISIBLE_DEVICES" in line.text]
+    assert len(shown) == 1
+    assert "cut: " in shown[0]
+    assert len(shown[0]) < 1000
+    assert any(folders in entry.value for finding in report.findings for entry in finding.evidence)

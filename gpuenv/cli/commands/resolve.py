@@ -75,11 +75,26 @@ def resolve(
     if len(files) > 1 and paste is None:
         raise typer.Exit(_fleet(subject, files, matrix, out))
     facts, rows = get_both(subject, matrix)
+    _tell_what_is_not_counted(facts)
     if what_if is not None:
         raise typer.Exit(_what_if(facts, what_if, rows, out))
     if why_not is not None:
         raise typer.Exit(_why_not(facts, why_not, rows, out))
     raise typer.Exit(_resolve(facts, rows, out, verbose=verbose))
+
+
+def _tell_what_is_not_counted(facts: Snapshot) -> None:
+    """A target that was to be counted and told nothing, or another one in its place: the answer is not for it."""
+    from gpuenv.cli.announce import announce
+    from gpuenv.model.snapshot import SourceState
+
+    target, state = facts.target, facts.source("target")
+    if target.lost_environment.known:
+        announce(f"{target.lost_environment.value} has no pyvenv.cfg: what is told is for {target.prefix.value}")
+    elif state.state in (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT) and not target.python.known:
+        announce(
+            f"the target's interpreter tells nothing and is not counted: {target.executable.value}: {state.detail}"
+        )
 
 
 def _resolve(facts: Snapshot, rows: Matrix, out: Output, *, verbose: bool) -> int:

@@ -21,6 +21,7 @@ from gpuenv.doctor.checks import wheel
 from gpuenv.doctor.checks import installation
 from gpuenv.doctor.checks import dependencies
 from gpuenv.doctor.checks import fit
+from gpuenv.doctor.checks import untaken
 from gpuenv.doctor.checks import library
 from gpuenv.doctor.checks import refused
 from gpuenv.doctor.checks import compilation
@@ -60,6 +61,7 @@ __all__ = [
     "target",
     "tegra",
     "unstarted",
+    "untaken",
     "variables",
     "wheel",
 ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from gpuenv.doctor.evidence import fact
-from gpuenv.doctor.installed import ONE_CUPY, install_fix, keep_condas
+from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed_cuda_major, keep_condas
 from gpuenv.doctor.left import is_clearable, other_releases
+from gpuenv.doctor.outside import out_of_the_way, within_reach
 from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.cuda_wheels import cuda_major_of_wheel
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.lines import conda_record, is_cupy
 from gpuenv.model.pattern import pattern
@@ -18,7 +20,10 @@ from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, Source
 _USED = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
 _NOT_USED = {"tests", "testing", "test", "doc", "docs", "licenses"}
+_GONE = (FileState.MISSING, FileState.UNREADABLE)
+_REACH = Fix("Let this user enter their folders and read them, or make an environment of your own.")
 _SHOWN = 5
+_PARTS_OF_A_TAG = 2  # hyphens in cp312-cp312-linux_x86_64
 # CUDA as conda-forge and NVIDIA's channel package it.
 _CONDA_CUDA = pattern(r"(cudatoolkit|cuda-(nvrtc|cudart)|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink))")
 
@@ -44,7 +49,7 @@ def files_at_fault(facts: Facts) -> Outcome:
         yield NotKnown(target.file_faults_count.reason or "nobody looked at the files")
         return
     used = [entry for entry in target.file_faults if _is_used(entry)]
-    broken = [entry for entry in used if entry.state is FileState.MISSING or _is_harmed_binary(entry)]
+    broken = [entry for entry in used if entry.state in _GONE or _is_harmed_binary(entry)]
     for found, severity in ((broken, Severity.ERROR), ([e for e in used if e not in broken], Severity.WARNING)):
         if found:
             yield _at_fault(facts, found, severity)
@@ -56,18 +61,37 @@ def _at_fault(facts: Facts, found: list[FileFault], severity: Severity) -> Sympt
     many = "1 file" if len(found) == 1 else f"{len(found)} files"
     if facts.snapshot.target.file_faults_count.value != len(facts.snapshot.target.file_faults):
         many = f"At least {many}"
-    packages = facts.snapshot.target.packages
-    requirements = [f"{name}=={packages[name]}" for name in names if name in packages]
     return Symptom(
         f"{many} of {', '.join(names)} {'is' if len(found) == 1 else 'are'} {' or '.join(states)}",
         tuple(Evidence(entry.path, _WORDS[entry.state], "RECORD") for entry in found[:_SHOWN]),
-        (pip_fix(facts.snapshot, "Install them again.", "install", "--force-reinstall", "--no-deps", *requirements),),
+        (_REACH,) if all(entry.state is FileState.UNREADABLE for entry in found) else _anew(facts, names),
         severity,
+    )
+
+
+def _anew(facts: Facts, names: list[str]) -> tuple[Fix, ...]:
+    """They are put in anew; of CUDA wheels of two majors that share files, the one goes first that CuPy does not use.
+
+    Where a framework goes with that one, both stay.
+    """
+    packages, own = facts.snapshot.target.packages, installed_cuda_major(facts)
+    majors = {name: cuda_major_of_wheel(name, packages[name]) for name in names if name in packages}
+    needed = {entry.cuda_major for entry in facts.needs.brings if not entry.is_library}
+    others = [name for name, major in majors.items() if own in majors.values() and major not in {None, own, *needed}]
+    again = [f"{name}=={packages[name]}" for name in majors if name not in others]
+    words = "Then install the others again." if others else "Install them again."
+    anew = pip_fix(facts.snapshot, words, "install", "--force-reinstall", "--no-deps", *again)
+    if not others:
+        return (anew,)
+    return (
+        pip_fix(facts.snapshot, "Remove what is of another CUDA major than CuPy.", "uninstall", "-y", *others),
+        anew,
     )
 
 
 _WORDS = {
     FileState.MISSING: "missing",
+    FileState.UNREADABLE: "out of this user's reach",
     FileState.WRONG_SIZE: "of another size than installed",
     FileState.CHANGED: "changed",
     FileState.OWNED_TWICE: "claimed by two distributions",
@@ -191,26 +215,50 @@ def _on_path(facts: Facts, module: str) -> bool:
     return any(PurePosixPath(module).is_relative_to(folder) for folder in folders)
 
 
-@check("WHL512", Cause.PYTHON_UNSUPPORTED, requires=ONE_CUPY)
+@check("WHL512", Cause.PYTHON_UNSUPPORTED, Cause.PLATFORM_WHEEL_MISSING, requires=ONE_CUPY)
 def for_another_interpreter(facts: Facts) -> Outcome:
-    """CuPy is installed for another interpreter than this one.
+    """CuPy is installed for another interpreter or another platform than this one.
 
-    What it means: CuPy's compiled modules name the Python that they are built for, such as cpython-312. They were
-    put here by another Python's pip, by a copied folder, or by PYTHONPATH; this interpreter does not load them.
-    How it is seen: the names of the extension modules in cupy/_core, against those that this interpreter loads.
+    What it means: CuPy's compiled modules name the Python and the platform that they are built for, such as cpython-312
+    and x86_64. They were put here by another Python's pip, by pip's option --platform, by a folder that was copied from
+    another machine, or by PYTHONPATH; this interpreter does not load them.
+    How it is seen: the names of the extension modules in cupy/_core, against those that this interpreter loads, and the
+    tags of the wheel.
     What to do: install CuPy with this interpreter's own pip.
     """
-    for entry in facts.snapshot.target.cupy:
+    target = facts.snapshot.target
+    for entry in target.cupy:
         if entry.for_this_interpreter is False:
+            foreign = _foreign_platforms(entry, target.platform.value)
+            what = f"another platform: {', '.join(foreign)}" if foreign else f"another interpreter: {_tags(entry)}"
             yield Symptom(
-                f"{entry.distribution} in {entry.location} is for another interpreter: {_tags(entry)}",
-                fact("target.python", facts.snapshot.target.python)
+                f"{entry.distribution} in {entry.location} is for {what}",
+                (fact("target.platform", target.platform) if foreign else ())
+                + fact("target.python", target.python)
                 + (Evidence(entry.distribution, _tags(entry), "its extension modules and tags"),),
-                (
-                    pip_fix(facts.snapshot, "Remove it.", "uninstall", "-y", entry.distribution),
-                    *install_fix(facts, "Install it with this interpreter."),
-                ),
+                _with_this_interpreter(facts, entry),
+                cause=Cause.PLATFORM_WHEEL_MISSING if foreign else None,
             )
+
+
+def _with_this_interpreter(facts: Facts, entry: CupyInstallation) -> tuple[Fix, ...]:
+    """It goes, and one for this interpreter comes where there is none; what lies elsewhere is put out of the way."""
+    target = facts.snapshot.target
+    anew = install_fix(facts, "Install it with this interpreter.")  # that of another line removes this one too
+    if not within_reach(entry, target):
+        own = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
+        return tuple(dict.fromkeys((out_of_the_way(entry), *(() if own else anew))))
+    remove = pip_fix(facts.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
+    return (remove, *(fix for fix in anew if fix.command != remove.command or not fix.command))
+
+
+def _foreign_platforms(entry: CupyInstallation, platform: str | None) -> tuple[str, ...]:
+    """The platforms of a wheel's tags, where none of them is the interpreter's own: ``linux_aarch64``."""
+    system, _, rest = (platform or "").partition("-")
+    machine = rest.rpartition("-")[2]
+    told = tuple(dict.fromkeys(tag.rpartition("-")[2] for tag in entry.tags if tag.count("-") == _PARTS_OF_A_TAG))
+    own = [name for name in told if name == "any" or (system in name and name.endswith((machine, "universal2")))]
+    return told if platform and not own else ()
 
 
 def _tags(entry: CupyInstallation) -> str:

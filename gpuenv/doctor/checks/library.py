@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.evidence import cuda_bringers, searched, source
+from collections.abc import Sequence
+
+from gpuenv.doctor.evidence import searched, source
 from gpuenv.doctor.installed import ONE_CUPY, install_fix, installed, installed_cuda_major, uses_pathfinder
+from gpuenv.doctor.other_major import bringers, nvrtcs, ways_out, wheels
 from gpuenv.doctor.packages import pip_fix
 from gpuenv.doctor.refusal import refusal_of
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
@@ -65,16 +68,23 @@ def other_major_first(facts: Facts) -> Outcome:
         yield from _by_its_own_word(facts)
         yield from _foreseen(facts)
         return
-    bringers = cuda_bringers(facts.snapshot)
-    named = ", ".join(f"{library.soname} ({library.finder_path})" for library in astray)
+    brought = bringers(facts)
     yield Symptom(
-        f"Libraries of another CUDA major are loaded in place of those CuPy needs: {named}",
+        f"Libraries of another CUDA major are loaded in place of those CuPy needs: {_and_where(astray)}",
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in astray)
-        + bringers
-        + _cuda_wheels(facts),
-        (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
-        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+        + brought
+        + wheels(facts),
+        ways_out(facts),
+        cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
+
+
+def _and_where(astray: Sequence[Library]) -> str:
+    """Each with the file that is taken for it; of several the folders alone, for the evidence has every file."""
+    if len(astray) == 1:
+        return f"{astray[0].soname} ({astray[0].finder_path})"
+    folders = dict.fromkeys((library.finder_path or "").rpartition("/")[0] for library in astray)
+    return f"{', '.join(library.soname for library in astray)} (those in {', '.join(folders)} are found first)"
 
 
 def _by_its_own_word(facts: Facts) -> Outcome:
@@ -84,14 +94,14 @@ def _by_its_own_word(facts: Facts) -> Outcome:
     astray = [entry for entry in told if major and (entry.release or "").split(".")[0] != str(major)]
     if not astray:
         return
-    bringers = cuda_bringers(facts.snapshot)
+    brought = bringers(facts)
     yield Symptom(
         f"{facts.snapshot.target.cupy[0].distribution} has loaded NVRTC {astray[0].release}, of another CUDA major",
         tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in astray)
-        + bringers
-        + _cuda_wheels(facts),
-        (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
-        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+        + brought
+        + wheels(facts),
+        ways_out(facts),
+        cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
 
 
@@ -101,23 +111,23 @@ def _foreseen(facts: Facts) -> Outcome:
     cuda-pathfinder tries the names of CUDA 13 before those of CUDA 12: shown with cupy-cuda12x 14 and both in wheels.
     """
     target, major = facts.snapshot.target, installed_cuda_major(facts)
-    wheels = {name: cuda_major_of_wheel(name, told) for name, told in target.packages.items() if _NVRTC.fullmatch(name)}
+    told = {name: cuda_major_of_wheel(name, of) for name, of in target.packages.items() if _NVRTC.fullmatch(name)}
     newer = tuple(
         Evidence(f"target.packages.{name}", target.packages[name], "its metadata")
-        for name, of in wheels.items()
+        for name, of in told.items()
         if (major, of) == _OLD_AND_NEW_NAMES
     )
     if not newer or target.libraries or not uses_pathfinder(target.cupy[0].release):
         return
     if facts.snapshot.source("libraries").state is not SourceState.NOT_ASKED:
         return
-    bringers = cuda_bringers(facts.snapshot)
+    brought = bringers(facts)
     there = ", ".join(f"{entry.fact.removeprefix('target.packages.')} {entry.value}" for entry in newer)
     yield Symptom(
         f"{target.cupy[0].distribution} loads the CUDA wheels of another major version that are there: {there}",
-        newer + bringers,
-        (*_removal(facts), *install_fix(facts, "Or install the CuPy that fits.")),
-        cause=Cause.TORCH_CUPY_CONFLICT if bringers else None,
+        newer + brought,
+        ways_out(facts),
+        cause=Cause.TORCH_CUPY_CONFLICT if brought else None,
     )
 
 
@@ -126,19 +136,12 @@ def _is_of_other_major(library: Library) -> bool:
     return found is not None and not library.soname.startswith(found[1])
 
 
-def _removal(facts: Facts) -> tuple[Fix, ...]:
-    names = [entry.fact.removeprefix("target.packages.") for entry in _cuda_wheels(facts)]
-    if not names:
-        return ()
-    return (pip_fix(facts.snapshot, "Remove the CUDA wheels of the other major.", "uninstall", "-y", *names),)
-
-
 @check(
     "LIB601",
     Cause.CUDA_LIBRARY_MISSING,
     Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
     requires=(*ONE_CUPY, "LIB602", "LIB603"),
-    unless=_OTHER_WHEEL,
+    unless=(*_OTHER_WHEEL, "LIB613"),
 )
 def library_missing(facts: Facts) -> Outcome:
     """A CUDA library that CuPy loads at run time is not found.
@@ -170,7 +173,7 @@ def library_missing(facts: Facts) -> Outcome:
     if _finder_is_gone(facts):
         yield NotKnown("the CUDA wheels are there, and cuda.pathfinder, which would find them, cannot be imported")
         return
-    others = _other_toolkits(facts) + _cuda_wheels(facts) + _frameworks(facts)
+    others = _other_toolkits(facts) + nvrtcs(facts) + _frameworks(facts)
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC tells.
     major = installed_cuda_major(facts)
@@ -225,15 +228,6 @@ def _other_toolkits(facts: Facts) -> tuple[Evidence, ...]:
         and kit.toolkit.value.major != installed_cuda_major(facts)
         and kit.has_nvrtc
         and not kit.in_target
-    )
-
-
-def _cuda_wheels(facts: Facts) -> tuple[Evidence, ...]:
-    """NVRTC of another major among the distributions of the target: it stands for the CUDA wheels of that major."""
-    return tuple(
-        Evidence(f"target.packages.{name}", release, "its metadata")
-        for name, release in facts.snapshot.target.packages.items()
-        if _NVRTC.fullmatch(name) and cuda_major_of_wheel(name, release) not in (None, installed_cuda_major(facts))
     )
 
 

@@ -29,6 +29,7 @@ _ACCELERATORS = {"cutensor": "cutensor"}  # names in CUPY_ACCELERATORS that need
     Cause.CUDA_LIBRARY_MISSING,
     Cause.WINDOWS_DLL_LOAD_FAILURE,
     requires=(*ONE_CUPY, "WHL510", "WHL512"),
+    unless=("LIB613",),
 )
 def own_module(facts: Facts) -> Outcome:
     """CuPy's own compiled module cannot be loaded.

@@ -5,10 +5,19 @@ from __future__ import annotations
 from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Fix
-from gpuenv.model.snapshot import SourceState
+from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.pattern import pattern
+from gpuenv.model.snapshot import Snapshot, SourceState
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
+_AGAIN = Fix(
+    "Make the environment again with a Python that is there.", ("python3", "-m", "venv", "--clear", "ENVIRONMENT")
+)
+_FOLDERS = "the folders of the environment"
+
+# What else was named, by a mistake, is a program of another kind: pip, an archive of Python's, a script.
+_NAMED_AS_PYTHON = pattern(r"(.*[/\\])?(python|pypy|graalpy)[\d.]*t?w?(\.exe)?")
+_PYTHONS, _STARTUP = "variables", "startup"  # what it starts without, where that is not the name of one variable
 
 
 @check("ENV401", Cause.TARGET_ENVIRONMENT_BROKEN)
@@ -16,29 +25,127 @@ def target_broken(facts: Facts) -> Outcome:
     """The target environment's interpreter cannot be used.
 
     What it means: the interpreter does not start, crashes, hangs, or is no Python. For a virtual environment the usual
-    cause is that the Python it was made from has been removed or moved.
-    How it is seen: the interpreter is asked, in a process of its own, to run a small script of the standard library.
-    What to do: make the environment again with a Python that is there.
+    cause is that the Python it was made from has been removed or moved, or lies where this user may not go; or its
+    pyvenv.cfg is gone, and its interpreter is that of another environment. Or a variable such as PYTHONHOME or
+    LD_PRELOAD, a .pth file or a sitecustomize ends every start. Or this user may not read the packages.
+    How it is seen: the interpreter is asked, in a process of its own, to run a small script of the standard library;
+    where that fails, once more without Python's variables, without those of the loader, and without what runs at its
+    start.
+    What to do: make the environment again with a Python that is there, or unset the variable, or mend the file.
     """
     snapshot = facts.snapshot
     state = snapshot.source("target")
+    if snapshot.target.lost_environment.known:
+        yield _lost(snapshot)
+        return
+    if snapshot.target.unreadable:
+        yield _unreadable(snapshot)
+        return
     if state.state not in _BROKEN or snapshot.target.python.known:
         return
-    if state.state is SourceState.ABSENT:
-        title = "There is no Python on PATH, and no environment is active"
+    title, fixes = _what_and_how(snapshot, state.state)
+    files = tuple(Evidence("runs when it starts", path, _FOLDERS) for path in snapshot.target.startup_files)
+    yield Symptom(
+        title,
+        fact("target.executable", snapshot.target.executable)
+        + source(snapshot, "target")
+        + (_variable(snapshot) or files)
+        + (fact("target.unstartable", snapshot.target.unstartable) if snapshot.target.unstartable.known else ()),
+        fixes,
+    )
+
+
+def _what_and_how(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fix, ...]]:
+    """What is wrong, and the cures."""
+    target = snapshot.target
+    executable, without = target.executable.value or "", target.starts_without.value
+    files = ", ".join(target.startup_files)
+    if state is SourceState.ABSENT:
         fixes = (Fix("Name the target with --python, or activate its environment."),)
-    elif state.state is SourceState.TIMED_OUT:
-        title = f"The target's interpreter does not answer: {snapshot.target.executable.value}"
-        fixes = (Fix("Give it more time with --timeout; if that does not help, see what it does when it starts."),)
-    else:
-        title = f"The target's interpreter {_said(state.state)}: {snapshot.target.executable.value}"
-        fixes = (
-            Fix(
-                "Make the environment again with a Python that is there.",
-                ("python3", "-m", "venv", "--clear", "ENVIRONMENT"),
-            ),
+        return "There is no Python on PATH, and no environment is active", fixes
+    if state is SourceState.TIMED_OUT:
+        then = f"see what runs when it starts: {files}" if files else "see what it does when it starts"
+        fixes = (Fix(f"Give it more time with --timeout; if that does not help, {then}."),)
+        return f"The target's interpreter does not answer: {executable}", fixes
+    if target.unstartable.known:
+        return _not_to_be_started(executable, str(target.unstartable.value))
+    if without is not None:
+        return _starts_without(without, executable, files)
+    if state is SourceState.FAILED and target.executable.source == "--python" and not _is_named_so(executable):
+        fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
+        return f"What was named as the target does not answer as a Python does: {executable}", fixes
+    return f"The target's interpreter {_said(state)}: {executable}", (_AGAIN,)
+
+
+def _not_to_be_started(executable: str, why: str) -> tuple[str, tuple[Fix, ...]]:
+    """The same of one that is a link to what is gone, or to what this user may not reach."""
+    own = "Make an environment with a Python that every user may run: one in another user's home folder is not."
+    reach = (Fix(own), Fix("Or let this user enter the folder and run the file."))
+    title = f"The target's interpreter cannot be used: {executable}: {why}"
+    return title, reach if why.endswith("by this user") else (_AGAIN,)
+
+
+def _starts_without(without: str, executable: str, files: str) -> tuple[str, tuple[Fix, ...]]:
+    """The same of an interpreter that is sound by itself."""
+    if without == _STARTUP:
+        fix = Fix(
+            f"Mend or remove what it takes up when it starts: {files or 'pyvenv.cfg, .pth files, sitecustomize'}."
         )
-    yield Symptom(title, fact("target.executable", snapshot.target.executable) + source(snapshot, "target"), fixes)
+        return f"What runs when the target's interpreter starts ends or silences it: {executable}", (fix,)
+    if without == _PYTHONS:
+        fix = Fix("Unset the variables whose names begin with PYTHON, one by one.")
+        return f"The target's interpreter does not work under a variable of Python's: {executable}", (fix,)
+    fix = Fix("Unset it, or correct it.", ("env", "-u", without, "gpuenv", "doctor"))
+    return f"The target's interpreter does not work under {without}: {executable}", (fix,)
+
+
+def _is_named_so(executable: str) -> bool:
+    return _NAMED_AS_PYTHON.fullmatch(executable) is not None
+
+
+def _variable(snapshot: Snapshot) -> tuple[Evidence, ...]:
+    """The variable under which it does not start."""
+    name = snapshot.target.starts_without.value or ""
+    told = snapshot.environment.get(name)
+    return () if told is None else (Evidence(f"environment.{name}", told, "the environment"),)
+
+
+def _unreadable(snapshot: Snapshot) -> Symptom:
+    """An environment of whose packages this user sees nothing: they are not missing."""
+    target = snapshot.target
+    return Symptom(
+        f"This user may not read the target's packages: {', '.join(target.unreadable)}",
+        fact("target.executable", target.executable)
+        + tuple(Evidence("target.unreadable", path, "its permissions") for path in target.unreadable),
+        (
+            Fix("Have whoever installed them let this user read that folder."),
+            Fix("Or make an environment of your own.", ("python3", "-m", "venv", "ENVIRONMENT")),
+        ),
+    )
+
+
+def _lost(snapshot: Snapshot) -> Symptom:
+    """An environment whose interpreter takes that of the Python that it was made from for its own."""
+    target = snapshot.target
+    folder, prefix = target.lost_environment.value, target.prefix.value
+    return Symptom(
+        f"{folder} is no virtual environment any more: it has no pyvenv.cfg, so that Python takes {prefix} instead",
+        fact("target.executable", target.executable)
+        + fact("target.lost_environment", target.lost_environment)
+        + fact("target.prefix", target.prefix),
+        (
+            Fix(
+                "Have its settings written anew; its packages stay.",
+                (f"{prefix}/bin/python{_minor(snapshot)}", "-m", "venv", "--without-pip", str(folder)),
+            ),
+            Fix("Or make the environment again."),
+        ),
+    )
+
+
+def _minor(snapshot: Snapshot) -> str:
+    python = snapshot.target.python.value
+    return f"{python.major}.{python.minor}" if python else "3"
 
 
 def _said(state: SourceState) -> str:

@@ -9,6 +9,7 @@ from gpuenv.doctor.installed import install_fix, keep_condas, older_than_the_mat
 from gpuenv.doctor.left import empty_metadata, left_in
 from gpuenv.doctor.machine import seen_to_be_absent, without_gpu
 from gpuenv.doctor.outside import own_cupys
+from gpuenv.doctor.recorded import recorded_alone
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.explanation import changes_text
 from gpuenv.matrix.support import branch_of, branches_for
@@ -21,6 +22,7 @@ from gpuenv.model.snapshot import SourceState
 # After these, another driver is to be judged, or none. What only keeps this process from the GPU (a variable, a module
 # that nobody has loaded, a node that is missing) changes no driver, and what is wrong of the wheel besides is told too.
 _DRIVER_CHANGES = ("DRV101", "GPU201", "GPU204", "DRV104", "DRV106", "DRV112", "DRV115")
+_ANOTHER = Fix("If another environment is meant, name it: gpuenv doctor --python PATH")
 _INTERPRETER_CONSTRAINTS = (ConstraintName.PLATFORM, ConstraintName.LIBC, ConstraintName.PYTHON)
 
 
@@ -208,6 +210,11 @@ def _cause_of(facts: Facts, constraints: set[ConstraintName]) -> Cause | None:
     return Cause.PYTHON_UNSUPPORTED if ConstraintName.PYTHON in constraints else None
 
 
+def _near(environments: Sequence[str]) -> tuple[Fix, ...]:
+    """Other environments that may be meant: what is proposed further on is for the one that was examined."""
+    return tuple(Fix(f"If {path} is meant, name it.", ("gpuenv", "doctor", "--python", path)) for path in environments)
+
+
 @check("WHL502", Cause.MULTIPLE_CUPY_PACKAGES, Cause.MIXED_PIP_CONDA, requires=("ENV401",))
 def two_cupys(facts: Facts) -> Outcome:
     """Two CuPy distributions share one environment.
@@ -248,9 +255,10 @@ def cupy_missing(facts: Facts) -> Outcome:
     """CuPy is not in the target environment.
 
     What it means: the environment that was examined has no CuPy, under whatever name. It may be in another one. Or its
-    files are there without the metadata of a distribution: an installation or a removal was cut short.
-    How it is seen: the metadata of the distributions in the target, and the file that an import would take; nothing is
-    imported.
+    files are there without the metadata of a distribution: an installation or a removal was cut short. Or conda has it
+    on record, and something else, pip say, has removed its files.
+    How it is seen: the metadata of the distributions in the target, conda's records, and the file that an import would
+    take; nothing is imported.
     What to do: install the wheel that fits, or name the environment that you mean with --python; remove what is left of
     another one first.
     """
@@ -274,11 +282,15 @@ def cupy_missing(facts: Facts) -> Outcome:
             cause=Cause.CORRUPT_INSTALLATION,
         )
         return
+    if not told and (recorded := recorded_alone(facts)) is not None:
+        yield recorded
+        return
     yield Symptom(
         "CuPy is not in the target environment",
         fact("target.executable", snapshot.target.executable) + fact("target.kind", snapshot.target.kind),
         (
+            *_near(snapshot.target.environments_near),
             *(install_fix(facts, "Install the wheel that fits.") or _later(facts)),
-            Fix("If another environment is meant, name it: gpuenv doctor --python PATH"),
+            *(() if snapshot.target.environments_near else (_ANOTHER,)),
         ),
     )

@@ -25,7 +25,7 @@ _OWNERS = re.compile(r"(cupy|numpy|nvidia|cuda|cutensor|cuquantum|custatevec)", 
 _RECORD_LIMIT, _HEADER_LIMIT = 30_000_000, 4_000_000  # bytes
 _COLUMNS = 3  # path, digest, size
 _TOLD = 50
-_ORDER = ("missing", "wrong-size", "changed", "owned-twice")
+_ORDER = ("missing", "unreadable", "wrong-size", "changed", "owned-twice")
 
 _Owner = tuple[str, str, int, bool]  # distribution, digest, size, and whether the size is to be believed
 
@@ -121,6 +121,8 @@ def state_of(path: str, owners: Sequence[_Owner]) -> str | None:
     """What is wrong with a file, or None; ``owned-twice`` where two own it and only one can have its own."""
     try:
         found = os.stat(path)
+    except PermissionError:  # a folder above it may not be entered: nobody knows
+        return "unreadable"
     except (OSError, ValueError):
         return "missing"
     if len(owners) > 1 and quarrel(owners):

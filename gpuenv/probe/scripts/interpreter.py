@@ -22,6 +22,7 @@ from interpreter_cupy import (
 )
 from interpreter_distributions import left_metadata
 from interpreter_linked import linked_distributions
+from interpreter_near import environments_near, lost_environment
 from interpreter_packages import conda_packages, needs_of_cupy, read
 from interpreter_telling import kind, tell
 
@@ -142,6 +143,16 @@ def writable():
     return os.access(folder, os.W_OK) if folder else None
 
 
+def unreadable():
+    """The folders that packages are installed into and that this user may not read: nothing in them is imported."""
+    try:
+        import sysconfig
+    except ImportError:
+        return []
+    folders = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")} - {None})
+    return [folder for folder in folders if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
+
+
 def user_site():
     """The folder of the user's own packages, where this interpreter imports from it."""
     import site
@@ -223,6 +234,9 @@ def main():
         ("kernel_cache", kernel_cache),
         ("kernel_cache_fault", kernel_cache_fault),
         ("kernel_cache_owners", kernel_cache_owners),
+        ("unreadable", unreadable),
+        ("lost_environment", lost_environment),
+        ("environments_near", environments_near),
     ]
     for key, ask in facts:
         try:

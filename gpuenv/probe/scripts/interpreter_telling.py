@@ -12,10 +12,11 @@ def tell(key, value):
     """Prints one fact at once, so that it survives whatever happens to this process next.
 
     It stands on a line of its own, whatever was printed before: a hook of the interpreter's may have left its line
-    without an end, and may have said our name in it.
+    without an end, and may have said our name in it, or have put something else in the place of sys.stdout.
     """
-    sys.stdout.write("\ngpuenv:" + json.dumps({key: value}) + "\n")
-    sys.stdout.flush()
+    left = ("\ngpuenv:" + json.dumps({key: value}) + "\n").encode("ascii")
+    while left:
+        left = left[os.write(1, left) :]
 
 
 def kind():

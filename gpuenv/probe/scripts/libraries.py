@@ -30,7 +30,7 @@ import signal
 import sys
 
 from interpreter_telling import tell
-from library_files import headers_version, mapped, mapped_files, needed_soname
+from library_files import headers_version, mapped, mapped_files, needed_soname, refusal
 from library_versions import release
 
 # Libraries that those above need or open by themselves, by what the file names begin with and how the soname ends.
@@ -87,7 +87,7 @@ def look(library, load):
         handle = ctypes.CDLL(library["soname"])
     except OSError as error:
         answer["found_via"] = None
-        answer["error"] = refused or str(error)
+        answer["error"] = refusal(refused or str(error))
         return answer
     answer["path"] = mapped(library["soname"])
     answer["found_via"] = answer["found_via"] or "loader"
@@ -267,7 +267,7 @@ def tell_extension(folder):
                 ctypes.CDLL(path)
                 tell("extension", path)
             except OSError as error:
-                tell("extension_error", str(error)[:300])
+                tell("extension_error", refusal(str(error)[:300]))
             return
 
 

@@ -9,6 +9,7 @@ import re
 from interpreter_packages import content
 
 HEADER_LIMIT = 4000000
+NOEXEC = 8  # ST_NOEXEC of sys/statvfs.h; old Pythons do not name it
 MODULE_LIMIT = 1 << 28
 
 
@@ -28,6 +29,34 @@ def mapped(soname):
         if os.path.basename(path).startswith(soname):
             return path
     return None
+
+
+def refusal(text):
+    """The loader's words, and what they leave out where it could not map a file: how that is mounted, and the limit."""
+    found = re.search(r"([^:]*): (failed to map segment|cannot allocate memory)", text)
+    if found is None:
+        return text
+    return text + "".join(
+        " [" + told + "]" for told in (mount_option(found.group(1).strip()), limit_of_memory()) if told
+    )
+
+
+def mount_option(path):
+    """That nothing may be executed on the file system of a file; None where it may, or the file is not named whole."""
+    try:
+        return "its file system is mounted noexec" if os.statvfs(path).f_flag & NOEXEC else None
+    except OSError:
+        return None
+
+
+def limit_of_memory():
+    """How much this process may map; None where there is no limit."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else "ulimit -v is %d KiB" % (limit // 1024)
 
 
 def needed_soname(name, folder):

@@ -6,6 +6,7 @@ Standard library only, and syntax that old Pythons parse. Prints one fact a line
 import os
 import sys
 
+from interpreter_near import lost_environment
 from interpreter_telling import kind, tell
 
 
@@ -18,6 +19,7 @@ def main():
     managed = os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
     tell("executable", sys.executable)
     tell("prefix", sys.prefix)
+    tell("lost_environment", lost_environment())
     tell("kind", kind())
     tell("root", paths["data"])
     tell("purelib", paths["purelib"])

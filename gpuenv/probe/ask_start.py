@@ -1,0 +1,123 @@
+"""What keeps a target's interpreter from answering: its variables, what runs when it starts, or itself."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpuenv.model.pattern import pattern
+from gpuenv.model.record import replace
+from gpuenv.model.secrets import for_the_target
+from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.probe.asking import Asking
+from gpuenv.probe.children import Answer, start_child
+from gpuenv.probe.command import script
+from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.raw_target import TargetFacts
+
+# Each is left out by itself; -E then passes over all variables whose names begin with PYTHON, and -S over .pth files,
+# sitecustomize and usercustomize.
+_VARIABLES = ("PYTHONHOME", "PYTHONPATH", "LD_PRELOAD", "LD_LIBRARY_PATH")
+_OPTIONS = {"variables": "-E", "startup": "-S"}
+_AS_IT_IS = ""
+_ENDED = (SourceState.FAILED, SourceState.CRASHED)
+_NAMED_AS_PYTHON = pattern(r"(python|pypy)[\d.]*t?d?(\.exe)?")  # what else was given is no matter to be run again
+_HOOKS = ("sitecustomize.py", "usercustomize.py")
+_PACKAGES = ("site-packages", "dist-packages")
+# Those of setuptools and of virtualenv, which are everywhere.
+_KNOWN = ("distutils-precedence.pth", "_virtualenv.pth")
+_RUNS = pattern(rb"^import[ \t]")  # as site.py tells a line that is run from one that names a folder
+_LIMIT = 100_000
+_LINKS = 40  # as the kernel's own limit
+_MOST = 8
+
+
+def how_it_starts(asking: Asking, interpreter: str, target: TargetFacts, source: Source) -> TargetFacts:
+    """The same facts, and where they are none: what it starts without, and which files run when it starts.
+
+    Args:
+        asking: what every asking needs.
+        interpreter: the target's.
+        target: what it told.
+        source: how that ended.
+    """
+    if target.python is not None or not _NAMED_AS_PYTHON.fullmatch(os.path.basename(interpreter)):  # noqa: PTH119
+        return target
+    blocked = _unstartable(interpreter)
+    if blocked is not None:
+        return replace(target, unstartable=blocked)
+    files = tuple(_startup_files(interpreter, asking.environment))[:_MOST]
+    return replace(target, startup_files=files, starts_without=_starts_without(asking, interpreter, source))
+
+
+def _unstartable(path: str) -> str | None:
+    """What is not there, or may not be entered or run, on the way to a program by its links; None where nothing is."""
+    for _ in range(_LINKS):
+        folder = os.path.dirname(path)  # noqa: PTH120
+        above = [folder]
+        while os.path.dirname(above[-1]) != above[-1]:  # noqa: PTH120
+            above.append(os.path.dirname(above[-1]))  # noqa: PTH120
+        for entry in reversed(above):
+            if not os.path.isdir(entry):  # noqa: PTH112
+                return f"{path} is not there"
+            if not os.access(entry, os.X_OK):
+                return f"{entry} may not be entered by this user"
+        if not os.path.islink(path):  # noqa: PTH114
+            return _no_program(path)
+        path = os.path.join(folder, os.readlink(path))  # noqa: PTH115, PTH118
+    return "its links lead nowhere"
+
+
+def _no_program(path: str) -> str | None:
+    if not os.path.exists(path):  # noqa: PTH110
+        return f"{path} is not there"
+    return None if os.access(path, os.X_OK) else f"{path} may not be run by this user"
+
+
+def _starts_without(asking: Asking, interpreter: str, source: Source) -> str | None:
+    if source.state not in _ENDED:
+        return None  # the time is over
+    whole = for_the_target(asking.environment)
+    begun = {_AS_IT_IS: _start(asking, (interpreter,), whole)}
+    for left_out in (name for name in _VARIABLES if name in whole):
+        less = {name: value for name, value in whole.items() if name != left_out}
+        begun[left_out] = _start(asking, (interpreter,), less)
+    begun |= {name: _start(asking, (interpreter, option), whole) for name, option in _OPTIONS.items()}
+    starts = [name for name, answer in begun.items() if "python" in parse_facts(answer().stdout)]
+    return starts[0] or None if starts else None  # as it is: then something else is wrong
+
+
+def _start(asking: Asking, command: Sequence[str], environment: Mapping[str, str]) -> Answer:
+    return start_child([*command, "-B", script("interpreter_bare.py")], environment, asking.deadline, asking.group)
+
+
+def _startup_files(interpreter: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """The files of the environment, and of PYTHONPATH, that an interpreter runs when it starts."""
+    prefix = os.path.dirname(os.path.dirname(os.path.abspath(interpreter)))  # noqa: PTH100, PTH120
+    of_python = sorted(glob.glob(os.path.join(glob.escape(prefix), "lib*", "python*")))  # noqa: PTH118, PTH207
+    packages = [os.path.join(folder, name) for folder in of_python for name in _PACKAGES]  # noqa: PTH118
+    told = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    real = {os.path.realpath(folder): folder for folder in (*of_python[::-1], *packages[::-1], *told)}  # lib64 is lib
+    for folder in real.values():
+        yield from (path for name in _HOOKS if os.path.isfile(path := os.path.join(folder, name)))  # noqa: PTH113, PTH118
+    for folder in packages:
+        if real[os.path.realpath(folder)] == folder:
+            yield from _path_files(folder)
+
+
+def _path_files(folder: str) -> Iterator[str]:
+    """The .pth files of a folder that have a line which is run."""
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.pth"))):  # noqa: PTH118, PTH207
+        if os.path.basename(path) not in _KNOWN and _runs(path):  # noqa: PTH119
+            yield path
+
+
+def _runs(path: str) -> bool:
+    try:
+        if not os.path.isfile(path):  # noqa: PTH113 - a FIFO would keep us waiting
+            return False
+        with open(path, "rb") as file:  # noqa: PTH123
+            return any(_RUNS.match(line) for line in file.read(_LIMIT).splitlines())
+    except OSError:
+        return False

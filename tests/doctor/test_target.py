@@ -1,0 +1,106 @@
+"""Targets that cannot be used: what is wrong with them, and a cure that fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuenv.matrix.records import Matrix
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Finding
+from gpuenv.model.reading import known, missing
+from gpuenv.model.snapshot import Snapshot, Source, SourceState
+from tests.doctor.installed_target import changed, found, healthy
+
+__all__ = ["healthy"]
+
+HOOK = "/venv/lib/python3.12/site-packages/sitecustomize.py"
+
+
+def broken(matrix: Matrix, healthy: Snapshot, path: str = "/venv/bin/python3", **facts: object) -> Finding:
+    """The finding of a target that told nothing."""
+    told = {"executable": known(path, "--python"), "python": missing("it did not tell"), "cupy": (), **facts}
+    snapshot = changed(healthy, **told)
+    kept = tuple(source for source in snapshot.sources if source.name != "target")
+    sources = (*kept, Source("target", SourceState.FAILED, "exit code 1: it said nothing"))
+    findings = found(matrix, replace(snapshot, sources=sources))
+    assert findings["ENV401"].cause is Cause.TARGET_ENVIRONMENT_BROKEN
+    assert not any(code.startswith(("WHL", "LIB")) for code in findings)
+    return findings["ENV401"]
+
+
+def commands(finding: Finding) -> list[str]:
+    return [" ".join(fix.command or ()) for fix in finding.fix]
+
+
+@pytest.mark.parametrize("name", ["PYTHONHOME", "LD_PRELOAD"])
+def test_a_variable_is_unset_and_no_environment_is_made_again(matrix: Matrix, healthy: Snapshot, name: str) -> None:
+    finding = broken(matrix, replace(healthy, environment={name: "/x"}), starts_without=known(name, "x"))
+    assert f"does not work under {name}" in finding.title
+    assert commands(finding) == [f"env -u {name} gpuenv doctor"]
+    assert any(entry.fact == f"environment.{name}" for entry in finding.evidence)
+
+
+@pytest.mark.parametrize(("without", "word"), [("startup", HOOK), ("variables", "PYTHON")])
+def test_what_runs_at_the_start_is_mended(matrix: Matrix, healthy: Snapshot, without: str, word: str) -> None:
+    finding = broken(matrix, healthy, starts_without=known(without, "x"), startup_files=(HOOK,))
+    assert word in finding.fix[0].text
+    assert commands(finding) == [""]
+
+
+@pytest.mark.parametrize(
+    ("path", "again"),
+    [
+        ("/venv/bin/python3", True),
+        ("/venv/bin/python3.13t", True),
+        ("/usr/bin/pypy3", True),
+        (r"C:\venv\Scripts\python.exe", True),
+        ("/venv/bin/pip", False),
+        ("/venv/bin/activate", False),
+        ("/home/me/app.pyz", False),
+        ("/dev/null", False),
+    ],
+)
+def test_what_is_no_python_is_not_made_again(matrix: Matrix, healthy: Snapshot, path: str, *, again: bool) -> None:
+    assert any("--clear" in command for command in commands(broken(matrix, healthy, path))) is again
+
+
+@pytest.mark.parametrize(
+    ("why", "again"), [("/opt/gone/python3.12 is not there", True), ("/root may not be entered by this user", False)]
+)
+def test_why_it_cannot_be_started_decides_what_helps(
+    matrix: Matrix, healthy: Snapshot, why: str, *, again: bool
+) -> None:
+    finding = broken(matrix, healthy, unstartable=known(why, "x"))
+    assert why in finding.title
+    assert any("--clear" in command for command in commands(finding)) is again
+
+
+def test_packages_that_this_user_may_not_read_are_not_called_missing(matrix: Matrix, healthy: Snapshot) -> None:
+    findings = found(matrix, changed(healthy, cupy=(), unreadable=("/venv/lib/python3.12/site-packages",)))
+    assert set(findings) == {"ENV401"}
+    assert "may not read" in findings["ENV401"].title
+
+
+def test_an_environment_without_its_settings_gets_them_back(matrix: Matrix, healthy: Snapshot) -> None:
+    """Whatever the Python that answers in its place has: nothing is proposed for that one."""
+    snapshot = changed(healthy, lost_environment=known("/work/venv", "x"), prefix=known("/opt/python", "x"))
+    findings = found(matrix, snapshot)
+    assert set(findings) == {"ENV401"}
+    assert "pyvenv.cfg" in findings["ENV401"].title
+    assert commands(findings["ENV401"])[0] == "/opt/python/bin/python3.12 -m venv --without-pip /work/venv"
+
+
+def test_environments_that_may_be_meant_come_before_an_installation(matrix: Matrix, healthy: Snapshot) -> None:
+    packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
+    bare = changed(healthy, cupy=(), packages=packages, libraries=(), cupy_module=missing("no module"))
+    bare = replace(bare, assumed=())
+    near = changed(bare, environments_near=("/work/.venv",))
+    answered = Source("target", SourceState.ANSWERED)
+    first, plain = (
+        found(matrix, replace(entry, sources=(*entry.sources, answered)))["WHL503"].fix for entry in (near, bare)
+    )
+    assert first[0].command == ("gpuenv", "doctor", "--python", "/work/.venv")
+    assert len(first) > 1
+    assert plain[-1].text.startswith("If another environment is meant")

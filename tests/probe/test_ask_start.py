@@ -1,0 +1,97 @@
+"""What keeps an interpreter from answering: real ones, started again without this and that."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuenv.probe.ask_start import how_it_starts
+from gpuenv.probe.raw_target import TargetFacts
+from tests.probe.asking import MINIMAL, ask_target, asking
+from tests.probe.pythons import python
+from tests.probe.targets import program
+from tests.probe.venvs import interpreter_of, make_venv, site_packages
+
+
+def started(interpreter: Path, environment: dict[str, str] | None = None, limit: float = 20.0) -> TargetFacts:
+    """What is found out of an interpreter, after it was asked once."""
+    asked = asking(environment, limit=limit)
+    return how_it_starts(asked, str(interpreter), *ask_target(asked, str(interpreter)))
+
+
+@pytest.mark.parametrize(
+    "hook", ["import os; os._exit(3)", "import os; os.abort()", "import os; os.close(1)", "raise SystemExit('no')"]
+)
+@pytest.mark.parametrize("name", ["sitecustomize.py", "hook.pth"])
+def test_what_runs_at_the_start_is_named(venv: Path, hook: str, name: str) -> None:
+    (site_packages(venv) / name).write_text(f"{hook}\n", encoding="utf-8")
+    told = started(interpreter_of(venv))
+    if hook.startswith("raise") and name.endswith(".pth"):
+        hook = f"import sys; sys.exit('no')\n# {hook}"  # a path file runs lines that import
+        (site_packages(venv) / name).write_text(hook, encoding="utf-8")
+        told = started(interpreter_of(venv))
+    assert (told.python, told.starts_without) == (None, "startup")
+    assert told.startup_files == (str(site_packages(venv) / name),)
+
+
+def test_what_holds_it_is_named_at_the_deadline(venv: Path) -> None:
+    (site_packages(venv) / "hold.pth").write_text("import time; time.sleep(60)\n", encoding="utf-8")
+    (site_packages(venv) / "folders.pth").write_text("/somewhere\nimportant\n", encoding="utf-8")
+    told = started(interpreter_of(venv), limit=0.5)
+    assert told == TargetFacts(startup_files=(str(site_packages(venv) / "hold.pth"),))
+
+
+@pytest.mark.parametrize("name", ["PYTHONHOME", "PYTHONPATH", "LD_PRELOAD"])
+def test_the_variable_that_leads_it_astray_is_named(venv: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "json.py").write_text("raise ImportError('of a project')\n", encoding="utf-8")
+    source = "#include <stdlib.h>\n__attribute__((constructor)) static void when_loaded(void) { abort(); }\n"
+    (tmp_path / "preload.c").write_text(source, encoding="utf-8")
+    library = tmp_path / "preload.so"
+    subprocess.run(["cc", "-shared", "-fPIC", str(tmp_path / "preload.c"), "-o", str(library)], check=True)
+    values = {"PYTHONHOME": "/nowhere", "PYTHONPATH": str(tmp_path), "LD_PRELOAD": str(library)}
+    others = {"LD_LIBRARY_PATH": "/nowhere", "PYTHONNOUSERSITE": "1"}
+    told = started(interpreter_of(venv), {**others, name: values[name]})
+    assert (told.python, told.starts_without) == (None, name)
+
+
+def test_another_variable_of_pythons_is_not_guessed(venv: Path) -> None:
+    assert started(interpreter_of(venv), {"PYTHONPLATLIBDIR": "nowhere"}).starts_without == "variables"
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.13"])
+def test_an_interpreter_of_any_age_is_found_sound(tmp_path: Path, version: str) -> None:
+    """What a wrapper ends is neither a variable nor what Python runs when it starts."""
+    once = f'#!/bin/sh\ncase "$*" in *start.py*) exit 5;; esac\nexec {python(version)} "$@"\n'
+    told = started(program(tmp_path / "python3", once))
+    assert (told.python, told.starts_without) == (None, None)
+
+
+def test_what_is_no_python_by_its_name_is_not_run_again(tmp_path: Path) -> None:
+    script = program(tmp_path / "train.sh", f"#!/bin/sh\necho run >> {tmp_path}/runs\n")
+    assert started(script) == TargetFacts()
+    assert (tmp_path / "runs").read_text(encoding="utf-8").split() == ["run"]
+
+
+def test_one_that_answers_is_asked_nothing_more(venv: Path) -> None:
+    told = started(interpreter_of(venv))
+    assert told.python is not None
+    assert (told.starts_without, told.startup_files) == (None, ())
+
+
+def test_a_module_of_the_standard_library_on_pythonpath_does_not_end_the_doctor(tmp_path: Path) -> None:
+    """It breaks the target, and is told by this program, which has imported none of it."""
+    target = make_venv(tmp_path / "target")
+    for name in ("json", "enum", "typing", "dataclasses", "packaging"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('of a project')\n", encoding="utf-8")
+    environment = {**MINIMAL, "PYTHONPATH": str(tmp_path), "GPUENV_DRIVER_ROOT": str(target)}
+    program_of_ours = Path(sys.executable).parent / "gpuenv"
+    command = [str(program_of_ours), "doctor", "--python", str(target), "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
+    assert done.returncode == 1, done.stderr
+    (finding,) = [entry for entry in json.loads(done.stdout)["findings"] if entry["code"] == "ENV401"]
+    assert "PYTHONPATH" in finding["title"]
+    assert finding["fix"][0]["command"][:3] == ["env", "-u", "PYTHONPATH"]

@@ -1,0 +1,104 @@
+"""What another user may not reach: the interpreter, the packages, and single files. Run as somebody who is not root."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from gpuenv.model.snapshot import Source, SourceState
+from gpuenv.probe.ask_start import how_it_starts
+from gpuenv.probe.command import in_target, script
+from gpuenv.probe.protocol import parse_facts
+from gpuenv.probe.raw_target import TargetFacts
+from tests.probe.asking import MINIMAL, asking
+
+SYSTEM = Path("/usr/bin/python3")
+AS_SOMEBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+
+pytestmark = pytest.mark.skipif(
+    not SYSTEM.exists() or (os.geteuid() == 0 and not shutil.which("setpriv")), reason="nobody else can be asked here"
+)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user may enter."""
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def asked(*command: str, told: str | None = None) -> Any:  # noqa: ANN401 - JSON
+    """What a script of ours tells another user."""
+    done = subprocess.run(
+        [*AS_SOMEBODY, *command],
+        cwd="/",
+        env=MINIMAL,
+        input=told,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    if not done.stdout:
+        pytest.skip(f"another user may not even start this machine's Python, or read this checkout: {done.stderr}")
+    return parse_facts(done.stdout)
+
+
+def test_packages_that_this_user_may_not_read_are_told(folder: Path) -> None:
+    subprocess.run([str(SYSTEM), "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    (packages,) = (folder / "venv").glob("lib/python*/site-packages")
+    command = in_target(str(folder / "venv/bin/python3"), "interpreter")
+    assert asked(*command)["unreadable"] == []
+    packages.chmod(0o000)
+    told = asked(*command)
+    packages.chmod(0o755)
+    assert told["unreadable"] == [str(packages)]
+
+
+def test_a_file_below_a_folder_that_may_not_be_entered_is_not_called_missing(folder: Path) -> None:
+    info = folder / "cupy_cuda12x-14.2.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: cupy-cuda12x\nVersion: 14.2.0\n", encoding="utf-8")
+    (info / "RECORD").write_text("cupy/there.py,sha256=x,1\ngone.py,sha256=x,1\n", encoding="utf-8")
+    (folder / "cupy").mkdir()
+    (folder / "cupy/there.py").write_text("1", encoding="utf-8")
+    (folder / "cupy").chmod(0o000)
+    question = json.dumps({"path": [str(folder)], "prefixes": [str(folder)], "place": [], "deep": False})
+    told = asked(str(SYSTEM), script("files.py"), told=question + "\n")
+    (folder / "cupy").chmod(0o755)
+    states = {Path(fault["path"]).name: fault["state"] for fault in told["file_faults"]}
+    assert states == {"there.py": "unreadable", "gone.py": "missing"}
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_what_an_interpreter_is_a_link_to_and_is_not_there_is_named(tmp_path: Path, *, absolute: bool) -> None:
+    gone = tmp_path / "gone/python3.12"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to(gone if absolute else "../gone/python3.12")
+    (tmp_path / "bin/python3").symlink_to("python")
+    failed = Source("target", SourceState.FAILED, "could not be started: No such file or directory")
+    told = how_it_starts(asking(), str(tmp_path / "bin/python3"), TargetFacts(), failed)
+    assert os.path.normpath((told.unstartable or "").removesuffix(" is not there")) == str(gone)
+    assert (told.starts_without, told.startup_files) == (None, ())
+
+
+def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_told(tmp_path: Path) -> None:
+    failed = Source("target", SourceState.FAILED, "could not be started")
+    (tmp_path / "python3").symlink_to("python3")
+    told = how_it_starts(asking(), str(tmp_path / "python3"), TargetFacts(), failed)
+    assert told.unstartable == "its links lead nowhere"
+    (tmp_path / "python").write_text("", encoding="utf-8")
+    told = how_it_starts(asking(), str(tmp_path / "python"), TargetFacts(), failed)
+    assert told.unstartable == f"{tmp_path}/python may not be run by this user"
+    whole = how_it_starts(asking(), sys.executable, TargetFacts(), failed)
+    assert whole.unstartable is None
