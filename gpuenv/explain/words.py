@@ -26,11 +26,10 @@ def terms_of(text: str) -> list[str]:
     Folders say whose machine it is, not what is wrong with it; the file at a path's end stays.
     """
     plain = _FOLDERS.sub(" ", _ADDRESS.sub(" ", text.lower()))
-    words = [
-        _NUMBER if word.isdigit() else word
-        for word in _WORD.findall(plain)
-        if not _STANDS_FOR_ANOTHER.fullmatch(word)
-    ]
+    words = ["" if _STANDS_FOR_ANOTHER.fullmatch(word) else word for word in _WORD.findall(plain)]
+    words = [_NUMBER if word.isdigit() else word for word in words]
     parts = [part for word in words if "_" in word for part in word.split("_") if len(part) >= _SHORTEST]
-    pairs = (f"{first} {second}" for first, second in pairwise(words) if not {first, second} <= _EMPTY)
-    return [*(word for word in (*words, *parts) if word not in _EMPTY and not word.isdigit()), *pairs, *shape_of(text)]
+    told = (pair for pair in pairwise(words) if all(pair) and not set(pair) <= _EMPTY)
+    pairs = (f"{first} {second}" for first, second in told)
+    alone = (word for word in (*words, *parts) if word and word not in _EMPTY and not word.isdigit())
+    return [*alone, *pairs, *shape_of(text)]
