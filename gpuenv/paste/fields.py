@@ -115,6 +115,7 @@ OF_DRIVER = (
     _complaint(r"NVIDIA-SMI couldn't find \S+ library", Nvml.LIBRARY_NOT_FOUND),
     _line(forms.SMI, "nvml", r"No devices were found$", _said("0")),
     _line(forms.SMI, "gpu-count", r"No devices were found$", _said("0")),
+    _line(forms.SMI, "mig-none", r"\|?\s*No MIG devices found\s*\|?$", _said("yes")),
     _line(forms.SMI, "library-version", rf"NVML library version: {_DRIVER}$"),
     _line(forms.SMI, "os", r"\|.*(?:\bTCC/WDDM|\bDriver-Model)\s*\|", _said("windows")),
     _line(forms.DRIVER_FILE, "driver", rf"NVRM version: NVIDIA UNIX .*\bKernel Module(?: for \S+)?\s+{_DRIVER}\b"),

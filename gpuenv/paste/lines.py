@@ -14,6 +14,7 @@ _WIDEST = 4096  # of a line that was printed
 _TAGS = pattern(r"^(?:</?(?:pre|code|p|div|span|details|summary|blockquote|samp)\b[^>]*>\s*)+", re.IGNORECASE)
 _HEADING = pattern(r"#{1,6} (\w[\w /]{1,40})\??$")
 _SHORT = 80  # characters of an answer
+_FRAMES = str.maketrans("\u2502\u2503\u2551\u00a6", "||||")  # what editors and code pages make of a table's bars
 _BULLET = pattern(r"^[-*+\u2022]\s+(?:\[[ xX]\]\s*)?")
 
 
@@ -37,5 +38,5 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
 
 def _bare(line: str) -> str:
     """A line without its indentation, the bullet of a list, the fence of code and marks of emphasis."""
-    text = _BULLET.sub("", _TAGS.sub("", clean(line)))
+    text = _BULLET.sub("", _TAGS.sub("", clean(line))).translate(_FRAMES)
     return text.replace("**", "").strip("` ")

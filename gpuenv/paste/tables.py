@@ -28,7 +28,7 @@ FAULTS = {"GPU is lost": Nvml.GPU_IS_LOST, "Unknown Error": Nvml.UNKNOWN}
 
 LONG_GPU = pattern(rf"GPU ({_BUS})$")
 LONG_FIELD = pattern(r"(Product Name|GPU UUID|Compute Mode|Total|Used|Current)\s+: (.+)$")
-LONG_SECTION = pattern(r"[A-Z][\w /()-]*$")
+LONG_SECTION = pattern(r"[A-Za-z][\w /()-]*$")
 _OF_LONG = {"Product Name": "name", "GPU UUID": "uuid", "Compute Mode": "compute_mode"}
 
 _COLUMN = pattern(r"([a-z][a-z0-9_.]*)(?: \[\w+\])?")
@@ -61,7 +61,9 @@ def mebibytes(text: str) -> int | None:
 
 
 def long_values(section: str, name: str, value: str) -> dict[str, object]:
-    """What a line of ``nvidia-smi -q`` says of its GPU; the section decides what "Total" and "Current" are of."""
+    """What a line of ``nvidia-smi -q`` says of its GPU; the section decides what a name and "Total" are of."""
+    if value in _NOTHING or section.endswith("Licensed Product"):  # a vGPU's licence has a product's name too
+        return {}
     if name in _OF_LONG:
         return {_OF_LONG[name]: value}
     if section == "MIG Mode" and name == "Current":

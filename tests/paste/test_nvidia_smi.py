@@ -126,6 +126,46 @@ def test_the_long_form_of_every_age() -> None:
     )
 
 
+@pytest.mark.parametrize("licence", ["N/A", "NVIDIA Virtual Compute Server", "NVIDIA RTX Virtual Workstation"])
+def test_the_long_form_names_a_licence_too(licence: str) -> None:
+    text = (
+        "Driver Version                            : 535.161.07\nGPU 00000000:02:00.0\n"
+        "    Product Name                          : GRID A100D-20C\n"
+        "    vGPU Software Licensed Product\n"
+        f"        Product Name                      : {licence}\n        License Status                    : N/A\n"
+        "    FB Memory Usage\n        Total                             : 20480 MiB\n"
+    )
+    assert wrong(text, {"gpus": "GRID A100D-20C 8.0 20"}) == {}
+
+
+IN_MIG_MODE = (
+    "| NVIDIA-SMI 525.85.12    Driver Version: 525.85.12    CUDA Version: 12.0     |\n"
+    "|   0  NVIDIA A100-SXM...  On   | 00000000:07:00.0 Off |                   On |\n"
+    "| N/A   29C    P0    44W / 400W |      0MiB / 81920MiB |     N/A      Default |\n"
+    "|                               |                      |              Enabled |\n"
+)
+BESIDE = IN_MIG_MODE[80:].replace("|   0", "|   1").replace(" Enabled", "Disabled").replace("07:00", "0F:00")
+NO_INSTANCE = "|  No MIG devices found                                                       |\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        pytest.param(IN_MIG_MODE + NO_INSTANCE, "mig-misconfigured", id="none"),
+        pytest.param(IN_MIG_MODE, None, id="not told"),
+        pytest.param(IN_MIG_MODE + BESIDE + NO_INSTANCE, None, id="another GPU beside, whole"),
+        pytest.param(
+            f"{IN_MIG_MODE}{NO_INSTANCE}GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5d5ba0d6)\n"
+            "  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)\n",
+            None,
+            id="made since",
+        ),
+    ],
+)
+def test_mig_without_an_instance(text: str, cause: str | None) -> None:
+    assert primary(text) == cause
+
+
 def test_the_answer_to_a_query() -> None:
     text = (
         "index, name, driver_version, memory.total [MiB], compute_cap\n"

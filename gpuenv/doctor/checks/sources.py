@@ -9,6 +9,7 @@ from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_nodes, libraries_absent, module_loaded
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.reading import Answer, Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
@@ -143,11 +144,15 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     """nvidia-smi hangs or fails while the driver answers.
 
     What it means: NVML answers, so programs can use the GPU, but the tool does not. Scripts that call nvidia-smi, and
-    many other tools do, will hang or fail.
-    How it is seen: nvidia-smi was killed at the deadline, crashed, or ended with an error, while NVML answered.
+    many other tools do, will hang or fail. Or NVML itself refuses while CUDA works: the same tools fail then.
+    How it is seen: nvidia-smi was killed at the deadline, crashed, or ended with an error, while NVML answered; or
+    nvmlInit gave an error, and cuInit none.
     What to do: run it by hand; a process in uninterruptible sleep or an nvidia-smi of another driver are usual causes.
     """
     snapshot = facts.snapshot
+    if _nvml_alone_refuses(facts):
+        yield _refusing(snapshot)
+        return
     state = snapshot.source("nvidia-smi").state
     if state not in _FAILED:
         return
@@ -163,4 +168,22 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
         (Fix("Run nvidia-smi by hand and see what it waits for.", ("nvidia-smi",)),),
         Severity.WARNING,
         Cause.SOURCES_DISAGREE if state is SourceState.FAILED else None,
+    )
+
+
+def _nvml_alone_refuses(facts: Facts) -> bool:
+    """Whether nvmlInit gives an error where cuInit gives none; no library, or one of another release, is no refusal."""
+    driver = facts.snapshot.driver
+    told = driver.nvml_init.value not in (None, 0, Nvml.LIBRARY_NOT_FOUND, Nvml.LIB_RM_VERSION_MISMATCH)
+    return told and driver.cuda_init.value == 0 and not facts.needs.tegra  # of old boards, NVML drives nothing
+
+
+def _refusing(snapshot: Snapshot) -> Symptom:
+    said = source(snapshot, "nvidia-smi") if snapshot.source("nvidia-smi").state in _FAILED else ()
+    return Symptom(
+        "NVML refuses to start, though CUDA works: nvidia-smi and whatever else watches the GPU will fail",
+        source(snapshot, "nvml") + source(snapshot, "libcuda") + said,
+        (Fix("Run nvidia-smi by hand and see what it says; programs that compute are not held up.", ("nvidia-smi",)),),
+        Severity.WARNING,
+        Cause.SOURCES_DISAGREE,
     )
