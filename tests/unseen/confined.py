@@ -88,4 +88,15 @@ CONFINED = (
         stub(**{"nvml__return__*@0": "16", "cuda__return__cuInit": "101"}),
         first="--gpu-reset",
     ),
+    unseen(
+        "driver-unresponsive",
+        "eight GPUs without persistence mode, which take longer to wake than they are given",
+        "h100x8-550",
+        both(
+            stub(nvml__delay__nvmlInitWithFlags="9", cuda__delay__cuInit="9", smi__delay="9"),
+            lambda profile: replace(profile, timeout=3.0),
+        ),
+        first="kernel's log",
+        named=("--timeout",),
+    ),
 )

@@ -31,7 +31,8 @@ def driver_unresponsive(facts: Facts) -> Outcome:
     the GPU here will hang or die the same way.
     How it is seen: each library is asked in a process of its own, which was killed at the deadline or by a signal.
     What to do: look for Xid messages in the kernel's log; end the processes that hold the GPU; restart the machine. If
-    it comes back at once, reinstall the driver, or have the GPU looked at.
+    it comes back at once, reinstall the driver, or have the GPU looked at. Many GPUs without persistence mode may only
+    be slow to wake: give them more time with --timeout.
     """
     dead = [name for name in ("nvml", "libcuda") if facts.snapshot.source(name).state in _DEAD]
     if not dead:
@@ -44,10 +45,15 @@ def driver_unresponsive(facts: Facts) -> Outcome:
         (
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Restart the machine; if it comes back at once, reinstall the driver."),
+            *((_MORE_TIME,) if hung else ()),
         ),
     )
 
 
+_MORE_TIME = Fix(
+    "Where many GPUs without persistence mode may only be slow to wake, give them more time.",
+    ("gpuenv", "doctor", "--timeout", "120"),
+)
 _PREDICATES = {
     (True, False): "does not answer",
     (True, True): "do not answer",
