@@ -1,12 +1,14 @@
-"""Drivers that answer, and CUDA that does not start: each by what cuInit or NVML says of it."""
+"""What confines a process, or is ahead of the matrix: each by what cuInit, NVML or the kernel's files say of it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpuenv.simulate.records import Container
-from tests.scenarios.ground import both, host, stub
+from gpuenv.simulate.records import Container, Shown
+from tests.scenarios.ground import both, driver, gpus, host, stub, target
+from tests.scenarios.reported import owned
+from tests.scenarios.states import NOTHING, NUMPY
 from tests.unseen.table import unseen
 
 if TYPE_CHECKING:
@@ -16,6 +18,12 @@ if TYPE_CHECKING:
 def of_old_form(profile: Profile) -> Profile:
     """A MIG instance as drivers before R470 named it, of numbers that no instance has."""
     return replace(profile, environment={"CUDA_VISIBLE_DEVICES": f"MIG-{profile.gpus[0].uuid}/99/0"})
+
+
+def beside_a_k80(profile: Profile) -> Profile:
+    """A board of before, which the driver has not taken."""
+    old = replace(profile.gpus[0], name="Tesla K80", capability="3.7", pci="0000:05:00.0", device="102d", uuid="GPU-1")
+    return replace(profile, gpus=(*profile.gpus, replace(old, shown=Shown.BUS)))
 
 
 CONFINED = (
@@ -98,5 +106,45 @@ CONFINED = (
         ),
         first="kernel's log",
         named=("--timeout",),
+    ),
+    unseen(
+        "container-without-gpu",
+        "Docker under a gVisor that was not told of the driver",
+        "gvisor-h200-580",
+        both(driver(version="none", library="none", cuda=0, **NOTHING), lambda profile: replace(profile, gpus=())),
+        first="--nvproxy",
+    ),
+    unseen(
+        "device-node-permission",
+        "a Jetson for a user who is in neither of its groups",
+        "jetson-orin-540",
+        stub(cuda__return__cuInit="100"),
+        owned(0o660),
+        first="usermod",
+        unsaid=("NVreg",),
+        without_rights=True,
+        root=True,
+    ),
+    unseen(
+        "gpu-too-new-for-toolkit",
+        "a GPU that came out after the matrix",
+        "h200-580",
+        both(
+            driver(version="650.10.01", library="650.10.01", cuda=14000),
+            gpus(name="NVIDIA R200", capability="14.0", device="3999"),
+            target(NUMPY, toolkit=None),
+        ),
+        first="gpuenv matrix refresh",
+        named=("another GPU",),
+        alone=("cupy-not-installed",),
+    ),
+    unseen(
+        "gpu-removed-from-driver",
+        "a K80 beside a card that works under R580",
+        "gtx1080ti-580",
+        beside_a_k80,
+        first="branch 470",
+        named=("leave the driver as it is",),
+        error=False,
     ),
 )
