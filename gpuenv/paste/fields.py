@@ -115,6 +115,13 @@ OF_DRIVER = (
     _complaint(r"NVIDIA-SMI couldn't find \S+ library", Nvml.LIBRARY_NOT_FOUND),
     _line(forms.SMI, "nvml", r"No devices were found$", _said("0")),
     _line(forms.SMI, "gpu-count", r"No devices were found$", _said("0")),
+    # The line below the program's name, as people retype or cut it
+    _line(forms.SMI, "driver", rf"\|?\s*(?:Driver|KMD) Version\s*:\s*{_DRIVER}[\s,;/|]+CUDA(?: UMD)? Version\b"),
+    _line(
+        forms.SMI,
+        "driver-cuda",
+        rf"\|?\s*(?:Driver|KMD) Version\s*:\s*{_DRIVER}[\s,;/|]+CUDA(?: UMD)? Version\s*:\s*(\d{{1,2}}\.\d)\b",
+    ),
     _line(forms.SMI, "mig-none", r"\|?\s*No MIG devices found\s*\|?$", _said("yes")),
     _line(forms.SMI, "library-version", rf"NVML library version: {_DRIVER}$"),
     _line(forms.SMI, "os", r"\|.*(?:\bTCC/WDDM|\bDriver-Model)\s*\|", _said("windows")),

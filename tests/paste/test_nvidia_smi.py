@@ -138,6 +138,46 @@ def test_the_long_form_names_a_licence_too(licence: str) -> None:
     assert wrong(text, {"gpus": "GRID A100D-20C 8.0 20"}) == {}
 
 
+@pytest.mark.parametrize("between", ["   ", ", ", " | ", " / "])
+@pytest.mark.parametrize(
+    ("first", "driver", "second", "cuda"),
+    [
+        ("Driver Version:", "535.104.05", "CUDA Version:", "12.2"),
+        ("| KMD Version :", "610.43.02", "CUDA UMD Version :", "13.3"),
+    ],
+)
+def test_the_line_without_the_name_of_the_program(
+    first: str, driver: str, second: str, cuda: str, between: str
+) -> None:
+    text = f"{first} {driver}{between}{second} {cuda}"
+    assert wrong(text, {"driver.version": driver, "driver.cuda": cuda}) == {}
+
+
+def test_a_table_that_has_lost_its_lines() -> None:
+    """As forums show it that was not fenced: the ends of the lines are blanks, and of many blanks one is left."""
+    table = (
+        "+-----------------------------------------------------------------------------+\n"
+        "| NVIDIA-SMI 470.57.02    Driver Version: 470.57.02    CUDA Version: 11.4     |\n"
+        "|-------------------------------+----------------------+----------------------+\n"
+        "| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |\n"
+        "|===============================+======================+======================|\n"
+        "|   0  Tesla T4            Off  | 00000000:00:1E.0 Off |                    0 |\n"
+        "| N/A   40C    P0    26W /  70W |      0MiB / 15109MiB |      0%      Default |\n"
+        "|                               |                      |                  N/A |\n"
+        "+-------------------------------+----------------------+----------------------+\n"
+        "|   1  Tesla V100-PCIE-32GB Off | 00000000:00:1F.0 Off |                    0 |\n"
+        "| N/A   34C    P0    42W / 250W |      0MiB / 32510MiB |      0%   E. Process |\n"
+        "+-----------------------------------------------------------------------------+\n"
+    )
+    expected = {
+        "driver.version": "470.57.02",
+        "driver.cuda": "11.4",
+        "gpus": "Tesla T4 7.5 15; Tesla V100-PCIE-32GB 7.0 32",
+    }
+    assert wrong(table, expected) == {}
+    assert wrong(" ".join(table.split()), expected) == {}
+
+
 IN_MIG_MODE = (
     "| NVIDIA-SMI 525.85.12    Driver Version: 525.85.12    CUDA Version: 12.0     |\n"
     "|   0  NVIDIA A100-SXM...  On   | 00000000:07:00.0 Off |                   On |\n"
