@@ -9,7 +9,7 @@ from gpuenv.simulate.records import Container, Shown
 from tests.scenarios.ground import both, driver, gpus, host, stub, target
 from tests.scenarios.reported import owned
 from tests.scenarios.states import NOTHING, NUMPY
-from tests.unseen.table import unseen
+from tests.unseen.table import given, unseen
 
 if TYPE_CHECKING:
     from gpuenv.simulate.records import Profile
@@ -147,4 +147,5 @@ CONFINED = (
         named=("leave the driver as it is",),
         error=False,
     ),
+    unseen("", "a list of GPUs that a script has ended with a comma", "h100x8-550", given(CUDA_VISIBLE_DEVICES="0,1,")),
 )

@@ -192,7 +192,7 @@ def _cut_short(facts: Facts, told: str) -> Outcome:
     """A list of which CUDA reads the beginning alone."""
     snapshot = facts.snapshot
     counted = to_be_opened(snapshot.gpus)
-    found = listed(told, len(counted), uuids_of(counted))
+    found = listed(told.rstrip(", "), len(counted), uuids_of(counted))  # nothing stands behind a comma at the end
     instances = [entry for entry in found.entries if entry.startswith("MIG-")]
     if len(instances) > 1:
         yield Symptom(
