@@ -12,6 +12,7 @@ from gpuenv.doctor.remedies import restart
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
 from gpuenv.model.finding import Evidence, Fix
+from gpuenv.model.gpu import Virtualization
 from gpuenv.model.snapshot import Container, Snapshot
 
 ACCEPT_WORK = Fix(
@@ -22,6 +23,8 @@ _LOAD = Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modpro
 _LOAD_OUTSIDE = Fix("On the host, load the module of CUDA's memory manager.", _LOAD.command)
 _LOOK_OUTSIDE = Fix("On the host, look for messages of the driver in the kernel's log, then restart it.", LOOK.command)
 _UVM = "/dev/nvidia-uvm"
+# NVIDIA, Virtual GPU Software User Guide, on CUDA: it lists the types that run it (DualCoder/vgpu_unlock#51 names it).
+_OF_VGPU = Fix("See whether this type of virtual GPU runs CUDA: NVIDIA's Virtual GPU Software User Guide lists those.")
 _LIMITS = Fix(
     "Let this process reserve more memory: see its limit of virtual memory (ulimit -v), and that of the job or the "
     "container.",
@@ -54,10 +57,11 @@ def fixes_of(facts: Facts, code: int) -> tuple[Fix, ...]:
     if snapshot.host.wsl.value:
         again = restart(snapshot, "so that its connection to the driver is made anew")
         return (again, Fix("Where it comes back, update the NVIDIA driver in Windows."))
+    virtual = any(gpu.virtualization.value is Virtualization.VGPU for gpu in snapshot.gpus)
     accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
     load = _LOAD_OUTSIDE if contained(snapshot) else _LOAD
     may_help = not facts.needs.tegra and _may_lack_uvm(snapshot, code)
-    return (*accept, *((load,) if may_help else ()), look)
+    return (*accept, *((_OF_VGPU,) if virtual else ()), *((load,) if may_help else ()), look)
 
 
 def _may_lack_uvm(snapshot: Snapshot, code: int) -> bool:

@@ -32,6 +32,7 @@ LONG_SECTION = pattern(r"[A-Za-z][\w /()-]*$")
 _OF_LONG = {"Product Name": "name", "GPU UUID": "uuid", "Compute Mode": "compute_mode"}
 
 _COLUMN = pattern(r"([a-z][a-z0-9_.]*)(?: \[\w+\])?")
+_ASKED = pattern(r"nvidia-smi\b.* --query-gpu[= ]['\"]?([a-z0-9_.,]+)")
 _OF_COLUMN = {
     "name": "name",
     "gpu_name": "name",
@@ -74,11 +75,15 @@ def long_values(section: str, name: str, value: str) -> dict[str, object]:
 
 
 def columns_of(line: str) -> tuple[str, ...]:
-    """The columns of a list that ``--query-gpu`` prints, where a line names them; they may be unknown ones."""
-    names = [_COLUMN.fullmatch(part.strip()) for part in line.split(",")]
+    """The columns of a list that ``--query-gpu`` prints, where a line names them; they may be unknown ones.
+
+    With ``noheader``, the command alone does.
+    """
+    asked = _ASKED.search(line)
+    names = [_COLUMN.fullmatch(part.strip()) for part in (asked[1] if asked else line).split(",")]
     told = tuple(match[1] for match in names if match)
     known = sum(name in _OF_COLUMN for name in told)
-    return told if len(told) == len(names) > 1 and known * 2 > len(told) else ()
+    return told if len(told) == len(names) > (0 if asked else 1) and known * 2 > len(told) else ()
 
 
 def row_values(columns: tuple[str, ...], line: str) -> dict[str, Any] | None:

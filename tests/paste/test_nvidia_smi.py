@@ -219,6 +219,20 @@ def test_the_answer_to_a_query() -> None:
     assert wrong(text, expected) == {}
 
 
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [
+        ("name,driver_version,compute_cap --format=csv,noheader", "NVIDIA A10G, 535.183.01, 8.6"),
+        ("'index,name,compute_cap,driver_version' --format=csv,noheader,nounits", "0, NVIDIA A10G, 8.6, 535.183.01"),
+        ("name,driver_version --format=csv", "name, driver_version\nNVIDIA A10G, 535.183.01"),
+    ],
+)
+def test_the_command_names_the_columns_that_its_answer_does_not(asked: str, rows: str) -> None:
+    text = f"me@box:~$ nvidia-smi --query-gpu={asked}\n{rows}\n"
+    assert wrong(text, {"driver.version": "535.183.01", "gpus": "NVIDIA A10G 8.6 ?"}) == {}
+    assert wrong(text.replace("gpu=", "gpu "), {"gpus": "NVIDIA A10G 8.6 ?"}) == {}
+
+
 def test_cut_names_are_filled_from_the_list_of_the_same_number() -> None:
     text = (
         "|   0  NVIDIA GeForce ...  Off  | 00000000:01:00.0 Off |\n|   1  NVIDIA A100-PCI...  Off  | 00000000:02:00.0 Off |\n"

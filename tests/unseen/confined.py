@@ -148,4 +148,11 @@ CONFINED = (
         error=False,
     ),
     unseen("", "a list of GPUs that a script has ended with a comma", "h100x8-550", given(CUDA_VISIBLE_DEVICES="0,1,")),
+    unseen(
+        "cuda-initialization-failed",
+        "a virtual GPU for desktops alone",
+        "vgpu-a10-570",
+        both(gpus(name="NVIDIA A10-4B"), stub(cuda__return__cuInit="100")),
+        first="type of virtual GPU",
+    ),
 )
