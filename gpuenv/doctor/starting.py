@@ -25,6 +25,11 @@ _LOOK_OUTSIDE = Fix("On the host, look for messages of the driver in the kernel'
 _UVM = "/dev/nvidia-uvm"
 # NVIDIA, Virtual GPU Software User Guide, on CUDA: it lists the types that run it (DualCoder/vgpu_unlock#51 names it).
 _OF_VGPU = Fix("See whether this type of virtual GPU runs CUDA: NVIDIA's Virtual GPU Software User Guide lists those.")
+# NVIDIA, MIG User Guide, Device Nodes and Capabilities: who may read an instance's nodes may use it.
+_OF_INSTANCES = Fix(
+    "See whether this user may read the nodes of the MIG instances: without them there is no device.",
+    ("ls", "-l", "/dev/nvidia-caps"),
+)
 _LIMITS = Fix(
     "Let this process reserve more memory: see its limit of virtual memory (ulimit -v), and that of the job or the "
     "container.",
@@ -59,9 +64,11 @@ def fixes_of(facts: Facts, code: int) -> tuple[Fix, ...]:
         return (again, Fix("Where it comes back, update the NVIDIA driver in Windows."))
     virtual = any(gpu.virtualization.value is Virtualization.VGPU for gpu in snapshot.gpus)
     accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
+    sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
     load = _LOAD_OUTSIDE if contained(snapshot) else _LOAD
     may_help = not facts.needs.tegra and _may_lack_uvm(snapshot, code)
-    return (*accept, *((_OF_VGPU,) if virtual else ()), *((load,) if may_help else ()), look)
+    special = (*accept, *((_OF_VGPU,) if virtual else ()), *((_OF_INSTANCES,) if sliced else ()))
+    return (*special, *((load,) if may_help else ()), look)
 
 
 def _may_lack_uvm(snapshot: Snapshot, code: int) -> bool:

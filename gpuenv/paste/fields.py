@@ -157,6 +157,7 @@ OF_REPORTS = (
     _field(forms.NUMBA, "implementation", "Python Implementation", r"(CPython|PyPy)$", str.lower),
     _field(forms.NUMBA, "driver-cuda", r"CUDA [Dd]river [Vv]ersion", r"(\d{1,2}\.\d)$"),
     _field(forms.NUMBA, "driver-cuda", "CUDA driver version", r"([1-9]\d{3,4})$", cuda_of_number),
+    _line(forms.GPUSTAT, "driver", rf"[\w.-]+\s+\w{{3}} \w{{3}} +\d{{1,2}} \d\d:\d\d:\d\d \d{{4}}\s+{_DRIVER}$"),
     _line(forms.XFORMERS, "package.torch", rf"pytorch\.version:\s+{_VERSION}"),
     # Forms that people fill in, with and without a colon
     _line(forms.REPORT, "driver", rf"(?:NVIDIA |Nvidia |GPU )?[Dd]river(?: [Vv]ersion)?\s*:?\s+{_DRIVER}$"),

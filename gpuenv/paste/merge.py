@@ -30,7 +30,7 @@ _ONE_A_MACHINE = (
     ),
     *("nvrtc", "cuda-path", "distribution-id", "distribution-release"),
 )
-_OF_NVML = (*forms.ALL_GPUS, forms.COLLECT_ENV)  # their numbers are NVML's
+_OF_NVML = (*forms.ALL_GPUS, forms.COLLECT_ENV, forms.GPUSTAT)  # their numbers are NVML's
 
 # What CuPy and numba ask of libcuda itself is what their CUDA programs get; what nvidia-smi prints in Windows may
 # stand beside what a WSL says of itself.

@@ -155,4 +155,11 @@ CONFINED = (
         both(gpus(name="NVIDIA A10-4B"), stub(cuda__return__cuInit="100")),
         first="type of virtual GPU",
     ),
+    unseen(
+        "cuda-initialization-failed",
+        "MIG instances whose nodes root alone may read",
+        "a100-mig-535",
+        stub(cuda__return__cuInit="100"),
+        first="/dev/nvidia-caps",
+    ),
 )
