@@ -70,6 +70,7 @@ _NOT_FOUND = (
 _CONDA_PLATFORMS = {"64": "x86_64", "aarch64": "aarch64", "arm64": "arm64"}
 _CONDA_SYSTEMS = {"linux": "linux", "win": "windows", "osx": "darwin"}
 _TEGRA = r"#? ?(R\d+ \(release\), REVISION: .*)"
+_BOARD = r"(?:Model: )?(?:NVIDIA )?Jetson\b.* Jet[Pp]ack [\d.]+ \[(L4T \d+\.[\d.]+)\]"  # jetson_release of jetson-stats
 
 # What a failure is told by: of use where a machine is to be known, and no evidence of itself where it is explained.
 FAILURES = frozenset(("nvml", "gpu-count", "cuda-init"))
@@ -218,6 +219,10 @@ OF_SYSTEM = (
     _line(forms.SYSTEM, "tegra", _TEGRA),
     _line(forms.SYSTEM, "os", _TEGRA, _said("linux")),
     _line(forms.SYSTEM, "arch", _TEGRA, _said("aarch64")),
+    _line(forms.SYSTEM, "tegra", _BOARD),
+    _line(forms.SYSTEM, "os", _BOARD, _said("linux")),
+    _line(forms.SYSTEM, "arch", _BOARD, _said("aarch64")),
+    _line(forms.SYSTEM, "toolkit", r"CUDA: (\d{1,2}\.\d)\.\d+(?: |$)"),
     _line(forms.DOCKER, "runtimes", r"Runtimes: ([\w. -]+)$"),
     _line(forms.DOCKER, "default-runtime", r"Default Runtime: ([\w.-]+)$"),
     _line(forms.DOCKER, "kernel", r"Kernel Version: (\d+\.\S+)$"),

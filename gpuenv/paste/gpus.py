@@ -26,6 +26,10 @@ _QUERIED_FIELD = pattern(
 )
 # gpustat, README: number, name, temperature, use, and memory in MB, by which it means MiB
 _WATCHED = pattern(rf"\[(\d{{1,3}})\] ({_MAKER}.*?)\s*\|\s*(?:\d{{1,3}}|\?\?)\s*'C,.*?\|\s*(\d+) / +(\d+) MB\b")
+# jetson_release of jetson-stats names the module; its GPU is in the tables under that name
+_BOARD = pattern(
+    r"(?:Model: )?(?:NVIDIA )?(Jetson (?:(?:AGX|Orin|Xavier) )?(?:Orin|NX|Nano|Xavier|Thor|TX[12]))\b.*\[L4T \d"
+)
 _CONTAINER_CLI = pattern(r"(Device Index|Model|GPU UUID|Bus Location|Architecture):\s+(\S.*)$")
 _XFORMERS = pattern(r"gpu\.(compute_capability|name):\s+(\S.*)$")
 # transformers env, and forms that people fill in
@@ -151,7 +155,7 @@ class GpuReader:
         if xformers:
             field = "name" if xformers[1] == "name" else "capability"
             return self._put(forms.XFORMERS, "0", **{field: xformers[2]})
-        reported = _REPORTED.match(line)
+        reported = _REPORTED.match(line) or _BOARD.match(line)
         if reported:
             return self._put(forms.REPORT, "0", name=reported[1])
         return self._watched(line) or self._of_nvidia(line) or self._of_amd(line)

@@ -167,11 +167,11 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
         return
     if snapshot.gpu_count.value == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return  # it has nothing to list, or fails over the same GPU
-    hung = "does not answer" if state is SourceState.TIMED_OUT else "fails"
+    hung, waits_or_says = ("does not answer", "waits for") if state is SourceState.TIMED_OUT else ("fails", "says")
     yield Symptom(
         f"nvidia-smi {hung}, though the driver answers",
         source(snapshot, "nvidia-smi") + source(snapshot, "nvml"),
-        (Fix("Run nvidia-smi by hand and see what it waits for.", ("nvidia-smi",)),),
+        (Fix(f"Run nvidia-smi by hand and see what it {waits_or_says}.", ("nvidia-smi",)),),
         Severity.WARNING,
         Cause.SOURCES_DISAGREE if state is SourceState.FAILED else None,
     )
