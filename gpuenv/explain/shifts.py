@@ -62,6 +62,7 @@ OF_EVERY = (
         0.55,
     ),
     Shift("jetson", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.JETSON_TEGRA, 0.4),
+    Shift("graphics-of-another", (Cause.CONTAINER_TOOLKIT_BROKEN, Cause.NO_DRIVER), Cause.NO_NVIDIA_GPU, 0.6),
     Shift("rocm-image", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.ROCM_MISMATCH, 0.6),
     # The container toolkit only repeats what it does not find.
     Shift("mig-capability-missing", (Cause.CONTAINER_TOOLKIT_BROKEN,), Cause.MIG_MISCONFIGURED, 0.7),
@@ -148,6 +149,7 @@ OF_EVERY = (
         0.5,
     ),
     Shift("pool-holds-it", (Cause.OUT_OF_MEMORY, Cause.GPU_BUSY), Cause.MEMORY_POOL_RETENTION, 0.7),
+    Shift("room-said", (Cause.OUT_OF_MEMORY,), Cause.MEMORY_POOL_RETENTION, 0.35),
     Shift(
         "preforked",
         (Cause.LIBRARY_NOT_INITIALIZED, Cause.CUDA_INITIALIZATION_FAILED),

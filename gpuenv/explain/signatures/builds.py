@@ -84,10 +84,10 @@ SIGNATURES = (
     Signature(
         "cupy.sdist-gcc",
         "gcc and g++, in a build of CuPy",
-        ("fatal error", "error: command", "command 'gcc'", "command 'g++'"),
+        ("fatal error", "error: command", "command 'gcc'", "command 'g++'", "cupy"),
         ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.85), (Cause.JETSON_TEGRA, 0.05)),
         "setuptools, command/build_ext.py",
-        pattern=r"error: [Cc]ommand ['\"]?\S*(?:gcc|g\+\+|nvcc|cc|cl\.exe)\b.*|fatal error.*\w\.h\b(?!.*(?:nccl|cudnn|cutensor|cusparseLt)\.h)",
+        pattern=r"error: [Cc]ommand ['\"]?\S*(?:gcc|g\+\+|nvcc|cc|cl\.exe)\b.*|fatal error.*\w\.h\b(?!.*(?:nccl|cudnn|cutensor|cusparseLt)\.h)|\bcupy(?:_backends|x)?/\S{1,80}\.(?:cpp|cxx|cu|pyx):\d+(?::\d+)?: error: ",
         needs=("building-cupy",),
         sways=(Sway("jetson", Cause.JETSON_TEGRA, 30), Sway("aarch64", Cause.JETSON_TEGRA, 20)),
     ),

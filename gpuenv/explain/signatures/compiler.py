@@ -127,6 +127,11 @@ SIGNATURES = (
             r"|CUDA compiler and CUDA toolkit headers are incompatible|identifier \"__(?:nv|half|builtin_nv)\w*\" is undefined"
         ),
         title="The compiler and the CUDA headers are of different versions",
+        sways=(  # what a header declares is undefined where the header is not found
+            Sway("header-not-found", Cause.LIBRARY_PATH_CONFLICT, 0.15),
+            Sway("header-not-found", Cause.CUDA_PATH_WRONG, 0.3),
+            Sway("header-not-found", Cause.CUDA_HEADERS_MISSING, 8),
+        ),
         decides="the folder that the headers come from, and NVRTC's version: gpuenv doctor",
     ),
     Signature(

@@ -206,11 +206,16 @@ SIGNATURES = (
     Signature(
         "cupy.jitify-header",
         "Jitify, in CuPy",
-        ("[jitify] file not found",),
+        ("file not found",),
         ((Cause.CUDA_HEADERS_MISSING, 0.58), (Cause.CUDA_PATH_WRONG, 0.12)),
         "jitify.hpp: a header that is included and not in the folders of headers",
-        pattern=r"(?P<header>[\w./-]+): \[jitify\] File not found",
+        pattern=(
+            r"(?:\bwarning: (?=[\w./-]+\.(?:h|hpp|cuh): File)|(?=[\w./-]+: \[jitify\]))"
+            r"(?P<header>[\w./-]+): (?:\[jitify\] )?File not found"
+        ),
         level=Level.WARNING,
+        mark="header-not-found",
+        needs=("cuda", "cupy"),
         unless=r"cupy_jitify_exercise|\.cuh\(\d+\): warning",  # CuPy tries its own out, and goes on without some
         title="The header {header}, which a kernel includes, is not found",
         decides="whether the toolkit's headers are installed, and where CUDA_PATH points",

@@ -201,10 +201,14 @@ SIGNATURES = (
         _DLERROR,
         pattern=(
             r"(?P<file>lib(?P<library>nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*|(?<!dlerror: lib)nvinfer\w*)\.so[.\d]*): cannot open shared object"
-            r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:(?P<any>lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so[.\d]*)|cudnn\w*64\w*\.dll|cutensor\.dll)(?!.{0,200}undefined symbol)"
+            r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:(?P<any>lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so[.\d]*)|cudnn\w*64\w*\.dll|cutensor\.dll)(?!.{0,200}undefined symbol)|cudnn\w*64\w*\.dll (?:is|was) (?:missing|not found)"
         ),
         title="An optional CUDA library is not found",
-        sways=(Sway("dll-named", Cause.WINDOWS_DLL_LOAD_FAILURE, 16),),
+        sways=(
+            # To CuPy cuDNN is optional; a framework for Windows has linked it.
+            Sway("dll-named", Cause.WINDOWS_DLL_LOAD_FAILURE, 60),
+            Sway("cupy", Cause.WINDOWS_DLL_LOAD_FAILURE, 0.25),
+        ),
     ),
     Signature(
         "ld.rocm-library",

@@ -56,7 +56,7 @@ SIGNATURES = (
             "base image",
             "-gpu image",
         ),
-        r"docker(?:d|:| run| exec| compose|-compose|\.io)|podman|nvidia-container-cli|nvidia-docker|containerd|\(container\)|in (?:a|the|my) (?:docker )?container|(?:docker|GPU|CUDA) containers?\b|apptainer|singularity|OCI runtime|\b(?:docker|container|base|nvidia/cuda:\S+|\S{1,40}-gpu) images?\b",
+        r"docker(?:d|:| run| exec| compose|-compose|\.io)|podman|nvidia-container-cli|nvidia-docker|containerd|\(container\)|\b(?:in|inside|within) (?:a|an|the|my|our|this) (?:[\w./:@-]+ ){0,3}container\b|(?:docker|GPU|CUDA) containers?\b|apptainer|singularity|OCI runtime|\b(?:docker|container|base|nvidia/cuda:\S+|\S{1,40}-gpu) images?\b",
     ),
     # An engine's command line that passes no GPU; one that goes on in the next line may do so there.
     mark(

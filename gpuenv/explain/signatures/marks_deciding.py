@@ -49,6 +49,12 @@ SIGNATURES = (
         rf"|\bonly (?:an? |has |the )?(?:\w+ )?{_OTHER_DISPLAY}\b{_NO_PROCESSOR}|\b{_OTHER_DISPLAY}{_NO_PROCESSOR} [\w() -]{{0,40}}\bonly\b(?! for\b)|\bonly (?:graphics |display )?adapter is\b.{{0,20}}{_OTHER_DISPLAY}"
         r"|^(?!.*\b(?:ssh|remote\w*|server|cluster|connect\w*|eGPU|NVIDIA|GeForce|RTX|GTX|[AHV]100)\b).*\b(?:MacBook|iMac|Mac mini|Mac Studio|Apple M\d|macos-\d\d)\b|\b(?:the|its|only) (?:GPU |graphics |x16 )?(?:PCIe? )?slot is (?:free|empty|not populated)\b",
     ),
+    # What a list of the machine's parts gives as its graphics; a card of NVIDIA's beside it refutes that.
+    mark(
+        "graphics-of-another",
+        ("graphics", "gpu:", "gpu |", "video card", "display adapter"),
+        rf"^(?!.*\b(?:NVIDIA|GeForce|RTX|GTX|Quadro|Tesla)\b).*\b(?:Graphics(?: card)?|GPU|Video card|Display adapter)\W{{1,3}}(?:Mesa )?{_OTHER_DISPLAY}\b{_NO_PROCESSOR}|^(?!.*\b(?:NVIDIA|GeForce|RTX|GTX|Quadro|Tesla)\b).*\bIntel\S{{0,3}} (?:Iris|UHD|HD|Xe|Arc)\b.{{0,12}}Graphics\b",
+    ),
     # Machines that are lent without any GPU.
     also(
         "pci-without-nvidia",

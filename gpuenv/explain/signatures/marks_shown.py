@@ -119,6 +119,7 @@ SIGNATURES = (
             "cupy-sources",
             ("include files not found", "cupy"),
             r"\bpip3? install (?:\S+ ){0,6}(?:py-)?cupy(?![\w-]).{0,40}\b(?:fail\w*|exit(?:ed)? (?:code|with|status)|did not)|\b(?:Command|ProcessError|CalledProcessError)\b.{0,60}\bpip3? install .{0,40}\b(?:py-)?cupy(?![\w-])|\bbuilder for '\S*-cupy-\d\S*' failed|"
+            r"\bbuilding '(?:cupy|cupyx|cupy_backends)[\w.]*' extension\b|"
             r"Include files not found: \[|\bcupy(?:_backends|x)?/\S{1,80}\.(?:h|hpp|c|cpp|cu|pyx):\d+(?::\d+)?: fatal error",
         ),
         mark="building-cupy",

@@ -49,6 +49,12 @@ SIGNATURES = (
         r"|\b(?:forgotten|orphaned|zombie|leftover|other|second) (?:\w+ )?(?:notebook|session|kernel|process|job|server|instance)\b.{0,40}\b(?:has (?:all|everything|it all)|grabbed|took everything|takes everything)\b|\bzombie\b.{0,30}\b\d+(?:\.\d)? ?[GM]i?B\b"
         r"|\bco-scheduled\b.{0,40}\b(?:GPU|time[- ]slic\w+)|\b(?:GPU )?time[- ]slic\w+.{0,40}\bneighbou?rs?\b",
     ),
+    # What does not fit although there is room: an idle pool, fragments, or others.
+    mark(
+        "room-said",
+        ("room", "enough", "plenty", "should fit", "fits "),
+        r"\bshould (?:still |easily )?(?:have|be) (?:\w+ ){0,2}?(?:room|enough|sufficient|plenty)\b|\b(?:is|are|was|were|has|have|with|got|still) (?:more than |way more than )?(?:enough|plenty of|lots of|sufficient) (?:\w+ ){0,3}?(?:memory|VRAM|room)\b|\bshould (?:\w+ ){0,2}?fit\b|\bfits (?:easily|comfortably)\b",
+    ),
     mark(
         "warning-unwanted",
         ("warning", "warns"),

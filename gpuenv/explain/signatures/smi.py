@@ -176,6 +176,7 @@ SIGNATURES = (
             r"nvidia-smi['\"]?:? (?:command )?not found|nvidia-smi['\"]? is not recognized"
             r"|No such file or directory: '?nvidia-smi|Command '?nvidia-smi'? not found|nvidia-smi: No such file"
             r"|\W?nvidia-smi\W? failed\. Ensure that you have CUDA installed"
+            r"|\bnvidia-smi\b.{0,60}\b(?:no such command|(?:is|was) not (?:a (?:known|valid) )?(?:command|installed|found))\b"
         ),
         sways=(
             Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),

@@ -16,7 +16,7 @@ SIGNATURES = (
         pattern=(
             rf"failed to load {DLLS}(?!: FileNotFoundError)|(?:could not load|cannot find|unable to load).{{0,60}}{DLLS}"
             rf"|{DLLS}['\"]?(?: was)? (?<!-> )not found(?! \(or)|Could not locate {DLLS}"
-            rf"|because {DLLS} (?:was not found|is missing)|{DLLS} (?:is|was) missing from your computer"
+            rf"|because {DLLS} (?:was not found|is missing)|{DLLS} (?:is|was) missing\b"
         ),
         title="A CUDA DLL is not found",
         decides="whether the DLL is in CUDA_PATH\\bin, or in a package of the environment",
