@@ -51,8 +51,7 @@ def driver_unresponsive(facts: Facts) -> Outcome:
 
 
 _MORE_TIME = Fix(
-    "Where many GPUs without persistence mode may only be slow to wake, give them more time.",
-    ("gpuenv", "doctor", "--timeout", "120"),
+    "Where many GPUs without persistence mode may only be slow to wake, give them more time: --timeout 120."
 )
 _PREDICATES = {
     (True, False): "does not answer",
