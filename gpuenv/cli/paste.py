@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +40,8 @@ def pasted_machine(subject: Subject, matrix: Matrix) -> Snapshot:
     pasted = read_meant(meant)
     if not pasted.forms:
         read = ", ".join(OUTPUTS)
-        raise CommandError(ExitCode.USAGE, f"{_name(path)}: no output that is known is in it", f"read are: {read}")
+        hint = f"read are: {read}\nan error message or a log is for: gpuenv explain {shlex.quote(str(path))}"
+        raise CommandError(ExitCode.USAGE, f"{_name(path)}: no output that is known is in it", hint)
     announce(f"from the paste: {', '.join(pasted.forms)}; this machine is not asked")
     if meant.note:
         announce(meant.note)

@@ -33,6 +33,8 @@ _NODES = "Give the container the host's nodes /dev/nvidia*, and the rules that a
 _OF_PROXMOX = Fix(
     "With Proxmox VE 8.1 or newer: a line for each, dev0: /dev/nvidia-uvm and so on, in /etc/pve/lxc/ID.conf."
 )
+# gVisor, User Guide, GPU Support: nvproxy forwards the driver's calls, and is off unless the runtime is told.
+_OF_GVISOR = Fix("Under gVisor, let its runtime hand the driver on: runsc with --nvproxy=true, on the host.")
 _OF_LXC = Fix("With Incus or LXD: a device of the type gpu, and nvidia.runtime=true.")
 
 
@@ -59,7 +61,8 @@ def start_with_gpu(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     if kind not in _COMMANDS:
         return (Fix("Start the container again with the GPU's device nodes and the host's driver libraries in it."),)
     again = Fix("Start the container with access to the GPUs.", _TEGRA if tegra else _COMMANDS[kind])
-    return (again,) if kind is Container.APPTAINER else (again, *container_toolkit(snapshot))
+    inside = (_OF_GVISOR,) if snapshot.host.sandbox.value == "gvisor" else ()
+    return (again,) if kind is Container.APPTAINER else (again, *inside, *container_toolkit(snapshot))
 
 
 def _of_a_pod(snapshot: Snapshot) -> tuple[Fix, ...]:

@@ -8,14 +8,14 @@ from functools import lru_cache
 
 from gpuenv.doctor.diagnose import Diagnosis
 from gpuenv.doctor.registry import all_checks
-from gpuenv.explain.cures import CURES
+from gpuenv.explain.cures import CURES, LOOK_AT_IT
 from gpuenv.explain.records import Explanation, Hit, LikelyCause, SaidLine
 from gpuenv.explain.resemblance import Likeness, likenesses, telling_lines
 from gpuenv.explain.scan import Scanner
 from gpuenv.explain.shown import text_marks
 from gpuenv.explain.weigh import NOTHING_KNOWN, Ranked, Verdict, Word, weigh
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import CheckStatus, Severity
+from gpuenv.model.finding import CheckStatus, Fix, Severity
 
 _MOST = 5  # causes of one answer
 _LINES = 5  # lines of one cause
@@ -67,9 +67,12 @@ def _ranked(
 
 
 def verdict_of(diagnosis: Diagnosis, *, probed: bool) -> Verdict:
-    """What the doctor says; a cause is ruled out only where every check of it looked at a real machine."""
+    """What the doctor says; a cause is ruled out only where every check of it looked at a real machine.
+
+    Its cures are those of that machine too: of what a text tells alone, they would be as general as any.
+    """
     found = {
-        finding.cause: Word(finding.code, finding.title)
+        finding.cause: Word(finding.code, finding.title, finding.fix if probed else ())
         for finding in reversed(diagnosis.findings)
         if finding.severity is Severity.ERROR
     }
@@ -96,13 +99,21 @@ def _likely_cause(
         confidence=entry.confidence,
         lines=lines[:_LINES] or telling_lines(said, telling),
         title=_title(entry),
-        fix=(own and own.signature.fix) or CURES.get(entry.cause, ()),
+        fix=(own and own.signature.fix) or _cures(entry.cause, word),
         would_decide=None if entry.confidence >= _CERTAIN else _decides(entry),
         surfaced_late=any(hit.signature.late for hit in entry.hits),
         signatures=tuple(dict.fromkeys(hit.signature.name for hit in entry.hits)),
         supported_by=(f"{word.code}: {word.title}",) if word else (),
         words=telling,
     )
+
+
+def _cures(cause: Cause, word: Word | None) -> tuple[Fix, ...]:
+    """The cures of a cause; in the place of looking at the machine, what was found when it was looked at."""
+    cures = CURES.get(cause, ())
+    if word is None or not word.fix or LOOK_AT_IT not in cures:
+        return cures
+    return (*word.fix, *(cure for cure in cures if cure != LOOK_AT_IT))
 
 
 def _of_a_check(entry: Ranked) -> Hit | None:

@@ -12,7 +12,7 @@ _REMOVE = Fix(
     ("python", "-m", "pip", "uninstall", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
 )
 _RESOLVE = Fix("Let gpuenv name the wheel that fits the driver, the GPU and the Python.", ("gpuenv", "resolve"))
-_DOCTOR = Fix("Let gpuenv look at the machine itself.", ("gpuenv", "doctor"))
+LOOK_AT_IT = Fix("Let gpuenv look at the machine itself.", ("gpuenv", "doctor"))
 _BLOCKING = Fix(
     "Run once more so that each launch is waited for: the traceback then ends at the kernel that fails.",
     ("env", "CUDA_LAUNCH_BLOCKING=1", "python", "PROGRAM"),
@@ -32,7 +32,7 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
     Cause.NO_NVIDIA_GPU: (Fix("Use a machine, an instance type or a job that has an NVIDIA GPU."),),
     Cause.NO_DRIVER: (
         Fix("Install NVIDIA's driver with the system's package manager, then restart. No CUDA package contains it."),
-        _DOCTOR,
+        LOOK_AT_IT,
     ),
     Cause.DRIVER_MODULE_NOT_LOADED: (
         Fix("Load the module and read what the kernel says if it refuses.", ("sudo", "modprobe", "nvidia")),
@@ -64,8 +64,8 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
         Fix("To keep it from happening, set NVreg_PreserveVideoMemoryAllocations=1 and enable nvidia-suspend.service."),
     ),
     Cause.DRIVER_UNRESPONSIVE: (Fix("Read the kernel's log for NVRM and Xid lines, then restart."), _REBOOT),
-    Cause.CUDA_INITIALIZATION_FAILED: (_DOCTOR,),
-    Cause.SOURCES_DISAGREE: (_DOCTOR,),
+    Cause.CUDA_INITIALIZATION_FAILED: (LOOK_AT_IT,),
+    Cause.SOURCES_DISAGREE: (LOOK_AT_IT,),
     Cause.GPU_REMOVED_FROM_DRIVER: (
         Fix("Install the last driver branch that supports this GPU; on GPUs before Turing, not the open modules."),
     ),
@@ -110,7 +110,7 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
     Cause.GPU_BUSY: (_SMI,),
     Cause.GPU_TEST_FAILED: (
         Fix("Repeat the test alone and read all that it says.", ("gpuenv", "smoke", "--only", "TEST", "-v")),
-        _DOCTOR,
+        LOOK_AT_IT,
         Fix("Where other hosts pass with the same environment, restart this one and have its GPU looked at."),
     ),
     Cause.GPU_HARDWARE_FAULT: (
@@ -143,13 +143,16 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
         ),
         _RESOLVE,
     ),
-    Cause.NUMPY_INCOMPATIBLE: (Fix("Install a NumPy of the range that this CuPy asks for, or a newer CuPy."), _DOCTOR),
+    Cause.NUMPY_INCOMPATIBLE: (
+        Fix("Install a NumPy of the range that this CuPy asks for, or a newer CuPy."),
+        LOOK_AT_IT,
+    ),
     Cause.MIXED_PIP_CONDA: (Fix("Take CuPy and CUDA from one of the two, pip or conda, in a fresh environment."),),
     Cause.TORCH_CUPY_CONFLICT: (
         Fix(
             "Take the CuPy line of the CUDA major that the other framework brings: cupy-cuda13x beside CUDA 13 wheels."
         ),
-        _DOCTOR,
+        LOOK_AT_IT,
     ),
     Cause.UNTRUSTED_PACKAGE_NAME: (Fix("Remove it; CuPy's own wheels are cupy-cuda12x and cupy-cuda13x."), _RESOLVE),
     Cause.CUPY_API_VERSION_INCOMPATIBLE: (Fix("Install the CuPy release that the library above it was written for."),),
@@ -165,9 +168,9 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
     ),
     Cause.NVRTC_BUILTINS_MISMATCH: (
         Fix("Keep one CUDA: NVRTC and its builtins from one folder. Unset LD_LIBRARY_PATH, or remove one of the two."),
-        _DOCTOR,
+        LOOK_AT_IT,
     ),
-    Cause.NVRTC_OUTPUT_INVALID: (Fix("Bring NVRTC, nvJitLink and the driver to versions that fit."), _DOCTOR),
+    Cause.NVRTC_OUTPUT_INVALID: (Fix("Bring NVRTC, nvJitLink and the driver to versions that fit."), LOOK_AT_IT),
     Cause.CUDA_PATH_WRONG: (
         Fix(
             "Let CUDA_PATH name the root of the toolkit in use.",
@@ -176,7 +179,7 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
     ),
     Cause.LIBRARY_PATH_CONFLICT: (
         Fix("Try it without the variable.", ("env", "-u", "LD_LIBRARY_PATH", "python", "PROGRAM")),
-        _DOCTOR,
+        LOOK_AT_IT,
     ),
     Cause.LIBSTDCXX_MISMATCH: (
         Fix("Let the environment's libstdc++ be found first, or install a newer one (conda: libstdcxx-ng)."),
@@ -247,7 +250,7 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
     Cause.LIBRARY_NOT_INITIALIZED: (
         _SMI,
         Fix("Look whether the GPU's memory is full, and which library is loaded."),
-        _DOCTOR,
+        LOOK_AT_IT,
     ),
     Cause.CUFFT_PLAN_FAILURE: (
         Fix("Take a smaller batch or a size with small prime factors; free memory; empty the plan cache."),
@@ -259,11 +262,11 @@ CURES: Mapping[Cause, tuple[Fix, ...]] = {
     ),
     Cause.CUPY_SHADOWED: (
         Fix("Rename the file or folder named cupy that Python finds first, and remove its __pycache__."),
-        _DOCTOR,
+        LOOK_AT_IT,
     ),
     Cause.CUPY_VARIABLE_INVALID: (
         Fix("Look at the variables whose names begin with CUPY_, and unset or correct the one that is refused."),
-        _DOCTOR,
+        LOOK_AT_IT,
     ),
     Cause.REQUIREMENT_NOT_MET: (Fix("Use a machine that meets the requirement."),),
 }

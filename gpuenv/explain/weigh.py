@@ -9,6 +9,7 @@ from gpuenv.explain.apart import told_apart
 from gpuenv.explain.guesses import MOST_GUESSES, UNDECIDED, swayed, with_guesses
 from gpuenv.explain.records import Hit, Level, Signature
 from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Fix
 from gpuenv.model.record import dataclass
 
 _LEAST, _LITTLE = 0.05, 0.01  # a cause below it is not worth a line
@@ -113,10 +114,11 @@ _EXPLAINING = 0.6  # how likely a cause must be to explain others away
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What the doctor says of a cause on the machine at hand: its check's code, and the finding in words."""
+    """What the doctor says of a cause on the machine at hand: its check's code, the finding in words, and its cure."""
 
     code: str
     title: str
+    fix: tuple[Fix, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ class Nvml(IntEnum):
     LIBRARY_NOT_FOUND = 12
     FUNCTION_NOT_FOUND = 13
     GPU_IS_LOST = 15
+    RESET_REQUIRED = 16
     LIB_RM_VERSION_MISMATCH = 18
     UNKNOWN = 999
 
@@ -26,9 +27,11 @@ class Nvml(IntEnum):
 class Cuda(IntEnum):
     """Of ``CUresult``."""
 
+    OUT_OF_MEMORY = 2
     STUB_LIBRARY = 34
     NO_DEVICE = 100
     INVALID_DEVICE = 101
+    OPERATING_SYSTEM = 304
     SYSTEM_NOT_READY = 802
     SYSTEM_DRIVER_MISMATCH = 803
     COMPAT_NOT_SUPPORTED_ON_DEVICE = 804

@@ -57,6 +57,11 @@ def visible_entries(value: str, gpus: Sequence[Gpu]) -> int:
     return len(listed(value, len(counted), uuids_of(counted)).entries)
 
 
+def is_old_instance(value: str) -> bool:
+    """Whether the list begins with a MIG instance in the form of before R470, of which the GPU alone is looked up."""
+    return _OLD_INSTANCE.fullmatch(value.split(",", maxsplit=1)[0].strip()) is not None
+
+
 def to_be_opened(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Those that this process may open: CUDA gives ordinals to them alone, from zero."""
     return tuple(

@@ -70,6 +70,7 @@ _NOT_FOUND = (
 _CONDA_PLATFORMS = {"64": "x86_64", "aarch64": "aarch64", "arm64": "arm64"}
 _CONDA_SYSTEMS = {"linux": "linux", "win": "windows", "osx": "darwin"}
 _TEGRA = r"#? ?(R\d+ \(release\), REVISION: .*)"
+_BOARD = r"(?:Model: )?(?:NVIDIA )?Jetson\b.* Jet[Pp]ack [\d.]+ \[(L4T \d+\.[\d.]+)\]"  # jetson_release of jetson-stats
 
 # What a failure is told by: of use where a machine is to be known, and no evidence of itself where it is explained.
 FAILURES = frozenset(("nvml", "gpu-count", "cuda-init"))
@@ -115,6 +116,14 @@ OF_DRIVER = (
     _complaint(r"NVIDIA-SMI couldn't find \S+ library", Nvml.LIBRARY_NOT_FOUND),
     _line(forms.SMI, "nvml", r"No devices were found$", _said("0")),
     _line(forms.SMI, "gpu-count", r"No devices were found$", _said("0")),
+    # The line below the program's name, as people retype or cut it
+    _line(forms.SMI, "driver", rf"\|?\s*(?:Driver|KMD) Version\s*:\s*{_DRIVER}[\s,;/|]+CUDA(?: UMD)? Version\b"),
+    _line(
+        forms.SMI,
+        "driver-cuda",
+        rf"\|?\s*(?:Driver|KMD) Version\s*:\s*{_DRIVER}[\s,;/|]+CUDA(?: UMD)? Version\s*:\s*(\d{{1,2}}\.\d)\b",
+    ),
+    _line(forms.SMI, "mig-none", r"\|?\s*No MIG devices found\s*\|?$", _said("yes")),
     _line(forms.SMI, "library-version", rf"NVML library version: {_DRIVER}$"),
     _line(forms.SMI, "os", r"\|.*(?:\bTCC/WDDM|\bDriver-Model)\s*\|", _said("windows")),
     _line(forms.DRIVER_FILE, "driver", rf"NVRM version: NVIDIA UNIX .*\bKernel Module(?: for \S+)?\s+{_DRIVER}\b"),
@@ -149,6 +158,7 @@ OF_REPORTS = (
     _field(forms.NUMBA, "implementation", "Python Implementation", r"(CPython|PyPy)$", str.lower),
     _field(forms.NUMBA, "driver-cuda", r"CUDA [Dd]river [Vv]ersion", r"(\d{1,2}\.\d)$"),
     _field(forms.NUMBA, "driver-cuda", "CUDA driver version", r"([1-9]\d{3,4})$", cuda_of_number),
+    _line(forms.GPUSTAT, "driver", rf"[\w.-]+\s+\w{{3}} \w{{3}} +\d{{1,2}} \d\d:\d\d:\d\d \d{{4}}\s+{_DRIVER}$"),
     _line(forms.XFORMERS, "package.torch", rf"pytorch\.version:\s+{_VERSION}"),
     # Forms that people fill in, with and without a colon
     _line(forms.REPORT, "driver", rf"(?:NVIDIA |Nvidia |GPU )?[Dd]river(?: [Vv]ersion)?\s*:?\s+{_DRIVER}$"),
@@ -209,6 +219,10 @@ OF_SYSTEM = (
     _line(forms.SYSTEM, "tegra", _TEGRA),
     _line(forms.SYSTEM, "os", _TEGRA, _said("linux")),
     _line(forms.SYSTEM, "arch", _TEGRA, _said("aarch64")),
+    _line(forms.SYSTEM, "tegra", _BOARD),
+    _line(forms.SYSTEM, "os", _BOARD, _said("linux")),
+    _line(forms.SYSTEM, "arch", _BOARD, _said("aarch64")),
+    _line(forms.SYSTEM, "toolkit", r"CUDA: (\d{1,2}\.\d)\.\d+(?: |$)"),
     _line(forms.DOCKER, "runtimes", r"Runtimes: ([\w. -]+)$"),
     _line(forms.DOCKER, "default-runtime", r"Default Runtime: ([\w.-]+)$"),
     _line(forms.DOCKER, "kernel", r"Kernel Version: (\d+\.\S+)$"),

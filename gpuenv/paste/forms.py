@@ -6,6 +6,7 @@ SHOW_CONFIG, SMI, SMI_Q, SMI_L = "cupy.show_config()", "nvidia-smi", "nvidia-smi
 SMI_QUERY = "nvidia-smi --query-gpu"
 PIP, PIP_SHOW, CONDA, CONDA_INFO, PIXI = "pip list", "pip show", "conda list", "conda info", "pixi list"
 COLLECT_ENV, NUMBA, XFORMERS, TENSORFLOW = "collect_env", "numba -s", "xformers.info", "TensorFlow"
+GPUSTAT = "gpustat"
 REPORT = "a report of another program"
 NVCC, DEVICE_QUERY = "nvcc --version", "deviceQuery"
 LDD, UNAME, OS_RELEASE, SYSTEM = "ldd --version", "uname -a", "/etc/os-release", "the system's description"
@@ -20,6 +21,7 @@ OUTPUTS = (
         COLLECT_ENV,
         NUMBA,
         XFORMERS,
+        GPUSTAT,
         NVCC,
         DEVICE_QUERY,
         UNAME,
@@ -36,11 +38,12 @@ OUTPUTS = (
 # The most trusted first: who asks the driver or the system itself, then who repeats what another program said.
 TRUST = (
     *(SMI, SMI_Q, SMI_QUERY, SHOW_CONFIG, DRIVER_FILE, CONTAINER_CLI, NVCC, UNAME, LDD, OS_RELEASE, PYTHON, SMI_L),
-    *(CONDA, LSPCI, LSMOD, NUMBA, COLLECT_ENV, CONDA_INFO, DEVICE_QUERY, DOCKER, SYSTEM, XFORMERS, TENSORFLOW),
+    *(CONDA, LSPCI, LSMOD, NUMBA, COLLECT_ENV, CONDA_INFO, DEVICE_QUERY, DOCKER, SYSTEM, XFORMERS, GPUSTAT),
+    TENSORFLOW,
     *(PIP, PIP_SHOW, PIXI, REPORT, ENV),
 )
 # Lists that no CUDA_VISIBLE_DEVICES shortens.
 ALL_GPUS = (SMI_Q, SMI, SMI_QUERY, SMI_L, CONTAINER_CLI)
-GPU_TRUST = (*ALL_GPUS, COLLECT_ENV, SHOW_CONFIG, DEVICE_QUERY, NUMBA, TENSORFLOW, XFORMERS, REPORT)
+GPU_TRUST = (*ALL_GPUS, COLLECT_ENV, SHOW_CONFIG, GPUSTAT, DEVICE_QUERY, NUMBA, TENSORFLOW, XFORMERS, REPORT)
 # Lists of the devices that CUDA shows to the program that asks.
 VISIBLE_GPUS = (SHOW_CONFIG, NUMBA, DEVICE_QUERY)

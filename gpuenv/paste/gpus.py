@@ -24,6 +24,12 @@ _QUERIED_FIELD = pattern(
     r"(CUDA Capability Major/Minor version number|Total amount of global memory):\s+([\d.]+)"
     r"(?: MBytes \((\d+) bytes\))?"
 )
+# gpustat, README: number, name, temperature, use, and memory in MB, by which it means MiB
+_WATCHED = pattern(rf"\[(\d{{1,3}})\] ({_MAKER}.*?)\s*\|\s*(?:\d{{1,3}}|\?\?)\s*'C,.*?\|\s*(\d+) / +(\d+) MB\b")
+# jetson_release of jetson-stats names the module; its GPU is in the tables under that name
+_BOARD = pattern(
+    r"(?:Model: )?(?:NVIDIA )?(Jetson (?:(?:AGX|Orin|Xavier) )?(?:Orin|NX|Nano|Xavier|Thor|TX[12]))\b.*\[L4T \d"
+)
 _CONTAINER_CLI = pattern(r"(Device Index|Model|GPU UUID|Bus Location|Architecture):\s+(\S.*)$")
 _XFORMERS = pattern(r"gpu\.(compute_capability|name):\s+(\S.*)$")
 # transformers env, and forms that people fill in
@@ -149,10 +155,19 @@ class GpuReader:
         if xformers:
             field = "name" if xformers[1] == "name" else "capability"
             return self._put(forms.XFORMERS, "0", **{field: xformers[2]})
-        reported = _REPORTED.match(line)
+        reported = _REPORTED.match(line) or _BOARD.match(line)
         if reported:
             return self._put(forms.REPORT, "0", name=reported[1])
-        return self._of_nvidia(line) or self._of_amd(line)
+        return self._watched(line) or self._of_nvidia(line) or self._of_amd(line)
+
+    def _watched(self, line: str) -> str | None:
+        """A line of gpustat."""
+        watched = _WATCHED.match(line)
+        if watched is None:
+            return None
+        used, total = tables.mebibytes(watched[3]), tables.mebibytes(watched[4])
+        values = {"name": watched[2], "memory_used": used, "memory_total": total}
+        return self._put(forms.GPUSTAT, watched[1], index=int(watched[1]), **values)
 
     def _of_nvidia(self, line: str) -> str | None:
         """DeviceQuery of the samples, and nvidia-container-cli info."""

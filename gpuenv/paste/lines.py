@@ -14,6 +14,9 @@ _WIDEST = 4096  # of a line that was printed
 _TAGS = pattern(r"^(?:</?(?:pre|code|p|div|span|details|summary|blockquote|samp)\b[^>]*>\s*)+", re.IGNORECASE)
 _HEADING = pattern(r"#{1,6} (\w[\w /]{1,40})\??$")
 _SHORT = 80  # characters of an answer
+_FRAMES = str.maketrans("\u2502\u2503\u2551\u00a6", "||||")  # what editors and code pages make of a table's bars
+_LOST_ENDS = pattern(r"NVIDIA-SMI \d.*\|\s+[|+]")
+_BETWEEN_ROWS = pattern(r"(?<=[|+])\s+(?=[|+])")
 _BULLET = pattern(r"^[-*+\u2022]\s+(?:\[[ xX]\]\s*)?")
 
 
@@ -25,7 +28,7 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
     question = ""
     for number, line in enumerate(text.splitlines(), 1):
         raw = line[:_LONGEST]
-        for part in unfolded(raw, notation=is_notation(raw))[:_MOST]:
+        for part in _rows(unfolded(raw, notation=is_notation(raw)))[:_MOST]:
             bare = _bare(part[:_WIDEST])
             heading = _HEADING.match(bare)
             if question and bare and not heading and len(bare) < _SHORT:
@@ -35,7 +38,12 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
             yield number, bare
 
 
+def _rows(parts: list[str]) -> list[str]:
+    """The parts of a line; a table that lost its line ends on the way, as on a forum without a fence, row by row."""
+    return [row for part in parts for row in (_BETWEEN_ROWS.split(part) if _LOST_ENDS.search(part) else (part,))]
+
+
 def _bare(line: str) -> str:
     """A line without its indentation, the bullet of a list, the fence of code and marks of emphasis."""
-    text = _BULLET.sub("", _TAGS.sub("", clean(line)))
+    text = _BULLET.sub("", _TAGS.sub("", clean(line))).translate(_FRAMES)
     return text.replace("**", "").strip("` ")

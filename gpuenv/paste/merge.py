@@ -30,7 +30,7 @@ _ONE_A_MACHINE = (
     ),
     *("nvrtc", "cuda-path", "distribution-id", "distribution-release"),
 )
-_OF_NVML = (*forms.ALL_GPUS, forms.COLLECT_ENV)  # their numbers are NVML's
+_OF_NVML = (*forms.ALL_GPUS, forms.COLLECT_ENV, forms.GPUSTAT)  # their numbers are NVML's
 
 # What CuPy and numba ask of libcuda itself is what their CUDA programs get; what nvidia-smi prints in Windows may
 # stand beside what a WSL says of itself.
@@ -163,9 +163,16 @@ def visible(pasted: Pasted) -> Reading[int]:
             return Reading(len(pasted.gpus[form]), f"pasted {form}")
     hiding = [entry for entry in answers(pasted, "env.CUDA_VISIBLE_DEVICES")[:1] if entry.value in _HIDING]
     none = [entry for entry in answers(pasted, "cuda-init")[:1] if entry.value == NO_DEVICE]
-    for entry in (*none, *hiding):
+    for entry in (*none, *hiding, *_without_instance(pasted)):
         return Reading(0, f"pasted {entry.form}, line {entry.line}")
     return missing("the paste does not say it")
+
+
+def _without_instance(pasted: Pasted) -> tuple[Said, ...]:
+    """That nvidia-smi found no MIG instance, where every GPU is in MIG mode: CUDA has nothing to show then."""
+    listed = merged_gpus(pasted)[1]
+    no_instance = listed and all(gpu.mig and not gpu.mig_instances for gpu in listed)
+    return answers(pasted, "mig-none")[:1] if no_instance else ()
 
 
 def count(pasted: Pasted) -> Reading[int]:

@@ -28,10 +28,11 @@ FAULTS = {"GPU is lost": Nvml.GPU_IS_LOST, "Unknown Error": Nvml.UNKNOWN}
 
 LONG_GPU = pattern(rf"GPU ({_BUS})$")
 LONG_FIELD = pattern(r"(Product Name|GPU UUID|Compute Mode|Total|Used|Current)\s+: (.+)$")
-LONG_SECTION = pattern(r"[A-Z][\w /()-]*$")
+LONG_SECTION = pattern(r"[A-Za-z][\w /()-]*$")
 _OF_LONG = {"Product Name": "name", "GPU UUID": "uuid", "Compute Mode": "compute_mode"}
 
 _COLUMN = pattern(r"([a-z][a-z0-9_.]*)(?: \[\w+\])?")
+_ASKED = pattern(r"nvidia-smi\b.* --query-gpu[= ]['\"]?([a-z0-9_.,]+)")
 _OF_COLUMN = {
     "name": "name",
     "gpu_name": "name",
@@ -61,7 +62,9 @@ def mebibytes(text: str) -> int | None:
 
 
 def long_values(section: str, name: str, value: str) -> dict[str, object]:
-    """What a line of ``nvidia-smi -q`` says of its GPU; the section decides what "Total" and "Current" are of."""
+    """What a line of ``nvidia-smi -q`` says of its GPU; the section decides what a name and "Total" are of."""
+    if value in _NOTHING or section.endswith("Licensed Product"):  # a vGPU's licence has a product's name too
+        return {}
     if name in _OF_LONG:
         return {_OF_LONG[name]: value}
     if section == "MIG Mode" and name == "Current":
@@ -72,11 +75,15 @@ def long_values(section: str, name: str, value: str) -> dict[str, object]:
 
 
 def columns_of(line: str) -> tuple[str, ...]:
-    """The columns of a list that ``--query-gpu`` prints, where a line names them; they may be unknown ones."""
-    names = [_COLUMN.fullmatch(part.strip()) for part in line.split(",")]
+    """The columns of a list that ``--query-gpu`` prints, where a line names them; they may be unknown ones.
+
+    With ``noheader``, the command alone does.
+    """
+    asked = _ASKED.search(line)
+    names = [_COLUMN.fullmatch(part.strip()) for part in (asked[1] if asked else line).split(",")]
     told = tuple(match[1] for match in names if match)
     known = sum(name in _OF_COLUMN for name in told)
-    return told if len(told) == len(names) > 1 and known * 2 > len(told) else ()
+    return told if len(told) == len(names) > (0 if asked else 1) and known * 2 > len(told) else ()
 
 
 def row_values(columns: tuple[str, ...], line: str) -> dict[str, Any] | None:

@@ -102,11 +102,12 @@ def _attempts(ask: Callable[[list[str]], ChildResult]) -> tuple[dict[str, Any], 
     while True:
         result = ask(_steps(lost))
         told = parse_facts(result.stdout)
-        culprit = told.pop("trying", None)
+        culprit, since = told.pop("trying", None), told.pop("since", None)
         facts |= told
         at_an_end = result.ending is not Ending.CRASHED or result.signal_name == KILLED
         if at_an_end or not isinstance(culprit, str) or culprit in _steps(lost):
-            return facts, lost, _libraries_source(result, facts, lost, time.monotonic() - started)
+            source = _libraries_source(result, facts, lost, time.monotonic() - started)
+            return facts, lost, source if lost or _had_its_time(result, since) else _too_short(source)
         hung = result.signal_name == _ALARM
         lost.append(Lost(culprit, "does not come back" if hung else f"ended by {result.signal_name}", hung))
 
@@ -157,6 +158,21 @@ def _libraries_source(result: ChildResult, facts: dict[str, Any], lost: list[Los
         return last
     state = SourceState.TIMED_OUT if all(entry.hung for entry in lost) else SourceState.CRASHED
     return Source("libraries", state, "; ".join(f"{entry.step}: {entry.how}" for entry in lost), duration)
+
+
+def _had_its_time(result: ChildResult, since: object) -> bool:
+    """Whether what was ended at the deadline had been about one step for as long as its alarm would have let it.
+
+    Where the interpreter is slow to start, as from a cold network file system, little or nothing is left for it.
+    """
+    if result.ending is not Ending.TIMED_OUT:
+        return True
+    return isinstance(since, float) and time.monotonic() - since >= _SHARE * result.duration
+
+
+def _too_short(source: Source) -> Source:
+    detail = f"{source.duration:.1f} s were left for it, which is too short; --timeout gives more"
+    return replace(source, state=SourceState.NOT_ASKED, detail=detail)
 
 
 def _uses_pathfinder(release: str) -> bool:

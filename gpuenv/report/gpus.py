@@ -40,7 +40,8 @@ def _gpu(gpu: Gpu) -> str:
     if gpu.memory_total.value:
         parts.append(f"{gpu.memory_total.value // _MIB} MiB")
     if gpu.mig.value:
-        parts.append(f"MIG with {counted(len(gpu.mig_instances), 'instance')}")
+        instances = len(gpu.mig_instances)
+        parts.append(f"MIG with {counted(instances, 'instance')}" if instances else "in MIG mode")
     return ", ".join(parts)
 
 

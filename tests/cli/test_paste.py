@@ -84,6 +84,12 @@ def test_what_cannot_be_used_ends_in_2(arguments: tuple[str | Path, ...], said: 
         assert done.stdout == ""
 
 
+def test_an_error_alone_is_shown_its_way(tmp_path: Path) -> None:
+    error = tmp_path / "what it says.txt"
+    error.write_text("ImportError: libnvrtc.so.12: cannot open shared object file\n", encoding="utf-8")
+    assert f"gpuenv explain '{error}'" in gpuenv("doctor", "--paste", error).stderr
+
+
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["", "dry"])
 def test_this_machine_is_not_changed_by_what_somebody_pasted(dry: tuple[str, ...]) -> None:
     assert_refused("doctor", "--fix", "--yes", *dry, "--paste", TEXTS / "numba.txt", names=["--fix", "--paste"])

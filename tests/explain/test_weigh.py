@@ -15,7 +15,7 @@ from gpuenv.explain.weigh import Verdict, Word, weigh
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import CheckRun, CheckStatus
+from gpuenv.model.finding import CheckRun, CheckStatus, Fix
 from gpuenv.model.snapshot import Snapshot
 from tests.eval.near import OPPOSITES
 
@@ -196,6 +196,24 @@ def test_what_the_doctor_finds_is_raised_and_what_it_rules_out_lowered() -> None
     assert said[0].supported_by == ("DRV106: No NVIDIA driver is installed",)
     after = {entry.cause: entry.confidence for entry in said}
     assert after[Cause.VISIBLE_DEVICES_HIDE_GPU] < before[Cause.VISIBLE_DEVICES_HIDE_GPU]
+
+
+def test_who_has_looked_at_the_machine_is_not_told_to() -> None:
+    """In the place of that stand the cures of what was found; others of the cause stay, as do all without them."""
+    own, look = Fix("Load the module."), ("gpuenv", "doctor")
+    for cause in (Cause.NO_DRIVER, Cause.CUDA_INITIALIZATION_FAILED):
+        text = NO_DEVICE if cause is Cause.NO_DRIVER else "cuInit failed: CUDA_ERROR_OPERATING_SYSTEM"
+        alone, found, untold = (
+            next(
+                entry.fix
+                for entry in explanation(scan(text.encode()), frozenset(), verdict).causes
+                if entry.cause is cause
+            )
+            for verdict in (None, Verdict({cause: Word("X", "found", (own,))}), Verdict({cause: Word("X", "found")}))
+        )
+        assert look in [fix.command for fix in alone]
+        assert found == (own, *(fix for fix in alone if fix.command != look))
+        assert untold == alone
 
 
 def test_only_a_probed_machine_rules_a_cause_out() -> None:

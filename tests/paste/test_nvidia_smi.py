@@ -126,6 +126,86 @@ def test_the_long_form_of_every_age() -> None:
     )
 
 
+@pytest.mark.parametrize("licence", ["N/A", "NVIDIA Virtual Compute Server", "NVIDIA RTX Virtual Workstation"])
+def test_the_long_form_names_a_licence_too(licence: str) -> None:
+    text = (
+        "Driver Version                            : 535.161.07\nGPU 00000000:02:00.0\n"
+        "    Product Name                          : GRID A100D-20C\n"
+        "    vGPU Software Licensed Product\n"
+        f"        Product Name                      : {licence}\n        License Status                    : N/A\n"
+        "    FB Memory Usage\n        Total                             : 20480 MiB\n"
+    )
+    assert wrong(text, {"gpus": "GRID A100D-20C 8.0 20"}) == {}
+
+
+@pytest.mark.parametrize("between", ["   ", ", ", " | ", " / "])
+@pytest.mark.parametrize(
+    ("first", "driver", "second", "cuda"),
+    [
+        ("Driver Version:", "535.104.05", "CUDA Version:", "12.2"),
+        ("| KMD Version :", "610.43.02", "CUDA UMD Version :", "13.3"),
+    ],
+)
+def test_the_line_without_the_name_of_the_program(
+    first: str, driver: str, second: str, cuda: str, between: str
+) -> None:
+    text = f"{first} {driver}{between}{second} {cuda}"
+    assert wrong(text, {"driver.version": driver, "driver.cuda": cuda}) == {}
+
+
+def test_a_table_that_has_lost_its_lines() -> None:
+    """As forums show it that was not fenced: the ends of the lines are blanks, and of many blanks one is left."""
+    table = (
+        "+-----------------------------------------------------------------------------+\n"
+        "| NVIDIA-SMI 470.57.02    Driver Version: 470.57.02    CUDA Version: 11.4     |\n"
+        "|-------------------------------+----------------------+----------------------+\n"
+        "| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |\n"
+        "|===============================+======================+======================|\n"
+        "|   0  Tesla T4            Off  | 00000000:00:1E.0 Off |                    0 |\n"
+        "| N/A   40C    P0    26W /  70W |      0MiB / 15109MiB |      0%      Default |\n"
+        "|                               |                      |                  N/A |\n"
+        "+-------------------------------+----------------------+----------------------+\n"
+        "|   1  Tesla V100-PCIE-32GB Off | 00000000:00:1F.0 Off |                    0 |\n"
+        "| N/A   34C    P0    42W / 250W |      0MiB / 32510MiB |      0%   E. Process |\n"
+        "+-----------------------------------------------------------------------------+\n"
+    )
+    expected = {
+        "driver.version": "470.57.02",
+        "driver.cuda": "11.4",
+        "gpus": "Tesla T4 7.5 15; Tesla V100-PCIE-32GB 7.0 32",
+    }
+    assert wrong(table, expected) == {}
+    assert wrong(" ".join(table.split()), expected) == {}
+
+
+IN_MIG_MODE = (
+    "| NVIDIA-SMI 525.85.12    Driver Version: 525.85.12    CUDA Version: 12.0     |\n"
+    "|   0  NVIDIA A100-SXM...  On   | 00000000:07:00.0 Off |                   On |\n"
+    "| N/A   29C    P0    44W / 400W |      0MiB / 81920MiB |     N/A      Default |\n"
+    "|                               |                      |              Enabled |\n"
+)
+BESIDE = IN_MIG_MODE[80:].replace("|   0", "|   1").replace(" Enabled", "Disabled").replace("07:00", "0F:00")
+NO_INSTANCE = "|  No MIG devices found                                                       |\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        pytest.param(IN_MIG_MODE + NO_INSTANCE, "mig-misconfigured", id="none"),
+        pytest.param(IN_MIG_MODE, None, id="not told"),
+        pytest.param(IN_MIG_MODE + BESIDE + NO_INSTANCE, None, id="another GPU beside, whole"),
+        pytest.param(
+            f"{IN_MIG_MODE}{NO_INSTANCE}GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5d5ba0d6)\n"
+            "  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)\n",
+            None,
+            id="made since",
+        ),
+    ],
+)
+def test_mig_without_an_instance(text: str, cause: str | None) -> None:
+    assert primary(text) == cause
+
+
 def test_the_answer_to_a_query() -> None:
     text = (
         "index, name, driver_version, memory.total [MiB], compute_cap\n"
@@ -137,6 +217,33 @@ def test_the_answer_to_a_query() -> None:
         "gpus": "NVIDIA GeForce RTX 3090 8.6 24; NVIDIA GeForce RTX 5070 12.0 ?",
     }
     assert wrong(text, expected) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [
+        ("name,driver_version,compute_cap --format=csv,noheader", "NVIDIA A10G, 535.183.01, 8.6"),
+        ("'index,name,compute_cap,driver_version' --format=csv,noheader,nounits", "0, NVIDIA A10G, 8.6, 535.183.01"),
+        ("name,driver_version --format=csv", "name, driver_version\nNVIDIA A10G, 535.183.01"),
+    ],
+)
+def test_the_command_names_the_columns_that_its_answer_does_not(asked: str, rows: str) -> None:
+    text = f"me@box:~$ nvidia-smi --query-gpu={asked}\n{rows}\n"
+    assert wrong(text, {"driver.version": "535.183.01", "gpus": "NVIDIA A10G 8.6 ?"}) == {}
+    assert wrong(text.replace("gpu=", "gpu "), {"gpus": "NVIDIA A10G 8.6 ?"}) == {}
+
+
+def test_gpustat() -> None:
+    text = (
+        "node07                     Thu Jan  9 10:00:00 2025  550.120\n"
+        "[0] NVIDIA RTX A6000       | 35'C,   0 % |   300 / 49140 MB | gdm(120M) ada(180M)\n"
+        "[1] NVIDIA GeForce RTX 3090| ??'C,  ?? % |    10 / 24576 MB |\n"
+        "[2] this is a step of a tutorial | 35'C, which is warm\n"
+    )
+    expected = {"driver.version": "550.120", "gpus": "NVIDIA RTX A6000 8.6 48; NVIDIA GeForce RTX 3090 8.6 24"}
+    assert wrong(text, expected) == {}
+    table = "|   1  NVIDIA GeForce ...  Off  | 00000000:02:00.0 Off |\n"
+    assert wrong(table + text, {"gpus": "NVIDIA GeForce RTX 3090 8.6 24"}) == {}
 
 
 def test_cut_names_are_filled_from_the_list_of_the_same_number() -> None:

@@ -57,6 +57,8 @@ def each_line(before: str, after: str = "") -> str:
         pytest.param(json.dumps({"level": "info", "message": TEXT}), id="a string of JSON"),
         pytest.param("`" + TEXT.replace("\n\n", "`\n\n`").strip() + "`", id="backticks"),
         pytest.param(TEXT.replace("\n", "\r\n"), id="Windows"),
+        pytest.param(TEXT.replace("|", "\u2502"), id="lines for bars"),
+        pytest.param(TEXT.replace("|", "\u00a6"), id="the broken bars of another code page"),
     ],
 )
 def test_what_stands_around_it_changes_no_fact(text: str) -> None:

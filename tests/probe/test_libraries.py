@@ -60,9 +60,9 @@ class Libraries:
         for name, soname in NAMES.items():
             self.make(soname, sources.get(name, ""))
 
-    def ask(self, interpreter: Path, limit: float = 20.0) -> tuple[LibraryFacts, Source]:
+    def ask(self, interpreter: Path, limit: float = 20.0, **variables: str) -> tuple[LibraryFacts, Source]:
         """What a CuPy 13 would load from here."""
-        where = {"LD_LIBRARY_PATH": str(self.folder)}
+        where = {"LD_LIBRARY_PATH": str(self.folder), **variables}
         return ask_libraries(asking(where, limit=limit), str(interpreter), CUPY)
 
 
@@ -177,6 +177,19 @@ def test_when_all_hang_the_deadline_holds(interpreter: Path, libraries: Librarie
     assert time.monotonic() - started < 3
     assert source.state is SourceState.TIMED_OUT
     assert by_name(facts)["nvrtc"].path is None
+
+
+def test_an_interpreter_that_is_slow_to_start_accuses_no_library(
+    interpreter: Path, libraries: Libraries, tmp_path: Path
+) -> None:
+    """As from a cold network file system: what is left of the time says nothing of the libraries."""
+    libraries.make_all(cublas=HANG)
+    hook = tmp_path / "sitecustomize.py"
+    for pause in ("60", "1.5"):  # never started; begun with too little of the time
+        hook.write_text(f"import time\ntime.sleep({pause})\n", encoding="utf-8")
+        _, source = libraries.ask(interpreter, limit=2, PYTHONPATH=str(tmp_path))
+        assert source.state is SourceState.NOT_ASKED, pause
+        assert "--timeout" in (source.detail or "")
 
 
 def test_a_crash_that_a_version_call_brings_is_told_too(interpreter: Path, libraries: Libraries) -> None:

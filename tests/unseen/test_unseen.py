@@ -11,6 +11,7 @@ import pytest
 from tests.scenarios.ground import Workshop, show
 from tests.unseen.again import AGAIN
 from tests.unseen.astray import ASTRAY
+from tests.unseen.confined import CONFINED
 from tests.unseen.content import CONTENT
 from tests.unseen.drivers import DRIVERS
 from tests.unseen.elsewhere import ELSEWHERE
@@ -46,6 +47,7 @@ MACHINES = (
     *AGAIN,
     *KEPT,
     *ELSEWHERE,
+    *CONFINED,
 )
 
 

@@ -15,6 +15,7 @@ from gpuenv.doctor.machine import (
 )
 from gpuenv.doctor.registry import Facts, Outcome, Symptom, check
 from gpuenv.doctor.strays import unfound
+from gpuenv.matrix.needs import is_tegra
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix
@@ -275,8 +276,10 @@ def _opened(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ...]:
         by_docker = snapshot.host.container.value is Container.DOCKER
         command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if group and by_docker else None
         return (Fix(words, command),)
-    options = "Or take NVreg_DeviceFileUID, -GID and -Mode out of /etc/modprobe.d, and load the module anew."
-    return (Fix(words, ("sudo", "usermod", "-a", "-G", group, "USER") if group else None), Fix(options))
+    join = Fix(words, ("sudo", "usermod", "-a", "-G", group, "USER") if group else None)
+    if is_tegra(snapshot):
+        return (join,)  # its nodes are udev's, and no option of a module decides on them
+    return (join, Fix("Or take NVreg_DeviceFileUID, -GID and -Mode out of /etc/modprobe.d, and load the module anew."))
 
 
 def _cuda_fails(snapshot: Snapshot) -> bool:

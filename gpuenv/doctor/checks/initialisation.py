@@ -9,7 +9,8 @@ from gpuenv.doctor.evidence import fact, searched, source
 from gpuenv.doctor.machine import driver_sees_gpu, holders_of, is_passed_on, nvidia_on_bus, unfound_in_wsl
 from gpuenv.doctor.mps import MPS_TROUBLES, by_mps
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
-from gpuenv.doctor.remedies import driver_fixes, fabric_manager, restart
+from gpuenv.doctor.remedies import driver_fixes, fabric_manager
+from gpuenv.doctor.starting import ACCEPT_WORK, LOOK, fixes_of, without_instance
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.codes import Cuda
@@ -29,14 +30,6 @@ _BEFORE = (
 )
 # Boards that no NVSwitch joins: those in a PCIe slot, and those joined by bridges alone.
 _WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4|L4|L40S?|A2|A10|A16|A30|A40)\b")
-_ACCEPT_WORK = Fix(
-    "In a confidential virtual machine, let the GPU take work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
-)
-_LOOK = Fix("Look for messages of the driver in the kernel's log, then restart the machine.", ("sudo", "dmesg"))
-_LOAD_AND_LOOK = (
-    Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
-    _LOOK,
-)
 
 
 @check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_BEFORE)
@@ -93,7 +86,7 @@ def system_not_ready(facts: Facts) -> Outcome:
                 f"If it refuses, install the one of exactly the driver's version, {snapshot.driver.version.value}.",
                 fabric_manager(snapshot),
             ),
-            *((_ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
+            *((ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
         ),
     )
 
@@ -242,47 +235,33 @@ def initialisation_failed(facts: Facts) -> Outcome:
     What it means: the driver is there and NVML may answer, but cuInit fails, so no CUDA program can start.
     How it is seen: the return code of cuInit in a process of its own.
     What to do: load nvidia-uvm; look at the kernel's log; after suspend, reload nvidia-uvm; restart. With MIG on, make
-    an instance. Where MPS is in between, see to its daemon.
+    an instance. Where MPS is in between, see to its daemon. Where a call of the system is refused (304), see to what
+    confines the process; where memory cannot be reserved (2), to its limits.
     """
     snapshot = facts.snapshot
     code = snapshot.driver.cuda_init.value
+    no_instance = bool(snapshot.gpus) and all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
     if code is None:
         if snapshot.source("libcuda").state.value == "failed":
             yield NotKnown(snapshot.source("libcuda").detail or "libcuda could not be asked")
+        elif no_instance and snapshot.visible_count.value == 0:  # as nvidia-smi tells in a paste
+            modes = (entry for place, gpu in enumerate(snapshot.gpus) for entry in fact(f"gpus[{place}].mig", gpu.mig))
+            yield without_instance(snapshot, (*modes, *fact("visible_count", snapshot.visible_count)))
         return
     if code == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return
     evidence = source(snapshot, "libcuda") + source(snapshot, "nvml") + fact("gpu_count", snapshot.gpu_count)
     evidence += troubles(snapshot)
-    all_without_instance = all(gpu.mig.value and not gpu.mig_instances for gpu in snapshot.gpus)
     if code in MPS_TROUBLES:
         yield by_mps(snapshot, code, evidence + fact("mps.pipe_directory", snapshot.mps.pipe_directory))
-    elif code == Cuda.NO_DEVICE and snapshot.gpus and all_without_instance:
-        yield _without_instance(evidence)
+    elif code == Cuda.NO_DEVICE and no_instance:
+        yield without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot):
-        usual = _starting_anew(facts)
-        fixes = (_ACCEPT_WORK, *usual) if code == Cuda.SYSTEM_NOT_READY else usual
-        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, fixes)
+        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, fixes_of(facts, code))
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("the driver shows no GPU, and the PCI bus none of NVIDIA's")
     else:
         yield _not_listed(nvidia_on_bus(snapshot) or (), evidence)
-
-
-def _starting_anew(facts: Facts) -> tuple[Fix, ...]:
-    """What may help where nothing more precise is known; neither WSL nor a Jetson has the module nvidia-uvm."""
-    if facts.snapshot.host.wsl.value:
-        again = restart(facts.snapshot, "so that its connection to the driver is made anew")
-        return (again, Fix("Where it comes back, update the NVIDIA driver in Windows."))
-    return _LOAD_AND_LOOK[1:] if facts.needs.tegra else _LOAD_AND_LOOK
-
-
-def _without_instance(evidence: tuple[Evidence, ...]) -> Symptom:
-    fixes = (
-        Fix("Make an instance of the whole GPU.", ("sudo", "nvidia-smi", "mig", "-cgi", "0", "-C")),
-        Fix("Or turn MIG off.", ("sudo", "nvidia-smi", "-mig", "0")),
-    )
-    return Symptom("MIG is on, but no instance exists", evidence, fixes, cause=Cause.MIG_MISCONFIGURED)
 
 
 def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Symptom:
@@ -296,4 +275,4 @@ def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Sym
     if kept:
         title += f": {kept} holds it"
         passed_on = (Fix(f"{kept} keeps the GPU for a virtual machine: use it there, or bind it to nvidia."),)
-    return Symptom(title, evidence + holders, (*passed_on, _LOOK))  # nvidia-uvm has no part in listing GPUs
+    return Symptom(title, evidence + holders, (*passed_on, LOOK))  # nvidia-uvm has no part in listing GPUs

@@ -12,7 +12,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.identity import AMD, INTEL
 from gpuenv.model.lines import is_rocm, rocm_of
 from gpuenv.model.snapshot import Container, CupyInstallation, Module, Snapshot
-from gpuenv.model.visible import listed, to_be_opened, uuids_of, visible_entries
+from gpuenv.model.visible import is_old_instance, listed, to_be_opened, uuids_of, visible_entries
 
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # what the device plugin of Kubernetes sets for a pod that asked for no GPU
@@ -192,7 +192,7 @@ def _cut_short(facts: Facts, told: str) -> Outcome:
     """A list of which CUDA reads the beginning alone."""
     snapshot = facts.snapshot
     counted = to_be_opened(snapshot.gpus)
-    found = listed(told, len(counted), uuids_of(counted))
+    found = listed(told.rstrip(", "), len(counted), uuids_of(counted))  # nothing stands behind a comma at the end
     instances = [entry for entry in found.entries if entry.startswith("MIG-")]
     if len(instances) > 1:
         yield Symptom(
@@ -243,7 +243,7 @@ def hidden_by_variable(facts: Facts) -> Outcome:
     variables = snapshot.environment
     told = variables.get("CUDA_VISIBLE_DEVICES")
     nothing_seen = snapshot.visible_count.value == 0 and driver_sees_gpu(snapshot)
-    if told is not None and nothing_seen and visible_entries(told, snapshot.gpus) == 0:
+    if told is not None and nothing_seen and (visible_entries(told, snapshot.gpus) == 0 or is_old_instance(told)):
         yield _hidden(snapshot, told)
     elif told and snapshot.gpu_count.source == "nvml" and (snapshot.visible_count.value or 0) > 0:
         yield from _cut_short(facts, told)

@@ -9,6 +9,7 @@ from gpuenv.doctor.evidence import fact, source
 from gpuenv.doctor.machine import driver_nodes, libraries_absent, module_loaded
 from gpuenv.doctor.registry import Facts, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
+from gpuenv.model.codes import Nvml
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.reading import Answer, Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
@@ -30,7 +31,8 @@ def driver_unresponsive(facts: Facts) -> Outcome:
     the GPU here will hang or die the same way.
     How it is seen: each library is asked in a process of its own, which was killed at the deadline or by a signal.
     What to do: look for Xid messages in the kernel's log; end the processes that hold the GPU; restart the machine. If
-    it comes back at once, reinstall the driver, or have the GPU looked at.
+    it comes back at once, reinstall the driver, or have the GPU looked at. Many GPUs without persistence mode may only
+    be slow to wake: give them more time with --timeout.
     """
     dead = [name for name in ("nvml", "libcuda") if facts.snapshot.source(name).state in _DEAD]
     if not dead:
@@ -43,10 +45,14 @@ def driver_unresponsive(facts: Facts) -> Outcome:
         (
             Fix("Look for Xid messages of the driver in the kernel's log.", ("sudo", "dmesg")),
             Fix("Restart the machine; if it comes back at once, reinstall the driver."),
+            *((_MORE_TIME,) if hung else ()),
         ),
     )
 
 
+_MORE_TIME = Fix(
+    "Where many GPUs without persistence mode may only be slow to wake, give them more time: --timeout 120."
+)
 _PREDICATES = {
     (True, False): "does not answer",
     (True, True): "do not answer",
@@ -143,11 +149,15 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
     """nvidia-smi hangs or fails while the driver answers.
 
     What it means: NVML answers, so programs can use the GPU, but the tool does not. Scripts that call nvidia-smi, and
-    many other tools do, will hang or fail.
-    How it is seen: nvidia-smi was killed at the deadline, crashed, or ended with an error, while NVML answered.
+    many other tools do, will hang or fail. Or NVML itself refuses while CUDA works: the same tools fail then.
+    How it is seen: nvidia-smi was killed at the deadline, crashed, or ended with an error, while NVML answered; or
+    nvmlInit gave an error, and cuInit none.
     What to do: run it by hand; a process in uninterruptible sleep or an nvidia-smi of another driver are usual causes.
     """
     snapshot = facts.snapshot
+    if _nvml_alone_refuses(facts):
+        yield _refusing(snapshot)
+        return
     state = snapshot.source("nvidia-smi").state
     if state not in _FAILED:
         return
@@ -156,11 +166,29 @@ def nvidia_smi_fails(facts: Facts) -> Outcome:
         return
     if snapshot.gpu_count.value == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return  # it has nothing to list, or fails over the same GPU
-    hung = "does not answer" if state is SourceState.TIMED_OUT else "fails"
+    hung, waits_or_says = ("does not answer", "waits for") if state is SourceState.TIMED_OUT else ("fails", "says")
     yield Symptom(
         f"nvidia-smi {hung}, though the driver answers",
         source(snapshot, "nvidia-smi") + source(snapshot, "nvml"),
-        (Fix("Run nvidia-smi by hand and see what it waits for.", ("nvidia-smi",)),),
+        (Fix(f"Run nvidia-smi by hand and see what it {waits_or_says}.", ("nvidia-smi",)),),
         Severity.WARNING,
         Cause.SOURCES_DISAGREE if state is SourceState.FAILED else None,
+    )
+
+
+def _nvml_alone_refuses(facts: Facts) -> bool:
+    """Whether nvmlInit gives an error where cuInit gives none; no library, or one of another release, is no refusal."""
+    driver = facts.snapshot.driver
+    told = driver.nvml_init.value not in (None, 0, Nvml.LIBRARY_NOT_FOUND, Nvml.LIB_RM_VERSION_MISMATCH)
+    return told and driver.cuda_init.value == 0 and not facts.needs.tegra  # of old boards, NVML drives nothing
+
+
+def _refusing(snapshot: Snapshot) -> Symptom:
+    said = source(snapshot, "nvidia-smi") if snapshot.source("nvidia-smi").state in _FAILED else ()
+    return Symptom(
+        "NVML refuses to start, though CUDA works: nvidia-smi and whatever else watches the GPU will fail",
+        source(snapshot, "nvml") + source(snapshot, "libcuda") + said,
+        (Fix("Run nvidia-smi by hand and see what it says; programs that compute are not held up.", ("nvidia-smi",)),),
+        Severity.WARNING,
+        Cause.SOURCES_DISAGREE,
     )

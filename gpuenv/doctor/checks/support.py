@@ -89,7 +89,7 @@ def _by_branch(device: PciGpu, facts: Facts) -> Symptom | None:
         fact("driver.version", snapshot.driver.version)
         + _device(device, matrix.cite(product.source))
         + (Evidence("needed", needed, row.source),),
-        (_none_left(row.last),) if _is_gone(row.last, matrix) else _other_branch(facts),
+        (_none_left(row.last),) if _is_gone(row.last, matrix) else _other_branch(product.name, facts),
         _severity(snapshot),
         _removed(row.last, matrix) if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
     )
@@ -108,15 +108,15 @@ def _none_left(last: int | None) -> Fix:
     return Fix(f"Use another GPU: branch {last} was the last one for this, and no CuPy that is known runs on it.")
 
 
-def _other_branch(facts: Facts) -> tuple[Fix, ...]:
-    """One that drives this GPU and loses none of those that work."""
+def _other_branch(name: str, facts: Facts) -> tuple[Fix, ...]:
+    """One that drives this GPU and loses none of those that work; what works may be all that is wanted."""
     snapshot, needed = facts.snapshot, wanted(facts)
-    words = f"Install a driver of {needed.branches}"
     if not needed.possible:
         return no_one_driver(facts)
-    if needed.last is None:
-        return (Fix(f"{words}."),)
-    return (older_driver(snapshot, family(snapshot), needed.last, words),)
+    leave = Fix(f"Or leave the driver as it is, where {name} is not to be used: the others go on without it.")
+    words = f"Install a driver of {needed.branches}"
+    other = older_driver(snapshot, family(snapshot), needed.last, words) if needed.last else Fix(f"{words}.")
+    return (other, leave) if driver_sees_gpu(snapshot) else (other,)
 
 
 def _by_kind(device: PciGpu, facts: Facts) -> Symptom | None:

@@ -148,11 +148,17 @@ def nothing_fits(facts: Facts) -> Outcome:
         fact("driver.version", facts.snapshot.driver.version)
         + tuple(Evidence("target.cupy", e.label, "older than the matrix") for e in older)
         + tuple(Evidence(r.candidate.label, f"needs {r.needed}, found {r.found}", r.source) for r in reasons),
-        _changes(resolution),
+        _changes(resolution, cause),
         # What is there may be of the driver's own time, and run: nothing is known against it.
         Severity.WARNING if older else Severity.ERROR,
         cause=cause,
     )
+
+
+_REFRESH = Fix(
+    "Bring the matrix up to date: a CuPy or a CUDA that has come out since may know the GPU.",
+    ("gpuenv", "matrix", "refresh"),
+)
 
 
 def _is_no_wheel(facts: Facts) -> bool:
@@ -161,9 +167,11 @@ def _is_no_wheel(facts: Facts) -> bool:
     return bool(cupy) and cupy[0].distribution not in {line.name for line in facts.matrix.wheel_lines}
 
 
-def _changes(resolution: Resolution) -> tuple[Fix, ...]:
-    """Every change that would do, the smallest first."""
+def _changes(resolution: Resolution, cause: Cause) -> tuple[Fix, ...]:
+    """Every change that would do, the smallest first; a GPU of which the matrix has not heard may be in a newer one."""
     better = resolution.next_better
+    if better is None and cause is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
+        return (_REFRESH, Fix("Or use another GPU."))
     if better is None:
         return (Fix("Use another GPU."),)
     others = [entry for entry in resolution.reachable if entry.candidate != better.candidate]

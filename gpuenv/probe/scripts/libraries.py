@@ -28,6 +28,7 @@ import os
 import re
 import signal
 import sys
+import time
 
 from interpreter_telling import tell
 from library_files import headers_version, mapped, mapped_files, needed_soname, refusal
@@ -48,10 +49,11 @@ FIRST_WITHOUT_BUNDLE = (12, 2)
 
 
 def step(asked, name):
-    """Tells what comes next and winds the alarm; False where it has ended a process before."""
+    """Tells what comes next, and when, and winds the alarm; False where it has ended a process before."""
     if name in asked["without"]:
         return False
     tell("trying", name)
+    tell("since", getattr(time, "monotonic", time.time)())
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, asked["limit"])
