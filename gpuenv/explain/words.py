@@ -10,7 +10,7 @@ from gpuenv.explain.shape import shape_of
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b")
 _FOLDERS = re.compile(r"""[/\\][^\s:"'/\\]+(?=[/\\])""")
 _WORD = re.compile(r"[a-z_][a-z_0-9+#]*|\d+")
-_STANDS_FOR_ANOTHER = re.compile(r"([a-z])\1{2,}")  # xxx, in place of a name that nobody is to know
+_STANDS_FOR_ANOTHER = re.compile(r"([a-z])\1{2,}")  # aaa, in place of a name that nobody is to know
 _NUMBER = "#"
 # Words that say nothing by themselves; not, no and out do.
 _EMPTY = frozenset(
