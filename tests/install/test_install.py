@@ -231,6 +231,23 @@ def test_what_others_have_changed_since_is_not_rolled_over(ground: Ground) -> No
     assert contents(target) == before
 
 
+@pytest.mark.parametrize("theirs", ["nvidia/cudnn/lib.txt", "cupy/notes.txt"])
+def test_what_others_have_put_into_a_new_folder_stays_and_is_no_failure(ground: Ground, theirs: str) -> None:
+    """CUDA's wheels share the folder nvidia/: one that comes later keeps it."""
+    target = ground.target("shared")
+    before = contents(target)
+    outcome(ground, target)
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / theirs).parent.mkdir(exist_ok=True)
+    (site / theirs).write_text("theirs\n", encoding="utf-8")
+    done = ground.gpuenv("rollback", "--python", target)
+    assert done.returncode == 0, done.stderr
+    left = {str(Path(site, *Path(theirs).parts[:count]).relative_to(target)) for count in (1, 2, 3)}
+    assert set(contents(target)) - set(before) <= left
+    assert (site / theirs).exists()
+    outcome(ground, target)
+
+
 def test_constraints_of_the_user_are_honoured(ground: Ground, tmp_path: Path) -> None:
     held = tmp_path / "held.txt"
     held.write_text("numpy==1.26.4\n", encoding="utf-8")
