@@ -12,6 +12,7 @@ from gpuenv.cli.errors import CommandError
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.record import dataclass
+from gpuenv.model.unread import reason_of
 
 if TYPE_CHECKING:
     from gpuenv.report.history import Earlier
@@ -198,7 +199,10 @@ def _render(report: Report, form: str, how: How) -> str:
 
 
 def _append_summary(report: Report) -> None:
-    """The job summary goes where the runner says; other steps may have written there."""
+    """The job summary goes where the runner says; other steps may have written there.
+
+    Nobody has asked for it, and within a container the runner's place may not be: the verdict does not hang on it.
+    """
     path = os.environ.get(_SUMMARY)
     if not path:
         return
@@ -207,7 +211,7 @@ def _append_summary(report: Report) -> None:
     try:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(markdown_text(report))
-    except OSError as error:
-        raise CommandError(
-            ExitCode.USAGE, f"{_SUMMARY}={path}: cannot be written: {error.strerror or error}"
-        ) from error
+    except (OSError, ValueError) as error:
+        from gpuenv.cli.announce import announce
+
+        announce(f"{_SUMMARY}={path}: cannot be written: {reason_of(error)}; there is no job summary")
