@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuenv.install.aims import Aims, aims, frozen, kept_wants, kept_working
 from gpuenv.install.backends.base import lock_text
 from gpuenv.install.environment import Scheme
-from gpuenv.install.errors import TargetUnusable
+from gpuenv.install.errors import InstallError, TargetUnusable
 from gpuenv.install.holdings import Holdings, as_package
 from gpuenv.install.planning import Choice, make_plan
 from gpuenv.install.record_file import is_damaged, read_record
@@ -170,7 +170,7 @@ def _resolve(
     if why:
         resolved, why = resolve_pins(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if why:
-        raise nothing_fits(why, requirements, aim.stay, caller, kept_wants(aim, packages, holdings.scheme.markers))
+        raise _nothing_fits(why, requirements, aim, caller, packages, holdings)
     refuse_other(caller, requirements, there | {pin.name: pin.release for pin in resolved.pins})
     return resolved
 
@@ -187,8 +187,20 @@ def lock_for(holdings: Holdings, caller: Caller, requirements: Sequence[str]) ->
     if lock is None:
         lock, why = make_lock(caller, requirements, kept_working(aim, packages, holdings.scheme.markers))
     if lock is None:
-        raise nothing_fits(why, requirements, aim.stay, caller, kept_wants(aim, packages, holdings.scheme.markers))
+        raise _nothing_fits(why, requirements, aim, caller, packages, holdings)
     return lock
+
+
+def _nothing_fits(
+    why: str, requirements: Sequence[str], aim: Aims, caller: Caller, packages: Sequence[Package], holdings: Holdings
+) -> InstallError:
+    """Why it cannot be; what an empty environment would not take either, this one is not the reason of."""
+    try:
+        beside = make_lock(caller, requirements, ())[0] is not None
+    except InstallError:
+        beside = True
+    kept = kept_wants(aim, packages, holdings.scheme.markers)
+    return nothing_fits(why, requirements, aim.stay, caller, kept, beside=beside)
 
 
 def _locked(holdings: Holdings, pins: Sequence[Pin], refresh: Sequence[str]) -> Resolved:

@@ -27,6 +27,7 @@ _FRAMEWORKS = {"torch": "torch", "jax": "jax", "numba-cuda": "numba.cuda", "tens
 _RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
 _NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
 _SHOWN = 3
+CONSISTENT = "consistent"
 _AT_ONCE = 4
 
 
@@ -186,7 +187,7 @@ def _consistent(before: Holdings, after: Holdings) -> Proof:
     markers = before.scheme.markers
     old = {str(fault) for fault in faults(map(as_package, before.visible), markers)}
     new = [str(f) for f in faults(map(as_package, after.visible), markers) if str(f) not in old]
-    return Proof("consistent", not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
+    return Proof(CONSISTENT, not new, "; ".join(new[:_SHOWN]) or "every distribution has what it needs")
 
 
 def import_proof(plan: Plan, child: Child, scheme: Scheme) -> Proof:
