@@ -31,7 +31,7 @@ _NO_INDEX = re.compile(
 )
 _NO = ("", "0", "f", "false", "n", "no", "off")  # in a variable of uv's or pip's
 _NAMED = 5
-_OF_ITS_OWN = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
+OF_ITS_OWN = "Install into an environment of its own: python -m venv NAME, then gpuenv install --python NAME."
 _OF_THE_INDEX = (
     "Look at the index in use (UV_DEFAULT_INDEX, uv.toml, pip config list): it lacks that release, or its wheel for "
     "this Python and platform."
@@ -128,7 +128,7 @@ def nothing_fits(
         pinned += f" Of what is there, {', '.join(needing[:_NAMED])}."
     forbidding = [name for name in CONSTRAINTS if caller.environment.get(name)]
     under = "".join(f" and under {name}={hide_secrets(caller.environment[name])}" for name in forbidding)
-    remedy = look_at_settings(caller, why) or (_OF_ITS_OWN if beside else _OF_THE_INDEX)
+    remedy = look_at_settings(caller, why) or (OF_ITS_OWN if beside else _OF_THE_INDEX)
     if forbidding:
         remedy = f"Look at these constraints first; to do without them: unset {' '.join(forbidding)}"
     elif "exclude-newer" in why:

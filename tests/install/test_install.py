@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.install.standins import MACHINE, contents, run, versions
+from tests.install.wheels import Package, make_wheel
+from tests.probe.pythons import python
 
 if TYPE_CHECKING:
     from tests.install.standins import Ground
@@ -173,6 +175,29 @@ def test_without_a_terminal_consent_has_to_be_given_beforehand(ground: Ground) -
     assert "+ cupy-cuda12x 14.2.0" in done.stdout
     assert "--yes" in done.stderr
     assert contents(target) == before
+
+
+def test_a_line_that_another_package_needs_is_not_taken_from_it(ground: Ground) -> None:
+    """It is told before anything is downloaded."""
+    target = ground.target("needed", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
+    ground.add(target, str(make_wheel(ground.folder, Package("old-tool", "1.0", ("cupy-cuda11x",)))))
+    before, asked = contents(target), len(ground.index.asked)
+    done = ground.gpuenv("install", "--python", target, "--dry-run", *MACHINE)
+    assert done.returncode == 3, done.stderr
+    assert "old-tool needs cupy-cuda11x" in done.stderr
+    assert "environment of its own" in done.stderr
+    assert (contents(target), len(ground.index.asked)) == (before, asked)
+
+
+@pytest.mark.parametrize("command", ["install", "lock"])
+@pytest.mark.parametrize("version", ["2.7", "3.6"])
+def test_a_python_that_is_too_old_is_told_as_that(ground: Ground, command: str, version: str) -> None:
+    """Python 2 too, which lacks much that the questions to it could be written with."""
+    done = ground.gpuenv(command, "--python", python(version), *MACHINE)
+    assert done.returncode == 3, done.stderr
+    assert f"found {version}." in done.stderr
+    assert "Make an environment with Python 3." in done.stderr
+    assert "for another machine" not in done.stderr
 
 
 def test_where_no_wheel_fits_the_code_is_3(ground: Ground) -> None:
