@@ -246,4 +246,15 @@ def _of_settings(work: Work, failed: Proof) -> str | None:
 
 def _put_back(work: Work, plan: Plan, journal: Journal, made: tuple[Proof, ...], why: str) -> Outcome:
     work.clock.begin("put back")
-    return put_back(plan, journal, made, why, restore(work.store, journal))
+    back = restore(work.store, journal)
+    return put_back(plan, journal, made, why, back, () if back.missing else _meanwhile(work, journal))
+
+
+def _meanwhile(work: Work, journal: Journal) -> tuple[str, ...]:
+    """What is there otherwise than before although all is put back: somebody else was at work on the environment."""
+    try:
+        now = {entry.name: entry.release for entry in take_stock(work.prepared.holdings.scheme).visible}
+    except InstallError:
+        return ()
+    odd = sorted(name for name in {*now, *journal.former} if now.get(name) != journal.former.get(name))
+    return tuple(f"{name} {now[name]}" if name in now else f"no {name}" for name in odd)
