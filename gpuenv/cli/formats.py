@@ -83,7 +83,9 @@ def read_formats(given: Sequence[str] | None, output: Path | None, names: Sequen
 
 
 def check_places(paths: Iterable[Path | None]) -> None:
-    """Refuses a file in a folder that is not there before any work is done: GPU tests may take many minutes.
+    """Refuses a file in a folder that is not there before any work is done.
+
+    GPU tests may take many minutes, and an install changes the environment.
 
     Raises:
         CommandError: for the first such file.
@@ -91,6 +93,8 @@ def check_places(paths: Iterable[Path | None]) -> None:
     for path in paths:
         if path is not None and not is_folder(path.parent):
             raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: there is no folder {path.parent}")
+        if path is not None and is_folder(path):
+            raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: it is a folder")
 
 
 def _wanted(text: str, names: Sequence[str]) -> Wanted:

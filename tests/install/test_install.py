@@ -149,6 +149,19 @@ def test_damaged_files_are_put_in_anew(ground: Ground) -> None:
     assert contents(target) == whole
 
 
+@pytest.mark.parametrize("option", ["-o", "--guard"])
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_changed(
+    ground: Ground, tmp_path: Path, option: str
+) -> None:
+    target = ground.target("unwritten")
+    before = contents(target)
+    for place, said in ((tmp_path / "none/told.json", "there is no folder"), (tmp_path, "it is a folder")):
+        done = ground.install(target, option, place)
+        assert done.returncode == 2, done.stderr
+        assert said in done.stderr
+        assert contents(target) == before
+
+
 def test_a_dry_run_prints_the_plan_and_changes_nothing(ground: Ground) -> None:
     target = ground.target("dry", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
     before = contents(target)

@@ -48,8 +48,10 @@ def rollback(
     Exit code: 0 done, 4 it could not be done, 7 the target cannot be used.
     """
     from gpuenv.cli.changing.ending import ending
+    from gpuenv.cli.formats import check_places
     from gpuenv.cli.output import Output
 
+    check_places([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
     subject = Subject(target_of(python, kernel), None, (), False, timeout, "/")
     with ending(out, subject.named) as recovered:
