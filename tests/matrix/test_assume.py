@@ -25,6 +25,11 @@ def test_host_facts(matrix: Matrix) -> None:
     assert host.os.source == "assumed"
 
 
+@pytest.mark.parametrize(("written", "taken"), [("macOS", "darwin"), ("win32", "windows"), ("Windows", "windows")])
+def test_an_operating_system_is_known_however_it_is_written(matrix: Matrix, written: str, taken: str) -> None:
+    assert _assume(matrix, f"os={written}").host.os.value == taken
+
+
 def test_a_driver_brings_its_cuda_level(matrix: Matrix) -> None:
     driver = _assume(matrix, "driver=535.104.05").driver
     assert str(driver.version.value) == "535.104.05"
