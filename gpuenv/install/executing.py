@@ -15,7 +15,16 @@ from gpuenv.install.journal import Journal, State, Store
 from gpuenv.install.outcomes import put_back
 from gpuenv.install.planning import numbered, summary_of
 from gpuenv.install.preparing import Prepared
-from gpuenv.install.proving import CONSISTENT, Child, Diagnose, Diagnosed, MoreProof, proofs, working_frameworks
+from gpuenv.install.proving import (
+    ANOTHER,
+    CONSISTENT,
+    Child,
+    Diagnose,
+    Diagnosed,
+    MoreProof,
+    proofs,
+    working_frameworks,
+)
 from gpuenv.install.records import Outcome, Plan, Proof, Result
 from gpuenv.install.refusing import look_at_settings, remedy_for
 from gpuenv.install.restoring import forget_old, restore
@@ -175,7 +184,7 @@ def _swapped(work: Work, plan: Plan, journal: Journal, frameworks: tuple[str, ..
         raise
     if failed is not None:
         done = _put_back(work, plan, journal, made, f"{failed.name}: {failed.detail}")
-        return replace(done, remedy=done.remedy or _of_settings(work, failed))
+        return replace(done, remedy=done.remedy or _remedy(work, failed))
     work.clock.begin("tidying")
     clear_stage(work.store, journal.number)
     forget_old(work.store)
@@ -239,8 +248,10 @@ def _prove(work: Work, plan: Plan, frameworks: tuple[str, ...]) -> tuple[Proof, 
     return (files, *made) if plan.install else made
 
 
-def _of_settings(work: Work, failed: Proof) -> str | None:
-    """What an installer has left out, it was told to leave out, mostly."""
+def _remedy(work: Work, failed: Proof) -> str | None:
+    """What an installer has left out, it was told to leave out, mostly; what is imported instead can be taken away."""
+    if failed.detail.startswith(ANOTHER):
+        return "Remove that one, or take its folder off PYTHONPATH or out of the .pth file that names it."
     return look_at_settings(work.prepared.caller, failed.detail) if failed.name == CONSISTENT else None
 
 

@@ -28,6 +28,7 @@ _RAPIDS = re.compile(r"(cudf|cuml|cugraph|rmm|cuvs|cucim)(-cu\d\d)?")
 _NO_DRIVER = re.compile(r"libcuda\.so\.1: cannot open shared object file")
 _SHOWN = 3
 CONSISTENT = "consistent"
+ANOTHER = "another one is imported"
 _AT_ONCE = 4
 
 
@@ -200,7 +201,7 @@ def import_proof(plan: Plan, child: Child, scheme: Scheme) -> Proof:
         return Proof("import cupy", passed, found.detail + (" (no driver here)" if without_driver else ""))
     folders = (scheme.purelib, scheme.platlib)
     if wanted is not None and not (found.file or "").startswith(tuple(f"{folder}/" for folder in folders)):
-        return Proof("import cupy", False, f"another one is imported: {found.file}")
+        return Proof("import cupy", False, f"{ANOTHER}: {found.file}")
     if wanted is not None and found.release and not same_release(found.release, wanted.release):
         return Proof("import cupy", False, f"{wanted.release} was installed, {found.release} is imported")
     return Proof("import cupy", True, found.detail)

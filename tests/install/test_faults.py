@@ -75,6 +75,19 @@ def test_a_cupy_that_cannot_be_imported_is_taken_back(tmp_path: Path, ground: Gr
     assert contents(target) == before
 
 
+def test_a_cupy_that_is_imported_first_is_told_with_what_to_do(tmp_path: Path, ground: Ground) -> None:
+    """A folder of that name on PYTHONPATH, of which no metadata tell."""
+    (tmp_path / "cupy").mkdir()
+    (tmp_path / "cupy/__init__.py").write_text("__version__ = '1.0'\n", encoding="utf-8")
+    target = ground.target("shadowed")
+    before = contents(target)
+    done = ground.install(target, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 4, done.stderr
+    assert str(tmp_path / "cupy/__init__.py") in done.stdout
+    assert "off PYTHONPATH" in " ".join(done.stdout.split())
+    assert contents(target) == before
+
+
 def test_who_else_was_at_work_meanwhile_is_told(tmp_path: Path, ground: Ground) -> None:
     """Another installer, at the time of the proof: all is put back, and what it has brought is there beside."""
     (right,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
